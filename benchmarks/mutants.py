@@ -1,0 +1,178 @@
+"""Would the tests notice if a rule of the engine or of the pre-pass were gone?
+
+    nice python benchmarks/mutants.py                # all of them: an hour on two cores
+    nice python benchmarks/mutants.py --only prune   # those whose file or reason contains the word
+
+Each mutant in ``mutants.toml`` is a change of a line or two of C++. A scratch copy of the
+repository is built with it, and a fast slice of the tests is run there. A mutant is *caught* if a
+test fails, or a run hangs or crashes. Mutants marked ``speed`` drop an inference that the search
+repeats by itself: no verdict can depend on them, so that only tests of the statistics catch them.
+
+Exits with 1 if a mutant is not caught, 2 if the table no longer fits the sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMEOUT = 600
+
+TESTS = {
+    "native/problem": ["tests/test_problem_anomalies.py", "tests/test_problem_model.py"],
+    "native/engine": [
+        "tests/test_pruning.py",
+        "tests/test_engine.py",
+        "tests/test_certify_engine.py",
+        "tests/test_litmus.py",
+        "tests/test_random_expressions.py",
+        "tests/test_brute_force.py",
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One rule broken: in ``file``, ``old`` becomes ``new``."""
+
+    file: str
+    old: str
+    new: str
+    why: str
+    speed: bool = False
+
+
+def load() -> list[Mutant]:
+    with (ROOT / "benchmarks" / "mutants.toml").open("rb") as file:
+        return [Mutant(**entry) for entry in tomllib.load(file)["mutant"]]
+
+
+class Scratch:
+    """A copy of the repository in which mutants are built and tested."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        keep = shutil.ignore_patterns("__pycache__", "*.so", ".hypothesis")
+        for name in ("native", "isolang", "tests", "docs"):
+            shutil.copytree(ROOT / name, folder / name, ignore=keep)
+        for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
+            shutil.copy(ROOT / name, folder / name)
+        subprocess.run(
+            # -O1 compiles in half the time
+            [
+                *("cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja"),
+                "-DCMAKE_BUILD_TYPE=Release",
+                "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -w",
+                f"-DPython_EXECUTABLE={sys.executable}",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def build(self) -> str:
+        """Build; the compiler's message if that fails."""
+        done = subprocess.run(
+            ["ninja", "-C", self.folder / "build", "-j2"],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            return done.stdout
+        for module in (self.folder / "build").glob("_native*.so"):
+            shutil.copy(module, self.folder / "isolang" / module.name)
+        return ""
+
+    def test(self, files: list[str]) -> str:
+        """Run the tests until one fails; what failed, or nothing."""
+        present = [f for f in files if (self.folder / f).exists()]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *present]
+        try:
+            done = subprocess.run(
+                command,
+                check=False,
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
+            )
+        except subprocess.TimeoutExpired:
+            return "timeout"
+        if done.returncode == 0:
+            return ""
+        failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        return failed[0] if failed else f"exit code {done.returncode}"
+
+
+def tests_for(mutant: Mutant) -> list[str]:
+    return next(files for folder, files in TESTS.items() if mutant.file.startswith(folder))
+
+
+def try_mutant(scratch: Scratch, mutant: Mutant) -> str:
+    """What caught it: a failing test; or the empty string."""
+    path = scratch.folder / mutant.file
+    source = path.read_text()
+    try:
+        path.write_text(source.replace(mutant.old, mutant.new))
+        if error := scratch.build():
+            return f"DOES NOT BUILD\n{error[-1500:]}"
+        return scratch.test(tests_for(mutant))
+    finally:
+        path.write_text(source)
+
+
+def stale(mutants: list[Mutant]) -> list[str]:
+    """The mutants whose text does not occur exactly once."""
+    wrong = []
+    for m in mutants:
+        count = (ROOT / m.file).read_text().count(m.old)
+        if count != 1:
+            wrong.append(f"{m.file}: {m.why}: the text to change occurs {count} times, expected 1")
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Break one rule at a time; do the tests notice?")
+    parser.add_argument("--only", default="", help="those whose file or reason contains this")
+    parser.add_argument("--list", action="store_true", help="list them, and check the table")
+    options = parser.parse_args()
+    mutants = [m for m in load() if options.only in f"{m.file}: {m.why}"]
+    if wrong := stale(mutants):
+        print("\n".join(wrong))
+        return 2
+    if options.list:
+        print("\n".join(f"{m.file}: {m.why}" for m in mutants))
+        return 0
+    uncaught = []
+    with tempfile.TemporaryDirectory(prefix="isolang-mutants-") as folder:
+        scratch = Scratch(Path(folder))
+        if error := scratch.build():
+            print(error)
+            return 2
+        for files in {tuple(tests_for(m)) for m in mutants}:
+            if failed := scratch.test(list(files)):
+                print(f"without any mutant: {failed}")
+                return 2
+        for m in mutants:
+            start = time.monotonic()
+            caught = try_mutant(scratch, m)
+            seconds = time.monotonic() - start
+            verdict = "caught" if caught else "NOT CAUGHT"
+            note = " (speed only)" if m.speed else ""
+            print(f"{verdict:10} {seconds:5.0f} s  {m.file}: {m.why}{note}  {caught}", flush=True)
+            if not caught:
+                uncaught.append(m)
+    print(f"{len(mutants) - len(uncaught)} of {len(mutants)} mutants caught")
+    return 1 if uncaught else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Tells whether a database gives the isolation it promises.
+
+>>> import isolang
+>>> spec = isolang.load_spec("ser")
+>>> history = isolang.History.from_transactions([
+...     isolang.Transaction([("r", "x", None), ("w", "y", 1)], session=1),
+...     isolang.Transaction([("r", "y", None), ("w", "x", 1)], session=2),
+... ])
+>>> isolang.check(history, spec).outcome
+'invalid'
+
+Names are imported when they are first used, so that the command line starts fast.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isolang.api import check, load_history, load_spec
+    from isolang.errors import HistoryError, IsolangError, SpecError, UnsupportedError
+    from isolang.history import UNKNOWN, History, Keyword, Transaction
+    from isolang.verdict import Invalid, Unknown, Valid, Verdict
+
+__all__ = [
+    "UNKNOWN",
+    "History",
+    "HistoryError",
+    "Invalid",
+    "IsolangError",
+    "Keyword",
+    "SpecError",
+    "Transaction",
+    "Unknown",
+    "UnsupportedError",
+    "Valid",
+    "Verdict",
+    "check",
+    "load_history",
+    "load_spec",
+]
+
+_HOME = {
+    "check": "isolang.api",
+    "load_history": "isolang.api",
+    "load_spec": "isolang.api",
+    "HistoryError": "isolang.errors",
+    "IsolangError": "isolang.errors",
+    "SpecError": "isolang.errors",
+    "UnsupportedError": "isolang.errors",
+    "UNKNOWN": "isolang.history",
+    "History": "isolang.history",
+    "Keyword": "isolang.history",
+    "Transaction": "isolang.history",
+    "Invalid": "isolang.verdict",
+    "Unknown": "isolang.verdict",
+    "Valid": "isolang.verdict",
+    "Verdict": "isolang.verdict",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

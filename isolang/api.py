@@ -1,0 +1,109 @@
+"""The public functions: ``load_history``, ``load_spec``, ``check``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from isolang.history import load_history as _load_history
+from isolang.language.classify import Plan, classify
+from isolang.language.load import load_spec
+from isolang.limits import Spending, memory_cap
+from isolang.pipeline import Options, decide
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.core import Spec
+    from isolang.verdict import Verdict
+
+__all__ = ["check", "load_history", "load_spec"]
+
+
+def load_history(
+    path: str | os.PathLike[str] | IO[bytes],
+    format: str = "auto",  # noqa: A002 - the word users know from the command line
+    *,
+    timestamps: bool = False,
+    initial: int | None = None,
+    timeout: float | None = None,
+) -> History:
+    """Read a history.
+
+    Args:
+        path: a file, a directory of logs, ``-`` for the standard input, or a binary stream; gzip
+            and zstd are read as they are.
+        format: ``auto`` (by content) or a name of docs/formats.md.
+        timestamps: Cobra logs have timestamps (the logs themselves do not say so).
+        initial: the label of the transaction that is the initial one.
+        timeout: seconds after which reading stops.
+
+    Returns:
+        The history; its attributes say how the input was understood.
+
+    Raises:
+        HistoryError: it cannot be read; the message names file and place.
+        UnsupportedError: it is well-formed, but of a kind that cannot be judged.
+        TimeoutError: the time is up.
+
+    >>> import io
+    >>> history = load_history(io.BytesIO(b'{:type :ok, :process 0, :value [[:w :x 1]]}'), "edn")
+    >>> history.counts()["committed"], history.label(0)
+    (1, 'T1')
+    """
+    where = Path(path) if isinstance(path, os.PathLike) else path
+    return _load_history(
+        where, format=format, timestamps=timestamps, initial=initial, timeout=timeout
+    )
+
+
+def check(
+    history: History,
+    spec: Spec | Plan,
+    *,
+    timeout: float | None = None,
+    memory: float | None = None,
+    certify: bool = True,
+    seed: int = 0,
+    progress: Callable[[str], object] | None = None,
+) -> Verdict:
+    """Decide whether a history satisfies a specification.
+
+    Args:
+        history: of ``load_history`` or ``History.from_transactions``.
+        spec: of ``load_spec``; or a plan, to classify a spec once for many histories.
+        timeout: seconds for all phases together; when they are over, the verdict is unknown.
+        memory: megabytes that the check may allocate; beyond, the verdict is unknown (Linux; other
+            platforms have no such limit).
+        certify: have an independent checker accept the witness or the refutation. What it refuses
+            becomes unknown.
+        seed: breaks ties in the search; equal seeds give equal runs.
+        progress: called with the name of each phase as it begins.
+
+    Returns:
+        ``Valid``, ``Invalid`` or ``Unknown``; see :mod:`isolang.verdict`.
+
+    Raises:
+        SpecError: the spec is outside what is supported; the message says why.
+        HistoryError: the spec uses real time and the history has none.
+
+    >>> from isolang import History, Transaction
+    >>> history = History.from_transactions([
+    ...     Transaction([("r", "x", None), ("w", "x", 1)], session="a"),
+    ...     Transaction([("r", "x", None), ("w", "x", 2)], session="b"),
+    ... ])
+    >>> verdict = check(history, load_spec("si"))
+    >>> verdict.outcome, verdict.violation.anomaly, verdict.certified
+    ('invalid', 'lost update', True)
+    >>> check(history, load_spec("pl-2")).outcome
+    'valid'
+    """
+    if timeout is not None and timeout <= 0:
+        raise ValueError(f"timeout must be positive (got {timeout})")
+    if memory is not None and memory <= 0:
+        raise ValueError(f"memory must be positive (got {memory})")
+    plan = spec if isinstance(spec, Plan) else classify(spec)
+    options = Options(certify=certify, seed=seed)
+    with memory_cap(memory):
+        return decide(history, plan, Spending(timeout), options, progress or (lambda phase: None))

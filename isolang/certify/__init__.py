@@ -1,0 +1,1 @@
+"""Independent checkers of verdicts; they share only the history columns with the engine."""

@@ -1,0 +1,268 @@
+"""The checkers' own reading of a check: a position automaton (Glushkov 1961) of its expression.
+
+It shares nothing with the compiler of event graphs in :mod:`isolang.language`; both start from the
+core expression. A word is a sequence of relation names along a walk; a walk from T to T violates
+``acyclic e`` iff its word is in L(e)⁺ and ``irreflexive e`` iff it is in L(e).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from isolang.certify.errors import NotCertifiedError
+from isolang.language.core import (
+    Check,
+    Core,
+    ForKey,
+    Lift,
+    Opt,
+    Plus,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+    Union,
+)
+
+RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
+_KEYED = ("wr", "ww", "rw")
+_FROM_READS = frozenset({"rf", "wr", "rw"})
+_SEARCH_LIMIT = 50_000
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The position automaton of an expression.
+
+    Attributes:
+        labels: the relation that each position reads; position 0 is the start and reads nothing.
+        follow: per position, the positions that may come next.
+        accepting: the positions at which a word may end (the start is never among them: see
+            ``nullable``).
+        nullable: whether the empty word is in the language.
+    """
+
+    labels: tuple[str, ...]
+    follow: tuple[frozenset[int], ...]
+    accepting: frozenset[int]
+    nullable: bool
+
+    def after(self, states: Iterable[int], label: str) -> frozenset[int]:
+        """The positions reached from ``states`` by reading one ``label``."""
+        return frozenset(p for q in states for p in self.follow[q] if self.labels[p] == label)
+
+    def reads(self, word: Sequence[str]) -> bool:
+        """Whether ``word`` is in L(e)."""
+        return self._run(word, again=False)
+
+    def reads_repeated(self, word: Sequence[str]) -> bool:
+        """Whether ``word`` is in L(e)⁺."""
+        return self._run(word, again=True)
+
+    def _run(self, word: Sequence[str], *, again: bool) -> bool:
+        if not word:
+            return self.nullable
+        states: frozenset[int] = frozenset({0})
+        for label in word:
+            if again and states & self.accepting:
+                states |= {0}
+            states = self.after(states, label)
+        return bool(states & self.accepting)
+
+    @cached_property
+    def repeatable(self) -> bool:
+        """Whether L(e)·L(e) ⊆ L(e), so that irreflexive and acyclic say the same.
+
+        ``False`` also when the search is cut off: the caller then takes the slower exact way.
+        """
+        alphabet = sorted(set(self.labels[1:]))
+        # A state: the half of the word we are in, a position in that half, and all positions of
+        # one copy of e that reads the whole word.
+        start = (False, 0, frozenset({0}))
+        seen = {start}
+        work = [start]
+        while work:
+            second, p, whole = work.pop()
+            if p in self.accepting or (p == 0 and self.nullable):
+                if second and not (
+                    whole & self.accepting or (whole == frozenset({0}) and self.nullable)
+                ):
+                    return False
+                if not second and (True, 0, whole) not in seen:
+                    seen.add((True, 0, whole))
+                    work.append((True, 0, whole))
+            for label in alphabet:
+                nexts = self.after((p,), label)
+                if not nexts:
+                    continue
+                whole_after = self.after(whole, label)
+                for p_after in nexts:
+                    state = (second, p_after, whole_after)
+                    if state not in seen:
+                        seen.add(state)
+                        work.append(state)
+            if len(seen) > _SEARCH_LIMIT:
+                return False
+        return True
+
+
+def glushkov(expr: Core) -> Positions:
+    """The position automaton of a regular expression over ``init so rt wr ww rw``.
+
+    Raises:
+        NotCertifiedError: the expression uses something else (an intersection, an inverse, another
+            relation).
+    """
+    labels = [""]
+    follow: list[set[int]] = [set()]
+
+    def build(e: Core) -> tuple[bool, frozenset[int], frozenset[int]]:  # nullable, first, last
+        if isinstance(e, Rel) and e.key is None and e.name in RELATIONS:
+            labels.append(e.name)
+            follow.append(set())
+            one = frozenset({len(labels) - 1})
+            return False, one, one
+        if e == Rel("id") or e == Lift(Rel("T")):
+            return True, frozenset(), frozenset()
+        if isinstance(e, Union):
+            built = [build(part) for part in e.parts]
+            return (
+                any(n for n, _, _ in built),
+                frozenset().union(*(f for _, f, _ in built)),
+                frozenset().union(*(last for _, _, last in built)),
+            )
+        if isinstance(e, Seq):
+            nullable, first, last = True, frozenset[int](), frozenset[int]()
+            for part in e.parts:
+                n, f, la = build(part)
+                for p in last:
+                    follow[p] |= f
+                first = first | f if nullable else first
+                last = last | la if n else la
+                nullable = nullable and n
+            return nullable, first, last
+        if isinstance(e, (Plus, Star)):
+            n, f, la = build(e.arg)
+            for p in la:
+                follow[p] |= f
+            return n or isinstance(e, Star), f, la
+        if isinstance(e, Opt):
+            _, f, la = build(e.arg)
+            return True, f, la
+        raise NotCertifiedError(f"not certified: {_describe(e)} is not part of an event graph")
+
+    nullable, first, last = build(plain(expr))
+    follow[0] |= first
+    return Positions(tuple(labels), tuple(frozenset(f) for f in follow), last, nullable)
+
+
+def plain(expr: Core) -> Core:
+    """``expr`` without ``for x:``: the union over keys of ``ww[x]`` is ``ww``.
+
+    Raises:
+        NotCertifiedError: a ``for`` that ties two relations to one key.
+    """
+    if isinstance(expr, ForKey):
+        return _over_keys(expr.key, expr.body)
+    if isinstance(expr, Union):
+        return Union(tuple(plain(part) for part in expr.parts))
+    if isinstance(expr, Seq):
+        return Seq(tuple(plain(part) for part in expr.parts))
+    if isinstance(expr, Plus):
+        return Plus(plain(expr.arg))
+    if isinstance(expr, Star):
+        return Star(plain(expr.arg))
+    if isinstance(expr, Opt):
+        return Opt(plain(expr.arg))
+    return expr
+
+
+def _over_keys(key: str, body: Core) -> Core:
+    if isinstance(body, Union):  # for x: (a | b)  =  (for x: a) | (for x: b)
+        return Union(tuple(_over_keys(key, part) for part in body.parts))
+    if isinstance(body, Rel) and body.key == key and body.name in _KEYED:
+        return Rel(body.name)
+    if not any(isinstance(e, Rel) and e.key == key for e in walk(body)):
+        return plain(body)
+    raise NotCertifiedError(
+        f"not certified: 'for {key}:' ties relations to one key, which no event graph expresses"
+    )
+
+
+def walk(expr: Core) -> Iterator[Core]:
+    """``expr`` and all its subexpressions."""
+    yield expr
+    for name in expr.__dataclass_fields__:
+        value = getattr(expr, name)
+        for child in value if name == "parts" else (value,):
+            if isinstance(child, Core):
+                yield from walk(child)
+
+
+def judged(spec: Spec) -> tuple[Check, ...]:
+    """The checks that decide the verdict, in order; flags are only reported and decide nothing.
+
+    Raises:
+        NotCertifiedError: a check is not ``acyclic`` or ``irreflexive``, or is negated.
+    """
+    checks = tuple(check for check in spec.checks if not check.flag)
+    for check in checks:
+        if check.kind not in ("acyclic", "irreflexive") or check.negated:
+            form = f"{'not ' if check.negated else ''}{check.kind}"
+            raise NotCertifiedError(
+                f"not certified: check {check.name} is '{form}' "
+                "(expected acyclic or irreflexive over so, rt, init, wr, ww, rw)"
+            )
+    return checks
+
+
+def uses_reads(spec: Spec) -> bool:
+    """Whether ``spec`` depends on ``rf``: only then do intrinsic anomalies violate it."""
+    exists = {e.name: e for e in spec.exists}
+    work: list[Core] = []
+    for check in spec.checks:
+        if not check.flag:
+            work += [check.expr, *([check.bound] if check.bound is not None else [])]
+    seen: set[str] = set()
+    while work:
+        for e in walk(work.pop()):
+            if not isinstance(e, Rel) or e.name in seen:
+                continue
+            seen.add(e.name)
+            if e.name in _FROM_READS:
+                return True
+            if e.name in exists and e.name != "ww":
+                bounds = exists[e.name]
+                work += [b for b in (bounds.containing, bounds.within) if b is not None]
+    return False
+
+
+def prefix_text(expr: Core) -> str:
+    """The expression as the native checker reads it: ``(| so wr (; ww (? rw)))``.
+
+    Raises:
+        NotCertifiedError: as for :func:`glushkov`.
+    """
+    glushkov(expr)  # refuses what the text form cannot say
+
+    def text(e: Core) -> str:
+        if isinstance(e, Rel):
+            return e.name
+        if isinstance(e, Union):
+            return f"(| {' '.join(text(part) for part in e.parts)})"
+        if isinstance(e, Seq):
+            return f"(; {' '.join(text(part) for part in e.parts)})"
+        if isinstance(e, (Plus, Star, Opt)):
+            sign = {Plus: "+", Star: "*", Opt: "?"}[type(e)]
+            return f"({sign} {text(e.arg)})"
+        return "id"  # [T], the only other thing that glushkov accepts
+
+    return text(plain(expr))
+
+
+def _describe(expr: Core) -> str:
+    if isinstance(expr, Rel):
+        return f"'{expr.name}[{expr.key}]'" if expr.key else f"'{expr.name}'"
+    return f"an expression of the form {type(expr).__name__}"

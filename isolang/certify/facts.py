@@ -1,0 +1,491 @@
+"""What a history says by itself: candidates, anomalies, so, rt, version order.
+
+This is the checkers' own reading of the language reference; the engine's problem builder is
+another program. The two agree or a certificate is refused.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+COMMITTED, ABORTED, MAYBE, INITIAL = range(4)
+READ, WRITE, APPEND, READ_LIST = range(4)
+NIL = 0
+UNKNOWN_VALUE = -1
+BY_VALUE, FROM_INITIAL, FROM_MISSING = -1, -2, -3
+_UNKNOWN_BEGIN = -(2**63)
+_UNKNOWN_END = 2**63 - 1
+
+
+class Anomaly(IntEnum):
+    """The intrinsic anomalies, numbered as in certificates."""
+
+    THIN_AIR_READ = 0
+    ABORTED_READ = 1
+    INTERMEDIATE_READ = 2
+    FUTURE_READ = 3
+    NOT_OWN_WRITE = 4
+    NOT_LAST_OWN_WRITE = 5
+    INCOMPATIBLE_ORDER = 6
+    DUPLICATE_ELEMENT = 7
+    SPLIT_APPEND = 8
+
+
+class Facts:
+    """A history, indexed for checking.
+
+    Attributes:
+        n: the number of transactions of the history, which is also T0's number.
+        keys: the number of keys.
+        status: per transaction.
+        txn_of: per operation, its transaction; T0 for the operations of a declared initial
+            transaction.
+        last: per transaction, key to its last successful write operation. T0's entry holds what
+            declared initial transactions wrote.
+    """
+
+    def __init__(self, history: History) -> None:
+        columns = history.columns
+        self.n = n = columns.transactions()
+        self.operations = columns.operations()
+        self.keys = columns.n_keys()
+        self.sessions = columns.sessions
+        self.has_time = columns.has_time
+        self.status: list[int] = columns.txn_status.tolist()
+        self.session: list[int] = columns.txn_session.tolist()
+        self.begin: list[int] = columns.txn_begin.tolist()
+        self.end: list[int] = columns.txn_end.tolist()
+        self.op_start: list[int] = columns.op_start.tolist()
+        self.kind: list[int] = columns.op_kind.tolist()
+        self.ok: list[int] = columns.op_ok.tolist()
+        self.key: list[int] = columns.op_key.tolist()
+        self.value: list[int] = columns.op_value.tolist()
+        self.source: list[int] = columns.op_source.tolist()
+        self._list_start: list[int] = columns.list_start.tolist()
+        self._list_values: list[int] = columns.list_values.tolist()
+        self.initial_value: list[int] = columns.initial_value.tolist()
+        self.txn_of: list[int] = []
+        self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
+        # Every write of a (key, value), failed and aborted ones too, in order.
+        self.writes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        self.writers: list[list[int]] = [[] for _ in range(self.keys)]  # live, T0 left out
+        self._list_reads: list[list[int]] = [[] for _ in range(self.keys)]
+        # (txn, key) -> its successful writes or appends, in order
+        self._own: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        self._written: set[int] = set()
+        self._appended: set[int] = set()
+        for t in range(n):
+            self._index_writes(t)
+        for t in range(n):
+            if self.live(t):
+                for op in range(self.op_start[t], self.op_start[t + 1]):
+                    if self.ok[op] and self.is_list(op):
+                        self._list_reads[self.key[op]].append(op)
+
+    def _index_writes(self, t: int) -> None:
+        owner = self.n if self.status[t] == INITIAL else t
+        live = self.status[t] != ABORTED
+        for op in range(self.op_start[t], self.op_start[t + 1]):
+            self.txn_of.append(owner)
+            kind, key = self.kind[op], self.key[op]
+            if kind not in (WRITE, APPEND):
+                continue
+            self.writes[key, self.value[op]].append(op)
+            if not self.ok[op]:
+                continue
+            if live and owner != self.n and key not in self.last[t]:
+                self.writers[key].append(t)
+            self.last[owner][key] = op
+            self._own[owner, key].append(op)
+            if live:
+                (self._written if kind == WRITE else self._appended).add(key)
+
+    # --- transactions ---
+
+    def live(self, t: int) -> bool:
+        """Whether ``t`` may be included: T0, committed or maybe."""
+        return t == self.n or (0 <= t < self.n and self.status[t] in (COMMITTED, MAYBE))
+
+    def certain(self, t: int) -> bool:
+        """Whether ``t`` is included whatever is chosen: T0 or committed."""
+        return t == self.n or (0 <= t < self.n and self.status[t] == COMMITTED)
+
+    def so(self, a: int, b: int) -> bool:
+        """Session order; a maybe transaction precedes nothing."""
+        if self.n in (a, b):
+            return self.init(a, b)
+        return a < b and self.session[a] == self.session[b] and self._ordered(a, b)
+
+    def rt(self, a: int, b: int) -> bool:
+        """Real-time order: ``a`` ended strictly before ``b`` began."""
+        if self.n in (a, b):
+            return self.init(a, b)
+        return (
+            self.has_time
+            and a != b
+            and self._ordered(a, b)
+            and self.end[a] < self.begin[b]
+            and self.end[a] != _UNKNOWN_END
+            and self.begin[b] != _UNKNOWN_BEGIN
+        )
+
+    def init(self, a: int, b: int) -> bool:
+        """T0 before every other transaction."""
+        return a == self.n and b != self.n and self.live(b)
+
+    def _ordered(self, a: int, b: int) -> bool:
+        return self.status[a] == COMMITTED and self.live(b)
+
+    def require_times(self) -> None:
+        """Real time must be known, and no transaction may end before it begins.
+
+        Raises:
+            NotCertifiedError: otherwise.
+        """
+        if not self.has_time:
+            raise NotCertifiedError("not certified: the spec uses rt, but the history has no times")
+        for t in range(self.n):
+            if self.status[t] == COMMITTED and self.end[t] < self.begin[t]:
+                raise NotCertifiedError(f"not certified: transaction {t} ends before it begins")
+
+    # --- reads ---
+
+    def is_list(self, op: int) -> bool:
+        """Whether ``op`` reads a known list; nil of a key that is appended to is the empty one."""
+        if self.kind[op] == READ_LIST:
+            return self.value[op] != UNKNOWN_VALUE
+        return self.kind[op] == READ and self.value[op] == NIL and self.key[op] in self._appended
+
+    def is_read(self, op: int) -> bool:
+        """Whether ``op`` is a read that says something, of a transaction that may be included.
+
+        Raises:
+            NotCertifiedError: the key is used both as a register and as a list.
+        """
+        if (
+            not 0 <= op < self.operations
+            or self.kind[op] not in (READ, READ_LIST)
+            or not self.ok[op]
+            or self.value[op] == UNKNOWN_VALUE
+            or self.txn_of[op] == self.n
+            or not self.live(self.txn_of[op])
+        ):
+            return False
+        key = self.key[op]
+        if (
+            (key in self._written and key in self._appended)
+            or (key in self._written and self.kind[op] == READ_LIST)
+            or (key in self._appended and self.kind[op] == READ and self.value[op] != NIL)
+        ):
+            raise NotCertifiedError(f"not certified: key {key} is both a register and a list")
+        return True
+
+    def own_before(self, op: int) -> list[int]:
+        """The transaction's own successful writes of the key before its read ``op``."""
+        own = self._own.get((self.txn_of[op], self.key[op]))
+        return own[: bisect_left(own, op)] if own else []
+
+    def own_after(self, op: int) -> list[int]:
+        """The transaction's own successful writes of the key after its read ``op``."""
+        own = self._own.get((self.txn_of[op], self.key[op]))
+        return own[bisect_left(own, op) :] if own else []
+
+    def is_external(self, op: int) -> bool:
+        """Whether ``op`` is a read that no own write of the key precedes."""
+        return self.is_read(op) and not self.own_before(op)
+
+    def candidates(self, op: int) -> list[int]:
+        """The transactions that the external read ``op`` may read from, ascending.
+
+        Raises:
+            NotCertifiedError: a list element that several transactions appended.
+        """
+        reader, key = self.txn_of[op], self.key[op]
+        if self.is_list(op):
+            values = self.list_of(op)
+            if self.source[op] == FROM_MISSING:
+                return []
+            if not values:
+                return [self.n]
+            writer = self.element_writer(key, values[-1])
+            if writer is None or writer == reader:
+                return []
+            return [writer] if self.value[self.last[writer][key]] == values[-1] else []
+        source = self.source[op]
+        if source == FROM_INITIAL:
+            return [self.n]
+        if source >= 0:
+            writer = self.txn_of[source]
+            legal = self._explains(source, key) and writer != reader
+            return [writer] if legal else []
+        if source != BY_VALUE:
+            return []
+        value = self.value[op]
+        found = {
+            self.txn_of[w]
+            for w in self.writes.get((key, value), ())
+            if self._explains(w, key) and self.txn_of[w] != reader
+        }
+        if value in (NIL, self.initial_value[key]):
+            found.add(self.n)
+        return sorted(found)
+
+    def _explains(self, write: int, key: int) -> bool:
+        """Whether ``write`` is the last write of ``key`` by a transaction that may be included."""
+        t = self.txn_of[write]
+        if self.kind[write] not in (WRITE, APPEND) or self.key[write] != key or not self.ok[write]:
+            return False
+        return self.live(t) and self.last[t].get(key) == write
+
+    # --- lists ---
+
+    def list_of(self, op: int) -> list[int]:
+        """The atoms of a list read."""
+        if self.kind[op] == READ:
+            return []
+        number = self.value[op]
+        return self._list_values[self._list_start[number] : self._list_start[number + 1]]
+
+    def element_writer(self, key: int, value: int) -> int | None:
+        """The one transaction that may be included and appended ``value`` to ``key``.
+
+        Raises:
+            NotCertifiedError: there are several.
+        """
+        writers = {
+            self.txn_of[w]
+            for w in self.writes.get((key, value), ())
+            if self.ok[w] and self.kind[w] == APPEND and self.live(self.txn_of[w])
+        }
+        if len(writers) > 1:
+            raise NotCertifiedError(
+                f"not certified: several transactions appended the same element to key {key}"
+            )
+        return next(iter(writers), None)
+
+    def shown(self, op: int) -> list[int]:
+        """The writers of a list read's elements, in order; elements without one are left out."""
+        key = self.key[op]
+        writers = (self.element_writer(key, value) for value in self.list_of(op))
+        return [w for w in writers if w is not None]
+
+    def list_reads(self, key: int) -> list[int]:
+        """The list reads of ``key`` by transactions that may be included."""
+        return [op for op in self._list_reads[key] if self.is_read(op)]
+
+    def longest_list(self, key: int) -> int:
+        """The committed list read of ``key`` that shows most, or -1."""
+        reads = [op for op in self.list_reads(key) if self.certain(self.txn_of[op])]
+        return max(reads, key=lambda op: len(self.list_of(op)), default=-1)
+
+    def shows(self, op: int, a: int, b: int) -> bool:
+        """Whether the list read ``op`` shows ``a`` before ``b``: b's element comes later or not."""
+        first, _ = self._first_shown(op)
+        return a != b and a in first and (b not in first or first[a] < first[b])
+
+    def _first_shown(self, op: int) -> tuple[dict[int, int], int]:
+        if op not in self._shown_cache:
+            first: dict[int, int] = {}
+            writers = self.shown(op)
+            for i, w in enumerate(writers):
+                first.setdefault(w, i)
+            self._shown_cache[op] = (first, len(writers))
+        return self._shown_cache[op]
+
+    @cached_property
+    def _shown_cache(self) -> dict[int, tuple[dict[int, int], int]]:
+        return {}
+
+    # --- anomalies ---
+
+    def anomalies(self, op: int) -> set[Anomaly]:
+        """The intrinsic anomalies that the read ``op`` shows by itself; all names that fit."""
+        if not self.is_read(op):
+            return set()
+        if self.is_list(op):
+            return self._list_anomalies(op)
+        own = self.own_before(op)
+        key, value = self.key[op], self.value[op]
+
+        def is_what_was_read(write: int) -> bool:
+            if self.source[op] != BY_VALUE:  # named: its identity is the write, not the value
+                return write == self.source[op]
+            return value == self.value[write]
+
+        if own:
+            if is_what_was_read(own[-1]):
+                return set()
+            found = {Anomaly.NOT_OWN_WRITE}
+            if any(is_what_was_read(w) for w in own):
+                found.add(Anomaly.NOT_LAST_OWN_WRITE)
+            if any(is_what_was_read(w) for w in self.own_after(op)):
+                found.add(Anomaly.FUTURE_READ)
+            return found
+        if self.candidates(op):
+            return set()
+        if self.source[op] >= 0:
+            writes = [self.source[op]] if self.key[self.source[op]] == key else []
+            writes = [w for w in writes if self.kind[w] in (WRITE, APPEND)]
+        elif self.source[op] == BY_VALUE:
+            writes = self.writes.get((key, value), [])
+        else:
+            writes = []
+        return self._why_not(op, writes)
+
+    def _why_not(self, op: int, writes: list[int]) -> set[Anomaly]:
+        """Why none of the ``writes`` of what ``op`` read is a candidate."""
+        found = set()
+        for w in writes:
+            writer = self.txn_of[w]
+            if writer == self.txn_of[op] and self.ok[w]:
+                found.add(Anomaly.FUTURE_READ)
+            elif not self.ok[w] or not self.live(writer):
+                found.add(Anomaly.ABORTED_READ)
+            else:
+                found.add(Anomaly.INTERMEDIATE_READ)
+        return found or {Anomaly.THIN_AIR_READ}
+
+    def _list_anomalies(self, op: int) -> set[Anomaly]:
+        reader, key, values = self.txn_of[op], self.key[op], self.list_of(op)
+        own = [self.value[w] for w in self.own_before(op)]
+        found: set[Anomaly] = set()
+        if self.source[op] == FROM_MISSING:
+            found.add(Anomaly.THIN_AIR_READ)
+        if own and values[-len(own) :] != own:
+            found.add(Anomaly.NOT_OWN_WRITE)
+            if set(own) & set(values):
+                found.add(Anomaly.NOT_LAST_OWN_WRITE)
+        later = {self.value[w] for w in self.own_after(op)}
+        blocks: list[tuple[int, list[int]]] = []
+        for value in values:
+            writer = self.element_writer(key, value)
+            if writer is None:
+                found |= self._why_not(op, self.writes.get((key, value), []))
+                writer = -1
+            if writer == reader and value in later and value not in own:
+                found.add(Anomaly.FUTURE_READ)
+            if blocks and blocks[-1][0] == writer:
+                blocks[-1][1].append(value)
+            else:
+                blocks.append((writer, [value]))
+        shown = Counter(values)
+        seen: set[int] = set()
+        for i, (writer, block) in enumerate(blocks):
+            if writer == -1:
+                continue
+            made = [self.value[w] for w in self._own[writer, key]]
+            if any(shown[v] > made.count(v) for v in set(block)):
+                found.add(Anomaly.DUPLICATE_ELEMENT)
+            if writer in seen:
+                found.add(Anomaly.SPLIT_APPEND)
+            seen.add(writer)
+            if writer == reader:
+                if block != own:
+                    found |= (
+                        {Anomaly.FUTURE_READ} if len(block) > len(own) else {Anomaly.NOT_OWN_WRITE}
+                    )
+            elif block != made:
+                if block != made[: len(block)]:  # not in the order of the transaction itself
+                    found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
+                elif i + 1 == len(blocks):
+                    found.add(Anomaly.INTERMEDIATE_READ)
+                else:  # what is missing comes later: after another's element
+                    found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
+        return found
+
+    def incompatible(self, op: int, other: int) -> bool:
+        """Whether two list reads of one key are such that neither is a prefix of the other."""
+        if not (self.is_read(op) and self.is_read(other)):
+            return False
+        if not (self.is_list(op) and self.is_list(other)) or self.key[op] != self.key[other]:
+            return False
+        a, b = self.list_of(op), self.list_of(other)
+        shorter = min(len(a), len(b))
+        return a[:shorter] != b[:shorter]
+
+    def shown_order(self, op: int) -> list[int]:
+        """The writers that a list read shows, neighbours merged and a leading T0 left out.
+
+        One with an append that the list lacks comes again at the end, unless it is the last: what
+        is missing was appended after all that is shown.
+        """
+        key = self.key[op]
+        merged: list[int] = []
+        elements: defaultdict[int, int] = defaultdict(int)
+        for w in self.shown(op):
+            elements[w] += 1
+            if not merged or merged[-1] != w:
+                merged.append(w)
+        if merged[:1] == [self.n]:
+            del merged[0]
+        for w in merged[:-1]:
+            if elements[w] < len(self._own.get((w, key), ())):
+                merged.append(w)
+                break
+        return merged
+
+    def contradicts_order(self, op: int, other: int) -> bool:
+        """Whether no order of transactions contains what two list reads of a key show.
+
+        Weaker than an anomaly: the order inside one transaction is no matter of ``ww``.
+        """
+        if not all(self.is_read(o) and self.is_list(o) for o in (op, other)):
+            return False
+        if self.key[op] != self.key[other]:
+            return False
+        a, b = self.shown_order(op), self.shown_order(other)
+        shorter = min(len(a), len(b))
+        return len(set(a)) < len(a) or len(set(b)) < len(b) or a[:shorter] != b[:shorter]
+
+    # --- inclusion ---
+
+    @cached_property
+    def forced(self) -> frozenset[int]:
+        """The maybe transactions that are included whatever is chosen.
+
+        Some included transaction reads from them and has no other candidate, or shows an element
+        of theirs.
+        """
+        forced: set[int] = set()
+        if MAYBE not in self.status:
+            return frozenset()
+        work = [t for t in range(self.n) if self.status[t] == COMMITTED]
+        while work:
+            for u in self._read_from(work.pop()):
+                if u != self.n and self.status[u] == MAYBE and u not in forced:
+                    forced.add(u)
+                    work.append(u)
+        return frozenset(forced)
+
+    def _read_from(self, t: int) -> set[int]:
+        found: set[int] = set()
+        for op in range(self.op_start[t], self.op_start[t + 1]):
+            if not self.is_read(op):
+                continue
+            if self.is_list(op):
+                found.update(self.shown(op))
+            elif not self.own_before(op):
+                candidates = self.candidates(op)
+                found.update(candidates if len(candidates) == 1 else ())
+        found.discard(t)
+        return found
+
+    def require_writer(self, key: int, t: int) -> None:
+        """``t`` must be a transaction that may be included and writes ``key``.
+
+        Raises:
+            CertificateRejected: otherwise.
+        """
+        if not 0 <= key < self.keys:
+            raise CertificateRejected(f"there is no key {key}")
+        if t != self.n and not (0 <= t < self.n and self.live(t) and key in self.last[t]):
+            raise CertificateRejected(f"transaction {t} is no writer of key {key}")

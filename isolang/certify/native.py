@@ -1,0 +1,54 @@
+"""The same checks by the native checker: for every verdict, at any size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from isolang.certify.certificate import Refutation, Witness
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.expression import judged, prefix_text
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.core import Spec
+
+_NOT_CERTIFIED = "not certified: "
+
+
+def native_checks(spec: Spec) -> list[tuple[str, str, str]]:
+    """The judged checks as the native checker takes them: name, kind, expression in prefix form.
+
+    Raises:
+        NotCertifiedError: a check is outside event graphs.
+    """
+    return [(check.name, check.kind, prefix_text(check.expr)) for check in judged(spec)]
+
+
+def check_natively(
+    history: History, spec: Spec, proof: Witness | Refutation, seconds: float = 0.0
+) -> None:
+    """Check a proof with the native checker.
+
+    Args:
+        history: the history.
+        spec: the lowered specification.
+        proof: a witness or a refutation.
+        seconds: give up after this long; 0 means never.
+
+    Raises:
+        CertificateRejected: the proof does not hold.
+        NotCertifiedError: the spec or the history is beyond the checker, or the time is up.
+    """
+    from isolang._native import verify_refutation, verify_witness
+
+    checks = native_checks(spec)
+    if isinstance(proof, Witness):
+        reason = verify_witness(
+            history.columns, checks, proof.source, proof.order_start, proof.order_txn, seconds
+        )
+    else:
+        reason = verify_refutation(history.columns, checks, proof.plain(), seconds)
+    if reason.startswith(_NOT_CERTIFIED):
+        raise NotCertifiedError(reason)
+    if reason:
+        raise CertificateRejected(reason)

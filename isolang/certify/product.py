@@ -1,0 +1,225 @@
+"""The product of a check's machine with a history, sources and orders: is the check broken?
+
+A node is (transaction, state). A relation's pairs are all of its pairs, not only the immediate
+ones, so nothing hangs on conditions on the expression: T → every later S of a sequence is one edge
+into a *tail chain*, whose i-th node leads to the i-th target and to the next chain node. T0 is
+left out: no edge of any relation leads to it, so no cycle passes through it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from isolang.certify.errors import NotCertifiedError
+from isolang.certify.facts import COMMITTED, Facts
+from isolang.certify.machine import Machine
+
+_PER_SOURCE_LIMIT = 20_000_000  # edge visits, when words may not be repeated
+
+
+class Product:
+    """The graph of one check.
+
+    Args:
+        facts: the history.
+        included: the included transactions, ascending, T0 left out.
+        reads: the external reads of included transactions: (reader, key, source).
+        orders: per key, its included writers in version order, T0 left out.
+        machine: of the check's expression.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        included: Sequence[int],
+        reads: Sequence[tuple[int, int, int]],
+        orders: Sequence[Sequence[int]],
+        machine: Machine,
+    ) -> None:
+        self._facts = facts
+        self._machine = machine
+        self._included = included
+        self._successors: list[list[int]] = [[] for _ in range(facts.n * machine.states)]
+        self._tails: dict[tuple[str, int, int], int] = {}
+        if machine.looped:
+            for t in included:
+                for q in machine.accepting:
+                    self._edge(self._node(t, q), self._node(t, 0))
+        for p, q in machine.steps.get("wr", ()):
+            for reader, _, source in reads:
+                if source != facts.n:
+                    self._edge(self._node(source, p), self._node(reader, q))
+        self._session_order()
+        self._real_time()
+        self._version_order(orders)
+        self._anti_dependencies(reads, orders)
+
+    def _node(self, t: int, state: int) -> int:
+        return t * self._machine.states + state
+
+    def _edge(self, a: int, b: int) -> None:
+        self._successors[a].append(b)
+
+    def _tail(self, name: str, number: int, state: int, targets: Sequence[int]) -> int:
+        """The first of ``len(targets)`` chain nodes: node i leads to target i, …, at ``state``."""
+        at = (name, number, state)
+        if at not in self._tails:
+            first = self._tails[at] = len(self._successors)
+            for i, t in enumerate(targets):
+                self._successors.append([self._node(t, state)])
+                if i + 1 < len(targets):
+                    self._edge(first + i, first + i + 1)
+        return self._tails[at]
+
+    def _to_later(  # noqa: PLR0917 - one edge into one chain, named by all its coordinates
+        self,
+        name: str,
+        number: int,
+        t: int,
+        step: tuple[int, int],
+        later: int,
+        targets: Sequence[int],
+    ) -> None:
+        """Edges from ``t`` to ``targets[later:]``."""
+        if later < len(targets):
+            chain = self._tail(name, number, step[1], targets)
+            self._edge(self._node(t, step[0]), chain + later)
+
+    def _session_order(self) -> None:
+        facts = self._facts
+        sessions: list[list[int]] = [[] for _ in range(facts.sessions)]
+        for t in self._included:
+            sessions[facts.session[t]].append(t)
+        for step in self._machine.steps.get("so", ()):
+            for number, session in enumerate(sessions):
+                for i, t in enumerate(session):
+                    if facts.status[t] == COMMITTED:
+                        self._to_later("so", number, t, step, i + 1, session)
+
+    def _real_time(self) -> None:
+        facts = self._facts
+        if "rt" not in self._machine.steps:
+            return
+        by_begin = sorted(self._included, key=lambda t: facts.begin[t])
+        begins = [facts.begin[t] for t in by_begin]
+        for step in self._machine.steps["rt"]:
+            for t in self._included:
+                if facts.status[t] == COMMITTED:
+                    later = bisect_right(begins, facts.end[t])
+                    self._to_later("rt", 0, t, step, later, by_begin)
+
+    def _version_order(self, orders: Sequence[Sequence[int]]) -> None:
+        for step in self._machine.steps.get("ww", ()):
+            for key, order in enumerate(orders):
+                for i, t in enumerate(order):
+                    self._to_later("key", key, t, step, i + 1, order)
+
+    def _anti_dependencies(
+        self, reads: Sequence[tuple[int, int, int]], orders: Sequence[Sequence[int]]
+    ) -> None:
+        if "rw" not in self._machine.steps:
+            return
+        position = [{t: i for i, t in enumerate(order)} for order in orders]
+        for reader, key, source in reads:
+            order = orders[key]
+            later = 0 if source == self._facts.n else position[key][source] + 1
+            own = position[key].get(reader, -1)
+            for step in self._machine.steps["rw"]:
+                # rw leaves out the identity: single edges up to the own write, the chain behind it.
+                if own >= later:
+                    for t in order[later:own]:
+                        self._edge(self._node(reader, step[0]), self._node(t, step[1]))
+                self._to_later("key", key, reader, step, max(later, own + 1), order)
+
+    def broken(self) -> bool:
+        """Whether some closed walk spells a violating word.
+
+        Raises:
+            NotCertifiedError: words may not be repeated, and the history is too large to start
+                from each transaction.
+        """
+        return self._start_on_cycle() if self._machine.looped else self._returns()
+
+    def _start_on_cycle(self) -> bool:
+        # SOUND BECAUSE a word begins at a start and every pass through a start ends one word and
+        # begins the next: a closed walk through a start is a repetition of words, and a cycle that
+        # avoids all starts completes none.
+        left = self._peel()
+        component = self._components(left)
+        sizes: dict[int, int] = {}
+        for v in component:
+            sizes[component[v]] = sizes.get(component[v], 0) + 1
+        return any(
+            sizes[component[v]] > 1 or v in self._successors[v]
+            for t in self._included
+            if (v := self._node(t, 0)) in component
+        )
+
+    def _peel(self) -> list[int]:
+        """The nodes that are left when those without predecessors are taken away (Kahn 1962)."""
+        incoming = [0] * len(self._successors)
+        for targets in self._successors:
+            for v in targets:
+                incoming[v] += 1
+        work = [v for v, count in enumerate(incoming) if count == 0]
+        gone = len(work)
+        while work:
+            for v in self._successors[work.pop()]:
+                incoming[v] -= 1
+                if incoming[v] == 0:
+                    work.append(v)
+                    gone += 1
+        return [v for v, count in enumerate(incoming) if count] if gone < len(incoming) else []
+
+    def _components(self, nodes: Sequence[int]) -> dict[int, int]:
+        """Strongly connected components (Tarjan 1972), without recursion."""
+        number: dict[int, int] = {}
+        low: dict[int, int] = {}
+        component: dict[int, int] = {}
+        stack: list[int] = []
+        for root in nodes:
+            if root in number:
+                continue
+            number[root] = low[root] = len(number)
+            stack.append(root)
+            path = [(root, iter(self._successors[root]))]
+            while path:
+                v, rest = path[-1]
+                for w in rest:
+                    if w not in number:
+                        number[w] = low[w] = len(number)
+                        stack.append(w)
+                        path.append((w, iter(self._successors[w])))
+                        break
+                    if w not in component:
+                        low[v] = min(low[v], number[w])
+                else:
+                    path.pop()
+                    if path:
+                        low[path[-1][0]] = min(low[path[-1][0]], low[v])
+                    if low[v] == number[v]:
+                        while v not in component:
+                            component[stack.pop()] = v
+        return component
+
+    def _returns(self) -> bool:
+        """Whether some transaction reaches itself by one word."""
+        edges = sum(len(targets) for targets in self._successors)
+        if edges * len(self._included) > _PER_SOURCE_LIMIT:
+            raise NotCertifiedError(
+                "not certified: irreflexive over an expression whose words do not compose, "
+                "on a large history"
+            )
+        for t in self._included:
+            goals = {self._node(t, q) for q in self._machine.accepting}
+            seen = {self._node(t, 0)}
+            work = list(seen)
+            while work:
+                for v in self._successors[work.pop()]:
+                    if v in goals:
+                        return True
+                    if v not in seen:
+                        seen.add(v)
+                        work.append(v)
+        return False

@@ -1,0 +1,117 @@
+"""Unit propagation over a growing set of clauses (two watched literals; Moskewicz et al. 2001).
+
+Literals are integers: variable v is ``2 * v`` when true and ``2 * v + 1`` when false. Variable 0
+is the constant *true*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+TRUE, FALSE = 0, 1
+
+
+class Propagation:
+    """Clauses, and the literals that follow from them by unit propagation.
+
+    Attributes:
+        contradictory: unit propagation over all clauses reaches a conflict.
+    """
+
+    def __init__(self) -> None:
+        self.contradictory = False
+        self._holds = [True, False]  # per literal: known to hold
+        self._watches: list[list[list[int]]] = [[], []]
+        self._group: list[list[int] | None] = [None]  # per variable
+        self._trail: list[int] = []
+        self._done = 0
+
+    def variable(self, group: list[int] | None = None) -> int:
+        """A fresh variable, as its positive literal; at most one of a ``group`` holds."""
+        self._holds += [False, False]
+        self._watches += [[], []]
+        self._group.append(group)
+        literal = 2 * (len(self._group) - 1)
+        if group is not None:
+            if any(self._holds[other] for other in group):
+                self._assign(literal + 1)
+            group.append(literal)
+        return literal
+
+    def add(self, clause: Iterable[int]) -> None:
+        """Add a clause, and what follows."""
+        literals = list(dict.fromkeys(clause))
+        if TRUE in literals or any(literal ^ 1 in literals for literal in literals):
+            return
+        free = [lit for lit in literals if not self._holds[lit ^ 1]]
+        if any(self._holds[lit] for lit in free):
+            return  # SOUND BECAUSE what holds without assumptions holds for good
+        if len(free) > 1:
+            for lit in free[:2]:
+                self._watches[lit].append(free)
+            return
+        if not free:
+            self.contradictory = True
+            return
+        self._assign(free[0])
+        self.contradictory |= self._conflict()
+
+    def implies(self, clause: Iterable[int]) -> bool:
+        """Whether assuming the opposite of every literal of ``clause`` leads to a conflict."""
+        if self.contradictory:
+            return True
+        mark = len(self._trail)
+        conflict = False
+        for literal in clause:
+            if self._holds[literal]:
+                conflict = True
+                break
+            if not self._holds[literal ^ 1]:
+                self._assign(literal ^ 1)
+        conflict = conflict or self._conflict()
+        for literal in self._trail[mark:]:
+            self._holds[literal] = False
+        del self._trail[mark:]
+        self._done = mark
+        return conflict
+
+    def _assign(self, literal: int) -> None:
+        self._holds[literal] = True
+        self._trail.append(literal)
+
+    def _conflict(self) -> bool:
+        """Propagate all that was assigned; whether a clause or a group ends up violated."""
+        holds, watches = self._holds, self._watches
+        while self._done < len(self._trail):
+            literal = self._trail[self._done]
+            self._done += 1
+            group = self._group[literal >> 1]
+            if group is not None and not literal & 1:
+                for other in group:
+                    if other == literal:
+                        continue
+                    if holds[other]:
+                        return True
+                    if not holds[other + 1]:
+                        self._assign(other + 1)
+            false = literal ^ 1
+            watching, watches[false] = watches[false], []
+            kept = watches[false]
+            for i, clause in enumerate(watching):
+                if clause[0] == false:
+                    clause[0], clause[1] = clause[1], clause[0]
+                if holds[clause[0]]:
+                    kept.append(clause)
+                    continue
+                for j in range(2, len(clause)):
+                    if not holds[clause[j] ^ 1]:
+                        clause[1], clause[j] = clause[j], clause[1]
+                        watches[clause[1]].append(clause)
+                        break
+                else:
+                    kept.append(clause)
+                    if holds[clause[0] ^ 1]:
+                        kept.extend(watching[i + 1 :])
+                        return True
+                    self._assign(clause[0])
+        return False

@@ -1,0 +1,294 @@
+"""The check of a refutation: clauses that follow from history and spec, the last one empty."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from isolang.certify.errors import CertificateRejected
+from isolang.certify.expression import Positions, judged, uses_reads
+from isolang.certify.facts import Anomaly, Facts
+from isolang.certify.propagation import FALSE, TRUE, Propagation
+from isolang.certify.steps import (
+    AnomalyStep,
+    Before,
+    ChoiceStep,
+    CycleStep,
+    Edge,
+    In,
+    Literal,
+    OrderStep,
+    RupStep,
+    Source,
+    Step,
+    parse_step,
+)
+from isolang.certify.witness import certifiable
+from isolang.language.core import Spec
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+_UNUSED = -1
+
+
+def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None:
+    """Check that a refutation shows the history to violate the spec.
+
+    Args:
+        history: the history.
+        spec: the lowered specification.
+        steps: the steps, plain (``docs/architecture.md``) or typed.
+
+    Raises:
+        CertificateRejected: a step does not follow; the message says which and why.
+        NotCertifiedError: the spec or the history is beyond this checker.
+    """
+    checker = _Checker(Facts(history), spec)
+    if not steps:
+        raise CertificateRejected("the refutation has no steps")
+    clause: list[int] = [TRUE]
+    for number, raw in enumerate(steps):
+        try:
+            clause = checker.step(parse_step(raw))
+        except CertificateRejected as error:
+            raise CertificateRejected(f"step {number}: {error}") from None
+    if any(literal != FALSE for literal in clause):
+        raise CertificateRejected("the last step is not the empty clause")
+
+
+class _Checker:
+    def __init__(self, facts: Facts, spec: Spec) -> None:
+        self._facts = facts
+        self._checks: dict[str, tuple[str, Positions]] = {}
+        for check in judged(spec):
+            self._checks[check.name] = (check.kind, certifiable(check))
+        if any("rt" in positions.labels for _, positions in self._checks.values()):
+            facts.require_times()
+        self._judges_reads = uses_reads(spec)
+        self._clauses = Propagation()
+        self._literals: dict[Literal, int] = {}
+        self._groups: defaultdict[int, list[int]] = defaultdict(list)  # read -> its source literals
+        self._longest: dict[int, int] = {}
+        self._candidates: dict[int, list[int]] = {}
+
+    def step(self, step: Step) -> list[int]:
+        """Check one step, remember its clause and return it."""
+        match step:
+            case AnomalyStep():
+                clause = self._anomaly(step)
+            case ChoiceStep():
+                clause = self._choice(step.op)
+            case CycleStep():
+                clause = self._cycle(step)
+            case OrderStep():
+                clause = self._order(step)
+            case RupStep():
+                clause = [
+                    self._literal(literal) ^ (not positive) for positive, literal in step.literals
+                ]
+                if not self._clauses.implies(clause):
+                    raise CertificateRejected("rup: unit propagation reaches no conflict")
+        self._clauses.add(clause)
+        return clause
+
+    # --- the steps ---
+
+    def _anomaly(self, step: AnomalyStep) -> list[int]:
+        facts = self._facts
+        self._belongs(step.op, step.txn)
+        if step.other_op != _UNUSED:
+            self._belongs(step.other_op, step.other_txn)
+            if facts.key[step.other_op] != facts.key[step.op]:
+                raise CertificateRejected("anomaly: the two operations have different keys")
+        readers = [step.txn]
+        if not self._judges_reads:
+            # Without rf only a contradiction in vo, which every ww contains, is a violation.
+            other = step.op if step.other_op == _UNUSED else step.other_op
+            if not facts.contradicts_order(step.op, other):
+                raise CertificateRejected("anomaly: the spec judges no reads, and vo is an order")
+            readers.append(facts.txn_of[other])
+        elif step.kind == Anomaly.INCOMPATIBLE_ORDER and step.other_op != _UNUSED:
+            if not facts.incompatible(step.op, step.other_op):
+                raise CertificateRejected("anomaly: one list read is a prefix of the other")
+            readers.append(step.other_txn)
+        elif step.kind not in facts.anomalies(step.op):
+            raise CertificateRejected(
+                f"anomaly: operation {step.op} shows none of kind {step.kind}"
+            )
+        return [self._included(t) ^ 1 for t in dict.fromkeys(readers)]
+
+    def _belongs(self, op: int, txn: int) -> None:
+        facts = self._facts
+        if not (0 <= txn < facts.n and facts.op_start[txn] <= op < facts.op_start[txn + 1]):
+            raise CertificateRejected(f"operation {op} is not of transaction {txn}")
+
+    def _choice(self, op: int) -> list[int]:
+        candidates = self._candidates_of(op)
+        if not candidates and not self._judges_reads:
+            raise CertificateRejected("choice: the spec judges no reads, so one may have no source")
+        clause = [self._literal(Source(op, u)) for u in candidates]
+        return [*clause, self._included(self._facts.txn_of[op]) ^ 1]
+
+    def _cycle(self, step: CycleStep) -> list[int]:
+        if step.check not in self._checks:
+            raise CertificateRejected(f"cycle: the spec has no check {step.check}")
+        if not step.edges:
+            raise CertificateRejected("cycle: no edges")
+        kind, positions = self._checks[step.check]
+        clause: list[int] = []
+        for edge, following in zip(step.edges, (*step.edges[1:], step.edges[0]), strict=True):
+            if edge.b != following.a:
+                raise CertificateRejected(
+                    f"cycle: an edge ends at {edge.b}, the next begins at {following.a}"
+                )
+            clause += self._needs(edge)
+        word = [edge.relation for edge in step.edges]
+        fits = positions.reads_repeated if kind == "acyclic" else positions.reads
+        if not fits(word):
+            raise CertificateRejected(f"cycle: '{' ; '.join(word)}' is no word of {step.check}")
+        return [literal ^ 1 for literal in clause]
+
+    def _order(self, step: OrderStep) -> list[int]:
+        if len(step.txns) < 2:
+            raise CertificateRejected("order: fewer than two transactions")
+        return [
+            self._literal(Before(step.key, a, b)) ^ 1
+            for a, b in zip(step.txns, (*step.txns[1:], step.txns[0]), strict=True)
+        ]
+
+    # --- edges and literals ---
+
+    def _needs(self, edge: Edge) -> list[int]:
+        """The literals under which the edge is there.
+
+        Raises:
+            CertificateRejected: it is never there.
+        """
+        facts = self._facts
+        unused = {"wr": (edge.writer,), "ww": (edge.op, edge.writer), "rw": ()}.get(
+            edge.relation, (edge.key, edge.op, edge.writer)
+        )
+        if any(field != _UNUSED for field in unused):
+            raise CertificateRejected(f"edge {edge.plain()}: a field that is not used is set")
+        match edge.relation:
+            case "so" | "rt" | "init":
+                ends = 0 <= edge.a <= facts.n and 0 <= edge.b <= facts.n
+                if not ends or not getattr(facts, edge.relation)(edge.a, edge.b):
+                    raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")
+                return []
+            case "wr":
+                self._reads(edge, edge.b)
+                return [self._literal(Source(edge.op, edge.a))]
+            case "ww":
+                return [self._literal(Before(edge.key, edge.a, edge.b))]
+            case "rw":
+                self._reads(edge, edge.a)
+                if edge.a == edge.b:
+                    raise CertificateRejected(f"edge {edge.plain()}: rw leaves out the identity")
+                return [
+                    self._literal(Source(edge.op, edge.writer)),
+                    self._literal(Before(edge.key, edge.writer, edge.b)),
+                ]
+        raise CertificateRejected(f"edge {edge.plain()}: no such relation")
+
+    def _reads(self, edge: Edge, reader: int) -> None:
+        self._candidates_of(edge.op)
+        if self._facts.txn_of[edge.op] != reader or self._facts.key[edge.op] != edge.key:
+            raise CertificateRejected(
+                f"edge {edge.plain()}: not a read of that key by that transaction"
+            )
+
+    def _candidates_of(self, op: int) -> list[int]:
+        if op not in self._candidates:
+            if not self._facts.is_external(op):
+                raise CertificateRejected(f"operation {op} is no external read")
+            self._candidates[op] = self._facts.candidates(op)
+        return self._candidates[op]
+
+    def _literal(self, literal: Literal) -> int:
+        if literal not in self._literals:
+            match literal:
+                case Source():
+                    self._literals[literal] = self._source(literal)
+                case Before():
+                    return self._before(literal)
+                case In():
+                    return self._included(literal.txn)
+        return self._literals[literal]
+
+    def _source(self, literal: Source) -> int:
+        facts, op, u = self._facts, literal.op, literal.txn
+        candidates = self._candidates_of(op)
+        reader = facts.txn_of[op]
+        if u not in candidates:
+            raise CertificateRejected(f"transaction {u} is no candidate of the read {op}")
+        if len(candidates) == 1 and self._included(reader) == TRUE:
+            return TRUE
+        variable = self._clauses.variable(self._groups[op])
+        # A read by a transaction that is left out has no source, and a source is included.
+        self._clauses.add([variable ^ 1, self._included(reader)])
+        self._clauses.add([variable ^ 1, self._included(u)])
+        return variable
+
+    def _before(self, literal: Before) -> int:
+        facts, key, a, b = self._facts, literal.key, literal.a, literal.b
+        facts.require_writer(key, a)
+        facts.require_writer(key, b)
+        if a == b:
+            raise CertificateRejected(f"transaction {a} does not precede itself in key {key}")
+        if facts.n in (a, b):
+            return TRUE if a == facts.n else FALSE
+        if a > b:
+            return self._literal(Before(key, b, a)) ^ 1
+        longest = self._longest_list(key)
+        if longest >= 0 and facts.shows(longest, a, b):
+            value = TRUE
+        elif longest >= 0 and facts.shows(longest, b, a):
+            value = FALSE
+        else:
+            value = self._clauses.variable()
+            self._conditional_order(value, literal)
+        self._literals[literal] = value
+        return value
+
+    def _longest_list(self, key: int) -> int:
+        if key not in self._longest:
+            self._longest[key] = self._facts.longest_list(key)
+        return self._longest[key]
+
+    def _conditional_order(self, variable: int, literal: Before) -> None:
+        """What holds of ``a before b`` if maybe transactions are included, or are not."""
+        facts, a, b = self._facts, literal.a, literal.b
+        for first, second, holds in ((a, b, variable), (b, a, variable ^ 1)):
+            # One that is left out stands last in every order.
+            self._clauses.add([holds ^ 1, self._included(first), self._included(second) ^ 1])
+            for op in facts.list_reads(literal.key):
+                if not facts.certain(facts.txn_of[op]) and facts.shows(op, first, second):
+                    self._clauses.add([self._included(facts.txn_of[op]) ^ 1, holds])
+
+    def _included(self, t: int) -> int:
+        facts = self._facts
+        if not facts.live(t):
+            raise CertificateRejected(f"transaction {t} is never included")
+        if facts.certain(t) or t in facts.forced:
+            return TRUE
+        if In(t) not in self._literals:
+            self._literals[In(t)] = variable = self._clauses.variable()
+            for reader in self._showing(t):
+                self._clauses.add([self._included(reader) ^ 1, variable])
+        return self._literals[In(t)]
+
+    def _showing(self, t: int) -> Iterable[int]:
+        """The maybe transactions whose list reads show an element of ``t``."""
+        facts = self._facts
+        readers = {
+            facts.txn_of[op]
+            for key in facts.last[t]
+            for op in facts.list_reads(key)
+            if not facts.certain(facts.txn_of[op])
+            and facts.txn_of[op] != t
+            and t in facts.shown(op)
+        }
+        return sorted(readers)

@@ -1,0 +1,205 @@
+"""The steps of a refutation, typed, and their plain form in certificates.
+
+The plain form is the contract of ``docs/architecture.md``: tuples (lists in JSON) that begin with
+the name of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isolang.certify.errors import CertificateRejected
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The external read ``op`` reads from ``txn``."""
+
+    op: int
+    txn: int
+
+    def plain(self) -> tuple[str, int, int]:
+        """As in certificates."""
+        return ("source", self.op, self.txn)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """``a`` precedes ``b`` in ``ww[key]``."""
+
+    key: int
+    a: int
+    b: int
+
+    def plain(self) -> tuple[str, int, int, int]:
+        """As in certificates."""
+        return ("before", self.key, self.a, self.b)
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """The maybe transaction ``txn`` is included."""
+
+    txn: int
+
+    def plain(self) -> tuple[str, int]:
+        """As in certificates."""
+        return ("in", self.txn)
+
+
+Literal = Source | Before | In
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One edge of a cycle; fields that a relation does not use are -1.
+
+    Attributes:
+        relation: ``so rt init wr ww rw``.
+        a: where it begins.
+        b: where it ends.
+        key: of ``wr ww rw``.
+        op: the read, of ``wr rw``.
+        writer: of ``rw``: the transaction that ``a`` reads from and ``b`` overwrites.
+    """
+
+    relation: str
+    a: int
+    b: int
+    key: int = -1
+    op: int = -1
+    writer: int = -1
+
+    def plain(self) -> tuple[str, int, int, int, int, int]:
+        """As in certificates."""
+        return (self.relation, self.a, self.b, self.key, self.op, self.writer)
+
+
+@dataclass(frozen=True, slots=True)
+class AnomalyStep:
+    """An intrinsic anomaly of kind ``kind``, and what it contradicts, or -1."""
+
+    kind: int
+    txn: int
+    op: int
+    other_txn: int = -1
+    other_op: int = -1
+
+    def plain(self) -> tuple[Any, ...]:
+        """As in certificates."""
+        return ("anomaly", self.kind, self.txn, self.op, self.other_txn, self.other_op)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceStep:
+    """The external read ``op`` reads from one of its candidates."""
+
+    op: int
+
+    def plain(self) -> tuple[Any, ...]:
+        """As in certificates."""
+        return ("choice", self.op)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleStep:
+    """A closed walk that the check named ``check`` forbids."""
+
+    check: str
+    edges: tuple[Edge, ...]
+
+    def plain(self) -> tuple[Any, ...]:
+        """As in certificates."""
+        return ("cycle", self.check, [edge.plain() for edge in self.edges])
+
+
+@dataclass(frozen=True, slots=True)
+class OrderStep:
+    """``ww[key]`` has no cycle through ``txns``."""
+
+    key: int
+    txns: tuple[int, ...]
+
+    def plain(self) -> tuple[Any, ...]:
+        """As in certificates."""
+        return ("order", self.key, list(self.txns))
+
+
+@dataclass(frozen=True, slots=True)
+class RupStep:
+    """One of these literals has the given sign, as unit propagation shows."""
+
+    literals: tuple[tuple[bool, Literal], ...]
+
+    def plain(self) -> tuple[Any, ...]:
+        """As in certificates."""
+        return ("rup", [(positive, literal.plain()) for positive, literal in self.literals])
+
+
+Step = AnomalyStep | ChoiceStep | CycleStep | OrderStep | RupStep
+
+
+def parse_step(raw: Any) -> Step:
+    """The typed form of one plain step; typed steps are returned as they are.
+
+    Raises:
+        CertificateRejected: it is no step.
+    """
+    if isinstance(raw, (AnomalyStep, ChoiceStep, CycleStep, OrderStep, RupStep)):
+        return raw
+    name, *rest = _sequence(raw, "step")
+    match name, len(rest):
+        case "anomaly", 5:
+            return AnomalyStep(*(_integer(i) for i in rest))
+        case "choice", 1:
+            return ChoiceStep(_integer(rest[0]))
+        case "cycle", 2 if isinstance(rest[0], str):
+            return CycleStep(rest[0], tuple(_edge(e) for e in _sequence(rest[1], "edges", 0)))
+        case "order", 2:
+            txns = _sequence(rest[1], "transactions", 0)
+            return OrderStep(_integer(rest[0]), tuple(_integer(t) for t in txns))
+        case "rup", 1:
+            return RupStep(tuple(_signed(e) for e in _sequence(rest[0], "literals", 0)))
+    raise CertificateRejected(f"no step of a refutation (got {raw!r:.80})")
+
+
+def _edge(raw: Any) -> Edge:
+    if isinstance(raw, Edge):
+        return raw
+    parts = _sequence(raw, "edge")
+    if len(parts) != 6 or not isinstance(parts[0], str):
+        raise CertificateRejected(f"no edge (got {raw!r:.80})")
+    return Edge(parts[0], *(_integer(i) for i in parts[1:]))
+
+
+def _signed(raw: Any) -> tuple[bool, Literal]:
+    parts = _sequence(raw, "signed literal")
+    if len(parts) != 2 or not isinstance(parts[0], bool):
+        raise CertificateRejected(f"no signed literal (got {raw!r:.80})")
+    literal = parts[1]
+    if isinstance(literal, (Source, Before, In)):
+        return parts[0], literal
+    name, *rest = _sequence(literal, "literal")
+    numbers = [_integer(i) for i in rest]
+    match name, len(numbers):
+        case "source", 2:
+            return parts[0], Source(*numbers)
+        case "before", 3:
+            return parts[0], Before(*numbers)
+        case "in", 1:
+            return parts[0], In(*numbers)
+    raise CertificateRejected(f"no literal (got {literal!r:.80})")
+
+
+def _sequence(raw: Any, what: str, at_least: int = 1) -> Sequence[Any]:
+    if not isinstance(raw, (tuple, list)) or len(raw) < at_least:
+        raise CertificateRejected(f"no {what} (got {raw!r:.80})")
+    return raw
+
+
+def _integer(raw: Any) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        raise CertificateRejected(f"not a number (got {raw!r:.80})")
+    return raw

@@ -1,0 +1,168 @@
+"""The check of a witness: sources and version orders under which the history meets the spec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from isolang.certify.errors import CertificateRejected
+from isolang.certify.expression import Positions, glushkov, judged, uses_reads
+from isolang.certify.facts import COMMITTED, Facts
+from isolang.certify.machine import machine
+from isolang.certify.product import Product
+from isolang.language.core import Check, Spec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.history.history import History
+
+    Numbers = Sequence[int] | NDArray[np.integer[Any]]
+
+NO_SOURCE = -1
+
+
+def check_witness(
+    history: History,
+    spec: Spec,
+    source: Numbers,
+    order_start: Numbers,
+    order_txn: Numbers,
+) -> None:
+    """Check that a witness shows the history to meet the spec.
+
+    Args:
+        history: the history.
+        spec: the lowered specification.
+        source: per operation, the transaction that an external read of an included transaction
+            reads from (T0 is number n), else -1.
+        order_start: per key, where its writers begin in ``order_txn``; one entry more than keys.
+        order_txn: the writers of each key in version order, T0 left out. Transactions that are not
+            included are skipped.
+
+    Raises:
+        CertificateRejected: the witness is wrong; the message says where.
+        NotCertifiedError: the spec or the history is beyond this checker.
+    """
+    checks = [(check, certifiable(check)) for check in judged(spec)]
+    facts = Facts(history)
+    if any("rt" in positions.labels for _, positions in checks):
+        facts.require_times()
+    sources = [int(u) for u in source]
+    if len(sources) != facts.operations:
+        raise CertificateRejected(
+            f"source has {len(sources)} entries (expected one per operation: {facts.operations})"
+        )
+    included = _included(facts, sources)
+    reads = _reads(facts, included, sources, judges_reads=uses_reads(spec))
+    orders = _orders(facts, included, order_start, order_txn)
+    members = sorted(included)
+    for check, positions in checks:
+        again = check.kind == "acyclic" or positions.repeatable
+        product = Product(facts, members, reads, orders, machine(positions, looped=again))
+        if product.broken():
+            raise CertificateRejected(f"check {check.name}: the witness has a violating cycle")
+
+
+def certifiable(check: Check) -> Positions:
+    """The automaton of a check.
+
+    Raises:
+        CertificateRejected: the check holds of no history, because its expression contains the
+            identity.
+        NotCertifiedError: the expression is outside event graphs.
+    """
+    positions = glushkov(check.expr)
+    if positions.nullable:
+        raise CertificateRejected(f"check {check.name}: the expression contains the identity")
+    return positions
+
+
+def _included(facts: Facts, source: Sequence[int]) -> set[int]:
+    """The committed transactions, and the maybe ones that included ones read from or show."""
+    included = {t for t in range(facts.n) if facts.status[t] == COMMITTED}
+    work = list(included)
+    while work:
+        t = work.pop()
+        for op in range(facts.op_start[t], facts.op_start[t + 1]):
+            if not facts.is_read(op):
+                continue
+            targets = facts.shown(op) if facts.is_list(op) else ()
+            for u in (*targets, source[op]):
+                if u == facts.n or u in included or u == NO_SOURCE:
+                    continue
+                if not facts.live(u):
+                    raise CertificateRejected(
+                        f"operation {op} reads from transaction {u}, which is not included"
+                    )
+                included.add(u)
+                work.append(u)
+    return included
+
+
+def _reads(
+    facts: Facts, included: set[int], source: Sequence[int], *, judges_reads: bool
+) -> list[tuple[int, int, int]]:
+    """The external reads of included transactions with their sources: (reader, key, source)."""
+    reads = []
+    for op, u in enumerate(source):
+        reader = facts.txn_of[op]
+        external = reader in included and facts.is_external(op)
+        if judges_reads and reader in included:
+            found = facts.anomalies(op)
+            if found:
+                names = ", ".join(sorted(a.name.lower().replace("_", " ") for a in found))
+                raise CertificateRejected(f"operation {op} is an intrinsic anomaly: {names}")
+        if not external:
+            if u != NO_SOURCE:
+                raise CertificateRejected(
+                    f"operation {op} has source {u}, "
+                    "but is no external read of an included transaction"
+                )
+            continue
+        candidates = facts.candidates(op)
+        if u == NO_SOURCE:
+            if candidates:
+                raise CertificateRejected(f"the external read {op} has no source")
+        elif u not in candidates:
+            raise CertificateRejected(
+                f"the external read {op} cannot read from transaction {u} "
+                f"(candidates: {candidates})"
+            )
+        else:
+            reads.append((reader, facts.key[op], u))
+    return reads
+
+
+def _orders(
+    facts: Facts, included: set[int], order_start: Numbers, order_txn: Numbers
+) -> list[list[int]]:
+    """Per key, its included writers in version order: a permutation of them that contains vo."""
+    starts = [int(i) for i in order_start]
+    listed = [int(t) for t in order_txn]
+    if len(starts) != facts.keys + 1 or starts[0] != 0 or starts[-1] != len(listed):
+        raise CertificateRejected("order_start does not fit the keys and order_txn")
+    orders = []
+    for key in range(facts.keys):
+        if starts[key] > starts[key + 1]:
+            raise CertificateRejected(f"order_start decreases at key {key}")
+        order = [t for t in listed[starts[key] : starts[key + 1]] if t in included]
+        if sorted(order) != [t for t in facts.writers[key] if t in included]:
+            raise CertificateRejected(
+                f"the order of key {key} is no permutation of its included writers"
+            )
+        for op in facts.list_reads(key):
+            if facts.txn_of[op] in included:
+                _contains(facts, order, op)
+        orders.append(order)
+    return orders
+
+
+def _contains(facts: Facts, order: Sequence[int], op: int) -> None:
+    """The order must begin with the writers that the list read ``op`` shows, in that order."""
+    shown = facts.shown_order(op)
+    if list(order[: len(shown)]) != shown:
+        raise CertificateRejected(
+            f"the order of key {facts.key[op]} is not the one that the list read {op} shows"
+        )

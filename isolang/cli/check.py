@@ -1,0 +1,158 @@
+"""``isocheck check``: histories against specs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from isolang.cli.job import Job, run_job
+from isolang.cli.progress import Bar
+from isolang.cli.report import EXIT_INPUT, Report, code_of, exit_code
+from isolang.errors import IsolangError
+
+if TYPE_CHECKING:
+    from isolang.language.classify import Plan
+
+
+class UsageProblem(Exception):  # noqa: N818 - it is about the command line, not about the program
+    """What the user typed makes no sense; the message is complete."""
+
+
+def load_plans(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str, Plan], ...]:
+    """Load and classify specs, before any history is read: a typo should not cost an hour.
+
+    Raises:
+        SpecError: the first one that cannot be used.
+    """
+    from isolang.language.classify import classify
+    from isolang.language.load import load_spec
+
+    return tuple((name, classify(load_spec(name, include_path=include))) for name in specs)
+
+
+def run(jobs: Sequence[Job], *, output: str, parallel: int) -> int:
+    """Run jobs, print their reports in order as they come, and give the exit code."""
+    show = _printer(output)
+    codes: set[int] = set()
+    with Bar(len(jobs)) as bar:
+        for reports in _results(jobs, parallel, bar):
+            bar.pause()
+            for report in reports:
+                show(report)
+                codes.add(code_of(report))
+            bar.step()
+    return exit_code(codes)
+
+
+def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Report]]:
+    capped = any(job.timeout is not None or job.memory is not None for job in jobs)
+    if parallel == 1 and not capped:
+        for job in jobs:
+            reports: list[Report] = []
+            run_job(job, reports.append, bar.phase)
+            yield reports
+        return
+    from isolang.cli.pool import Pool
+
+    pool = Pool()
+    executor = ThreadPoolExecutor(parallel)
+    try:
+        futures: list[Future[list[Report]]] = [
+            executor.submit(pool.run, job, bar.phase) for job in jobs
+        ]
+        for future in futures:
+            yield future.result()
+    finally:
+        # Also on Ctrl-C: first the children, else their threads would wait for them.
+        pool.close()
+        executor.shutdown(cancel_futures=True)
+
+
+def _printer(output: str) -> Callable[[Report], None]:
+    if output == "json":
+        return lambda report: print(json.dumps(report), flush=True)
+    if output == "edn":
+        from isolang.cli.edn import to_edn
+
+        return lambda report: print(to_edn(report), flush=True)
+    from isolang.cli.text import console, render
+
+    out = console(sys.stdout)
+
+    def text(report: Report) -> None:
+        render(report, out)
+        sys.stdout.flush()
+
+    return text
+
+
+def check(
+    *,
+    specs: Sequence[str],
+    histories: Sequence[str],
+    include: Sequence[str],
+    format: str,  # noqa: A002 - the option's name
+    timestamps: bool,
+    initial: int | None,
+    output: str,
+    timeout: float | None,
+    memory: float | None,
+    certify: bool,
+    seed: int,
+    certificates: str,
+    minimal: str,
+    jobs: int,
+) -> int:
+    """Check, and give the exit code; see ``isocheck check --help`` for the arguments.
+
+    Raises:
+        UsageProblem: options that do not go together.
+    """
+    if minimal and (len(histories) > 1 or len(specs) > 1):
+        raise UsageProblem("--minimal writes one part: give it one history and one --spec")
+    if histories.count("-") > 1:
+        raise UsageProblem("the standard input (-) can be read once")
+    if certificates:
+        try:
+            os.makedirs(certificates, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UsageProblem(f"--certificate {certificates}: cannot be made ({reason})") from None
+    try:
+        plans = load_plans(specs, include)
+    except IsolangError as error:
+        print(f"isocheck: {error}", file=sys.stderr)
+        return EXIT_INPUT
+    everything = [
+        Job(
+            history=history,
+            specs=plans,
+            format=format,
+            timestamps=timestamps,
+            initial=initial,
+            timeout=timeout,
+            memory=memory,
+            certify=certify,
+            seed=seed,
+            certificates=certificates,
+            minimal=minimal,
+        )
+        for history in histories
+    ]
+    if output == "text":
+        for line in dict.fromkeys(warning for _, plan in plans for warning in plan.warnings):
+            print(f"warning: {line}", file=sys.stderr)
+    with suppress(BrokenPipeError):
+        return run(everything, output=output, parallel=min(jobs, len(everything)))
+    _forget_stdout()
+    return EXIT_INPUT
+
+
+def _forget_stdout() -> None:
+    """Nobody reads on; without this, Python would complain once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

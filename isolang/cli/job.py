@@ -1,0 +1,131 @@
+"""One history against some specs: what a run does for each history, here or in a child."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from isolang.cli.report import Report, error_report, report_of, unknown_report
+from isolang.errors import IsolangError
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.classify import Plan
+    from isolang.verdict import Invalid, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to do with one history.
+
+    Attributes:
+        history: a path, or ``-``.
+        specs: each as the user named it, and its plan.
+        format: of ``--from``.
+        timestamps: of ``--timestamps``.
+        initial: of ``--initial``.
+        timeout: seconds for each verdict, with reading; ``None`` for no limit.
+        memory: megabytes; ``None`` for no limit.
+        certify: whether to certify.
+        seed: of ``--seed``.
+        certificates: where to save certificates; empty for nowhere.
+        minimal: where to write the smallest invalid part; empty for nowhere.
+    """
+
+    history: str
+    specs: tuple[tuple[str, Plan], ...]
+    format: str = "auto"
+    timestamps: bool = False
+    initial: int | None = None
+    timeout: float | None = None
+    memory: float | None = None
+    certify: bool = True
+    seed: int = 0
+    certificates: str = ""
+    minimal: str = ""
+
+
+def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str], object]) -> None:
+    """Read the history once, judge it by each spec, and emit one report for each, in order."""
+    # Everything heavy is imported before the clock starts: it is not the history's fault.
+    import numpy as np  # noqa: F401
+
+    from isolang import _native  # noqa: F401
+    from isolang.limits import Spending
+    from isolang.pipeline import Options, decide
+
+    reading = Spending(job.timeout)
+    progress("read")
+    try:
+        with reading.during("read"):
+            history = _read(job)
+    except IsolangError as error:
+        for name, _ in job.specs:
+            emit(error_report(job.history, name, str(error), reading.seconds()))
+        return
+    except (TimeoutError, MemoryError) as error:
+        what = "timeout: the time" if isinstance(error, TimeoutError) else "memory: the memory"
+        for name, _ in job.specs:
+            reason = f"{what} ran out in phase read"
+            emit(unknown_report(job.history, name, reason, reading.seconds()))
+        return
+    spent = {"read": reading.seconds().read}
+    for name, plan in job.specs:
+        spending = Spending(job.timeout, already=spent)
+        try:
+            options = Options(certify=job.certify, seed=job.seed)
+            verdict = decide(history, plan, spending, options, progress)
+        except IsolangError as error:
+            emit(error_report(job.history, name, str(error), spending.seconds()))
+            continue
+        report = report_of(job.history, name, verdict)
+        report["warnings"] = list(plan.warnings)
+        _save(job, report, verdict, plan)
+        emit(report)
+
+
+def _read(job: Job) -> History:
+    from isolang.history import load_history
+
+    return load_history(
+        job.history,
+        format=job.format,
+        timestamps=job.timestamps,
+        initial=job.initial,
+        timeout=job.timeout,
+    )
+
+
+def _save(job: Job, report: Report, verdict: Verdict, plan: Plan) -> None:
+    """Save what the user asked for, and evidence that no one asked for: a rejected certificate."""
+    from isolang.verdict import Invalid, Unknown, Valid
+
+    options = {"timestamps": job.timestamps, "initial": job.initial}
+    try:
+        if isinstance(verdict, Unknown) and verdict.evidence is not None:
+            report["certificate"] = str(verdict.evidence.save(job.certificates or "."))
+        if isinstance(verdict, Valid | Invalid) and job.certificates:
+            report["certificate"] = str(verdict.certificate(options).save(job.certificates))
+        if isinstance(verdict, Invalid) and job.minimal:
+            report["minimal"] = _write_minimal(job, verdict, plan)
+    except IsolangError as error:
+        report["warnings"].append(str(error))
+
+
+def _write_minimal(job: Job, verdict: Invalid, plan: Plan) -> str:
+    from isolang.history.writers import write_history
+    from isolang.minimal import minimise
+
+    start = time.perf_counter()
+    left = 10.0
+    if job.timeout is not None:
+        left = max(0.1, min(left, job.timeout - verdict.seconds.total))
+    part = minimise(verdict, plan, seconds=left, seed=job.seed)
+    written = write_history(part, job.minimal, format="edn", renumber=True)
+    counts = part.counts()
+    return (
+        f"{job.minimal} ({counts['transactions']} transactions, {written.operations} operations, "
+        f"found in {time.perf_counter() - start:.1f} s)"
+    )

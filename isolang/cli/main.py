@@ -1,0 +1,285 @@
+"""``isocheck``: the command line, and the boundary that no traceback crosses."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+COMMANDS = ("check", "verify", "convert", "stats")
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="isocheck",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Tell whether a database gives the isolation it promises. "
+    "`isocheck --spec si history.edn` is short for `isocheck check --spec si history.edn`.",
+    epilog="Exit codes: 0 valid; 1 a history is invalid; 2 an input cannot be used; "
+    "3 unknown; 4 a certificate was rejected.",
+)
+
+
+class Output(StrEnum):
+    """How verdicts are printed."""
+
+    text = "text"
+    json = "json"
+    edn = "edn"
+
+
+class Plain(StrEnum):
+    """How figures are printed."""
+
+    text = "text"
+    json = "json"
+
+
+Format = Annotated[
+    str, typer.Option("--from", metavar="FORMAT", help="The histories' format, by default found "
+                      "out: edn, jepsen-json, dbcop, dbcop-json, hist, cobra, viper, plume, awdit.")
+]  # fmt: skip
+Timestamps = Annotated[bool, typer.Option("--timestamps", help="Cobra logs have timestamps.")]
+Initial = Annotated[
+    int | None, typer.Option("--initial", metavar="N", help="Transaction N is the initial one.")
+]
+Include = Annotated[
+    list[str] | None, typer.Option("--include", metavar="DIR", help="Where to look for includes.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"isocheck {version('isolang')}")
+        except PackageNotFoundError:
+            print("isocheck (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("check")
+def check_command(
+    *,
+    histories: Annotated[
+        list[str], typer.Argument(metavar="HISTORY", help="Files, folders of logs, or -.")
+    ],
+    spec: Annotated[
+        list[str],
+        typer.Option("--spec", "-s", metavar="SPEC", help="A level (si, ser, …) or a .iso file; "
+                     "may be repeated."),
+    ],
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.text,
+    from_: Format = "auto",
+    timestamps: Timestamps = False,
+    initial: Initial = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="S", help="Seconds for each verdict, reading included."),
+    ] = None,
+    memory: Annotated[
+        float | None, typer.Option("--memory", metavar="MB", help="Megabytes for each history.")
+    ] = None,
+    no_certify: Annotated[
+        bool, typer.Option("--no-certify", help="Do not check verdicts independently.")
+    ] = False,
+    certificate: Annotated[
+        str, typer.Option("--certificate", metavar="DIR", help="Save certificates here.")
+    ] = "",
+    minimal: Annotated[
+        str,
+        typer.Option("--minimal", metavar="FILE", help="Write the smallest part found that is "
+                     "still invalid (EDN)."),
+    ] = "",
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Histories at a time.")
+    ] = 1,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
+    include: Include = None,
+) -> None:  # fmt: skip
+    """Check histories against isolation levels."""
+    from isolang.cli.check import UsageProblem, check
+
+    for name, value in (("--timeout", timeout), ("--memory", memory)):
+        if value is not None and not 0 < value < float("inf"):
+            raise typer.BadParameter(f"{name}: not a positive number (got {value})")
+    try:
+        code = check(
+            specs=spec,
+            histories=histories,
+            include=include or [],
+            format=from_,
+            timestamps=timestamps,
+            initial=initial,
+            output=output.value,
+            timeout=timeout,
+            memory=memory,
+            certify=not no_certify,
+            seed=seed,
+            certificates=certificate,
+            minimal=minimal,
+            jobs=jobs,
+        )
+    except UsageProblem as problem:
+        raise typer.BadParameter(str(problem)) from None
+    raise typer.Exit(code)
+
+
+@app.command("verify")
+def verify_command(
+    certificate: Annotated[str, typer.Argument(metavar="CERT", help="Of --certificate.")],
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="What it is about.")],
+) -> None:
+    """Check a certificate again, with the checkers in plain Python."""
+    from isolang.cli.verify import verify
+
+    raise typer.Exit(verify(certificate, history))
+
+
+@app.command("convert")
+def convert_command(
+    *,
+    source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, dbcop or plume.")],
+    from_: Format = "auto",
+    timestamps: Timestamps = False,
+    initial: Initial = None,
+    renumber: Annotated[
+        bool,
+        typer.Option("--renumber", help="Give numbers to keys and values that OUT cannot name."),
+    ] = False,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", metavar="WHAT", help="Leave out what OUT cannot say: real-time, "
+                     "failed-operations, unknown-reads, empty-transactions."),
+    ] = None,
+) -> None:  # fmt: skip
+    """Write a history in another format."""
+    from isolang.cli.convert import convert
+
+    code = convert(
+        source,
+        target,
+        to=to,
+        format=from_,
+        timestamps=timestamps,
+        initial=initial,
+        renumber=renumber,
+        drop=drop or [],
+    )
+    raise typer.Exit(code)
+
+
+@app.command("stats")
+def stats_command(
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="A history.")],
+    output: Annotated[Plain, typer.Option("--output", "-o", help="How to print.")] = Plain.text,
+    from_: Format = "auto",
+    timestamps: Timestamps = False,
+    initial: Initial = None,
+) -> None:
+    """Say what a history contains."""
+    from isolang.cli.stats import stats
+
+    code = stats(history, output=output.value, format=from_, timestamps=timestamps, initial=initial)
+    raise typer.Exit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code is the return value."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        # A file name that is not UTF-8 must not stop the report about it.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    code = _guarded(_with_command(arguments))
+    if code == EXIT_INTERRUPTED:
+        print("isocheck: interrupted", file=sys.stderr)
+    return code
+
+
+def _guarded(arguments: list[str]) -> int:
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except MemoryError:
+        print("isocheck: out of memory; --memory sets a limit", file=sys.stderr)
+        return 3
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"isocheck: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except Exception as error:  # the last boundary
+        if os.environ.get("ISOLANG_TRACEBACK"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        hint = "this is a bug; ISOLANG_TRACEBACK=1 shows where it is"
+        print(f"isocheck: unexpected error ({what}); {hint}", file=sys.stderr)
+        return 2
+
+
+def _with_command(arguments: list[str]) -> list[str]:
+    """Put in ``check`` where the command was left out."""
+    if not arguments or arguments[0] in COMMANDS or arguments[0] in ("--help", "-h", "--version"):
+        return arguments
+    return ["check", *arguments]
+
+
+def _run(arguments: list[str]) -> int:
+    command = typer.main.get_command(app)
+    try:
+        # With standalone_mode the exit code would be lost in SystemExit, and errors printed early.
+        result: Any = command.main(args=arguments, prog_name="isocheck", standalone_mode=False)
+    except typer.Exit as end:
+        return end.exit_code  # also Ctrl-C, in versions that make it an exit
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        # Typer brings its own copy of click or uses click itself, by version: go by the shape.
+        if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
+            raise
+        return _usage_error(error, arguments)
+    return result if isinstance(result, int) else 0
+
+
+def _usage_error(error: Any, arguments: list[str]) -> int:
+    message = error.format_message()
+    if not message:  # help was asked for by giving nothing
+        return int(error.exit_code)
+    print(f"isocheck: {message}", file=sys.stderr)
+    typo = arguments[1] if arguments[0] == "check" and len(arguments) > 1 else ""
+    near = difflib.get_close_matches(typo, COMMANDS, 1, 0.7)
+    if near and not os.path.exists(typo):
+        print(f"  hint: did you mean `isocheck {near[0]}`?", file=sys.stderr)
+    else:
+        name = arguments[0] if arguments and arguments[0] in COMMANDS else ""
+        print(f"  hint: see `isocheck {name} --help`".replace("  --", " --"), file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""A progress bar on stderr: only on a terminal, and only when the work is long."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_LONG = 0.7  # seconds
+
+
+class Bar:
+    """Shows how many histories are done and what is being done now."""
+
+    def __init__(self, total: int) -> None:
+        """Count ``total`` histories."""
+        self._total = total
+        self._done = 0
+        self._phase = ""
+        self._lock = threading.Lock()
+        self._shown: tuple[Progress, TaskID] | None = None
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Bar:
+        if sys.stderr.isatty():
+            self._timer = threading.Timer(_LONG, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._shown is not None:
+                self._shown[0].stop()
+                self._shown = None
+
+    def phase(self, name: str) -> None:
+        """Say what is being done."""
+        with self._lock:
+            self._phase = name
+            self._update()
+
+    def step(self) -> None:
+        """One history more is done."""
+        with self._lock:
+            self._done += 1
+
+    def pause(self) -> None:
+        """Take the bar away, so that something can be printed; ``phase`` brings it back."""
+        with self._lock:
+            if self._shown is not None:
+                self._shown[0].stop()
+                self._shown = None
+
+    def _update(self) -> None:
+        if self._shown is not None:
+            progress, task = self._shown
+            progress.update(task, completed=self._done, phase=self._phase)
+        elif self._timer is not None and not self._timer.is_alive():
+            self._start()
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._start()
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeElapsedColumn as Elapsed
+
+        console = Console(stderr=True)
+        columns = (MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[phase]}"), Elapsed())
+        progress = Progress(*columns, console=console, transient=True)
+        task = progress.add_task("", total=self._total, completed=self._done, phase=self._phase)
+        progress.start()
+        self._shown = (progress, task)

@@ -1,0 +1,251 @@
+"""Reports as text for people: readable in 80 columns, coloured on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from isolang.cli.report import Report
+
+_COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
+_PLAIN_WIDTH = 80
+
+
+def console(stream: IO[str]) -> Console:
+    """A console that colours on a terminal only, and is 80 columns wide elsewhere."""
+    import os
+
+    from rich.console import Console
+
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
+    return Console(
+        file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
+    )
+
+
+def render(report: Report, out: Console) -> None:
+    """Print one report, with an empty line after it."""
+    with out.capture() as captured:
+        _render(report, out)
+    # Rich fills lines up with blanks, which only get in the way when people copy them.
+    for line in captured.get().splitlines():
+        out.file.write(line.rstrip() + "\n")
+
+
+def _render(report: Report, out: Console) -> None:
+    from rich.text import Text
+
+    verdict = report["verdict"]
+    head = Text()
+    head.append(verdict.upper(), style=_COLOUR[verdict])
+    head.append(f"  {report['history']}", style="bold")
+    head.append(f"  {report['spec']}")
+    level = report["level"]
+    if level and level["title"]:
+        head.append(f" ({level['title']})", style="dim")
+    out.print(head, soft_wrap=True)
+    violation = report["violation"]
+    if report["reason"]:
+        out.print(_indented(report["reason"], 2, style="bold" if violation else ""))
+    if violation:
+        for part in _violation(violation, report):
+            out.print(part)
+    elif report["anomalies"]:
+        out.print()
+        out.print(_indented("the spec allows these, but they are there:", 2))
+    if report["anomalies"] and not (violation and _sole(report)):
+        for part in _anomalies(report["anomalies"]):
+            out.print(part)
+    if report["input"]:
+        out.print()
+        out.print(_facts(report))
+    out.print()
+
+
+def _sole(report: Report) -> bool:
+    """Whether the anomaly that is shown is the only one."""
+    (first, *more) = report["anomalies"]
+    alone = not more and bool(first["count"] == 1)
+    return alone and not _cycles(report["violation"]["argument"])
+
+
+def _cycles(argument: dict[str, Any]) -> bool:
+    return bool(argument["conclusion"]["kind"] != "sentence")
+
+
+# --- the violation ---
+
+
+def _violation(violation: dict[str, Any], report: Report) -> Iterator[RenderableType]:
+    spec = report["spec"]
+    yield ""
+    yield from _transactions(violation["transactions"], report)
+    yield ""
+    yield from _argument(violation["argument"], 2)
+    if violation["relaxed"]:
+        yield ""
+        for how, outcome in violation["relaxed"].items():
+            says = {
+                "valid": f"{how.capitalize()}, the history satisfies {spec}.",
+                "invalid": f"{how.capitalize()}, the history violates {spec} all the same.",
+                "unknown": f"Whether it satisfies {spec} {how} was not found out in time.",
+            }
+            yield _indented(says[outcome], 2)
+
+
+def _transactions(transactions: list[dict[str, Any]], report: Report) -> Iterator[RenderableType]:
+    grid = _grid(2)
+    for txn in transactions:
+        session = f"session {txn['session']}" if txn["session"] else ""
+        status = f" {txn['status']}" if txn["status"] != "committed" else ""
+        operations = "  ".join(op["text"] for op in txn["operations"])
+        more = f"  (+{txn['omitted']} more)" if txn["omitted"] else ""
+        grid.add_row(
+            _styled(txn["name"] + status, "bold"),
+            _styled(f"{_place(txn['where'], report)}, {session}".rstrip(", "), "dim"),
+            operations + more,
+        )
+    yield _padded(grid, 2)
+
+
+def _place(where: str, report: Report) -> str:
+    """A place in what the first line names: ``line 12``, or in a folder ``T3.log byte 40``."""
+    files = report["input"]["files"]
+    folder = report["history"].rstrip("/") + "/"
+    if where.startswith(folder):
+        return where.removeprefix(folder)
+    if where.startswith(report["history"] + " "):
+        return where.removeprefix(report["history"] + " ")
+    if len(files) == 1 and where.startswith(files[0]):
+        rest = where[len(files[0]) :]
+        return f"line {rest[1:]}" if rest.startswith(":") else rest.strip()
+    return where
+
+
+def _argument(argument: dict[str, Any], indent: int) -> Iterator[RenderableType]:
+    for lemma in argument["lemmas"]:
+        reason = lemma["reason"]
+        number = f"({lemma['number']}) "
+        if reason["kind"] == "sentence":
+            text = f"{lemma['text']}: {reason['text']}{_because(reason['because'])}."
+            yield _indented(number + text, indent, hang=len(number))
+            continue
+        yield _indented(f"{number}{lemma['text']}; otherwise:", indent, hang=len(number))
+        yield from _node(reason, indent + 4)
+    yield from _node(argument["conclusion"], indent)
+
+
+def _node(node: dict[str, Any], indent: int) -> Iterator[RenderableType]:
+    match node["kind"]:
+        case "argument":
+            yield from _argument(node, indent)
+        case "sentence":
+            yield _indented(node["text"] + _because(node["because"]), indent)
+        case "cycle":
+            yield from _cycle(node, indent)
+        case "split":
+            yield _indented(f"{node['text']}:", indent)
+            for case in node["cases"]:
+                yield _indented(f"- {case['assumption']}:", indent + 2, hang=2)
+                yield from _argument(case["argument"], indent + 6)
+
+
+def _cycle(cycle: dict[str, Any], indent: int) -> Iterator[RenderableType]:
+    grid = _grid(2)
+    for edge in cycle["edges"]:
+        label = f"{edge['relation']} {edge['key']}".rstrip()
+        text = edge["text"] + (" (assumed)" if edge["assumed"] else _because(edge["because"]))
+        grid.add_row(f"{_short(edge['source'])} -{label}-> {_short(edge['target'])}", text)
+    yield _padded(grid, indent)
+
+
+def _short(name: str) -> str:
+    return "T0" if name == "the initial state" else name
+
+
+def _because(lemmas: list[int]) -> str:
+    return f" ({', '.join(f'by {number}' for number in lemmas)})" if lemmas else ""
+
+
+# --- the rest ---
+
+
+def _anomalies(anomalies: list[dict[str, Any]]) -> Iterator[RenderableType]:
+    yield ""
+    for anomaly in anomalies:
+        times = "once" if anomaly["count"] == 1 else f"{anomaly['count']} times"
+        yield _indented(f"{anomaly['name']}, {times}:", 2)
+        for example in anomaly["examples"]:
+            yield _indented(example, 6)
+        if anomaly["count"] > len(anomaly["examples"]):
+            yield _indented(f"and {anomaly['count'] - len(anomaly['examples'])} more", 6)
+
+
+def _facts(report: Report) -> RenderableType:
+    known = report["input"]
+    by_status = ", ".join(
+        f"{report[status]} {status}" for status in ("committed", "aborted", "maybe")
+    )
+    rows = [
+        (
+            "input",
+            f"{known['format']}; {_count(report['transactions'], 'transaction')} ({by_status}), "
+            f"{_count(report['operations'], 'operation')}, {_count(report['keys'], 'key')}, "
+            f"{_count(report['sessions'], 'session')}",
+        ),
+        ("initial state", known["initial"]),
+        ("session", known["session"]),
+        ("real time", known["real_time"]),
+        ("ignored", "; ".join(known["ignored"]) or "nothing"),
+        *(("note", note) for note in known["notes"]),
+        *(("note", note) for note in (report["level"] or {}).get("notes", ())),
+        *(("warning", warning) for warning in report["warnings"]),
+        ("certified", f"{'yes' if report['certified'] else 'no'}: {report['certified_reason']}"),
+        ("certificate", report["certificate"]),
+        ("minimal part", report["minimal"]),
+        ("time", _time(report)),
+    ]
+    grid = _grid(2)
+    for name, value in rows:
+        if value and (name != "certified" or report["certified_reason"]):
+            grid.add_row(_styled(name, "dim"), value)
+    return _padded(grid, 2)
+
+
+def _time(report: Report) -> str:
+    seconds = report["seconds"]
+    phases = ", ".join(f"{name} {seconds[name]:.2f}" for name in seconds if name != "total")
+    return f"{seconds['total']:.2f} s ({phases})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def _styled(text: str, style: str) -> RenderableType:
+    from rich.text import Text
+
+    return Text(text, style=style)
+
+
+def _indented(text: str, indent: int, *, style: str = "", hang: int = 0) -> RenderableType:
+    if not hang:
+        return _padded(_styled(text, style), indent)
+    grid = _grid(0)
+    grid.add_row(text[:hang], text[hang:])
+    return _padded(grid, indent)
+
+
+def _padded(inner: RenderableType, indent: int) -> RenderableType:
+    from rich.padding import Padding
+
+    return Padding(inner, (0, 0, 0, indent))
+
+
+def _grid(space: int) -> Any:
+    from rich.table import Table
+
+    return Table.grid(padding=(0, space, 0, 0))

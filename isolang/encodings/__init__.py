@@ -1,0 +1,1 @@
+"""How a problem becomes solver input; the event graph is built natively, beside its solver."""

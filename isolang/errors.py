@@ -1,0 +1,37 @@
+"""One tree of errors. Every message reads ``where: what (got X, expected Y); hint``."""
+
+from __future__ import annotations
+
+
+class IsolangError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class SpecError(IsolangError):
+    """A ``.iso`` specification that cannot be read, is ill-sorted, or is outside what is supported.
+
+    ``str()`` is the whole message, with the source line and a caret where there is one.
+
+    Attributes:
+        file: the file (or ``<text>``), empty if the error stands in no file.
+        line: from 1; 0 if the error stands in no line.
+        column: from 1; 0 if the error stands in no line.
+        hint: what to do about it; also part of the message.
+    """
+
+    def __init__(
+        self, message: str, *, file: str = "", line: int = 0, column: int = 0, hint: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
+        self.column = column
+        self.hint = hint
+
+
+class HistoryError(IsolangError):
+    """A history that cannot be read; the message names the place and what was expected."""
+
+
+class UnsupportedError(IsolangError):
+    """A well-formed input that this version cannot decide: *unknown*, never a pass."""

@@ -1,0 +1,5 @@
+"""Explanations: from a refutation to an argument that a person can follow.
+
+``explain.explain`` makes a ``violation.Violation``, ``smaller`` looks for simpler ones, ``plain``
+turns them into JSON values. Nothing is imported here, so that the command line starts fast.
+"""

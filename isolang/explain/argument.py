@@ -1,0 +1,221 @@
+"""Arguments: clauses, what follows from them, and the form in which people put it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from isolang.certify.steps import (
+    AnomalyStep,
+    Before,
+    ChoiceStep,
+    CycleStep,
+    Edge,
+    In,
+    Literal,
+    OrderStep,
+    RupStep,
+    Source,
+    Step,
+)
+
+Signed: TypeAlias = tuple[bool, Literal]
+
+
+def signed(positive: bool, literal: Literal) -> Signed:
+    """The canonical form: of ``a before b`` and ``b before a`` only one is ever used."""
+    if isinstance(literal, Before) and literal.a > literal.b:
+        return (not positive, Before(literal.key, literal.b, literal.a))
+    return (positive, literal)
+
+
+def negate(literal: Signed) -> Signed:
+    """The opposite."""
+    return (not literal[0], literal[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One of the literals holds, because of ``step``.
+
+    Where that is ``None``, because of what ``note`` says.
+    """
+
+    literals: tuple[Signed, ...]
+    step: Step | None
+    weight: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """``literal`` holds: every other literal of the clause is false."""
+
+    literal: Signed
+    clause: Clause
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """``literal`` holds: its opposite leads to a contradiction by an argument of its own."""
+
+    literal: Signed
+    otherwise: Argument
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Every literal of this clause is false."""
+
+    clause: Clause
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One of the cases holds, and each is contradictory.
+
+    Attributes:
+        choice: the read whose sources are the cases; ``None`` if the cases are a literal and its
+            opposite.
+        cases: what is assumed, and the argument against it.
+    """
+
+    choice: ChoiceStep | None
+    cases: tuple[tuple[Signed, Argument], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Lemmas, each from the ones before it, and a contradiction from them."""
+
+    lemmas: tuple[Derived | Refuted, ...]
+    end: Contradiction | Split
+
+
+# One edge more is better than one anti-dependency more: people follow reads-from more easily.
+_RW_WEIGHT = 4.0
+
+
+def clause_of(
+    step: Step,
+    candidates: Callable[[int], Sequence[int]],
+    reader: Callable[[int], int],
+    is_maybe: Callable[[int], bool],
+) -> Clause | None:
+    """The clause of a step; ``None`` for those that only repeat what follows from others."""
+    match step:
+        case AnomalyStep():
+            out = (signed(False, In(step.txn)),) if is_maybe(step.txn) else ()
+            return Clause(out, step, 1.0)
+        case ChoiceStep():
+            sources = [signed(True, Source(step.op, u)) for u in candidates(step.op)]
+            if is_maybe(reader(step.op)):
+                sources.append(signed(False, In(reader(step.op))))
+            return Clause(tuple(sources), step, 0.0 if len(sources) == 1 else 1.0)
+        case CycleStep():
+            weight = 1.0
+            literals: dict[Signed, None] = {}
+            for edge in step.edges:
+                weight += _RW_WEIGHT if edge.relation == "rw" else 1.0
+                for literal in needs(edge):
+                    literals[signed(False, literal)] = None
+            return Clause(tuple(literals), step, weight)
+        case OrderStep():
+            pairs = zip(step.txns, (*step.txns[1:], step.txns[0]), strict=True)
+            ordered = tuple(signed(False, Before(step.key, a, b)) for a, b in pairs)
+            return Clause(ordered, step, 1.0 + len(ordered))
+        case RupStep():
+            return None
+
+
+def is_cycle(clause: Clause) -> bool:
+    """Whether the clause is that of a cycle."""
+    return isinstance(clause.step, CycleStep)
+
+
+def tidy(argument: Argument) -> Argument:
+    """The same argument, in the form in which people put it.
+
+    "T2 before T1, else cycle A; hence cycle B" becomes "either order of T1 and T2 is a cycle"; "the
+    read is not from T1, else cycle A; not from T2, else cycle B; hence it has no source" becomes
+    "one of these sources, each a cycle". Any other argument whose end is no cycle is turned around
+    until it is one.
+    """
+    lemmas = tuple(
+        Refuted(lemma.literal, tidy(lemma.otherwise)) if isinstance(lemma, Refuted) else lemma
+        for lemma in argument.lemmas
+    )
+    if isinstance(argument.end, Split):
+        cases = tuple((case, tidy(against)) for case, against in argument.end.cases)
+        return Argument(lemmas, Split(argument.end.choice, cases))
+    end = argument.end.clause
+    premises = {negate(literal) for literal in end.literals}
+    used = [negate(x) for lemma in lemmas if isinstance(lemma, Derived)
+            for x in lemma.clause.literals if x != lemma.literal]  # fmt: skip
+    by_cycle = {
+        lemma.literal: lemma.clause
+        for lemma in lemmas
+        if isinstance(lemma, Derived)
+        and is_cycle(lemma.clause)
+        and lemma.literal in premises
+        and lemma.literal not in used
+    }
+    if isinstance(end.step, ChoiceStep) and len(end.literals) > 1 and premises == set(by_cycle):
+        rest = tuple(lemma for lemma in lemmas if lemma.literal not in by_cycle)
+        sources = tuple((x, Argument((), Contradiction(by_cycle[negate(x)]))) for x in end.literals)
+        return Argument(rest, Split(end.step, sources))
+    steps = [lemma for lemma in lemmas if not is_obvious(lemma) and not plain_reason(lemma)]
+    if is_cycle(end):
+        if (
+            len(steps) == 1
+            and steps[0].literal in by_cycle
+            and isinstance(steps[0].literal[1], Before)
+        ):
+            literal = steps[0].literal
+            otherwise = by_cycle[literal]
+            rest = tuple(lemma for lemma in lemmas if lemma.literal != literal)
+            orders = [(negate(literal), otherwise), (literal, end)]
+            orders.sort(key=lambda case: not case[0][0])
+            return Argument(
+                rest, Split(None, tuple((x, Argument((), Contradiction(c))) for x, c in orders))
+            )
+        return Argument(lemmas, argument.end)
+    if by_cycle:
+        literal, cycle = list(by_cycle.items())[-1]
+        rest = tuple(lemma for lemma in lemmas if lemma.literal != literal)
+        return Argument((*rest, Derived(negate(literal), end)), Contradiction(cycle))
+    return Argument(lemmas, argument.end)
+
+
+def is_obvious(lemma: Derived | Refuted) -> bool:
+    """Whether a lemma needs no words: the one candidate of a read is its source."""
+    return (
+        isinstance(lemma, Derived)
+        and isinstance(lemma.clause.step, ChoiceStep)
+        and len(lemma.clause.literals) == 1
+    )
+
+
+def plain_reason(lemma: Derived | Refuted) -> Edge | None:
+    """The one edge behind a lemma that only says: a wrote before b, for b read from it."""
+    if isinstance(lemma, Derived) and isinstance(lemma.clause.step, CycleStep):
+        edges = lemma.clause.step.edges
+        order = [edge for edge in edges if edge.relation == "ww"]
+        other = [edge for edge in edges if edge.relation in ("wr", "so", "rt", "init")]
+        if len(order) == len(other) == 1 and len(edges) == 2:
+            known = signed(False, Before(order[0].key, order[0].a, order[0].b))
+            return other[0] if lemma.literal == known else None
+    return None
+
+
+def needs(edge: Edge) -> tuple[Literal, ...]:
+    """The literals under which an edge is there (``docs/architecture.md``)."""
+    match edge.relation:
+        case "wr":
+            return (Source(edge.op, edge.a),)
+        case "ww":
+            return (Before(edge.key, edge.a, edge.b),)
+        case "rw":
+            return (Source(edge.op, edge.writer), Before(edge.key, edge.writer, edge.b))
+    return ()

@@ -1,0 +1,225 @@
+"""Why a refutation's clauses contradict each other, as an argument a person can follow.
+
+A refutation is a list of clauses that a checker replays; people want "this must be so, otherwise
+that cycle; hence this cycle". IDEA: forget the solver's own order of reasoning and look for the
+cheapest derivation of a contradiction from the clauses that the history and the axioms give
+(cycles, choices, orders). Unit propagation is forward chaining, and the cost of a derivation tree
+is superior in Knuth's sense (*A generalization of Dijkstra's algorithm*, 1977), so the cheapest one
+is found by Dijkstra's algorithm. Where propagation alone does not do, a case split is tried,
+cheapest first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from isolang.certify.steps import ChoiceStep, Literal
+from isolang.explain.argument import (
+    Argument,
+    Clause,
+    Contradiction,
+    Derived,
+    Refuted,
+    Signed,
+    Split,
+    negate,
+    signed,
+    tidy,
+)
+
+
+class TooLongError(Exception):
+    """No argument of reasonable size was found."""
+
+
+class Reasoner:
+    """Looks for a short argument."""
+
+    def __init__(
+        self, clauses: Iterable[Clause], fact: Callable[[Literal], bool | None], attempts: int
+    ) -> None:
+        """Prepare the search.
+
+        Args:
+            clauses: together contradictory.
+            fact: what the history itself says of a literal.
+            attempts: how often to propagate at most.
+        """
+        self._fact = fact
+        self._attempts = attempts
+        self._clauses: list[Clause] = []
+        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # falsified by this literal
+        self._open: list[tuple[Signed, ...]] = []  # per clause, the literals that are no facts
+        for clause in clauses:
+            truths = [self._truth(literal) for literal in clause.literals]
+            if True in truths:
+                continue
+            number = len(self._clauses)
+            self._clauses.append(clause)
+            undecided = tuple(
+                x for x, truth in zip(clause.literals, truths, strict=True) if truth is None
+            )
+            self._open.append(undecided)
+            for literal in undecided:
+                self._uses[negate(literal)].append(number)
+
+    def _truth(self, literal: Signed) -> bool | None:
+        value = self._fact(literal[1])
+        return None if value is None else value == literal[0]
+
+    def argue(self, given: Mapping[Signed, float] | None = None) -> Argument:
+        """Find an argument that ends in cycles.
+
+        Raises:
+            TooLongError: none was found within the attempts.
+        """
+        return tidy(self._argue(given))
+
+    def _argue(self, given: Mapping[Signed, float] | None) -> Argument:
+        known: dict[Signed, float] = dict(given or {})
+        lemmas: list[Derived | Refuted] = []
+        while True:
+            found = self._propagate(known)
+            if found.conflict is not None:
+                return Argument((*lemmas, *found.lemmas()), Contradiction(found.conflict))
+            step = self._look_ahead(known, found)
+            if isinstance(step, Split):
+                return Argument(tuple(lemmas), step)
+            if step is not None:
+                lemmas.append(step)
+                known[step.literal] = 0.0
+                continue
+            return Argument(tuple(lemmas), self._branch(known, found))
+
+    # --- unit propagation, cheapest first ---
+
+    def _propagate(self, known: Mapping[Signed, float]) -> _Found:
+        self._attempts -= 1
+        if self._attempts < 0:
+            raise TooLongError
+        missing = [len(literals) for literals in self._open]
+        spent = [clause.weight for clause in self._clauses]
+        found = _Found(known=known)
+        best = float("inf")
+        queue: list[tuple[float, int, Signed, int]] = []
+        ticket = 0
+        for literal, cost in known.items():
+            heapq.heappush(queue, (cost, ticket, literal, -1))
+            ticket += 1
+        for number, literals in enumerate(self._open):
+            if not literals and spent[number] < best:
+                best, found.conflict = spent[number], self._clauses[number]
+            if len(literals) == 1:
+                heapq.heappush(queue, (spent[number], ticket, literals[0], number))
+                ticket += 1
+        while queue:
+            cost, _, literal, reason = heapq.heappop(queue)
+            if cost >= best:
+                break
+            if literal in found.reason:
+                continue
+            found.reason[literal] = None if reason < 0 else self._clauses[reason]
+            for number in self._uses[literal]:
+                missing[number] -= 1
+                spent[number] += cost
+                if missing[number] == 0 and spent[number] < best:
+                    best, found.conflict = spent[number], self._clauses[number]
+                elif missing[number] == 1:
+                    for last in self._open[number]:
+                        if negate(last) not in found.reason and last not in found.reason:
+                            heapq.heappush(queue, (spent[number], ticket, last, number))
+                            ticket += 1
+        found.cost = best
+        return found
+
+    # --- case splits ---
+
+    def _undecided(self, found: _Found) -> list[Signed]:
+        """The variables of clauses that do not hold yet, those of short clauses first."""
+        score: defaultdict[Signed, float] = defaultdict(float)
+        for literals in self._open:
+            if any(literal in found.reason for literal in literals):
+                continue
+            left = [literal for literal in literals if negate(literal) not in found.reason]
+            for literal in left:
+                score[signed(True, literal[1])] += 4.0 ** -min(len(left), 20)
+        return sorted(score, key=lambda literal: (-score[literal], str(literal)))
+
+    def _look_ahead(self, known: Mapping[Signed, float], found: _Found) -> Split | Refuted | None:
+        """A split whose cases all end by propagation, else a literal whose opposite does."""
+        best: tuple[float, Split] | None = None
+        failed: tuple[float, Signed, _Found] | None = None
+        ends: dict[Signed, _Found] = {}
+        for variable in self._undecided(found)[:40]:
+            cases = (variable, negate(variable))
+            for case in cases:
+                tried = self._propagate({**known, case: 0.0})
+                if tried.conflict is not None:
+                    ends[case] = tried
+                    if failed is None or tried.cost < failed[0]:
+                        failed = (tried.cost, case, tried)
+            if all(case in ends for case in cases):
+                cost = sum(ends[case].cost for case in cases)
+                if best is None or cost < best[0]:
+                    best = (cost, Split(None, tuple((c, ends[c].argument()) for c in cases)))
+        for clause, literals in zip(self._clauses, self._open, strict=True):
+            if not isinstance(clause.step, ChoiceStep):
+                continue
+            if any(literal in found.reason for literal in literals):
+                continue
+            left = [literal for literal in literals if negate(literal) not in found.reason]
+            if len(left) == len(literals) > 1 and all(literal in ends for literal in left):
+                cost = sum(ends[literal].cost for literal in left) - 1.0
+                if best is None or cost < best[0]:
+                    cases_of = tuple((x, ends[x].argument()) for x in left)
+                    best = (cost, Split(clause.step, cases_of))
+        if best is not None:
+            return best[1]
+        if failed is not None:
+            return Refuted(negate(failed[1]), failed[2].argument())
+        return None
+
+    def _branch(self, known: Mapping[Signed, float], found: _Found) -> Split:
+        undecided = self._undecided(found)
+        if not undecided:
+            raise TooLongError  # the clauses do not contradict each other without the solver's own
+        case = undecided[0]
+        cases = tuple((c, self._argue({**known, c: 0.0})) for c in (case, negate(case)))
+        return Split(None, cases)
+
+
+class _Found:
+    """What one propagation derived."""
+
+    __slots__ = ("conflict", "cost", "known", "reason")
+
+    def __init__(self, known: Mapping[Signed, float]) -> None:
+        self.known = known
+        self.reason: dict[Signed, Clause | None] = {}
+        self.conflict: Clause | None = None
+        self.cost = float("inf")
+
+    def lemmas(self) -> tuple[Derived, ...]:
+        """What the conflict needs, premises first."""
+        assert self.conflict is not None
+        needed: dict[Signed, Derived] = {}
+        stack: list[tuple[Signed, bool]] = [
+            (negate(literal), False) for literal in reversed(self.conflict.literals)
+        ]
+        while stack:
+            literal, premises_done = stack.pop()
+            clause = self.reason.get(literal)
+            if clause is None or literal in needed:
+                continue
+            if premises_done:
+                needed[literal] = Derived(literal, clause)
+                continue
+            stack.append((literal, True))
+            stack += [(negate(x), False) for x in reversed(clause.literals) if x != literal]
+        return tuple(needed.values())
+
+    def argument(self) -> Argument:
+        assert self.conflict is not None
+        return Argument(self.lemmas(), Contradiction(self.conflict))

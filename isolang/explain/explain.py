@@ -1,0 +1,399 @@
+"""From a refutation to a violation: a small argument, its transactions, and the anomaly's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isolang.certify.facts import Facts
+from isolang.certify.steps import (
+    AnomalyStep,
+    Before,
+    ChoiceStep,
+    CycleStep,
+    Edge,
+    In,
+    Literal,
+    OrderStep,
+    Source,
+    Step,
+)
+from isolang.explain import names
+from isolang.explain.argument import (
+    Argument,
+    Clause,
+    Contradiction,
+    Derived,
+    Refuted,
+    Signed,
+    Split,
+    clause_of,
+    is_cycle,
+    is_obvious,
+    needs,
+    negate,
+    plain_reason,
+    signed,
+)
+from isolang.explain.derivation import Reasoner, TooLongError
+from isolang.explain.part import Part, Sources, operations_of, part_of
+from isolang.explain.transactions import show_transactions
+from isolang.explain.violation import (
+    ArgumentView,
+    CaseView,
+    Conclusion,
+    CycleView,
+    EdgeView,
+    LemmaView,
+    PlainReason,
+    SplitView,
+    Violation,
+)
+from isolang.explain.words import Words
+from isolang.problem.anomalies import Anomaly, AnomalyKind
+from isolang.problem.problem import Problem
+
+# The search for an argument may look at so many clauses: well under a second.
+EFFORT = 150_000
+# An argument with more edges than this fills screens, and nobody follows it.
+READABLE = 48
+
+
+def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
+    """Explain a refutation of a history.
+
+    Args:
+        problem: the problem that was refuted.
+        steps: the refutation.
+
+    Returns:
+        The violation; where no argument of a readable size was found, one that says so and lists
+        the cycles used.
+    """
+    if isinstance(steps[-1], AnomalyStep) and len(steps) == 1:
+        return _intrinsic(problem, steps[-1])
+    sources = Sources(problem)
+    part = part_of(problem.history, operations_of(problem.history, sources.closed(steps)))
+    return _Explainer(part, part.to_part(steps), problem).violation()
+
+
+def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
+    history = problem.history
+    txns = [t for t in dict.fromkeys((step.other_txn, step.txn)) if t not in (-1, history.t0)]
+    part = part_of(history, operations_of(history, txns))
+    (inner,) = part.to_part([step])
+    assert isinstance(inner, AnomalyStep)
+    words = Words(part.history, Facts(part.history))
+    matters = {op for op in (inner.op, inner.other_op) if op >= 0}
+    name = names.name_of_step(step)
+    return Violation(
+        anomaly=name,
+        meaning=names.meaning(name),
+        check="",
+        transactions=show_transactions(part, words, [inner.other_txn, inner.txn], matters),
+        argument=ArgumentView(
+            lemmas=(), conclusion=PlainReason(text=_evidence(problem, step) + ".")
+        ),
+        of_transactions=len(txns),
+    )
+
+
+def _evidence(problem: Problem, step: AnomalyStep) -> str:
+    anomaly = Anomaly(
+        kind=AnomalyKind(step.kind),
+        txn=step.txn,
+        op=step.op,
+        other_txn=step.other_txn,
+        other_op=step.other_op,
+    )
+    return anomaly.evidence(problem.history)
+
+
+class _Explainer:
+    def __init__(self, part: Part, steps: list[Step], problem: Problem) -> None:
+        self._part = part
+        self._facts = facts = Facts(part.history)
+        self._words = Words(part.history, facts)
+        self._steps = steps
+        self._problem = problem
+        self._longest: dict[int, int] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin a view."""
+        self._numbers: dict[Signed, int] = {}
+        self._mentioned: dict[int, None] = {}
+        self._matters: set[int] = set()
+        self._relations: set[str] = set()
+        self._count = 0
+        self._edges = 0
+
+    def violation(self) -> Violation:
+        try:
+            argument = self._argument()
+            view = self._view(argument, frozenset())
+            name = names.weakest(self._names(argument) or ["G2"])
+        except TooLongError:
+            self._forget()
+            view, name = self._unargued()
+        # A lemma may need sessions or real time where the final cycle has no such edge.
+        name = names.strip_suffix(name) + names.suffix(self._relations)
+        checks = [step.check for step in self._steps if isinstance(step, CycleStep)]
+        shown = [t for t in self._mentioned if t != self._facts.n]
+        return Violation(
+            anomaly=name,
+            meaning=names.meaning(name),
+            check=_first_check(view) or (checks[-1] if checks else ""),
+            transactions=show_transactions(self._part, self._words, shown, self._matters),
+            argument=view,
+            of_transactions=self._part.history.columns.transactions(),
+        )
+
+    # --- the argument ---
+
+    def _argument(self) -> Argument:
+        facts = self._facts
+        clauses: list[Clause] = []
+        for step in self._steps:
+            clause = clause_of(
+                step, facts.candidates, lambda op: facts.txn_of[op], lambda t: not facts.certain(t)
+            )
+            if clause is not None:
+                clauses.append(clause)
+        clauses += self._implied(clauses)
+        return Reasoner(clauses, self._fact, 1 + EFFORT // len(clauses)).argue()
+
+    def _fact(self, literal: Literal) -> bool | None:
+        """What the history says of a literal by itself."""
+        facts = self._facts
+        match literal:
+            case Before(key, a, b):
+                if facts.n in (a, b):
+                    return a == facts.n
+                if key not in self._longest:
+                    self._longest[key] = facts.longest_list(key)
+                longest = self._longest[key]
+                if longest >= 0 and facts.shows(longest, a, b):
+                    return True
+                return False if longest >= 0 and facts.shows(longest, b, a) else None
+            case In(txn):
+                return True if facts.certain(txn) else None
+        return None
+
+    def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
+        """Clauses that hold by the meaning of their literals alone."""
+        facts, words = self._facts, self._words
+        literals = {literal for clause in clauses for _, literal in clause.literals}
+        found = []
+        by_read: dict[int, list[Source]] = {}
+        for literal in sorted(literals, key=str):
+            if isinstance(literal, Source):
+                by_read.setdefault(literal.op, []).append(literal)
+                for txn in (literal.txn, facts.txn_of[literal.op]):
+                    if not facts.certain(txn):
+                        both = (signed(False, literal), signed(True, In(txn)))
+                        found.append(Clause(both, None, 0.5, words.read_from(*_of(literal))))
+            if isinstance(literal, Before):
+                for first, second in ((literal.a, literal.b), (literal.b, literal.a)):
+                    if not facts.certain(first):
+                        last = signed(False, Before(literal.key, first, second))
+                        ins = (signed(True, In(first)), signed(False, In(second)))
+                        note = f"otherwise no write of {words.txn(first)} would count"
+                        found.append(Clause((last, *ins), None, 0.5, note))
+        for sources in by_read.values():
+            for i, one in enumerate(sources):
+                for other in sources[i + 1 :]:
+                    both = (signed(False, one), signed(False, other))
+                    found.append(Clause(both, None, 1.0, "a read has one source"))
+        return found
+
+    def _names(self, argument: Argument) -> list[str]:
+        """The names of the cycles that an argument ends in."""
+        if isinstance(argument.end, Split):
+            return [name for _, case in argument.end.cases for name in self._names(case)]
+        step = argument.end.clause.step
+        if isinstance(step, AnomalyStep):
+            return [names.name_of_step(step)]
+        if isinstance(step, CycleStep):
+            return [self._name(step)]
+        cycles = [x for x in argument.lemmas if isinstance(x, Derived) and is_cycle(x.clause)]
+        return [self._name(x.clause.step) for x in cycles if isinstance(x.clause.step, CycleStep)]
+
+    def _name(self, step: CycleStep) -> str:
+        return names.name_of_cycle(step.edges, lambda t, key: key in self._facts.last[t])
+
+    # --- views ---
+
+    def _view(self, argument: Argument, assumed: frozenset[Signed]) -> ArgumentView:
+        lemmas = []
+        for lemma in argument.lemmas:
+            if is_obvious(lemma):
+                continue
+            view = self._lemma(lemma, assumed)
+            self._numbers[lemma.literal] = view.number
+            lemmas.append(view)
+        conclusion: Conclusion
+        if isinstance(argument.end, Contradiction):
+            conclusion = self._clause(argument.end.clause, assumed)
+        else:
+            conclusion = self._split(argument.end, assumed)
+        return ArgumentView(lemmas=tuple(lemmas), conclusion=conclusion)
+
+    def _split(self, split: Split, assumed: frozenset[Signed]) -> SplitView:
+        cases = []
+        for literal, against in split.cases:
+            saved = dict(self._numbers)
+            view = self._view(against, assumed | {literal})
+            # Lemmas of one case say nothing in the next; their numbers are not used again.
+            self._numbers = saved
+            cases.append(CaseView(assumption=self._words.literal(*literal), argument=view))
+        return SplitView(text=self._question(split), cases=tuple(cases))
+
+    def _question(self, split: Split) -> str:
+        words = self._words
+        if split.choice is not None:
+            reader = words.txn(self._facts.txn_of[split.choice.op])
+            seen = words.seen(split.choice.op)
+            return f"{reader} read {seen} from one of {len(split.cases)} transactions"
+        match split.cases[0][0][1]:
+            case Before(key, a, b):
+                return f"{words.txn(a)} and {words.txn(b)} wrote {words.key(key)} in either order"
+            case Source(op, txn):
+                reader = words.txn(self._facts.txn_of[op])
+                return f"{reader} read {words.seen(op)} from {words.txn(txn)}, or did not"
+            case In(txn):
+                return f"{words.txn(txn)} took effect, or did not"
+
+    def _lemma(self, lemma: Derived | Refuted, assumed: frozenset[Signed]) -> LemmaView:
+        self._count += 1
+        number = self._count
+        reason: CycleView | ArgumentView | PlainReason
+        simple = plain_reason(lemma)
+        if simple is not None:
+            self._mention_edge(simple)
+            reason = PlainReason(text=self._words.edge(simple, False))
+        elif isinstance(lemma, Refuted):
+            reason = self._view(lemma.otherwise, assumed | {negate(lemma.literal)})
+        else:
+            reason = self._clause(lemma.clause, assumed | {negate(lemma.literal)}, lemma.literal)
+        return LemmaView(number=number, text=self._words.literal(*lemma.literal), reason=reason)
+
+    def _clause(
+        self, clause: Clause, assumed: frozenset[Signed], but: Signed | None = None
+    ) -> CycleView | PlainReason:
+        """Why a clause holds, when all its literals but one are false."""
+        if isinstance(clause.step, CycleStep):
+            return self._cycle(clause.step, assumed)
+        because = tuple(
+            sorted({n for x in clause.literals if x != but and (n := self._numbers.get(negate(x)))})
+        )
+        match clause.step:
+            case ChoiceStep(op):
+                self._mention(self._facts.txn_of[op], op)
+                left = "the only source left" if but else "the read has no source left"
+                return PlainReason(text=left, because=because)
+            case OrderStep(key):
+                text = f"the versions of {self._words.key(key)} are in an order"
+                return PlainReason(text=text, because=because)
+            case AnomalyStep():
+                (whole,) = self._part.to_whole([clause.step])
+                assert isinstance(whole, AnomalyStep)
+                self._mention(clause.step.txn, clause.step.op)
+                return PlainReason(text=_evidence(self._problem, whole), because=because)
+        return PlainReason(text=clause.note, because=because)
+
+    def _cycle(self, step: CycleStep, assumed: frozenset[Signed]) -> CycleView:
+        edges = _rotated(step.edges)
+        only = sum(edge.relation == "rw" for edge in edges) == 1
+        views = []
+        self._edges += len(edges)
+        if self._edges > READABLE:
+            raise TooLongError
+        for edge in edges:
+            ops = self._mention_edge(edge)
+            literals = [signed(True, x) for x in needs(edge)]
+            numbers = sorted({self._numbers[x] for x in literals if x in self._numbers})
+            views.append(
+                EdgeView(
+                    relation=edge.relation,
+                    source=self._words.txn(edge.a),
+                    target=self._words.txn(edge.b),
+                    key=self._part.history.key(edge.key) if edge.key >= 0 else "",
+                    text=self._words.edge(edge, only) + self._evidence_of(edge),
+                    where=self._words.places(ops),
+                    because=tuple(numbers),
+                    assumed=any(x in assumed for x in literals),
+                )
+            )
+        return CycleView(check=step.check, anomaly=self._name(step), edges=tuple(views))
+
+    def _mention_edge(self, edge: Edge) -> list[int]:
+        """Show the transactions of an edge, and the operations it is about; give these."""
+        ops = self._words.operations_of_edge(edge)
+        if edge.relation == "ww" and (shown := self._shown_by(edge)) >= 0:
+            ops.append(shown)
+        self._relations.add(edge.relation)
+        self._mention(edge.a)
+        self._mention(edge.b)
+        for op in ops:
+            if op >= 0:
+                self._mention(self._facts.txn_of[op], op)
+        return ops
+
+    def _evidence_of(self, edge: Edge) -> str:
+        shown = self._shown_by(edge) if edge.relation == "ww" else -1
+        if shown < 0:
+            return ""
+        reader = self._words.txn(self._facts.txn_of[shown])
+        return f", as {reader} read {self._words.value(shown)}"
+
+    def _shown_by(self, edge: Edge) -> int:
+        """The list read that shows the order of two writers; -1 if none does, or it needs none."""
+        if self._facts.n in (edge.a, edge.b):
+            return -1
+        fact = self._fact(Before(edge.key, edge.a, edge.b))
+        return self._longest[edge.key] if fact else -1
+
+    def _mention(self, txn: int, op: int = -1) -> None:
+        self._mentioned.setdefault(txn)
+        if op >= 0:
+            self._matters.add(op)
+
+    def _unargued(self) -> tuple[ArgumentView, str]:
+        """What to say when the reasons are too many: how many, and the simplest of the cycles."""
+        cycles = [step for step in self._steps if isinstance(step, CycleStep)]
+        best = min(cycles, key=lambda s: (sum(e.relation == "rw" for e in s.edges), len(s.edges)))
+        everything = {literal for edge in best.edges for literal in needs(edge)}
+        assumed = frozenset(signed(True, x) for x in everything)
+        view = self._cycle(best, assumed)
+        choices = sum(isinstance(step, ChoiceStep) for step in self._steps)
+        text = (
+            f"No choice of sources and orders avoids a cycle: the refutation has {len(cycles)} "
+            f"cycles and {choices} ambiguous reads over "
+            f"{self._part.history.columns.transactions()} transactions, too many to list; "
+            f"the certificate has them all. The simplest of the cycles"
+        )
+        case = CaseView(assumption=text, argument=ArgumentView(lemmas=(), conclusion=view))
+        weakest = names.weakest([self._name(step) for step in cycles])
+        return ArgumentView(
+            lemmas=(), conclusion=SplitView(text="every choice leads to a cycle", cases=(case,))
+        ), weakest
+
+
+def _of(literal: Source) -> tuple[int, int]:
+    return literal.op, literal.txn
+
+
+def _rotated(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
+    """Let a cycle end with an anti-dependency: a story that ends in what was missed."""
+    last = [i for i, edge in enumerate(edges) if edge.relation == "rw"]
+    at = last[-1] + 1 if last else min(range(len(edges)), key=lambda i: edges[i].a)
+    return edges[at:] + edges[:at]
+
+
+def _first_check(argument: ArgumentView) -> str:
+    conclusion = argument.conclusion
+    if isinstance(conclusion, CycleView):
+        return conclusion.check
+    if isinstance(conclusion, SplitView):
+        return next((c for case in conclusion.cases if (c := _first_check(case.argument))), "")
+    return ""

@@ -1,0 +1,295 @@
+"""The part of a history that an argument is about, and how its numbers map to the whole's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from isolang.certify.steps import (
+    AnomalyStep,
+    Before,
+    ChoiceStep,
+    CycleStep,
+    In,
+    Literal,
+    OrderStep,
+    RupStep,
+    Source,
+    Step,
+)
+from isolang.history.columns import APPEND, READ_LIST, UNKNOWN_VALUE, WRITE
+from isolang.problem import Problem, build_problem
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sub-history and how its numbers map to those of the whole.
+
+    Attributes:
+        whole: the history it is a part of.
+        history: the part.
+        ops: per operation of the part, its number in the whole.
+        txns: per transaction of the part, its number in the whole; one entry more, for T0.
+    """
+
+    whole: History
+    history: History
+    ops: tuple[int, ...]
+    txns: tuple[int, ...]
+
+    def to_whole(self, steps: Iterable[Step]) -> list[Step]:
+        """Steps about the part, in the numbers of the whole."""
+        ops = dict(enumerate(self.ops))
+        return [_renumbered(step, ops, dict(enumerate(self.txns)), self._keys()) for step in steps]
+
+    def to_part(self, steps: Iterable[Step]) -> list[Step]:
+        """Steps about the whole, in the numbers of the part, which must have all they speak of."""
+        ops = {old: new for new, old in enumerate(self.ops)}
+        txns = {old: new for new, old in enumerate(self.txns)}
+        keys = {old: new for new, old in self._keys().items()}
+        return [_renumbered(step, ops, txns, keys) for step in steps]
+
+    def _keys(self) -> dict[int, int]:
+        old, new = self.whole.columns.op_key, self.history.columns.op_key
+        return {int(new[i]): int(old[op]) for i, op in enumerate(self.ops)}
+
+    def narrowed(self, history: History, kept: Sequence[int]) -> Part:
+        """The part of this part that keeps the operations ``kept``."""
+        return _part(self.whole, history, [self.ops[i] for i in kept])
+
+
+def part_of(history: History, ops: Iterable[int]) -> Part:
+    """The part that has only the given operations."""
+    from isolang.history import sub_history
+
+    kept = sorted(set(ops))
+    return _part(history, sub_history(history, kept), kept)
+
+
+def _part(whole: History, history: History, ops: list[int]) -> Part:
+    txns = dict.fromkeys(whole.transaction_of(op) for op in ops)
+    return Part(whole, history, tuple(ops), (*txns, whole.columns.transactions()))
+
+
+def operations_of(history: History, txns: Iterable[int]) -> list[int]:
+    """All operations of some transactions; T0 has none."""
+    return [op for txn in set(txns) for op in history.operations_of(txn)]
+
+
+def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
+    """The transactions that steps speak of, T0 left out."""
+    found: set[int] = set()
+    for step in steps:
+        match step:
+            case AnomalyStep():
+                found |= {step.txn, step.other_txn}
+            case ChoiceStep():
+                found.add(history.transaction_of(step.op))
+            case CycleStep():
+                for edge in step.edges:
+                    found |= {edge.a, edge.b, edge.writer}
+            case OrderStep():
+                found.update(step.txns)
+            case RupStep():
+                for _, literal in step.literals:
+                    match literal:
+                        case Before(_, a, b):
+                            found |= {a, b}
+                        case Source(op, txn):
+                            found |= {history.transaction_of(op), txn}
+                        case In(txn):
+                            found.add(txn)
+    return found - {-1, history.columns.transactions()}
+
+
+def reads_of(steps: Iterable[Step]) -> set[int]:
+    """The reads that steps speak of."""
+    found: set[int] = set()
+    for step in steps:
+        match step:
+            case ChoiceStep():
+                found.add(step.op)
+            case CycleStep():
+                found.update(edge.op for edge in step.edges)
+            case RupStep():
+                found.update(x.op for _, x in step.literals if isinstance(x, Source))
+    return found - {-1}
+
+
+class Sources:
+    """The candidates of reads, and the list reads that show orders, looked up in the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        """Take the problem of the whole history."""
+        self._native = problem.native
+        self._history = problem.history
+
+    def candidates(self, op: int) -> list[int]:
+        """The transactions that a read of the problem may read from, T0 included."""
+        native = self._native
+        i = self._row(op)
+        if i < 0:
+            return []
+        found = native.candidate[native.candidate_start[i] : native.candidate_start[i + 1]]
+        return [int(txn) for txn in native.writer_txn[found]]
+
+    def _row(self, op: int) -> int:
+        """The read of the problem that an operation is, or is one with; -1 if there is none."""
+        import numpy as np
+
+        reads, columns = self._native.read_op, self._history.columns
+        i = int(np.searchsorted(reads, op, side="right")) - 1
+        txn = self._history.transaction_of(op)
+        while i >= 0 and int(self._native.read_txn[i]) == txn:
+            first = int(reads[i])
+            if first == op or (
+                columns.op_key[first] == columns.op_key[op]
+                and columns.op_value[first] == columns.op_value[op]
+            ):
+                return i
+            i -= 1
+        return -1
+
+    def keeps_candidates(self, part: Part, reads: Iterable[int] | None = None) -> bool:
+        """Whether reads of a part have all the candidates that they have in this history.
+
+        With fewer, the part may be contradictory where the whole is not.
+
+        Args:
+            part: of this history.
+            reads: operations of the part; ``None`` for all its reads.
+        """
+        inner = Sources(build_problem(part.history))
+        if reads is None:
+            reads = inner._native.read_op.tolist()
+        return all(len(inner.candidates(r)) == len(self.candidates(part.ops[r])) for r in reads)
+
+    def reads_from(self, reader: int, writer: int) -> tuple[int, int]:
+        """A read whose only candidate is ``writer``, and its key; (-1, -1) if there is none."""
+        import numpy as np
+
+        native = self._native
+        for i in np.flatnonzero(native.read_txn == reader).tolist():
+            start, end = native.candidate_start[i : i + 2].tolist()
+            if end - start == 1 and int(native.writer_txn[native.candidate[start]]) == writer:
+                return int(native.read_op[i]), int(native.read_key[i])
+        return -1, -1
+
+    def showing(self, keys: Iterable[int]) -> set[int]:
+        """The list reads that show the version orders of keys."""
+        import numpy as np
+
+        native = self._native
+        if not len(native.vo_op):
+            return set()
+        key_of = np.searchsorted(native.key_start, native.vo_before, side="right") - 1
+        return set(native.vo_op[np.isin(key_of, list(keys))].tolist())
+
+    def appenders(self, op: int) -> set[int]:
+        """The transactions that appended the elements of a list read."""
+        import numpy as np
+
+        columns = self._history.columns
+        number = int(columns.op_value[op])
+        if int(columns.op_kind[op]) != READ_LIST or number == UNKNOWN_VALUE:
+            return set()
+        shown = columns.list_values[columns.list_start[number] : columns.list_start[number + 1]]
+        appends = (columns.op_kind == APPEND) & (columns.op_key == columns.op_key[op])
+        found = np.flatnonzero(appends & np.isin(columns.op_value, shown))
+        return {self._history.transaction_of(int(i)) for i in found}
+
+    def relevant(self, steps: Sequence[Step]) -> set[int]:
+        """The operations that steps are about: their reads, and all writes of their transactions.
+
+        Whatever else these transactions read would be a thin-air read in a part with these only.
+        """
+        history, columns = self._history, self._history.columns
+        reads = reads_of(steps) | self.showing(keys_of(steps))
+        txns = self.closed(steps).union(*(self.appenders(op) for op in reads))
+        found = set(reads)
+        for op in operations_of(history, txns):
+            if int(columns.op_kind[op]) in (WRITE, APPEND):
+                found.add(op)
+        for step in steps:
+            if isinstance(step, AnomalyStep):
+                # What a transaction itself does to the key belongs to the anomaly.
+                key = columns.op_key[step.op]
+                both = operations_of(history, transactions_of([step], history))
+                found.update(op for op in both if columns.op_key[op] == key)
+        return found
+
+    def closed(self, steps: Sequence[Step]) -> set[int]:
+        """The transactions of steps, all candidates of their reads, and what shows their orders."""
+        txns = transactions_of(steps, self._history)
+        for op in reads_of(steps):
+            txns.update(self.candidates(op))
+        shown = self.showing(keys_of(steps))
+        txns.update(self._history.transaction_of(op) for op in shown)
+        txns.discard(self._history.columns.transactions())
+        return txns
+
+
+def keys_of(steps: Iterable[Step]) -> set[int]:
+    """The keys whose version order steps speak of."""
+    found: set[int] = set()
+    for step in steps:
+        match step:
+            case CycleStep():
+                found.update(edge.key for edge in step.edges)
+            case OrderStep():
+                found.add(step.key)
+            case RupStep():
+                found.update(x.key for _, x in step.literals if isinstance(x, Before))
+    return found - {-1}
+
+
+def _renumbered(
+    step: Step, ops: dict[int, int], txns: dict[int, int], keys: dict[int, int]
+) -> Step:
+    def op(i: int) -> int:
+        return i if i < 0 else ops[i]
+
+    def txn(i: int) -> int:
+        return i if i < 0 else txns[i]
+
+    def literal(x: Literal) -> Literal:
+        match x:
+            case Before(k, a, b):
+                return Before(keys[k], txn(a), txn(b))
+            case Source(o, t):
+                return Source(op(o), txn(t))
+            case In(t):
+                return In(txn(t))
+
+    match step:
+        case AnomalyStep():
+            return replace(
+                step,
+                txn=txn(step.txn),
+                op=op(step.op),
+                other_txn=txn(step.other_txn),
+                other_op=op(step.other_op),
+            )
+        case ChoiceStep():
+            return ChoiceStep(op(step.op))
+        case CycleStep():
+            edges = tuple(
+                replace(
+                    e,
+                    a=txn(e.a),
+                    b=txn(e.b),
+                    key=e.key if e.key < 0 else keys[e.key],
+                    op=op(e.op),
+                    writer=txn(e.writer),
+                )
+                for e in step.edges
+            )
+            return CycleStep(step.check, edges)
+        case OrderStep():
+            return OrderStep(keys[step.key], tuple(txn(t) for t in step.txns))
+        case RupStep():
+            return RupStep(tuple((positive, literal(x)) for positive, x in step.literals))

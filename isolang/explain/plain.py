@@ -1,0 +1,39 @@
+"""A violation as JSON values; docs/output.md describes them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from isolang.explain.violation import (
+    ArgumentView,
+    CycleView,
+    PlainReason,
+    SplitView,
+    Violation,
+)
+
+_KINDS = {
+    CycleView: "cycle",
+    SplitView: "split",
+    PlainReason: "sentence",
+    ArgumentView: "argument",
+}
+
+
+def plain(violation: Violation) -> dict[str, Any]:
+    """The violation as dicts, lists, strings and numbers; each node of the tree has a ``kind``."""
+    value: dict[str, Any] = _plain(violation)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        kind = _KINDS.get(type(value))
+        inner = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return inner if kind is None else {"kind": kind, **inner}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

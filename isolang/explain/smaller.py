@@ -1,0 +1,258 @@
+"""Simpler violations than the first one found: of fewer relations, in a smaller part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
+from isolang.explain.part import Part, Sources, part_of, reads_of
+from isolang.language.automaton import Automaton
+from isolang.problem import Problem, build_problem
+
+if TYPE_CHECKING:
+    from isolang.language.classify import Plan
+
+Engine: TypeAlias = Callable[[Problem, Sequence[Automaton], float], Sequence[Step] | None]
+"""Problem, automata, seconds -> a refutation, or ``None`` if there is a model.
+
+Raises ``TimeoutError``.
+"""
+
+# A part with more transactions than this is not searched for a smaller one.
+_LARGEST_PART = 400
+# Whether a level holds without sessions or real time is worth this many seconds in any case.
+_PATIENCE = 0.25
+
+
+def cost(steps: Sequence[Step]) -> tuple[int, int, int, int]:
+    """How hard a refutation is to follow: cycles, rw edges, so and rt edges, all edges.
+
+    That a transaction wrote after the one it read from is easy to see, and counts as no cycle.
+    """
+    cycles = [step for step in steps if isinstance(step, CycleStep)]
+    edges = [edge for step in cycles for edge in step.edges]
+    return (
+        sum(
+            {edge.relation for edge in step.edges} != {"wr", "ww"} or len(step.edges) > 2
+            for step in cycles
+        ),
+        sum(edge.relation == "rw" for edge in edges),
+        sum(edge.relation in ("so", "rt") for edge in edges),
+        len(edges),
+    )
+
+
+class Finder:
+    """Looks for a simpler violation, for a while."""
+
+    def __init__(self, problem: Problem, plan: Plan, engine: Engine, *, seconds: float) -> None:
+        """Take what was refuted, what refutes, and how long to look."""
+        self._problem = problem
+        self._plan = plan
+        self._engine = engine
+        self._sources = Sources(problem)
+        self._end = time.perf_counter() + seconds
+
+    def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
+        """The simplest refutation found; never a worse one than ``steps``."""
+        best = steps
+        for attempt in (self._without_rw, self._relaxed_steps, self._in_a_part):
+            if time.perf_counter() > self._end:
+                break
+            found = attempt(best)
+            if found is not None and cost(found) < cost(best):
+                best = found
+        return best
+
+    def shortened(self, steps: Sequence[Step]) -> Sequence[Step]:
+        """The same cycles in fewer words.
+
+        One ``so`` in place of a run of them, ``rt`` likewise; ``wr`` in place of ``so`` or ``rt``
+        where the later one reads from the earlier one. The words of a check need not allow that:
+        the result must be checked.
+        """
+        choices: dict[Step, None] = {}
+
+        def instead(edge: Edge) -> Edge:
+            if edge.relation not in ("so", "rt") or edge.a == self._problem.history.t0:
+                return edge
+            op, key = self._sources.reads_from(edge.b, edge.a)
+            if op < 0:
+                return edge
+            choices.setdefault(ChoiceStep(op))
+            return Edge("wr", edge.a, edge.b, key, op)
+
+        changed = [
+            CycleStep(step.check, tuple(instead(edge) for edge in _joined(step.edges)))
+            if isinstance(step, CycleStep)
+            else step
+            for step in steps
+        ]
+        return [*choices, *changed]
+
+    def relaxed(self, steps: Sequence[Step]) -> dict[str, str]:
+        """The outcome without sessions, and without real time, if the steps have such edges."""
+        relations = _relations(steps)
+        found = {}
+        for relation, name in (("so", "without sessions"), ("rt", "without real time")):
+            if relation not in relations:
+                continue
+            seconds = max(self._end - time.perf_counter(), _PATIENCE)
+            try:
+                plan = self._relaxed_plan(relation)
+                steps_left = self._engine(self._problem, plan.automata, seconds)
+            except TimeoutError:
+                found[name] = "unknown"
+            else:
+                found[name] = "valid" if steps_left is None else "invalid"
+        return found
+
+    # --- attempts ---
+
+    def _without_rw(self, steps: Sequence[Step]) -> Sequence[Step] | None:
+        """A refutation without ``rw``: a cycle of the smaller automaton is one of the whole."""
+        if "rw" not in _relations(steps):
+            return None
+        weaker = [
+            replace(a, steps={r: s for r, s in a.steps.items() if r != "rw"})
+            for a in self._plan.automata
+        ]
+        return self._solve(self._problem, weaker)
+
+    def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
+        """A refutation without session or real-time order, where the one at hand has them."""
+        relations = _relations(steps)
+        for relation in ("rt", "so"):
+            if relation in relations:
+                found = self._solve(self._problem, self._relaxed_plan(relation).automata)
+                if found is not None:
+                    return [_with_init_as(relation, step) for step in found]
+        return None
+
+    def _relaxed_plan(self, relation: str) -> Plan:
+        from isolang.language.classify import without_real_time, without_sessions
+
+        return without_sessions(self._plan) if relation == "so" else without_real_time(self._plan)
+
+    def _in_a_part(self, steps: Sequence[Step]) -> Sequence[Step] | None:
+        """A refutation of a part of the history from which nothing more can be left out."""
+        txns = self._sources.closed(steps)
+        if len(txns) > _LARGEST_PART or len(txns) <= 2:
+            return None
+        found: Sequence[Step] | None = None
+
+        def refuted(part: Part) -> bool:
+            nonlocal found
+            steps = self._refute(part)
+            found = steps or found
+            return steps is not None
+
+        part = part_of(self._problem.history, self._sources.relevant(steps))
+        if not refuted(part):
+            return None
+        part = shrink(part, refuted, by_transaction=True, until=self._end)
+        return None if found is None else part.to_whole(found)
+
+    def _refute(self, part: Part) -> Sequence[Step] | None:
+        """A refutation of a part by cycles.
+
+        One by an intrinsic anomaly is not wanted: leaving a writer out makes its readers thin-air
+        reads, which is true of the part, not of the whole. Nor is one that makes use of a source
+        having been left out.
+        """
+        problem = build_problem(part.history)
+        if problem.anomalies(limit=1):
+            return None
+        steps = self._solve(problem, self._plan.automata)
+        if steps is None or not self._sources.keeps_candidates(part, reads_of(steps)):
+            return None
+        return steps
+
+    def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
+        """A refutation; ``None`` if there is none, or if the time is up."""
+        seconds = self._end - time.perf_counter()
+        if seconds <= 0:
+            return None
+        try:
+            return self._engine(problem, automata, seconds)
+        except TimeoutError:
+            return None
+
+
+def _joined(edges: Sequence[Edge]) -> list[Edge]:
+    """A cycle with one edge in place of each run of ``so``, and of ``rt``."""
+    joined: list[Edge] = []
+    for edge in edges:
+        last = joined[-1] if joined else None
+        if last is not None and edge.relation in ("so", "rt") and last.relation == edge.relation:
+            joined[-1] = Edge(edge.relation, last.a, edge.b)
+        else:
+            joined.append(edge)
+    first, last = joined[0], joined[-1]
+    if len(joined) > 1 and first.relation in ("so", "rt") and first.relation == last.relation:
+        joined = [Edge(first.relation, last.a, first.b), *joined[1:-1]]
+    return joined
+
+
+def shrink(
+    part: Part, accept: Callable[[Part], bool], *, by_transaction: bool, until: float
+) -> Part:
+    """Leave out transactions, or single operations, as long as the rest is accepted.
+
+    Delta debugging (Zeller & Hildebrandt, *Simplifying and isolating failure-inducing input*),
+    ending in a part from which no single element can be left out, unless time ends it before.
+
+    Args:
+        part: a part that is accepted.
+        accept: called with smaller and smaller parts; the last one it accepts is returned.
+        by_transaction: the elements are transactions; else operations.
+        until: when to stop, of ``time.perf_counter``.
+    """
+    chunk = max(1, len(_elements(part, by_transaction)) // 2)
+    start = 0
+    removed = False
+    while True:
+        elements = _elements(part, by_transaction)
+        if start >= len(elements):
+            if chunk == 1 and not removed:
+                return part
+            chunk, start, removed = max(1, chunk // 2), 0, False
+            continue
+        if time.perf_counter() > until:
+            return part
+        gone = {op for element in elements[start : start + chunk] for op in element}
+        kept = [op for op in range(len(part.ops)) if op not in gone]
+        if kept and accept(smaller := _narrowed(part, kept)):
+            part, removed = smaller, True
+        else:
+            start += chunk
+
+
+def _narrowed(part: Part, kept: list[int]) -> Part:
+    from isolang.history import sub_history
+
+    return part.narrowed(sub_history(part.history, kept), kept)
+
+
+def _elements(part: Part, by_transaction: bool) -> list[Sequence[int]]:
+    if by_transaction:
+        return [part.history.operations_of(t) for t in range(part.history.t0)]
+    return [(op,) for op in range(len(part.ops))]
+
+
+def _relations(steps: Iterable[Step]) -> set[str]:
+    """The relations of the cycles."""
+    return {edge.relation for step in steps if isinstance(step, CycleStep) for edge in step.edges}
+
+
+def _with_init_as(relation: str, step: Step) -> Step:
+    """A step about a relaxed spec as one about the spec itself, where ``init`` was the relation."""
+    if not isinstance(step, CycleStep):
+        return step
+    edges = tuple(
+        Edge(relation if e.relation == "init" else e.relation, *e.plain()[1:]) for e in step.edges
+    )
+    return CycleStep(step.check, edges)

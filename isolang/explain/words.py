@@ -1,0 +1,139 @@
+"""Operations, edges and literals in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from isolang.certify.facts import Facts
+from isolang.certify.steps import Before, Edge, In, Literal, Source
+from isolang.history.columns import APPEND, READ_LIST
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+_LONGEST = 44  # characters of a value in a sentence
+
+
+class Words:
+    """Turns numbers of a history into sentences."""
+
+    def __init__(self, history: History, facts: Facts) -> None:
+        """Take the history and what it says by itself."""
+        self.history = history
+        self.facts = facts
+
+    def txn(self, txn: int) -> str:
+        """Name a transaction."""
+        return "the initial state" if txn == self.facts.n else self.history.label(txn)
+
+    def key(self, key: int) -> str:
+        """Name a key; a number alone would read as a value."""
+        text = self.history.key(key)
+        return f"key {text}" if text[:1].isdigit() or text[:1] == "-" else text
+
+    def value(self, op: int) -> str:
+        """What an operation read or wrote, shortened."""
+        text = self.history.op_value(op)
+        if len(text) <= _LONGEST:
+            return text
+        if int(self.history.columns.op_kind[op]) == READ_LIST:
+            return f"[… {text[-_LONGEST + 20 :].split(' ', 1)[-1]}"
+        return text[: _LONGEST - 1] + "…"
+
+    def operation(self, op: int) -> str:
+        """An operation, as in a list of a transaction's operations."""
+        return self.history.describe_op(op)
+
+    def places(self, ops: Iterable[int]) -> tuple[str, ...]:
+        """Where operations stand, each place once."""
+        return tuple(dict.fromkeys(self.history.where_op(op) for op in ops if op >= 0))
+
+    def write_of(self, txn: int, key: int) -> int:
+        """The last write of a key by a transaction; -1 for T0."""
+        return -1 if txn == self.facts.n else self.facts.last[txn].get(key, -1)
+
+    def wrote(self, txn: int, key: int) -> str:
+        """What a transaction did to a key: ``wrote x = 5``, ``appended 5 to x``."""
+        op = self.write_of(txn, key)
+        if op < 0:
+            return f"wrote {self.key(key)}"
+        value = self.value(op)
+        if int(self.history.columns.op_kind[op]) == APPEND:
+            return f"appended {value} to {self.key(key)}"
+        return f"wrote {self.key(key)} = {value}"
+
+    def seen(self, op: int) -> str:
+        """What a read returned: ``x = 5``."""
+        return f"{self.key(self.facts.key[op])} = {self.value(op)}"
+
+    def read_from(self, op: int, writer: int) -> str:
+        """``T914 read x = 5 from T904``."""
+        reader = self.txn(self.facts.txn_of[op])
+        if writer == self.facts.n:
+            return f"{reader} read {self.seen(op)}, the initial value"
+        if self.facts.is_list(op):
+            return f"{reader} read {self.seen(op)}, up to what {self.txn(writer)} appended"
+        return f"{reader} read {self.seen(op)} from {self.txn(writer)}"
+
+    def before(self, key: int, a: int, b: int) -> str:
+        """``T1 wrote x = 1 before T2 wrote x = 2``."""
+        return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
+
+    def edge(self, edge: Edge, only_rw: bool) -> str:
+        """Why an edge is there.
+
+        Args:
+            edge: the edge.
+            only_rw: it is the one anti-dependency of its cycle, so that what it misses is wrong.
+        """
+        a, b = self.txn(edge.a), self.txn(edge.b)
+        match edge.relation:
+            case "so":
+                if edge.a == self.facts.n:
+                    return f"the initial state comes before {b}"
+                return f"{a} comes before {b} in session {self.history.session_of(edge.a)}"
+            case "rt":
+                if edge.a == self.facts.n:
+                    return f"the initial state comes before {b}"
+                return f"{a} had ended before {b} began"
+            case "init":
+                return f"the initial state comes before {b}"
+            case "wr":
+                return self.read_from(edge.op, edge.a)
+            case "ww":
+                return self.before(edge.key, edge.a, edge.b)
+        past = f"but {b} had overwritten it" if only_rw else f"which {b} overwrote"
+        if self.facts.is_list(edge.op):
+            value = self.value(self.write_of(edge.b, edge.key))
+            past = f"{'but ' if only_rw else ''}without the {value} that {b} "
+            past += "had appended" if only_rw else "appended"
+            return f"{a} read {self.seen(edge.op)}, {past}"
+        return f"{self.read_from(edge.op, edge.writer)}, {past}"
+
+    def operations_of_edge(self, edge: Edge) -> list[int]:
+        """The operations that an edge is about."""
+        match edge.relation:
+            case "wr":
+                return [edge.op, self.write_of(edge.a, edge.key)]
+            case "ww":
+                return [self.write_of(edge.a, edge.key), self.write_of(edge.b, edge.key)]
+            case "rw":
+                writes = [self.write_of(t, edge.key) for t in (edge.b, edge.writer)]
+                return [edge.op, *writes]
+        return []
+
+    def literal(self, positive: bool, literal: Literal) -> str:
+        """What a literal says."""
+        match literal:
+            case Before(key, a, b):
+                if not positive:
+                    a, b = b, a
+                return self.before(key, a, b)
+            case Source(op, txn):
+                if positive:
+                    return self.read_from(op, txn)
+                reader = self.txn(self.facts.txn_of[op])
+                return f"{reader} did not read {self.seen(op)} from {self.txn(txn)}"
+            case In(txn):
+                return f"{self.txn(txn)} {'took' if positive else 'did not take'} effect"

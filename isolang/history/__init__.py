@@ -1,0 +1,24 @@
+"""Histories: what clients saw, in columns, whatever file it came from."""
+
+from __future__ import annotations
+
+from isolang.history.history import History
+from isolang.history.load import load_history
+from isolang.history.select import sub_history
+from isolang.history.stats import Stats, summarize
+from isolang.history.transaction import Transaction
+from isolang.history.values import UNKNOWN, Keyword
+from isolang.history.writers import WriteReport, write_history
+
+__all__ = [
+    "UNKNOWN",
+    "History",
+    "Keyword",
+    "Stats",
+    "Transaction",
+    "WriteReport",
+    "load_history",
+    "sub_history",
+    "summarize",
+    "write_history",
+]

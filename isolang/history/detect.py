@@ -1,0 +1,224 @@
+"""Which format some bytes are in, by their content; names do not matter."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from dataclasses import dataclass, field
+
+_HEAD = 1 << 16  # text formats show themselves in their first 64 KiB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """What some bytes look like.
+
+    Attributes:
+        formats: the formats they can be in: one; none; several if the content leaves it open.
+        looks_like: for messages, what was seen.
+        unsupported: if it is a known format that cannot be read: which, and what to do.
+    """
+
+    formats: tuple[str, ...] = ()
+    looks_like: str = ""
+    unsupported: str = field(default="")
+
+
+def detect(data: bytes) -> Guess:
+    """Guess the format of one file."""
+    if not data:
+        return Guess(looks_like="an empty file")
+    if data.startswith(b"PK\x03\x04"):
+        return Guess(looks_like="a zip archive; unpack it first")
+    if _is_bincode(data):
+        return Guess(formats=("dbcop",), looks_like="dbcop bincode")
+    if walk_cobra(data, timestamps=False):
+        return Guess(formats=("cobra",), looks_like="Cobra records")
+    if walk_cobra(data, timestamps=True):
+        return Guess(formats=("cobra",), looks_like="Cobra records with timestamps")
+    head = data[:_HEAD]
+    if len(data) > _HEAD:
+        head = head[: head.rfind(b"\n") + 1] or head
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as e:
+        if e.start < len(head) - 4:  # not just a character that the cut went through
+            return Guess(looks_like=f"binary data that starts with {data[:16].hex(' ')}")
+        text = head[: e.start].decode("utf-8")
+    if "\0" in text:
+        return Guess(looks_like=f"binary data that starts with {data[:16].hex(' ')}")
+    return _detect_text(text.removeprefix("\ufeff"))
+
+
+def _is_bincode(data: bytes) -> bool:
+    """Five counts, three strings of which two are dates, the number of sessions."""
+    at = 40
+    texts = []
+    for _ in range(3):
+        if len(data) < at + 8:
+            return False
+        (length,) = struct.unpack_from("<Q", data, at)
+        at += 8
+        if length > min(4096, len(data) - at):
+            return False
+        texts.append(data[at : at + length])
+        at += length
+    if len(data) < at + 8:
+        return False
+    (sessions,) = struct.unpack_from("<Q", data, at)
+    if sessions > (len(data) - at - 8) // 8:
+        return False
+    try:
+        return all(t.decode("utf-8").isprintable() for t in texts)
+    except UnicodeDecodeError:
+        return False
+
+
+def walk_cobra(data: bytes, *, timestamps: bool, records: int = 256) -> bool:
+    """Say whether the first records have Cobra's sizes and order: S, then W or R, then C.
+
+    The last record may be cut off. A text that starts with S does not pass: a transaction's number,
+    eight bytes, has a byte below 9, which no text has.
+    """
+    at, seen, inside = 0, 0, False
+    control = 17 if timestamps else 9
+    sizes = {0x53: control, 0x57: 25, 0x52: 33, 0x43: control, 0x41: 1}
+    if data[:1] != b"S" or (len(data) >= 9 and min(data[1:9]) >= 9):
+        return False
+    while at < len(data) and seen < records:
+        code = data[at]
+        if code not in sizes or (code == 0x53) == inside:
+            return False
+        inside = code in (0x53, 0x57, 0x52)
+        at += sizes[code]
+        seen += 1
+    return seen > 1 or at <= len(data)
+
+
+_AWDIT_LINE = re.compile(r"[rw]\s+\d+\s+\d+\s*")
+_SEPARATOR = re.compile(r"(?:-+|=+)\s*")
+_PLUME_LINE = re.compile(r"[rw]\(\d+,\d+,\d+,-?\d+\)\s*")
+_HIST_START = re.compile(r"\[\s*(?:\]|\w+\s*(?::=|==))")
+_JEPSEN_LOG = re.compile(r"INFO\s+jepsen\.util\s+-\s")
+_ELLE_FLAT = re.compile(r"\d+\s+\d+\s+\d+\s+[AR]\s")
+
+
+def _detect_text(text: str) -> Guess:
+    body = text.lstrip()
+    if not body:
+        return Guess(looks_like="nothing but blanks")
+    lines = [line for line in text.splitlines() if line.strip()]
+    first = _clip(lines[0])
+    if _JEPSEN_LOG.match(body):
+        return Guess(
+            looks_like="a Jepsen log of single operations",
+            unsupported=(
+                "a log of single operations on one register (jepsen.util lines), which are judged "
+                "by linearizability and hold no transactions"
+            ),
+        )
+    if re.match(r"-\s+-\s+events:", body):
+        return Guess(
+            looks_like="dbcop YAML",
+            unsupported="dbcop's YAML; convert it to dbcop JSON: the field names are the same",
+        )
+    if _ELLE_FLAT.match(body):
+        return Guess(
+            looks_like="VeriStrong's flat list-append text",
+            unsupported="VeriStrong's flat list-append text; convert it to Jepsen EDN",
+        )
+    if _PLUME_LINE.match(lines[0]):
+        return Guess(formats=("plume",), looks_like=f"lines like {first}")
+    content = next((line for line in lines if not _SEPARATOR.fullmatch(line)), None)
+    if content is None and all(line[0] == "-" for line in lines):
+        return Guess(formats=("hist", "awdit"), looks_like="nothing but lines of dashes")
+    if content is None or _AWDIT_LINE.fullmatch(content):
+        return Guess(formats=("awdit",), looks_like=f"lines like {first}")
+    if _looks_like_hist(lines):
+        return Guess(formats=("hist",), looks_like=f"lines like {first}")
+    if (edn := _skip_edn_comments(body))[:1] in ("{", "[", "(", "#") and _is_edn(edn):
+        return Guess(formats=("edn",), looks_like=f"EDN that starts with {_clip(edn)}")
+    if body[0] in "{[":
+        return _detect_json(body)
+    return Guess(looks_like=f"text that starts with {first!r}")
+
+
+def _clip(text: str) -> str:
+    line = text.strip().split("\n", 1)[0].strip()
+    return line if len(line) <= 40 else line[:40] + "…"
+
+
+def _looks_like_hist(lines: list[str]) -> bool:
+    for line in (raw.strip() for raw in lines):
+        if line.startswith("//") or set(line) == {"-"}:
+            continue
+        return _HIST_START.match(line) is not None and ("==" in line or ":=" in line)
+    return any(line.strip().startswith("//") for line in lines)
+
+
+def _skip_edn_comments(body: str) -> str:
+    while body.startswith(";"):
+        body = body.partition("\n")[2].lstrip()
+    return body
+
+
+def _is_edn(body: str) -> bool:
+    """EDN maps have keyword keys: a colon follows the first brace (or a comment, a discard)."""
+    if re.match(r"#[A-Za-z]", body):
+        return True
+    inner = re.match(r"[\[(]?[\s,]*(?:;[^\n]*\n[\s,]*)*(?:#[\w.]+\s*)?\{[\s,]*(?P<key>.)", body)
+    if inner:
+        return inner["key"] in ":;#}" and not body.startswith("{}")
+    return re.match(r"\([\s,]*\)\s*$", body) is not None
+
+
+def _detect_json(body: str) -> Guess:
+    looks = f"JSON that starts with {_clip(body)}"
+    if re.match(r'[\[\s]*\{\s*"threadID"', body):
+        return Guess(
+            looks_like="a Leopard trace",
+            unsupported="a Leopard interval trace (times per operation, predicate locks)",
+        )
+    if re.match(r"\[\s*\]\s*$", body):
+        return Guess(formats=("jepsen-json", "dbcop-json"), looks_like="an empty JSON list")
+    if re.match(r"\[\s*\[", body):
+        return Guess(formats=("dbcop-json",), looks_like=looks)
+    if not re.match(r'\[?\s*\{\s*["}]', body):
+        return Guess(looks_like=looks)
+    keys = _keys_of_first_object(body)
+    if body[0] == "[":
+        if keys & {"type", "process", "f"}:
+            return Guess(formats=("jepsen-json",), looks_like=looks)
+    elif "type" in keys or "process" in keys:
+        return Guess(formats=("jepsen-json",), looks_like=looks)
+    elif "data" in keys or "params" in keys:
+        return Guess(formats=("dbcop-json",), looks_like=looks)
+    elif "value" in keys:
+        return Guess(formats=("viper",), looks_like=looks)
+    return Guess(looks_like=looks)
+
+
+def _keys_of_first_object(body: str) -> set[str]:
+    """The keys of the first object; if it is longer than what was looked at, those seen."""
+    start = body.index("{")
+    try:
+        found, _ = json.JSONDecoder().raw_decode(body, start)
+        return set(found)
+    except (ValueError, RecursionError):
+        keys, depth, at = set(), 0, start
+        token = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]|:')
+        last = ""
+        while match := token.search(body, at):
+            at = match.end()
+            text = match[0]
+            if text in "[{":
+                depth += 1
+            elif text in "]}":
+                depth -= 1
+            elif text == ":":
+                if depth == 1:
+                    keys.add(last)
+            else:
+                last = text[1:-1]
+        return keys

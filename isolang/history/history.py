@@ -1,0 +1,292 @@
+"""The history as the rest of the package sees it: columns, and how the input was understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from isolang.history import columns as c
+from isolang.history.transaction import Op, StatusName, Transaction
+from isolang.history.values import STRING, UNKNOWN, Value, decode, show
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A history: what the input said, in columns, with how it was read.
+
+    The methods below give single transactions and operations back as Python objects, for messages
+    and small histories; nothing on a hot path calls them.
+
+    Attributes:
+        columns: the native columns (``native/core/history.hpp`` describes each one); transactions
+            are numbered 0 … n-1, and T0, the initial transaction, is number n wherever a
+            transaction number is needed.
+        name: what to call it in messages (a path, or ``<memory>``).
+        format: the name of the format, as ``--from`` takes it.
+        files: the files it was read from; ``columns.txn_file`` indexes them.
+        position_unit: what ``txn_position`` and ``op_position`` count.
+        initial: one sentence: what a read of the initial state looks like.
+        session: one sentence: what a session is in this input.
+        real_time: one sentence: where real time comes from, or why there is none.
+        ignored: what was read but has no influence, one phrase each, with counts.
+        notes: what was understood in a way worth knowing (a normalisation, a detected variant), one
+            phrase each.
+        sha256: of the bytes that were read (files in name order).
+        session_names: what the input calls each session; empty if it numbers them itself.
+    """
+
+    columns: Columns
+    name: str
+    format: str
+    files: tuple[str, ...] = ()
+    position_unit: Literal["line", "byte", "record"] = "record"
+    initial: str = ""
+    session: str = ""
+    real_time: str = ""
+    ignored: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())
+    sha256: str = ""
+    session_names: tuple[str, ...] = field(default=())
+    _lazy: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_transactions(
+        cls,
+        transactions: Iterable[Transaction],
+        *,
+        initial: object = None,
+        name: str = "<memory>",
+    ) -> History:
+        """Build a history from Python transactions.
+
+        >>> from isolang.history import History, Transaction
+        >>> h = History.from_transactions([
+        ...     Transaction([("w", "x", 1)], session="a"),
+        ...     Transaction([("r", "x", None), ("r", "y", [1, 2])], session="b"),
+        ... ])
+        >>> h.counts()["committed"], h.describe_op(1), h.label(1)
+        (2, 'r(x, nil)', 'T2')
+
+        Args:
+            transactions: in any order that keeps each session's; real time is used iff every
+                committed transaction has both a begin and an end.
+            initial: the value that T0 wrote beside nil: one value for all keys, or a mapping from
+                keys to values.
+            name: what to call the history in messages.
+
+        Raises:
+            HistoryError: for anything that is not a transaction, naming its place.
+        """
+        from isolang.history.build import build_history
+
+        return build_history(transactions, initial=initial, name=name)
+
+    # --- sizes ---
+
+    def counts(self) -> dict[str, int]:
+        """Count transactions by status, and operations, sessions, keys.
+
+        ``transactions`` and ``sessions`` leave out T0, so a declared initial transaction, too.
+        """
+        import numpy as np
+
+        ordinary = self.columns.txn_status != c.INITIAL
+        by_status = np.bincount(self.columns.txn_status, minlength=4)
+        counts = {name: int(by_status[code]) for code, name in enumerate(c.STATUS_NAMES)}
+        return {
+            "transactions": self.columns.transactions() - counts["initial"],
+            **counts,
+            "operations": self.columns.operations(),
+            "sessions": len(np.unique(self.columns.txn_session[ordinary])),
+            "keys": self.columns.n_keys(),
+        }
+
+    @property
+    def t0(self) -> int:
+        """The number of T0, the initial transaction."""
+        return self.columns.transactions()
+
+    @property
+    def initial_transaction(self) -> int | None:
+        """The transaction that the input or the user declared to be T0, if there is one."""
+        import numpy as np
+
+        found = np.flatnonzero(self.columns.txn_status == c.INITIAL)
+        return int(found[0]) if len(found) else None
+
+    # --- names, for messages ---
+
+    def label(self, txn: int) -> str:
+        """Give the name of a transaction, unique in the history: ``T914``; T0 is initial.
+
+        Labels that the input uses twice are followed by the session (``T7@client 3``), and, if that
+        does not do, by the transaction's number (``T7@client 3#12``).
+        """
+        if txn == self.t0 or int(self.columns.txn_status[txn]) == c.INITIAL:
+            return "T0"
+        number = int(self.columns.txn_label[txn])
+        rank = int(self._labels()[txn])
+        if rank == 0:
+            return f"T{number}"
+        session = self.session_name(int(self.columns.txn_session[txn]))
+        return f"T{number}@{session}" + (f"#{txn}" if rank > 1 else "")
+
+    def _labels(self) -> Any:
+        """For each transaction: 0 if its label is unique, 1 if it is in its session, else 2."""
+        import numpy as np
+
+        if "labels" not in self._lazy:
+            labels = self.columns.txn_label
+            _, inverse, count = np.unique(labels, return_inverse=True, return_counts=True)
+            rank = ((count[inverse] > 1) | (labels == 0)).astype(np.int8)
+            if rank.any():
+                pairs = np.stack([labels, self.columns.txn_session.astype(np.int64)])
+                _, inverse, count = np.unique(
+                    pairs, axis=1, return_inverse=True, return_counts=True
+                )
+                rank += (rank > 0) & (count[inverse.reshape(-1)] > 1)
+            self._lazy["labels"] = rank
+        return self._lazy["labels"]
+
+    def session_name(self, session: int) -> str:
+        """Give what the input calls a session; its number from 1 if it has no name."""
+        if session < len(self.session_names):
+            return self.session_names[session]
+        return str(session + 1)
+
+    def session_of(self, txn: int) -> str:
+        """Give the name of a transaction's session; T0 has none."""
+        if txn == self.t0 or int(self.columns.txn_status[txn]) == c.INITIAL:
+            return ""
+        return self.session_name(int(self.columns.txn_session[txn]))
+
+    def status(self, txn: int) -> StatusName:
+        """Give the status of a transaction, in words."""
+        return c.STATUS_NAMES[c.INITIAL if txn == self.t0 else int(self.columns.txn_status[txn])]
+
+    def where(self, txn: int) -> str:
+        """Say where in the input a transaction stands: ``a.edn:12``, ``a.bincode byte 234``."""
+        if txn == self.t0:
+            return "the initial state"
+        return self._place(self.columns.txn_file[txn], int(self.columns.txn_position[txn]))
+
+    def where_op(self, op: int) -> str:
+        """Say where in the input an operation stands."""
+        txn = self.transaction_of(op)
+        position = int(self.columns.op_position[op])
+        if self.position_unit == "record":
+            return f"{self.where(txn)}, operation {position}"
+        return self._place(self.columns.txn_file[txn], position)
+
+    def _place(self, file: int, position: int) -> str:
+        name = self.files[file] if 0 <= file < len(self.files) else self.name
+        if self.position_unit == "line":
+            return f"{name}:{position}"
+        if self.position_unit == "byte":
+            return f"{name} byte {position}"
+        return f"{name} transaction {position}"
+
+    def key(self, key: int) -> str:
+        """Give a key as text; a string that reads as a name stands without quotes: ``x``."""
+        kind, payload = self.columns.key(key)
+        return payload if kind == STRING and payload.isidentifier() else show(kind, payload)
+
+    def value(self, atom: int) -> str:
+        """Give a value (an atom, or the unknown result) as text."""
+        return "?" if atom == c.UNKNOWN_VALUE else show(*self.columns.value(atom))
+
+    def op_value(self, op: int) -> str:
+        """Give what an operation wrote or returned, as text: ``5``, ``[1 2]``, ``?`` if unknown."""
+        value = int(self.columns.op_value[op])
+        if int(self.columns.op_kind[op]) == c.READ_LIST and value != c.UNKNOWN_VALUE:
+            return "[" + " ".join(self.value(v) for v in self._list(value)) + "]"
+        return self.value(value)
+
+    def describe_op(self, op: int) -> str:
+        """Give an operation as text: ``r(x, 5)``, ``append(x, 1)``."""
+        name = c.KIND_NAMES[int(self.columns.op_kind[op])]
+        text = f"{name}({self.key(int(self.columns.op_key[op]))}, {self.op_value(op)})"
+        return text if self.columns.op_ok[op] else f"{text} failed"
+
+    def transaction_of(self, op: int) -> int:
+        """Give the transaction that an operation belongs to."""
+        import numpy as np
+
+        return int(np.searchsorted(self.columns.op_start, op, side="right")) - 1
+
+    def operations_of(self, txn: int) -> range:
+        """Give the numbers of a transaction's operations; T0 has none."""
+        if txn == self.t0:
+            return range(0)
+        start = self.columns.op_start
+        return range(int(start[txn]), int(start[txn + 1]))
+
+    def _list(self, number: int) -> list[int]:
+        start = self.columns.list_start
+        values: list[int] = self.columns.list_values[start[number] : start[number + 1]].tolist()
+        return values
+
+    # --- back to Python objects ---
+
+    def key_object(self, key: int) -> Value:
+        """Give a key as a Python object."""
+        return decode(*self.columns.key(key))
+
+    def value_object(self, atom: int) -> Value:
+        """Give a value as a Python object."""
+        return decode(*self.columns.value(atom))
+
+    def initial_values(self) -> dict[Value, Value]:
+        """Give the initial values beside nil, by key."""
+        import numpy as np
+
+        atoms = self.columns.initial_value
+        return {
+            self.key_object(k): self.value_object(int(atoms[k]))
+            for k in np.flatnonzero(atoms != c.NIL_ATOM).tolist()
+        }
+
+    def op_object(self, op: int) -> Op:
+        """Give an operation as the tuple that :class:`Transaction` takes."""
+        columns = self.columns
+        kind, key = int(columns.op_kind[op]), self.key_object(int(columns.op_key[op]))
+        atom, source = int(columns.op_value[op]), int(columns.op_source[op])
+        result: Any
+        if atom == c.UNKNOWN_VALUE:
+            result = UNKNOWN
+        elif kind == c.READ_LIST:
+            result = [self.value_object(v) for v in self._list(atom)]
+        else:
+            result = self.value_object(atom)
+        if source == c.SOURCE_BY_VALUE:
+            return (c.KIND_NAMES[kind], key, result)
+        where: Any = {c.SOURCE_INITIAL: "initial", c.SOURCE_MISSING: "missing"}.get(source)
+        if where is None:
+            txn = self.transaction_of(source)
+            where = (txn, source - int(columns.op_start[txn]))
+        return (c.KIND_NAMES[kind], key, result, where)
+
+    def transaction(self, txn: int) -> Transaction:
+        """Give one transaction as a Python object."""
+        columns = self.columns
+        ops = self.operations_of(txn)
+        begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
+        session = int(columns.txn_session[txn])
+        return Transaction(
+            ops=[self.op_object(op) for op in ops],
+            session=self.session_names[session] if self.session_names else session,
+            status=self.status(txn),
+            begin=None if begin == c.UNKNOWN_BEGIN else begin,
+            end=None if end == c.UNKNOWN_END else end,
+            label=int(columns.txn_label[txn]),
+            failed=tuple(i for i, op in enumerate(ops) if not columns.op_ok[op]),
+        )
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Give all transactions as Python objects, in the history's order."""
+        for txn in range(self.columns.transactions()):
+            yield self.transaction(txn)

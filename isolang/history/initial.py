@@ -1,0 +1,79 @@
+"""A transaction that *is* the initial one, T0: because its format says so, or the user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
+
+
+def declare_initial(columns: Columns, txn: int, where: str) -> None:
+    """Make a transaction the initial one: its last writes are the initial values of their keys.
+
+    Its operations stay in the columns, but nothing treats it as a transaction any more; explicit
+    reads from its last writes become reads from T0.
+
+    Raises:
+        HistoryError: if it appends to a list (lists start empty).
+    """
+    import numpy as np
+
+    last: dict[int, int] = {}
+    for op in range(int(columns.op_start[txn]), int(columns.op_start[txn + 1])):
+        if not columns.op_ok[op]:
+            continue
+        if columns.op_kind[op] == c.APPEND:
+            msg = (
+                f"{where}: an append in the initial transaction; lists start empty, so only a "
+                "transaction of plain writes can be the initial one"
+            )
+            raise HistoryError(msg)
+        if columns.op_kind[op] == c.WRITE:
+            last[int(columns.op_key[op])] = op
+    columns.set_status(txn, c.INITIAL)
+    for key, op in last.items():
+        columns.set_initial_value(key, int(columns.op_value[op]))
+    reads = np.flatnonzero(np.isin(columns.op_source, np.fromiter(last.values(), np.int64)))
+    for op in reads.tolist():
+        columns.set_source(op, c.SOURCE_INITIAL)
+
+
+def declare_labelled(columns: Columns, label: int, name: str) -> int:
+    """Make the transaction with this label the initial one (``--initial``); give its number.
+
+    Raises:
+        HistoryError: if no transaction has the label, or several, or it was aborted, or the format
+            has declared another one.
+    """
+    import numpy as np
+
+    labels = columns.txn_label
+    found = np.flatnonzero(labels == label)
+    if len(found) == 0:
+        have = "the history is empty"
+        if len(labels):
+            have = f"labels run from {labels.min()} to {labels.max()}"
+        msg = f"{name}: no transaction is labelled {label} ({have}); see `isocheck stats`"
+        raise HistoryError(msg)
+    if len(found) > 1:
+        places = ", ".join(str(p) for p in columns.txn_position[found[:3]])
+        more = ", …" if len(found) > 3 else ""
+        msg = (
+            f"{name}: {len(found)} transactions are labelled {label} (at positions "
+            f"{places}{more}), and only one can be the initial one; give them different labels"
+        )
+        raise HistoryError(msg)
+    txn = int(found[0])
+    declared = np.flatnonzero(columns.txn_status == c.INITIAL)
+    if len(declared) and int(declared[0]) != txn:
+        msg = f"{name}: the file itself declares another initial transaction; leave --initial out"
+        raise HistoryError(msg)
+    if columns.txn_status[txn] == c.ABORTED:
+        msg = f"{name}: transaction {label} was aborted, so it cannot be the initial one"
+        raise HistoryError(msg)
+    declare_initial(columns, txn, f"{name}: transaction {label}")
+    return txn

@@ -1,0 +1,195 @@
+"""``load_history``: find out what the input is, read it, say how it was understood."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import IO
+
+from isolang.errors import HistoryError, UnsupportedError
+from isolang.history.detect import Guess, detect, walk_cobra
+from isolang.history.formats import FORMATS, format_named, list_of_formats
+from isolang.history.history import History
+from isolang.history.initial import declare_labelled
+from isolang.history.readers.reading import Reading
+from isolang.history.sources import Source, plain_name, read_source
+
+
+def load_history(
+    path_or_stream: str | Path | IO[bytes],
+    *,
+    format: str = "auto",  # noqa: A002 — the name users know from the command line
+    timestamps: bool = False,
+    initial: int | None = None,
+    timeout: float | None = None,
+) -> History:
+    """Read a history.
+
+    Args:
+        path_or_stream: a file or a directory (of logs, or with one history in it), ``-`` for the
+            standard input, or a binary stream; gzip and zstd are decompressed.
+        format: ``auto`` (by content), or a name from :data:`isolang.history.formats.FORMATS`.
+        timestamps: Cobra logs have timestamps (the logs themselves do not say so).
+        initial: the label of the transaction that is the initial one: it is before all others, and
+            its last writes are the initial values.
+        timeout: seconds after which reading stops.
+
+    Raises:
+        HistoryError: if it cannot be read; the message names file and place.
+        UnsupportedError: if it is well-formed, but of a kind that cannot be judged.
+        TimeoutError: when the time is up.
+    """
+    source = read_source(path_or_stream)
+    name, files, ignored = _choose(source, format)
+    if FORMATS[name].name == "cobra":
+        _check_timestamps(files, timestamps)
+    elif timestamps:
+        msg = f"{source.name}: timestamps are an option of Cobra logs (this is {name})"
+        raise HistoryError(msg)
+    reading = _read(name, files, timestamps, timeout or 0.0)
+    notes = reading.notes
+    said = reading.initial
+    if initial is not None:
+        declare_labelled(reading.columns, initial, source.name)
+        said = f"{said}; or what transaction {initial} wrote, which is declared initial"
+        notes = (*notes, f"transaction {initial} is the initial one, as asked for")
+    digest = hashlib.sha256()
+    for _, data in files:
+        digest.update(data)
+    return History(
+        columns=reading.columns,
+        name=source.name,
+        format=name,
+        files=tuple(file for file, _ in files),
+        position_unit=reading.position_unit,
+        initial=said,
+        session=reading.session,
+        real_time=reading.real_time,
+        ignored=source.ignored + ignored + reading.ignored,
+        notes=notes,
+        sha256=digest.hexdigest(),
+        session_names=reading.session_names,
+    )
+
+
+Files = tuple[tuple[str, bytes], ...]
+
+
+def _choose(source: Source, wanted: str) -> tuple[str, Files, tuple[str, ...]]:
+    """Decide on a format and on the files of a directory that are the history."""
+    chosen = None if wanted == "auto" else format_named(wanted)
+    if not source.is_directory:
+        if chosen is not None:
+            return chosen.name, source.files, ()
+        return _only(source.name, detect(source.files[0][1])), source.files, ()
+    guesses = [(file, data, detect(data)) for file, data in source.files]
+    for form in (f for f in FORMATS.values() if f.logs):
+        if chosen is form or (
+            chosen is None and any(g.formats == (form.name,) for *_, g in guesses)
+        ):
+            return _logs(source.name, form.name, form.log_prefix, guesses)
+    found = [(f, d, g) for f, d, g in guesses if g.formats or g.unsupported]
+    if chosen is not None and len(source.files) == 1:
+        return chosen.name, source.files, ()
+    if chosen is not None:
+        found = [(f, d, g) for f, d, g in guesses if chosen.name in g.formats]
+    if len(found) > 1:
+        names = ", ".join(Path(f).name for f, *_ in found[:4]) + (", …" if len(found) > 4 else "")
+        msg = (
+            f"{source.name}: a folder with {len(found)} histories ({names}); check them one by one"
+        )
+        raise HistoryError(msg)
+    if not found:
+        seen = "; ".join(f"{Path(f).name}: {g.looks_like}" for f, _, g in guesses[:4])
+        more = f"; and {len(guesses) - 4} more files" if len(guesses) > 4 else ""
+        msg = (
+            f"{source.name}: a folder without a history in a known format "
+            f"(looked at {seen}{more}); the formats are {list_of_formats()}"
+        )
+        raise HistoryError(msg)
+    file, data, guess = found[0]
+    others = [Path(f).name for f, *_ in guesses if f != file]
+    ignored = (f"other files of the folder: {', '.join(others)}",) if others else ()
+    return chosen.name if chosen else _only(file, guess), ((file, data),), ignored
+
+
+def _only(name: str, guess: Guess) -> str:
+    """Give the one format of a guess, or say why there is none."""
+    if guess.unsupported:
+        msg = f"{name}: unsupported: {guess.unsupported}; the formats are {list_of_formats()}"
+        raise UnsupportedError(msg)
+    if not guess.formats:
+        msg = (
+            f"{name}: not a history in a known format (got {guess.looks_like}); "
+            f"the formats are {list_of_formats()}"
+        )
+        raise HistoryError(msg)
+    if len(guess.formats) > 1:
+        choice = " or ".join(f"--from {f}" for f in guess.formats)
+        msg = f"{name}: the content leaves the format open (got {guess.looks_like}); say {choice}"
+        raise HistoryError(msg)
+    return guess.formats[0]
+
+
+def _logs(
+    name: str, form: str, prefix: str, guesses: list[tuple[str, bytes, Guess]]
+) -> tuple[str, Files, tuple[str, ...]]:
+    """Take the logs of a folder; a log that is damaged is an error, not one file less."""
+    logs, others = [], []
+    for file, data, guess in guesses:
+        named_so = plain_name(file).startswith(prefix) and plain_name(file).endswith(".log")
+        if guess.formats == (form,) or named_so:
+            if named_so and data and guess.formats != (form,):
+                msg = (
+                    f"{file}: not a log of the {form} history in {name} (got {guess.looks_like}, "
+                    f"expected {FORMATS[form].title}); was it copied completely?"
+                )
+                raise HistoryError(msg)
+            logs.append((file, data))
+        else:
+            others.append(Path(file).name)
+    if not logs:
+        msg = f"{name}: a folder without {FORMATS[form].title}"
+        raise HistoryError(msg)
+    ignored = (f"other files of the folder: {', '.join(others)}",) if others else ()
+    return form, tuple(logs), ignored
+
+
+def _check_timestamps(files: Files, timestamps: bool) -> None:
+    """Cobra's records do not say whether they have timestamps, but their sizes nearly always do."""
+    for file, data in files:
+        fits, other = (walk_cobra(data, timestamps=t) for t in (timestamps, not timestamps))
+        if fits or not other:
+            continue
+        hint = "leave --timestamps out" if timestamps else "say --timestamps"
+        have = "without" if timestamps else "with"
+        msg = f"{file}: the sizes of its records fit Cobra logs {have} timestamps only; {hint}"
+        raise HistoryError(msg)
+
+
+def _read(name: str, files: Files, timestamps: bool, timeout: float) -> Reading:
+    from isolang.history.readers import native
+    from isolang.history.readers.dbcop_json import read_dbcop_json
+    from isolang.history.readers.hist import read_hist
+    from isolang.history.readers.viper import read_viper
+
+    file, data = files[0]
+    match name:
+        case "edn" | "jepsen-json":
+            return native.read_jepsen(file, data, timeout)
+        case "dbcop":
+            return native.read_bincode(file, data, timeout)
+        case "dbcop-json":
+            return read_dbcop_json(file, data)
+        case "hist":
+            return read_hist(file, data)
+        case "cobra":
+            return native.read_cobra(files, timestamps, timeout)
+        case "viper":
+            return read_viper(files)
+        case "plume":
+            return native.read_plume(file, data, timeout)
+        case "awdit":
+            return native.read_awdit(file, data, timeout)
+    msg = f"no reader for {name}"
+    raise AssertionError(msg)

@@ -1,0 +1,1 @@
+"""One reader per format; the hot ones are native and only described here."""

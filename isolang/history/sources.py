@@ -1,0 +1,206 @@
+"""Where the bytes of a history come from: a file, a folder of logs, a stream."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from isolang.errors import HistoryError
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_CHUNK = 1 << 20
+_SIDE_FILES = (".debug", ".error", ".wlog")  # what Cobra's clients leave beside their logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The bytes of one input.
+
+    Attributes:
+        name: what to call the input.
+        files: name and contents of each file, in natural order of the names (T2 before T10).
+        is_directory: whether the files stand in a directory.
+        ignored: what of the directory was not read, one phrase each.
+    """
+
+    name: str
+    files: tuple[tuple[str, bytes], ...]
+    is_directory: bool = False
+    ignored: tuple[str, ...] = field(default=())
+
+
+def read_source(where: str | Path | IO[bytes]) -> Source:
+    """Read all bytes of an input, decompressing what is compressed.
+
+    Args:
+        where: a file, a directory, ``-`` for the standard input, or a binary stream.
+
+    Raises:
+        HistoryError: if it cannot be read or decompressed.
+    """
+    if not isinstance(where, str | Path):
+        return _read_stream(where)
+    if str(where) == "-":
+        stdin: IO[bytes] = sys.stdin.buffer
+        return Source(name="<stdin>", files=(("<stdin>", _contents("<stdin>", stdin)),))
+    path = Path(where)
+    try:
+        if path.is_dir():
+            return _read_directory(path)
+    except OSError as e:
+        raise _unreadable(str(path), e) from None
+    return Source(name=str(path), files=((str(path), _read_file(path)),))
+
+
+def _read_stream(stream: Any) -> Source:
+    name = getattr(stream, "name", None)
+    name = name if isinstance(name, str) else "<stream>"
+    if isinstance(stream, io.TextIOBase):
+        msg = f"{name}: a text stream (expected bytes); open the file in binary mode"
+        raise HistoryError(msg)
+    if not hasattr(stream, "read"):
+        msg = (
+            f"not a history (got {type(stream).__name__}, expected a path, '-' or a binary "
+            "stream); for transactions in memory use History.from_transactions"
+        )
+        raise HistoryError(msg)
+    return Source(name=name, files=((name, _contents(name, stream)),))
+
+
+def _unreadable(name: str, error: OSError) -> HistoryError:
+    return HistoryError(f"{name}: cannot be read: {error.strerror or error}")
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return _contents(str(path), file)
+    except OSError as e:
+        raise _unreadable(str(path), e) from None
+
+
+def _contents(name: str, stream: Any) -> bytes:
+    """Read a stream to its end, through the decompressor that its first bytes ask for."""
+    head: bytes = stream.read(4)
+    if head.startswith(_GZIP):
+        return _decompress(name, "gzip", gzip.GzipFile(fileobj=_Rejoined(head, stream)).read)
+    if head.startswith(_ZSTD):
+        try:
+            import zstandard
+        except ImportError:
+            msg = (
+                f"{name}: compressed with zstd, and the package zstandard is not installed; "
+                "pip install 'isolang[zstd]', or decompress it first: zstd -d"
+            )
+            raise HistoryError(msg) from None
+        rejoined = _Rejoined(head, stream)
+        return _decompress(name, "zstd", lambda: _unzstd(rejoined), zstandard.ZstdError)
+    rest: bytes = stream.read()
+    return head + rest
+
+
+def _decompress(name: str, kind: str, read: Callable[[], bytes], *errors: type[Exception]) -> bytes:
+    expected: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error, *errors)
+    try:
+        return read()
+    except expected as e:
+        msg = f"{name}: damaged {kind} data ({e}); was it copied completely?"
+        raise HistoryError(msg) from None
+
+
+def _unzstd(stream: Any) -> bytes:
+    """Decompress frame after frame; the library's own reader passes over a cut in silence."""
+    import zstandard
+
+    out, frame = [], None
+    chunk: bytes = stream.read(_CHUNK)
+    while chunk:
+        frame = frame or zstandard.ZstdDecompressor().decompressobj()
+        out.append(frame.decompress(chunk))
+        chunk = frame.unused_data if frame.eof else b""
+        frame = None if frame.eof else frame
+        chunk = chunk or stream.read(_CHUNK)
+    if frame is not None:
+        raise EOFError("the data ends inside a frame")
+    return b"".join(out)
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream whose first bytes were looked at already."""
+
+    def __init__(self, head: bytes, stream: Any) -> None:
+        self._head = head
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if size is None or size < 0:
+            rest: bytes = self._stream.read()
+            out, self._head = self._head + rest, b""
+            return out
+        if self._head:
+            out, self._head = self._head[:size], self._head[size:]
+            return out
+        data: bytes = self._stream.read(size)
+        return data
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """Sort key: numbers inside names count as numbers."""
+    parts = re.findall(r"\d+|\D+", name)
+    return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
+
+
+def plain_name(path: str) -> str:
+    """Give a file's name without folder and compression suffix."""
+    name = Path(path).name
+    return re.sub(r"\.(gz|zst|zstd)$", "", name)
+
+
+def _read_directory(path: Path) -> Source:
+    entries = sorted(path.iterdir(), key=lambda p: natural(p.name))
+    files, side, hidden, folders = [], 0, 0, []
+    for entry in entries:
+        if entry.is_dir():
+            folders.append(entry.name)
+        elif entry.name.startswith("."):
+            hidden += 1
+        elif plain_name(entry.name).endswith(_SIDE_FILES):
+            side += 1
+        else:
+            files.append(entry)
+    if not files:
+        inside = f"; it holds the folder {folders[0]}: give that" if len(folders) == 1 else ""
+        msg = f"{path}: a folder without history files{inside}"
+        raise HistoryError(msg)
+    ignored = []
+    if side:
+        ignored.append(f"{_files(side, 'side')} ({', '.join(_SIDE_FILES)})")
+    if hidden:
+        ignored.append(_files(hidden, "hidden"))
+    if folders:
+        ignored.append(f"folders: {_some(folders)}")
+    return Source(
+        name=str(path),
+        files=tuple((str(f), _read_file(f)) for f in files),
+        is_directory=True,
+        ignored=tuple(ignored),
+    )
+
+
+def _files(count: int, kind: str) -> str:
+    return f"{count} {kind} file{'' if count == 1 else 's'}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

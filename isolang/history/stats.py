@@ -1,0 +1,375 @@
+"""What a history contains, in numbers: ``isocheck stats``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from isolang.history import columns as c
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+# A look-alike of an initial transaction writes at least this share of all keys, and this many times
+# as many as a usual transaction. The second pair is for converters that write only what is read.
+_UNUSUAL = ((0.9, 3), (0.25, 20))
+_ENOUGH_KEYS = 4  # in smaller histories every transaction would look so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Least, middle and greatest of something counted per transaction."""
+
+    min: int
+    median: float
+    max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAlike:
+    """A transaction that looks like an initial one, and is not declared as such.
+
+    Attributes:
+        label: what ``--initial`` takes.
+        name: what messages call it.
+        where: its place in the input.
+        keys: how many keys it writes.
+    """
+
+    label: int
+    name: str
+    where: str
+    keys: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What a history contains.
+
+    Transactions leave out T0; operations are those of these transactions. Shares are of committed
+    transactions with operations.
+
+    Attributes:
+        name: the history.
+        format: its format.
+        initial: what a read of the initial state looks like.
+        session: what a session is.
+        real_time: where real time comes from.
+        ignored: what has no influence.
+        notes: how something was understood.
+        transactions: how many.
+        committed: transactions that committed.
+        aborted: … that certainly did not.
+        maybe: … whose outcome is unknown.
+        declared_initial: … that are declared to be T0, and not among the others.
+        sessions: how many.
+        keys: how many.
+        operations: how many.
+        reads: of registers.
+        list_reads: of lists.
+        writes: of registers.
+        appends: to lists.
+        failed_operations: operations that failed themselves.
+        unknown_reads: reads whose results are not known.
+        initial_reads: committed reads that return nil, an empty list, an initial value, or name T0
+            as their source.
+        explicit_sources: reads whose source the input gives.
+        missing_sources: reads whose source the input names but does not hold.
+        operations_per_transaction: over all transactions.
+        keys_per_transaction: over all transactions.
+        repeated_values: (key, value) pairs that are written more than once, by transactions not
+            aborted.
+        repeated_writes: the writes of these pairs.
+        read_modify_write_share: transactions that read some key before they write it.
+        read_only_share: transactions that write nothing.
+        write_only_share: transactions that read nothing.
+        time_span: from the first begin to the last end, in the input's unit; ``None`` without real
+            time.
+        look_alikes: transactions that look like an initial one.
+    """
+
+    name: str
+    format: str
+    initial: str
+    session: str
+    real_time: str
+    ignored: tuple[str, ...]
+    notes: tuple[str, ...]
+    transactions: int
+    committed: int
+    aborted: int
+    maybe: int
+    declared_initial: int
+    sessions: int
+    keys: int
+    operations: int
+    reads: int
+    list_reads: int
+    writes: int
+    appends: int
+    failed_operations: int
+    unknown_reads: int
+    initial_reads: int
+    explicit_sources: int
+    missing_sources: int
+    operations_per_transaction: Spread
+    keys_per_transaction: Spread
+    repeated_values: int
+    repeated_writes: int
+    read_modify_write_share: float
+    read_only_share: float
+    write_only_share: float
+    time_span: int | None
+    look_alikes: tuple[LookAlike, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the same as plain objects for ``json.dumps``."""
+        plain = asdict(self)
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
+
+    def to_text(self) -> str:
+        """Give the same for people."""
+        rows = [
+            ("format", self.format),
+            ("initial state", self.initial),
+            ("session", self.session),
+            ("real time", self.real_time),
+            ("transactions", self._transactions()),
+            ("sessions", _int(self.sessions)),
+            ("keys", _int(self.keys)),
+            ("operations", self._operations()),
+            ("per transaction", self._per_transaction()),
+            ("shares", self._shares()),
+            ("values", self._values()),
+        ]
+        if self.explicit_sources or self.missing_sources:
+            missing = f", {_int(self.missing_sources)} missing" if self.missing_sources else ""
+            rows.append(("sources given", _int(self.explicit_sources) + missing))
+        if self.time_span is not None:
+            rows.append(("time span", _int(self.time_span)))
+        rows += [("ignored", text) for text in self.ignored]
+        rows += [("note", text) for text in self.notes]
+        for found in self.look_alikes:
+            rows.append(
+                (
+                    "looks initial",
+                    f"{found.name} ({found.where}) reads nothing and writes {_int(found.keys)} of "
+                    f"{_int(self.keys)} keys; did it load the database? --initial {found.label}",
+                )
+            )
+        width = max(len(name) for name, _ in rows)
+        lines = [self.name, *(f"  {name:<{width}}  {text}" for name, text in rows)]
+        return "\n".join(lines) + "\n"
+
+    def _transactions(self) -> str:
+        parts = [f"{_int(self.committed)} committed"]
+        parts += [f"{_int(self.aborted)} aborted"] if self.aborted else []
+        parts += [f"{_int(self.maybe)} maybe"] if self.maybe else []
+        text = f"{_int(self.transactions)} ({', '.join(parts)})"
+        return text + (", and a declared initial one" if self.declared_initial else "")
+
+    def _operations(self) -> str:
+        kinds = (
+            (self.reads, "reads"),
+            (self.list_reads, "list reads"),
+            (self.writes, "writes"),
+            (self.appends, "appends"),
+        )
+        text = f"{_int(self.operations)} ({', '.join(f'{_int(n)} {k}' for n, k in kinds if n)})"
+        if not self.operations:
+            text = "0"
+        odd = ((self.failed_operations, "failed"), (self.unknown_reads, "with unknown results"))
+        return text + "".join(f", {_int(n)} {what}" for n, what in odd if n)
+
+    def _per_transaction(self) -> str:
+        ops, keys = self.operations_per_transaction, self.keys_per_transaction
+        return (
+            f"operations {ops.min}/{ops.median:g}/{ops.max}, "
+            f"keys {keys.min}/{keys.median:g}/{keys.max} (least/median/most)"
+        )
+
+    def _shares(self) -> str:
+        return (
+            f"read-modify-write {self.read_modify_write_share:.0%}, "
+            f"read-only {self.read_only_share:.0%}, write-only {self.write_only_share:.0%}"
+        )
+
+    def _values(self) -> str:
+        if not self.repeated_values:
+            return (
+                f"each written once per key; {_int(self.initial_reads)} read from the initial state"
+            )
+        return (
+            f"{_int(self.repeated_values)} written more than once on a key, by "
+            f"{_int(self.repeated_writes)} writes; "
+            f"{_int(self.initial_reads)} read from the initial state"
+        )
+
+
+def _int(number: int) -> str:
+    return f"{number:,}"
+
+
+def summarize(history: History) -> Stats:
+    """Count what a history contains.
+
+    Args:
+        history: any history.
+    """
+    import numpy as np
+
+    columns = history.columns
+    status, kind, key = columns.txn_status, columns.op_kind, columns.op_key.astype(np.int64)
+    value, source, ok = columns.op_value, columns.op_source, columns.op_ok != 0
+    n, n_keys = columns.transactions(), columns.n_keys()
+    txn = np.repeat(np.arange(n), np.diff(columns.op_start))
+    ordinary = status != c.INITIAL
+    mine = ordinary[txn]
+    read = (kind == c.READ) | (kind == c.READ_LIST)
+    write = ~read
+    alive = mine & ok & (status[txn] != c.ABORTED)
+
+    lists = (kind == c.READ_LIST) & (value >= 0)
+    empty_list = np.zeros(len(kind), dtype=bool)
+    sizes = np.diff(columns.list_start)
+    empty_list[lists] = sizes[value[lists]] == 0
+    given = source != c.SOURCE_BY_VALUE
+    by_value = (kind == c.READ) & ~given & (value >= 0)
+    initial_value = columns.initial_value[key] if n_keys else value[:0]
+    initial = (source == c.SOURCE_INITIAL) | (~given & empty_list)
+    initial |= by_value & ((value == c.NIL_ATOM) | (value == initial_value))
+
+    pairs = key[alive & write] * (columns.n_values() + 1) + value[alive & write]
+    _, how_often = np.unique(pairs, return_counts=True)
+    repeated = how_often[how_often > 1]
+
+    committed = (status == c.COMMITTED) & (np.diff(columns.op_start) > 0)
+    working = mine & ok & committed[txn]
+    reads_of = np.bincount(txn[working & read], minlength=n) > 0
+    writes_of = np.bincount(txn[working & write], minlength=n) > 0
+    per_share = max(int(committed.sum()), 1)
+    counts = history.counts()
+    keys_per = _keys_per_transaction(txn, key, n, n_keys)
+    return Stats(
+        name=history.name,
+        format=history.format,
+        initial=history.initial,
+        session=history.session,
+        real_time=history.real_time,
+        ignored=history.ignored,
+        notes=history.notes,
+        transactions=counts["transactions"],
+        committed=counts["committed"],
+        aborted=counts["aborted"],
+        maybe=counts["maybe"],
+        declared_initial=counts["initial"],
+        sessions=len(np.unique(columns.txn_session[ordinary])),
+        keys=n_keys,
+        operations=int(mine.sum()),
+        reads=int((mine & (kind == c.READ)).sum()),
+        list_reads=int((mine & (kind == c.READ_LIST)).sum()),
+        writes=int((mine & (kind == c.WRITE)).sum()),
+        appends=int((mine & (kind == c.APPEND)).sum()),
+        failed_operations=int((mine & ~ok).sum()),
+        unknown_reads=int((mine & (value == c.UNKNOWN_VALUE)).sum()),
+        initial_reads=int((working & read & initial).sum()),
+        explicit_sources=int((mine & given).sum()),
+        missing_sources=int((mine & (source == c.SOURCE_MISSING)).sum()),
+        operations_per_transaction=_spread(np.diff(columns.op_start)[ordinary]),
+        keys_per_transaction=_spread(keys_per[ordinary]),
+        repeated_values=len(repeated),
+        repeated_writes=int(repeated.sum()),
+        read_modify_write_share=_read_modify_writes(txn, key, working, read, n_keys) / per_share,
+        read_only_share=int((committed & reads_of & ~writes_of).sum()) / per_share,
+        write_only_share=int((committed & writes_of & ~reads_of).sum()) / per_share,
+        time_span=_time_span(history),
+        look_alikes=_look_alikes(history, txn, keys_per),
+    )
+
+
+def _spread(counts: Any) -> Spread:
+    import numpy as np
+
+    if len(counts) == 0:
+        return Spread(min=0, median=0.0, max=0)
+    return Spread(min=int(counts.min()), median=float(np.median(counts)), max=int(counts.max()))
+
+
+def _keys_per_transaction(txn: Any, key: Any, n: int, n_keys: int) -> Any:
+    import numpy as np
+
+    distinct = np.unique(txn * max(n_keys, 1) + key)
+    return np.bincount(distinct // max(n_keys, 1), minlength=n)
+
+
+def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int) -> int:
+    """Count the transactions that read a key and write it later."""
+    import numpy as np
+
+    pair = txn * max(n_keys, 1) + key
+    number = np.arange(len(pair))
+    reads, writes = working & read, working & ~read
+    first_pairs, first = np.unique(pair[reads], return_index=True)
+    first_read = number[reads][first]
+    # The last write of each pair: unique() of the reversed array gives the first there.
+    last_pairs, last = np.unique(pair[writes][::-1], return_index=True)
+    last_write = number[writes][::-1][last]
+    _, at_read, at_write = np.intersect1d(
+        first_pairs, last_pairs, assume_unique=True, return_indices=True
+    )
+    good = first_read[at_read] < last_write[at_write]
+    return len(np.unique(first_pairs[at_read][good] // max(n_keys, 1)))
+
+
+def _time_span(history: History) -> int | None:
+    columns = history.columns
+    if not columns.has_time:
+        return None
+    begins = columns.txn_begin[columns.txn_begin != c.UNKNOWN_BEGIN]
+    ends = columns.txn_end[columns.txn_end != c.UNKNOWN_END]
+    if len(begins) == 0 or len(ends) == 0:
+        return None
+    return int(ends.max()) - int(begins.min())
+
+
+def _look_alikes(history: History, txn: Any, keys_per: Any) -> tuple[LookAlike, ...]:
+    """Find transactions that write very many keys, read nothing, begin a session and are read from.
+
+    Histories that were converted from other formats often carry their initial state as such a
+    transaction, and unless it is declared, nothing says that it comes before the other sessions.
+    """
+    import numpy as np
+
+    columns = history.columns
+    n, n_keys = columns.transactions(), columns.n_keys()
+    if n < 2 or n_keys < _ENOUGH_KEYS or history.initial_transaction is not None:
+        return ()
+    is_read = (columns.op_kind == c.READ) | (columns.op_kind == c.READ_LIST)
+    reads = np.bincount(txn[is_read], minlength=n)
+    _, first = np.unique(columns.txn_session, return_index=True)
+    begins = np.zeros(n, dtype=bool)
+    begins[first] = True
+    usual = float(np.median(keys_per))
+    good = begins & (reads == 0) & (columns.txn_status == c.COMMITTED)
+    wide = [(keys_per >= s * n_keys) & (keys_per >= times * usual) for s, times in _UNUSUAL]
+    good &= np.logical_or.reduce(wide)
+    found = []
+    for t in np.flatnonzero(good)[:3].tolist():
+        if _is_read_from(history, t, txn, is_read):
+            label = int(columns.txn_label[t])
+            name, where = history.label(t), history.where(t)
+            found.append(LookAlike(label=label, name=name, where=where, keys=int(keys_per[t])))
+    return tuple(found)
+
+
+def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
+    import numpy as np
+
+    columns = history.columns
+    ops = history.operations_of(t)
+    span = columns.n_values() + 1
+    pair = columns.op_key.astype(np.int64) * span + columns.op_value
+    by_value = is_read & (columns.op_source == c.SOURCE_BY_VALUE) & (txn != t)
+    if np.isin(pair[by_value], pair[ops.start : ops.stop]).any():
+        return True
+    return bool(((columns.op_source >= ops.start) & (columns.op_source < ops.stop)).any())

@@ -1,0 +1,94 @@
+"""Writing a history in another format, without losing anything silently.
+
+What a format cannot express is an error that says so. Two ways out, both reported:
+``renumber=True`` gives keys and values numbers of their own (nothing is lost but the names), and
+``drop`` leaves out what is named there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from isolang.errors import HistoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from isolang.history.history import History
+
+WRITABLE: Final = ("edn", "dbcop", "plume")
+DROPPABLE: Final = {
+    "real-time": "the times of transactions",
+    "failed-operations": "operations that failed themselves",
+    "unknown-reads": "reads with unknown results",
+    "empty-transactions": "transactions without operations",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteReport:
+    """What was written, and what changed on the way.
+
+    Attributes:
+        format: the format.
+        transactions: how many were written.
+        operations: how many were written.
+        notes: what was translated, renamed or left out, one phrase each, with counts.
+        key_numbers: for renumbered keys, what each was called and its number now.
+    """
+
+    format: str
+    transactions: int
+    operations: int
+    notes: tuple[str, ...] = field(default=())
+    key_numbers: tuple[tuple[str, int], ...] = field(default=())
+
+
+def write_history(
+    history: History,
+    target: str | Path | Any,
+    *,
+    format: str,  # noqa: A002 — the name users know from the command line
+    renumber: bool = False,
+    drop: Collection[str] = (),
+) -> WriteReport:
+    """Write a history.
+
+    Args:
+        history: what to write.
+        target: a path, or a binary stream.
+        format: ``edn``, ``dbcop`` (bincode) or ``plume``.
+        renumber: give numbers to keys and values that the format cannot express as they are, so
+            that each read still has exactly the writes to come from that it had.
+        drop: what may be left out: names from :data:`DROPPABLE`.
+
+    Raises:
+        HistoryError: if the format cannot express the history (nothing is written then), or the
+            target cannot be written.
+    """
+    from isolang.history.formats import ALIASES
+    from isolang.history.writers import bincode, edn, plume
+
+    name = ALIASES.get(format, format)
+    if name not in WRITABLE:
+        msg = f"unknown format to write (got {format!r}, expected one of {', '.join(WRITABLE)})"
+        raise HistoryError(msg)
+    if unknown := sorted(set(drop) - set(DROPPABLE)):
+        msg = f"unknown thing to drop (got {unknown[0]!r}, expected {', '.join(DROPPABLE)})"
+        raise HistoryError(msg)
+    encode = {"edn": edn.encode, "dbcop": bincode.encode, "plume": plume.encode}[name]
+    data, report = encode(history, renumber=renumber, drop=frozenset(drop))
+    try:
+        if isinstance(target, str | Path):
+            Path(target).write_bytes(data)
+        else:
+            target.write(data)
+    except OSError as e:
+        name = (
+            str(target) if isinstance(target, str | Path) else getattr(target, "name", "<stream>")
+        )
+        msg = f"{name}: cannot be written: {e.strerror or e}"
+        raise HistoryError(msg) from None
+    return report

@@ -1,0 +1,33 @@
+"""What the engine knows of a level: per relation the steps of a small automaton (event graphs)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Automaton:
+    """The automaton of one check; its product with a history is the check's event graph.
+
+    State 0 is the hub: the only initial and the only final state, and every loop of the automaton
+    passes it. The check is violated exactly when the product has a cycle; read from a hub node on,
+    the cycle spells a word of L(e)⁺.
+
+    Attributes:
+        check: the name of the check.
+        states: number of states; 0 … states - 1.
+        steps: relation name (one of ``RELATIONS``) to its steps ``(q, q')``: a pair T → S of the
+            relation is the product edge (T, q) → (S, q').
+        epsilon: moves ``(q, q')`` inside one transaction: product edges (T, q) → (T, q').
+        repeatable: the relations among ``so``, ``rt`` whose immediate pairs suffice, because each
+            step can be repeated in place.
+    """
+
+    check: str
+    states: int
+    steps: Mapping[str, tuple[tuple[int, int], ...]]
+    epsilon: tuple[tuple[int, int], ...]
+    repeatable: frozenset[str]

@@ -1,0 +1,128 @@
+"""``load_spec``: from a path, a library name or a text to a lowered specification."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from isolang.errors import SpecError
+from isolang.language.core import Spec
+from isolang.language.includes import gather, is_there, read_source, readable
+from isolang.language.library import library_file, list_library, near_names
+from isolang.language.lower import lower
+from isolang.language.sorts import check_sorts
+from isolang.language.source import Source
+
+_TEXT = re.compile(
+    r"\s*(?:(?:spec|include|let|exists|flag|not|acyclic|irreflexive|empty|require|show)[\s(\[]"
+    r"|//|\(\*)"
+)
+
+
+def load_spec(
+    name_or_path_or_text: str | os.PathLike[str],
+    *,
+    include_path: Sequence[str | os.PathLike[str]] = (),
+) -> Spec:
+    r"""Load a specification: parse it with its includes, check its sorts, expand its definitions.
+
+    What the argument is, in this order:
+
+    1. a path object: that file;
+    2. a string with a line break, or that begins with a keyword followed by more, or with a
+       comment: the text itself;
+    3. a string that ends in ``.iso`` or contains a path separator: that file; if there is none,
+       but its name without folder is one of the library (``si.iso``): the library's, with a note;
+    4. a library name in any case (``si``, ``SER``, ``snapshot-isolation``), also if a file has
+       that name;
+    5. any other existing file.
+
+    Args:
+        name_or_path_or_text: as above.
+        include_path: folders in which includes are looked for after the including file's own and
+            before the library.
+
+    Returns:
+        The specification. Its ``notes`` and ``warnings`` are for the user to see.
+
+    Raises:
+        SpecError: not found, not readable, ill-formed or ill-sorted; ``str()`` is the whole
+        message.
+
+    >>> load_spec("SI").checks[0].name
+    'SI'
+    >>> load_spec('include "adya.iso"\nacyclic so | wr as my-check').checks[0].kind
+    'acyclic'
+    """
+    source, path, notes = _locate(name_or_path_or_text)
+    folders = [Path(folder) for folder in include_path]
+    for folder in folders:
+        if not folder.is_dir():
+            raise SpecError(f"{folder}: not a folder (given as a place for includes)")
+    gathered = gather(source, path=path, include_path=folders)
+    scope = check_sorts(gathered.items, source)
+    lowered = lower(gathered.items, scope)
+    header = gathered.main.header
+    default_name = path.stem if path is not None else "text"
+    return Spec(
+        name=header.name if header else default_name,
+        title=header.title if header else "",
+        source=source.name,
+        checks=lowered.checks,
+        exists=lowered.exists,
+        shows=lowered.shows,
+        definitions=lowered.definitions,
+        sha256=_digest(gathered.sources),
+        notes=(*notes, *gathered.notes),
+        warnings=tuple(scope.warnings),
+        texts={s.name: s.text for s in gathered.sources},
+    )
+
+
+def _digest(sources: Sequence[Source]) -> str:
+    """Over the texts in the order of reading, each with its length: no two lists collide."""
+    digest = hashlib.sha256()
+    for source in sources:
+        data = source.text.encode("utf-8")
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _locate(given: str | os.PathLike[str]) -> tuple[Source, Path | None, list[str]]:
+    """The main text, its file, and notes."""
+    if isinstance(given, str):
+        if "\n" in given or _TEXT.match(given):
+            return Source("<text>", given), None, []
+        looks_like_path = given.endswith(".iso") or "/" in given or os.sep in given
+        if not looks_like_path and (found := library_file(given)):
+            notes = []
+            if is_there(Path(given)):
+                hint = f"write ./{given} for the file"
+                notes.append(f"{given} is the library's level, not the file of that name; {hint}")
+            return read_source(found), found, notes
+    if isinstance(given, str) and not given.strip():
+        raise SpecError("no specification is given (got an empty text)")
+    path = Path(given)
+    if is_there(path):
+        return read_source(path), path, []
+    known = library_file(path.name) if path.suffix == ".iso" else None
+    if known is not None:
+        note = f"there is no file {path}; the library's {known.name} is used"
+        return read_source(known), known, [note]
+    raise _not_found(path)
+
+
+def _not_found(path: Path) -> SpecError:
+    near = near_names(path.name)
+    if near:
+        hint = "did you mean " + " or ".join(f"`{name}`" for name in near) + "?"
+    else:
+        hint = "the library has " + ", ".join(entry.name for entry in list_library())
+    is_name = path.parent == Path() and not path.suffix
+    kind = "no file and no level of the library has this name" if is_name else "no such file"
+    shown = readable(str(path)) if str(path).strip() else "''"
+    return SpecError(f"{shown}: {kind}\n  hint: {hint}", file=str(path), hint=hint)

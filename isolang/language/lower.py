@@ -1,0 +1,259 @@
+"""From the syntax tree to the core: definitions expanded, key variables made unique."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from isolang.errors import SpecError
+from isolang.language import ast
+from isolang.language.core import (
+    Check,
+    Core,
+    Diff,
+    Domain,
+    Exists,
+    ForKey,
+    Inter,
+    Inverse,
+    Lift,
+    Opt,
+    Plus,
+    Position,
+    Product,
+    Range,
+    Rel,
+    Seq,
+    Star,
+    Union,
+)
+from isolang.language.scope import BUILTINS, Scope
+from isolang.language.source import Span, error_at
+
+MAX_NODES = 20_000
+"""Expanded operators in one specification: definitions can double at each step."""
+MAX_EXPANSION = 60
+"""Definitions inside one another; each may be as deep as the parser allows."""
+MAX_DEPTH = 120
+"""Operators inside one another after expansion."""
+
+KEY = "x"
+"""The key variable of keyed definitions once they are lowered."""
+
+WR: Core = Seq((Inverse(Rel("tx")), Rel("rf", KEY), Rel("tx")))
+RW: Core = Diff(Seq((Inverse(Rel("wr", KEY)), Rel("ww", KEY))), Rel("id"))
+
+CANONICAL_LETS: Mapping[str, Core] = {"wr": WR, "rw": RW}
+CANONICAL_EXISTS: Mapping[str, Exists] = {
+    "rf": Exists(name="rf", key=KEY, kind="choice", over=Rel("cand", KEY)),
+    "ww": Exists(name="ww", key=KEY, kind="order", over=Rel("W", KEY), containing=Rel("vo", KEY)),
+}
+_FILES = {"rf": "prelude.iso", "wr": "prelude.iso", "ww": "adya.iso", "rw": "adya.iso"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowered:
+    """What ``lower`` makes of the items."""
+
+    checks: tuple[Check, ...]
+    exists: tuple[Exists, ...]
+    shows: tuple[tuple[str, Core], ...]
+    definitions: dict[str, Core]
+
+
+@dataclass(frozen=True, slots=True)
+class _Env:
+    """What the names in scope stand for.
+
+    ``taken`` holds the core's key variables that may occur in what ``params`` stands for, so that a
+    ``for`` never captures one: in ``for x: obs(ww[x])`` the ``x`` of ``obs`` becomes ``x_2``.
+    """
+
+    keys: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Core] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
+    expansion: int = 0
+    depth: int = 0
+
+
+def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
+    """Expand all definitions.
+
+    Args:
+        items: the items of all files in order, their sorts checked.
+        scope: the names, of ``check_sorts``.
+
+    Raises:
+        SpecError: a definition of ``wr``, ``rw``, ``rf`` or ``ww`` that is not the language's own,
+            or an expansion that grows beyond measure.
+    """
+    return _Lowering(scope).items(items)
+
+
+class _Lowering:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._nodes = 0
+
+    def items(self, items: tuple[ast.Item, ...]) -> Lowered:
+        checks: list[Check] = []
+        exists: list[Exists] = []
+        shows: list[tuple[str, Core]] = []
+        definitions: dict[str, Core] = {}
+        for item in items:
+            match item:
+                case ast.Let():
+                    if not item.params:
+                        definitions[item.name.text] = self._let(item)
+                case ast.ExistsItem():
+                    exists.append(self._exists(item))
+                case ast.CheckItem():
+                    checks.append(self._check(item))
+                case ast.Show():
+                    shows.append((item.name.text, self.expr(item.expr, _Env())))
+                case ast.Include():
+                    raise AssertionError("includes are expanded before lowering")
+        return Lowered(
+            checks=tuple(checks),
+            exists=tuple(exists),
+            shows=tuple(shows),
+            definitions=definitions,
+        )
+
+    def _let(self, item: ast.Let) -> Core:
+        body = self.expr(item.body, _keyed_env(item.key))
+        name = item.name.text
+        canonical = item.key is not None and body == CANONICAL_LETS.get(name)
+        if name in _FILES and not canonical:
+            raise _not_canonical(item.name)
+        return body
+
+    def _exists(self, item: ast.ExistsItem) -> Exists:
+        env = _keyed_env(item.key)
+        result = Exists(
+            name=item.name.text,
+            key=KEY if item.key else None,
+            kind=item.kind,
+            over=self.expr(item.over, env),
+            containing=self.expr(item.containing, env) if item.containing else None,
+            within=self.expr(item.within, env) if item.within else None,
+        )
+        if result.name in _FILES and result != CANONICAL_EXISTS.get(result.name):
+            raise _not_canonical(item.name)
+        return result
+
+    def _check(self, item: ast.CheckItem) -> Check:
+        span = item.span
+        return Check(
+            name=item.name.text,
+            kind=item.kind,
+            expr=self.expr(item.expr, _Env()),
+            bound=self.expr(item.bound, _Env()) if item.bound is not None else None,
+            flag=item.flag,
+            negated=item.negated,
+            title=item.title,
+            file=span.source.name,
+            line=span.line,
+            column=span.column,
+        )
+
+    def expr(self, e: ast.Expr, env: _Env) -> Core:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            what = f"definitions expand to more than {MAX_NODES} operators"
+            raise error_at(
+                e.span, what, hint="a definition that uses itself twice doubles each time"
+            )
+        if env.depth > MAX_DEPTH:
+            raise error_at(e.span, f"expands to more than {MAX_DEPTH} operators in one another")
+        pos = e.span.position
+        inner = _Env(env.keys, env.params, env.taken, env.expansion, env.depth + 1)
+        match e:
+            case ast.Ref():
+                return self._ref(e, inner, pos)
+            case ast.Call():
+                return self._call(e, inner)
+            case ast.Nary():
+                parts = tuple(self.expr(part, inner) for part in e.parts)
+                if e.op == "|":
+                    return Union(parts, pos)
+                return Seq(parts, pos) if e.op == ";" else Inter(parts, pos)
+            case ast.Binary():
+                left, right = self.expr(e.left, inner), self.expr(e.right, inner)
+                return Diff(left, right, pos) if e.op == "\\" else Product(left, right, pos)
+            case ast.Postfix():
+                arg = self.expr(e.arg, inner)
+                if e.op == "^-1":
+                    return Inverse(arg, pos)
+                if e.op == "^+":
+                    return Plus(arg, pos)
+                return Star(arg, pos) if e.op == "^*" else Opt(arg, pos)
+            case ast.Lift():
+                return Lift(self.expr(e.arg, inner), pos)
+            case ast.End():
+                arg = self.expr(e.arg, inner)
+                return Domain(arg, pos) if e.op == "domain" else Range(arg, pos)
+            case ast.For():
+                fresh = _fresh(e.key.text, inner.taken)
+                keys = {**inner.keys, e.key.text: fresh}
+                taken = inner.taken | {fresh}
+                body = _Env(keys, inner.params, taken, inner.expansion, inner.depth)
+                return ForKey(fresh, self.expr(e.body, body), pos)
+
+    def _ref(self, e: ast.Ref, env: _Env, pos: Position) -> Core:
+        if e.name in env.params:
+            return env.params[e.name]
+        key = env.keys[e.key.text] if e.key is not None else None
+        item = self._scope.entries[e.name].item
+        if e.name in BUILTINS or e.name in CANONICAL_LETS or not isinstance(item, ast.Let):
+            return Rel(e.name, key, pos)
+        if item.key is None:
+            return self._expand(item, e.span, env, {}, {})
+        if key is not None:
+            return self._expand(item, e.span, env, {item.key.text: key}, {})
+        # Without its key: the union over keys.
+        fresh = _fresh(item.key.text, env.taken)
+        union = _Env(env.keys, env.params, env.taken | {fresh}, env.expansion, env.depth)
+        return ForKey(fresh, self._expand(item, e.span, union, {item.key.text: fresh}, {}), pos)
+
+    def _call(self, e: ast.Call, env: _Env) -> Core:
+        item = self._scope.entries[e.name].item
+        assert isinstance(item, ast.Let)
+        args = [self.expr(arg, env) for arg in e.args]
+        names = [param.text for param in item.params]
+        return self._expand(item, e.span, env, {}, dict(zip(names, args, strict=True)))
+
+    def _expand(
+        self,
+        item: ast.Let,
+        span: Span,
+        env: _Env,
+        keys: Mapping[str, str],
+        params: Mapping[str, Core],
+    ) -> Core:
+        if env.expansion >= MAX_EXPANSION:
+            what = f"more than {MAX_EXPANSION} definitions inside one another"
+            raise error_at(span, what, hint="write some of them out")
+        # SOUND BECAUSE: `taken` keeps every key variable of the place of use, so no `for` of the
+        # definition can bind one that an argument brings along.
+        inside = _Env(keys, params, env.taken, env.expansion + 1, env.depth)
+        return self.expr(item.body, inside)
+
+
+def _keyed_env(key: ast.Ident | None) -> _Env:
+    return _Env({key.text: KEY}, {}, frozenset((KEY,))) if key is not None else _Env()
+
+
+def _fresh(name: str, taken: frozenset[str]) -> str:
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
+
+
+def _not_canonical(name: ast.Ident) -> SpecError:
+    what = f"`{name.text}` is defined by the language; this definition is another relation"
+    hint = f'choose another name, or write `include "{_FILES[name.text]}"`'
+    return error_at(name.span, what, hint=hint)

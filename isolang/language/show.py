@@ -1,0 +1,70 @@
+"""Core expressions as text, in the language's own syntax."""
+
+from __future__ import annotations
+
+from isolang.language.core import (
+    Core,
+    Diff,
+    Domain,
+    ForKey,
+    Inter,
+    Inverse,
+    Lift,
+    Opt,
+    Plus,
+    Product,
+    Range,
+    Rel,
+    Seq,
+    Star,
+    Union,
+)
+
+_LOOSE, _UNION, _TERM, _UNARY = range(4)
+
+
+def show(e: Core) -> str:
+    """The expression as one would write it; parsing it again gives the same expression.
+
+    >>> show(Seq((Union((Rel("so"), Rel("wr"))), Opt(Rel("rw")))))
+    '(so | wr) ; rw?'
+    """
+    return _show(e)[0]
+
+
+def _wrap(e: Core, least: int) -> str:
+    text, level = _show(e)
+    return text if level >= least else f"({text})"
+
+
+def _show(e: Core) -> tuple[str, int]:
+    """The text and how tightly it binds."""
+    match e:
+        case Rel():
+            return (e.name if e.key is None else f"{e.name}[{e.key}]"), _UNARY
+        case Union():
+            return " | ".join(_wrap(part, _TERM) for part in e.parts), _UNION
+        case Seq():
+            return " ; ".join(_wrap(part, _UNARY) for part in e.parts), _TERM
+        case Inter():
+            return " & ".join(_wrap(part, _UNARY) for part in e.parts), _TERM
+        case Diff():
+            return f"{_wrap(e.left, _UNARY)} \\ {_wrap(e.right, _UNARY)}", _TERM
+        case Product():
+            return f"{_wrap(e.left, _UNARY)} * {_wrap(e.right, _UNARY)}", _TERM
+        case Inverse():
+            return f"{_wrap(e.arg, _UNARY)}^-1", _UNARY
+        case Plus():
+            return f"{_wrap(e.arg, _UNARY)}^+", _UNARY
+        case Star():
+            return f"{_wrap(e.arg, _UNARY)}^*", _UNARY
+        case Opt():
+            return f"{_wrap(e.arg, _UNARY)}?", _UNARY
+        case Lift():
+            return f"[{_show(e.arg)[0]}]", _UNARY
+        case Domain():
+            return f"domain({_show(e.arg)[0]})", _UNARY
+        case Range():
+            return f"range({_show(e.arg)[0]})", _UNARY
+        case ForKey():
+            return f"for {e.key}: {_show(e.body)[0]}", _LOOSE

@@ -1,0 +1,94 @@
+"""The neutral problem of one history, which every encoding starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from isolang.errors import HistoryError, UnsupportedError
+from isolang.problem.anomalies import Anomaly, AnomalyKind, anomaly_of_row
+
+if TYPE_CHECKING:
+    from isolang import _native
+    from isolang.history.history import History
+
+
+class Inclusion(IntEnum):
+    """Whether a transaction is part of what the axioms judge: ``Problem.native.inclusion``."""
+
+    OUT = 0
+    IN = 1
+    OPTIONAL = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is known of a history, and what must be chosen; it knows no level and no encoding.
+
+    Attributes:
+        history: what it was built from.
+        native: the columns, as read-only numpy views; ``native/core/problem.hpp`` describes each.
+    """
+
+    history: History
+    native: _native.Problem
+
+    def anomalies(self, kind: AnomalyKind | None = None, limit: int | None = None) -> list[Anomaly]:
+        """Give the intrinsic anomalies of included transactions, in the order of the history.
+
+        Args:
+            kind: only these.
+            limit: at most so many, the first ones.
+        """
+        rows = self.native.anomalies
+        if kind is not None:
+            rows = rows[rows[:, 0] == int(kind)]
+        return [anomaly_of_row(row) for row in rows[:limit].tolist()]
+
+    def anomaly_counts(self) -> dict[AnomalyKind, int]:
+        """Count the anomalies of included transactions; kinds that do not occur are left out."""
+        import numpy as np
+
+        counts = np.bincount(self.native.anomalies[:, 0], minlength=len(AnomalyKind))
+        return {kind: int(counts[kind]) for kind in AnomalyKind if counts[kind]}
+
+    def inclusion_counts(self) -> dict[Inclusion, int]:
+        """Count the transactions of the history, T0 left out, by their inclusion."""
+        import numpy as np
+
+        counts = np.bincount(self.native.inclusion[:-1], minlength=3)
+        return {inclusion: int(counts[inclusion]) for inclusion in Inclusion}
+
+    def ignored(self) -> tuple[str, ...]:
+        """Say what was read but constrains nothing, one phrase each, with counts."""
+        phrases = []
+        if count := self.native.ignored_failed_ops:
+            phrases.append(f"{count} operations that failed themselves")
+        if count := self.native.ignored_unknown_reads:
+            phrases.append(f"{count} reads whose result is unknown")
+        unread = int(((self.native.inclusion == 0) & (self.native.unfinished == 1)).sum())
+        if unread:
+            phrases.append(f"{unread} transactions of unknown outcome that nobody read from")
+        return tuple(phrases)
+
+
+def build_problem(history: History) -> Problem:
+    """Run the pre-pass over a history, and build its neutral problem. Linear; releases the GIL.
+
+    Raises:
+        HistoryError: the columns do not fit together.
+        UnsupportedError: what the problem cannot express: a key used as a register and as a list; a
+            list element that several transactions appended; a list order that only a transaction of
+            unknown outcome shows.
+    """
+    from isolang._native import NotExpressible
+    from isolang._native import build_problem as build
+
+    try:
+        native = build(history.columns)
+    except NotExpressible as error:
+        raise UnsupportedError(f"{history.name}: {error}") from None
+    except ValueError as error:
+        raise HistoryError(f"{history.name}: {error}") from None
+    return Problem(history=history, native=native)

@@ -1,0 +1,89 @@
+"""The native engine: event graph, pruning by clocks, CDCL over a dynamic topological order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang import _native
+    from isolang.language.automaton import Automaton
+
+NAME = "native"
+ENCODING = "event-graph"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Choices under which no check is violated.
+
+    Attributes:
+        source: int32[operations]; per external read of an included transaction the transaction
+            it reads from (n for T0), else -1.
+        order_start: int64[keys + 1], into ``order_txn``.
+        order_txn: int32; per key its writers in version order, T0 left out.
+        statistics: what the engine did, by name.
+    """
+
+    source: NDArray[np.int32]
+    order_start: NDArray[np.int64]
+    order_txn: NDArray[np.int32]
+    statistics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refutation:
+    """Why there is no model: the steps that ``docs/architecture.md`` describes, as plain tuples."""
+
+    steps: Sequence[tuple[Any, ...]]
+    statistics: Mapping[str, float] = field(default_factory=dict)
+
+
+def solve(
+    columns: _native.Columns,
+    problem: _native.Problem,
+    automata: Sequence[Automaton],
+    *,
+    seconds: float | None = None,
+    seed: int = 0,
+    clock_bytes: int = 1 << 29,
+    progress: Callable[[str], object] | None = None,
+) -> Model | Refutation:
+    """Decide a problem whose intrinsic anomalies the caller has dealt with.
+
+    Args:
+        columns: the history's columns.
+        problem: the neutral problem made of them.
+        automata: one per check.
+        seconds: wall-clock limit; ``None`` for none.
+        seed: breaks ties between variables; equal seeds give equal runs.
+        clock_bytes: memory for the reachability clocks; with less the pruning is weaker and the
+            search longer.
+        progress: called now and then with what is being done.
+
+    Raises:
+        isolang._native.OutOfTime: the limit was reached (a ``TimeoutError``).
+        MemoryError: the process may not have more memory.
+    """
+    from isolang import _native
+
+    result = _native.solve(
+        columns, problem, list(automata), seconds or 0.0, seed, clock_bytes, progress
+    )
+    if "refutation" in result:
+        # The core numbers the checks; everyone else knows them by name.
+        steps = [
+            ("cycle", automata[step[1]].check, step[2]) if step[0] == "cycle" else step
+            for step in result["refutation"]
+        ]
+        return Refutation(steps=steps, statistics=result["statistics"])
+    return Model(
+        source=result["source"],
+        order_start=result["order_start"],
+        order_txn=result["order_txn"],
+        statistics=result["statistics"],
+    )

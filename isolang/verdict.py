@@ -1,0 +1,150 @@
+"""Verdicts: ``Valid(witness) | Invalid(violation) | Unknown(reason, spent)``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from isolang.certify.certificate import Certificate, Refutation
+    from isolang.explain.violation import Violation
+    from isolang.history.history import History
+    from isolang.language.core import Spec
+    from isolang.solvers.native import Model
+
+Outcome: TypeAlias = Literal["valid", "invalid", "unknown"]
+Cause: TypeAlias = Literal["timeout", "memory", "unsupported", "crash", "certificate rejected"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seconds:
+    """Wall-clock seconds by phase.
+
+    Attributes:
+        read: reading the history (0 for one that the caller has in memory).
+        prepare: the pre-pass and the neutral problem.
+        solve: the engine, and explaining its answer.
+        certify: the independent checker.
+        total: all of it.
+    """
+
+    read: float = 0.0
+    prepare: float = 0.0
+    solve: float = 0.0
+    certify: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnomalyCount:
+    """How often an intrinsic anomaly occurs, with the first examples.
+
+    Attributes:
+        name: as in the table of ``docs/anomalies.md``.
+        count: how many reads of included transactions show it.
+        examples: the first of them, in words.
+    """
+
+    name: str
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """What every verdict has.
+
+    Attributes:
+        history: what was judged.
+        spec: by which specification.
+        certified: whether an independent checker accepted the witness or the refutation.
+        certified_reason: who checked it, or why nobody did.
+        seconds: where the time went.
+        statistics: what the engine did, by name.
+        solver: the back end that decided it; empty if none was needed.
+        encoding: how the problem was put to it; empty if it was not.
+        anomalies: the intrinsic anomalies, also those that the spec does not forbid.
+        ignored: what the pre-pass left out, one phrase each.
+    """
+
+    history: History
+    spec: Spec
+    certified: bool = False
+    certified_reason: str = ""
+    seconds: Seconds = field(default_factory=Seconds)
+    statistics: Mapping[str, float] = field(default_factory=dict)
+    solver: str = ""
+    encoding: str = ""
+    anomalies: tuple[AnomalyCount, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Valid(_Judged):
+    """The history satisfies the spec.
+
+    Attributes:
+        witness: a source for each read and an order of the versions of each key.
+    """
+
+    outcome: ClassVar[Outcome] = "valid"
+
+    witness: Model
+
+    def certificate(self, options: Mapping[str, Any] | None = None) -> Certificate:
+        """The proof, to be saved; ``options`` are those the history was read with."""
+        from isolang.certify.certificate import Certificate, Witness
+
+        w = self.witness
+        proof = Witness.of(w.source, w.order_start, w.order_txn)
+        return Certificate.of(self.history, self.spec, proof, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invalid(_Judged):
+    """The history violates the spec.
+
+    Attributes:
+        violation: why, for people.
+        refutation: why, for checkers.
+    """
+
+    outcome: ClassVar[Outcome] = "invalid"
+
+    violation: Violation
+    refutation: Refutation
+
+    def certificate(self, options: Mapping[str, Any] | None = None) -> Certificate:
+        """The proof, to be saved; ``options`` are those the history was read with."""
+        from isolang.certify.certificate import Certificate
+
+        return Certificate.of(self.history, self.spec, self.refutation, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown(_Judged):
+    """It was not found out whether the history satisfies the spec.
+
+    Attributes:
+        reason: why not, in words.
+        cause: the kind of reason.
+        spent: what had been spent when it ended (the same as ``seconds``).
+        phase: the phase in which it ended.
+        evidence: if the certificate was rejected, what was rejected.
+    """
+
+    outcome: ClassVar[Outcome] = "unknown"
+
+    reason: str
+    cause: Cause
+    phase: str = ""
+    evidence: Certificate | None = None
+
+    @property
+    def spent(self) -> Seconds:
+        """What had been spent when it ended."""
+        return self.seconds
+
+
+Verdict: TypeAlias = Valid | Invalid | Unknown

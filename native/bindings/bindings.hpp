@@ -1,0 +1,36 @@
+// The thin layer between the native core and Python: one register function per file.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/budget.hpp"
+
+namespace isolang {
+
+void register_history(nanobind::module_& m);
+void register_readers(nanobind::module_& m);
+void register_problem(nanobind::module_& m);
+void register_engine(nanobind::module_& m);
+void register_certify(nanobind::module_& m);
+
+// A read-only numpy view of a column, kept alive by its owner.
+template <typename T>
+nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>> view(const std::vector<T>& column,
+                                                                    nanobind::handle owner) {
+  return {column.data(), {column.size()}, owner};
+}
+
+// A budget that also notices Ctrl-C, and tells `progress`, unless it is None, what is being done. Create it while
+// holding the GIL, poll it without.
+inline Budget interruptible_budget(double seconds, nanobind::handle progress = nanobind::none()) {
+  return Budget(seconds, [progress](const Budget& budget) {
+    nanobind::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+    if (!progress.is_none()) progress(budget.phase);
+  });
+}
+
+}  // namespace isolang

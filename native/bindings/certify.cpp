@@ -1,0 +1,180 @@
+#include "certify/certify.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace isolang {
+namespace {
+
+using namespace certify;
+
+template <typename T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<CheckText> check_texts(const std::vector<std::tuple<std::string, std::string, std::string>>& checks) {
+  std::vector<CheckText> result;
+  for (const auto& [name, kind, expression] : checks) result.push_back({name, kind, expression});
+  return result;
+}
+
+// Runs a check without the GIL; "" when it accepts, else the reason.
+template <typename F>
+std::string verdict(F&& check) {
+  try {
+    nb::gil_scoped_release released;
+    check();
+    return "";
+  } catch (const Rejected& rejected) {
+    return rejected.reason;
+  } catch (const NotCertified& reason) {
+    return reason.reason;
+  } catch (const OutOfTime&) {
+    return "not certified: timeout";
+  } catch (const std::bad_alloc&) {
+    return "not certified: out of memory";
+  }
+}
+
+[[noreturn]] void malformed(std::size_t step) { throw Rejected{"step " + std::to_string(step) + ": malformed"}; }
+
+// Tuples or lists, as they come from the engine or from a file.
+class StepReader {
+ public:
+  StepReader(nb::handle step, std::size_t number) : number_(number), parts_(sequence(step, 1)) {}
+
+  Step read() {
+    Step step{};
+    const std::string name = text(parts_[0]);
+    if (name == "cycle") {
+      step.kind = StepKind::cycle;
+      expect(parts_, 3);
+      step.check = text(parts_[1]);
+      for (const nb::handle edge : sequence(parts_[2], 0)) step.edges.push_back(read_edge(edge));
+    } else if (name == "rup") {
+      step.kind = StepKind::rup;
+      expect(parts_, 2);
+      for (const nb::handle literal : sequence(parts_[1], 0)) step.literals.push_back(read_literal(literal));
+    } else if (name == "order") {
+      step.kind = StepKind::order;
+      expect(parts_, 3);
+      step.numbers.push_back(number(parts_[1]));
+      for (const nb::handle t : sequence(parts_[2], 0)) step.numbers.push_back(number(t));
+    } else if (name == "anomaly" || name == "choice") {
+      step.kind = name == "choice" ? StepKind::choice : StepKind::anomaly;
+      expect(parts_, name == "choice" ? 2 : 6);
+      for (std::size_t i = 1; i < parts_.size(); ++i) step.numbers.push_back(number(parts_[i]));
+    } else {
+      malformed(number_);
+    }
+    return step;
+  }
+
+ private:
+  using Parts = std::vector<nb::handle>;  // borrowed from the step, which outlives this
+
+  Parts sequence(nb::handle object, std::size_t at_least) const {
+    Parts parts;
+    if (PyTuple_Check(object.ptr())) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object.ptr()); ++i) parts.emplace_back(PyTuple_GET_ITEM(object.ptr(), i));
+    } else if (PyList_Check(object.ptr())) {
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object.ptr()); ++i) parts.emplace_back(PyList_GET_ITEM(object.ptr(), i));
+    } else {
+      malformed(number_);
+    }
+    if (parts.size() < at_least) malformed(number_);
+    return parts;
+  }
+
+  void expect(const Parts& parts, std::size_t size) const {
+    if (parts.size() != size) malformed(number_);
+  }
+
+  std::string text(nb::handle object) const {
+    std::string result;
+    if (!PyUnicode_Check(object.ptr()) || !nb::try_cast(object, result)) malformed(number_);
+    return result;
+  }
+
+  std::int64_t number(nb::handle object) const {
+    std::int64_t result = 0;
+    if (PyBool_Check(object.ptr()) || !PyLong_Check(object.ptr()) || !nb::try_cast(object, result)) malformed(number_);
+    return result;
+  }
+
+  Edge read_edge(nb::handle object) const {
+    const Parts parts = sequence(object, 1);
+    expect(parts, 6);
+    return {relation_of(text(parts[0])), number(parts[1]), number(parts[2]),
+            number(parts[3]),            number(parts[4]), number(parts[5])};
+  }
+
+  Literal read_literal(nb::handle object) const {
+    const Parts signed_literal = sequence(object, 1);
+    expect(signed_literal, 2);
+    if (!PyBool_Check(signed_literal[0].ptr())) malformed(number_);
+    const Parts parts = sequence(signed_literal[1], 1);
+    Literal literal{signed_literal[0].ptr() == Py_True, LiteralKind::in, 0, 0, 0};
+    const std::string name = text(parts[0]);
+    if (name == "source") {
+      literal.kind = LiteralKind::source;
+      expect(parts, 3);
+      literal.y = number(parts[2]);
+    } else if (name == "before") {
+      literal.kind = LiteralKind::before;
+      expect(parts, 4);
+      literal.y = number(parts[2]);
+      literal.z = number(parts[3]);
+    } else if (name == "in") {
+      expect(parts, 2);
+    } else {
+      malformed(number_);
+    }
+    literal.x = number(parts[1]);
+    return literal;
+  }
+
+  std::size_t number_;
+  Parts parts_;
+};
+
+}  // namespace
+
+void register_certify(nb::module_& m) {
+  m.def(
+      "verify_witness",
+      [](const History& columns, const std::vector<std::tuple<std::string, std::string, std::string>>& checks,
+         Array<std::int32_t> source, Array<std::int64_t> order_start, Array<std::int32_t> order_txn, double seconds) {
+        const std::vector<CheckText> texts = check_texts(checks);
+        Budget budget = interruptible_budget(seconds);
+        return verdict([&] {
+          verify_witness(columns, texts, {source.data(), source.size()}, {order_start.data(), order_start.size()},
+                         {order_txn.data(), order_txn.size()}, budget);
+        });
+      },
+      "columns"_a, "checks"_a, "source"_a, "order_start"_a, "order_txn"_a, "seconds"_a = 0.0,
+      "Check a witness; returns an empty string if it is right, else the reason.");
+  m.def(
+      "verify_refutation",
+      [](const History& columns, const std::vector<std::tuple<std::string, std::string, std::string>>& checks,
+         nb::sequence steps, double seconds) {
+        const std::vector<CheckText> texts = check_texts(checks);
+        std::vector<Step> read;
+        try {
+          for (const nb::handle step : steps) read.push_back(StepReader(step, read.size()).read());
+        } catch (const Rejected& rejected) {
+          return rejected.reason;
+        }
+        Budget budget = interruptible_budget(seconds);
+        return verdict([&] { verify_refutation(columns, texts, read, budget); });
+      },
+      "columns"_a, "checks"_a, "steps"_a, "seconds"_a = 0.0,
+      "Check a refutation; returns an empty string if it is right, else the reason.");
+}
+
+}  // namespace isolang

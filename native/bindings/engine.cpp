@@ -1,0 +1,117 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.hpp"
+#include "engine/solve.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace isolang {
+namespace {
+
+std::vector<Automaton::Step> steps_of(nb::handle pairs) {
+  std::vector<Automaton::Step> steps;
+  for (nb::handle pair : pairs)
+    steps.emplace_back(nb::cast<std::int32_t>(pair[0]), nb::cast<std::int32_t>(pair[1]));
+  return steps;
+}
+
+Automaton automaton_of(nb::handle a) {
+  Automaton m;
+  m.states = nb::cast<std::int32_t>(a.attr("states"));
+  m.epsilon = steps_of(a.attr("epsilon"));
+  const nb::object steps = a.attr("steps");
+  std::size_t known = 0;
+  for (std::size_t r = 0; r < kRelations; ++r)
+    if (nb::cast<bool>(steps.attr("__contains__")(kRelationNames[r]))) {
+      m.steps[r] = steps_of(steps[kRelationNames[r]]);
+      ++known;
+    }
+  if (known != nb::len(steps)) throw nb::value_error("automaton: unknown relation among its steps");
+  m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
+  const auto check = [&](const std::vector<Automaton::Step>& list) {
+    for (const auto& [q, r] : list)
+      if (q < 0 || r < 0 || q >= m.states || r >= m.states) throw nb::value_error("automaton: step out of range");
+  };
+  check(m.epsilon);
+  for (const auto& list : m.steps) check(list);
+  return m;
+}
+
+nb::tuple literal(const ProofLiteral& l) {
+  switch (l.kind) {
+    case ProofLiteral::Kind::before:
+      return nb::make_tuple(l.positive, nb::make_tuple("before", l.key, l.a, l.b));
+    case ProofLiteral::Kind::source:
+      return nb::make_tuple(l.positive, nb::make_tuple("source", l.op, l.b));
+    default:
+      return nb::make_tuple(l.positive, nb::make_tuple("in", l.a));
+  }
+}
+
+nb::tuple step(const ProofStep& s) {
+  nb::list items;
+  switch (s.kind) {
+    case ProofStep::Kind::anomaly:
+      return nb::make_tuple("anomaly", static_cast<int>(s.anomaly.kind), s.anomaly.txn, s.anomaly.op, s.anomaly.other_txn,
+                            s.anomaly.other_op);
+    case ProofStep::Kind::choice:
+      return nb::make_tuple("choice", s.op);
+    case ProofStep::Kind::cycle:
+      for (const ProofEdge& e : s.edges)
+        items.append(nb::make_tuple(kRelationNames[static_cast<std::size_t>(e.relation)], e.from, e.to, e.key, e.op, e.writer));
+      return nb::make_tuple("cycle", s.check, items);
+    case ProofStep::Kind::order:
+      for (const std::int32_t t : s.txns) items.append(t);
+      return nb::make_tuple("order", s.key, items);
+    default:
+      for (const ProofLiteral& l : s.literals) items.append(literal(l));
+      return nb::make_tuple("rup", items);
+  }
+}
+
+template <typename T>
+nb::object array(std::vector<T> values) {
+  auto* const owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds, std::uint64_t seed,
+                       std::size_t max_clock_bytes, nb::object progress) {
+  std::vector<Automaton> machines;
+  for (nb::handle a : automata) machines.push_back(automaton_of(a));
+  Budget budget = interruptible_budget(seconds, progress);
+  Solution solution;
+  std::vector<std::int32_t> source;
+  {
+    nb::gil_scoped_release release;
+    solution = solve(problem, machines, seed, max_clock_bytes, budget);
+    if (solution.model) source = sources_by_operation(history, problem, *solution.model);
+  }
+  nb::dict result, statistics;
+  for (const auto& [name, value] : solution.statistics) statistics[name.c_str()] = value;
+  result["statistics"] = statistics;
+  if (solution.model) {
+    result["source"] = array(std::move(source));
+    result["order_start"] = array(std::move(solution.model->order_start));
+    result["order_txn"] = array(std::move(solution.model->order_txn));
+  } else {
+    nb::list steps;
+    for (const ProofStep& s : solution.refutation) steps.append(step(s));
+    result["refutation"] = steps;
+  }
+  return result;
+}
+
+}  // namespace
+
+void register_engine(nb::module_& m) {
+  nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
+  m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
+        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
+        "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
+}
+
+}  // namespace isolang

@@ -1,0 +1,120 @@
+#include "core/history.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace isolang {
+namespace {
+
+// (kind, payload): the payload is None, an int, or a str. Python's Value type is made from this.
+nb::tuple atom(const Atoms& atoms, std::int32_t i) {
+  if (i < 0 || i >= atoms.size()) throw nb::index_error("no such atom");
+  const auto kind = static_cast<int>(atoms.kind(i));
+  switch (atoms.kind(i)) {
+    case AtomKind::nil:
+      return nb::make_tuple(kind, nb::none());
+    case AtomKind::integer:
+      return nb::make_tuple(kind, atoms.number(i));
+    case AtomKind::natural:
+      return nb::make_tuple(kind, static_cast<std::uint64_t>(atoms.number(i)));
+    default: {
+      const auto text = atoms.text(i);
+      return nb::make_tuple(kind, nb::str(text.data(), text.size()));
+    }
+  }
+}
+
+}  // namespace
+
+void register_history(nb::module_& m) {
+  auto c = nb::class_<History>(m, "Columns", "The columns of a history; see native/core/history.hpp.");
+  c.def(nb::init<>());
+  c.def("transactions", &History::transactions).def("operations", &History::operations);
+  c.def("n_keys", &History::n_keys);
+  c.def_ro("sessions", &History::sessions).def_rw("has_time", &History::has_time);
+#define ISOLANG_COLUMN(name) \
+  c.def_prop_ro(#name, [](nb::handle self) { return view(nb::cast<const History&>(self).name, self); })
+  ISOLANG_COLUMN(txn_session);
+  ISOLANG_COLUMN(txn_status);
+  ISOLANG_COLUMN(txn_begin);
+  ISOLANG_COLUMN(txn_end);
+  ISOLANG_COLUMN(txn_label);
+  ISOLANG_COLUMN(txn_position);
+  ISOLANG_COLUMN(txn_file);
+  ISOLANG_COLUMN(op_start);
+  ISOLANG_COLUMN(op_kind);
+  ISOLANG_COLUMN(op_ok);
+  ISOLANG_COLUMN(op_key);
+  ISOLANG_COLUMN(op_value);
+  ISOLANG_COLUMN(op_source);
+  ISOLANG_COLUMN(op_position);
+  ISOLANG_COLUMN(list_start);
+  ISOLANG_COLUMN(list_values);
+  ISOLANG_COLUMN(key_atom);
+  ISOLANG_COLUMN(initial_value);
+#undef ISOLANG_COLUMN
+  c.def("key", [](const History& h, std::int32_t k) {
+    if (k < 0 || k >= h.n_keys()) throw nb::index_error("no such key");
+    return atom(h.key_atoms, h.key_atom[static_cast<std::size_t>(k)]);
+  });
+  c.def("value", [](const History& h, std::int32_t v) { return atom(h.values, v); });
+  c.def("n_values", [](const History& h) { return h.values.size(); });
+
+  // Building, for readers that are not hot and for people with their own data.
+  const auto intern = [](Atoms& atoms, int kind, nb::handle payload) -> std::int32_t {
+    switch (static_cast<AtomKind>(kind)) {
+      case AtomKind::nil:
+        return kNil;
+      case AtomKind::integer:
+        return atoms.intern_integer(nb::cast<std::int64_t>(payload));
+      case AtomKind::natural:
+        return atoms.intern_natural(nb::cast<std::uint64_t>(payload));
+      case AtomKind::string:
+      case AtomKind::keyword:
+      case AtomKind::other:
+        return atoms.intern_text(static_cast<AtomKind>(kind), nb::cast<std::string>(payload));
+    }
+    throw nb::value_error("unknown atom kind");
+  };
+  c.def("intern_value", [intern](History& h, int kind, nb::object payload) { return intern(h.values, kind, payload); },
+        "kind"_a, "payload"_a.none());
+  c.def("intern_key", [intern](History& h, int kind, nb::object payload, std::int32_t initial) {
+    return h.key_of(intern(h.key_atoms, kind, payload), initial);
+  }, "kind"_a, "payload"_a.none(), "initial"_a = kNil);
+  c.def("begin_transaction", [](History& h, std::int32_t session, int status, std::int64_t label, std::int64_t position,
+                                std::int32_t file, std::int64_t begin, std::int64_t end) {
+    if (session < 0 || status < 0 || status > 3) throw nb::value_error("session or status out of range");
+    return h.begin_transaction(session, static_cast<Status>(status), label, position, file, begin, end);
+  }, "session"_a, "status"_a, "label"_a, "position"_a, "file"_a = 0, "begin"_a = kTimeUnknownBegin,
+     "end"_a = kTimeUnknownEnd);
+  c.def("add_op", [](History& h, int kind, std::int32_t key, std::int32_t value, std::int64_t position, bool ok,
+                     std::int64_t source) {
+    if (h.transactions() == 0) throw nb::value_error("no transaction begun");
+    h.add_op(static_cast<OpKind>(kind), key, value, position, ok, source);
+  }, "kind"_a, "key"_a, "value"_a, "position"_a, "ok"_a = true, "source"_a = kSourceByValue);
+  c.def("add_list", &History::add_list, "atoms"_a);
+  c.def("set_source", [](History& h, std::int64_t op, std::int64_t source) {
+    if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
+    h.op_source[static_cast<std::size_t>(op)] = source;
+  });
+  c.def("set_value", [](History& h, std::int64_t op, std::int32_t value) {
+    if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
+    h.op_value[static_cast<std::size_t>(op)] = value;
+  });
+  c.def("set_status", [](History& h, std::int32_t txn, int status) {
+    if (txn < 0 || txn >= h.transactions() || status < 0 || status > 3) throw nb::index_error("no such transaction");
+    h.txn_status[static_cast<std::size_t>(txn)] = static_cast<std::uint8_t>(status);
+  });
+  c.def("set_initial_value", [](History& h, std::int32_t key, std::int32_t value) {
+    if (key < 0 || key >= h.n_keys()) throw nb::index_error("no such key");
+    h.initial_value[static_cast<std::size_t>(key)] = value;
+  });
+  c.def("validate", &History::validate);
+}
+
+}  // namespace isolang

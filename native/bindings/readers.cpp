@@ -1,0 +1,92 @@
+#include "readers/readers.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "bindings/bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace isolang {
+namespace {
+
+// Anything with the buffer protocol (bytes, memoryview, mmap), held without a copy.
+class Buffer {
+ public:
+  explicit Buffer(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { PyBuffer_Release(&view_); }
+  std::string_view bytes() const {
+    if (view_.len == 0) return {"", 0};  // an empty buffer may have no address
+    return {static_cast<const char*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+nb::dict remarks_dict(const Remarks& remarks) {
+  nb::dict out;
+  for (const auto& [name, remark] : remarks) {
+    const nb::object value = std::visit([](const auto& v) { return nb::cast(v); }, remark);
+    out[nb::str(name.data(), name.size())] = value;
+  }
+  return out;
+}
+
+nb::tuple as_python(Reading&& reading) {
+  nb::dict remarks = remarks_dict(reading.remarks);
+  return nb::make_tuple(nb::cast(std::move(reading.history)), remarks);
+}
+
+template <typename Read>
+nb::tuple without_gil(double seconds, Read&& read) {
+  Budget budget = interruptible_budget(seconds);
+  Reading reading;
+  {
+    nb::gil_scoped_release released;
+    reading = read(budget);
+  }
+  return as_python(std::move(reading));
+}
+
+}  // namespace
+
+void register_readers(nb::module_& m) {
+  nb::exception<ReadError>(m, "ReadError", PyExc_ValueError);
+  nb::exception<UnsupportedInput>(m, "UnsupportedInput", PyExc_ValueError);
+
+  m.def("read_edn", [](nb::object data, const std::string& name, double timeout) {
+    const Buffer buffer(data);
+    return without_gil(timeout, [&](Budget& budget) { return read_edn(buffer.bytes(), name, budget); });
+  }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
+  m.def("read_bincode", [](nb::object data, const std::string& name, double timeout) {
+    const Buffer buffer(data);
+    return without_gil(timeout, [&](Budget& budget) { return read_bincode(buffer.bytes(), name, budget); });
+  }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
+  m.def("read_cobra", [](const std::vector<std::pair<std::string, nb::object>>& files, bool timestamps, double timeout) {
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<NamedBytes> named;
+    for (const auto& [name, data] : files) {
+      buffers.push_back(std::make_unique<Buffer>(data));
+      named.push_back({name, buffers.back()->bytes()});
+    }
+    return without_gil(timeout, [&](Budget& budget) { return read_cobra(named, timestamps, budget); });
+  }, "files"_a, "timestamps"_a = false, "timeout"_a = 0.0);
+  m.def("read_text", [](nb::object data, const std::string& kind, const std::string& name, double timeout) {
+    const auto read = kind == "awdit" ? read_awdit : read_plume;
+    if (kind != "awdit" && kind != "plume" && kind != "polysi" && kind != "isovista")
+      throw nb::value_error(("unknown kind of text: " + kind + " (expected plume, polysi, isovista or awdit)").c_str());
+    const Buffer buffer(data);
+    return without_gil(timeout, [&](Budget& budget) { return read(buffer.bytes(), name, budget); });
+  }, "data"_a, "kind"_a, "file_name"_a = "", "timeout"_a = 0.0);
+}
+
+}  // namespace isolang

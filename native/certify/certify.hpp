@@ -1,0 +1,63 @@
+// The certificate checker: accepts a verdict only with a proof that it can follow from the history alone.
+//
+// It shares the history columns with the rest of the core, and nothing else. The same checker exists once more in
+// Python (isolang/certify); the two were written to agree and are compared by the tests.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/budget.hpp"
+#include "core/history.hpp"
+
+namespace isolang::certify {
+
+// One judged check of the spec, its expression in prefix form: "(| so wr (; ww (? rw)))".
+struct CheckText {
+  std::string name;
+  std::string kind;  // acyclic, irreflexive
+  std::string expression;
+};
+
+// The certificate does not prove its verdict.
+struct Rejected {
+  std::string reason;
+};
+// This checker cannot decide: a form of check it does not know, or a history too large for it.
+struct NotCertified {
+  std::string reason;
+};
+
+enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw };
+inline constexpr int kRelations = 6;
+inline constexpr int kNoRelation = -1;
+int relation_of(std::string_view name);  // kNoRelation if there is none
+
+// A refutation; see docs/architecture.md. Numbers come from outside: nothing about them is known yet.
+struct Edge {
+  int relation;
+  std::int64_t a, b, key, op, writer;
+};
+enum class LiteralKind : std::uint8_t { source, before, in };
+struct Literal {
+  bool positive;
+  LiteralKind kind;
+  std::int64_t x, y, z;  // source: op, txn; before: key, a, b; in: txn
+};
+enum class StepKind : std::uint8_t { anomaly, choice, cycle, order, rup };
+struct Step {
+  StepKind kind;
+  std::string check;                 // cycle
+  std::vector<std::int64_t> numbers;  // anomaly: its five; choice: op; order: key, then transactions
+  std::vector<Edge> edges;           // cycle
+  std::vector<Literal> literals;     // rup
+};
+
+// Return normally when the proof holds; throw Rejected, NotCertified, OutOfTime.
+void verify_witness(const History& history, const std::vector<CheckText>& checks, std::span<const std::int32_t> source,
+                    std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn, Budget& budget);
+void verify_refutation(const History& history, const std::vector<CheckText>& checks, const std::vector<Step>& steps,
+                       Budget& budget);
+
+}  // namespace isolang::certify

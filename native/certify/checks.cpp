@@ -1,0 +1,32 @@
+#include "certify/checks.hpp"
+
+#include <algorithm>
+
+namespace isolang::certify {
+
+std::vector<ReadCheck> read_checks(const History& history, const std::vector<CheckText>& texts) {
+  std::vector<ReadCheck> checks;
+  bool times = false;
+  for (const CheckText& text : texts) {
+    if (text.kind != "acyclic" && text.kind != "irreflexive")
+      throw NotCertified{"not certified: check " + text.name + " is '" + text.kind + "' (expected acyclic or irreflexive)"};
+    checks.push_back({text.name, text.kind == "acyclic", read_expression(text.expression)});
+    const Positions& positions = checks.back().positions;
+    if (positions.nullable) throw Rejected{"check " + text.name + ": the expression contains the identity"};
+    times |= positions.mentions(Relation::rt);
+  }
+  if (!times) return checks;
+  if (!history.has_time) throw NotCertified{"not certified: the spec uses rt, but the history has no times"};
+  for (std::size_t t = 0; t < history.txn_status.size(); ++t)
+    if (history.txn_status[t] == static_cast<std::uint8_t>(Status::committed) && history.txn_end[t] < history.txn_begin[t])
+      throw NotCertified{"not certified: transaction " + std::to_string(t) + " ends before it begins"};
+  return checks;
+}
+
+bool judges_reads(const std::vector<ReadCheck>& checks) {
+  return std::any_of(checks.begin(), checks.end(), [](const ReadCheck& c) {
+    return c.positions.mentions(Relation::wr) || c.positions.mentions(Relation::rw);
+  });
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,438 @@
+#include "certify/evidence.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+
+namespace isolang::certify {
+namespace {
+
+std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
+unsigned bit(Kind kind) { return 1U << static_cast<unsigned>(kind); }
+std::uint64_t pair_of(std::int32_t key, std::int32_t value) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) << 32 | static_cast<std::uint32_t>(value);
+}
+bool prefixes(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+  const std::size_t shorter = std::min(a.size(), b.size());
+  return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(shorter), b.begin());
+}
+bool repeats(std::vector<std::int32_t> values) {
+  std::sort(values.begin(), values.end());
+  return std::adjacent_find(values.begin(), values.end()) != values.end();
+}
+
+}  // namespace
+
+Evidence::Evidence(const History& history, Budget& budget) : h_(history), n_(history.transactions()), budget_(budget) {
+  for (std::int32_t t = 0; t < n_; ++t)
+    if (static_cast<Status>(h_.txn_status[idx(t)]) == Status::initial) initial_.push_back(t);
+  by_key_start_.assign(idx(h_.n_keys()) + 1, 0);
+  for (const std::int32_t key : h_.op_key) ++by_key_start_[idx(key) + 1];
+  std::partial_sum(by_key_start_.begin(), by_key_start_.end(), by_key_start_.begin());
+  by_key_.resize(h_.op_key.size());
+  std::vector<std::int64_t> at(by_key_start_.begin(), by_key_start_.end() - 1);
+  for (std::size_t op = 0; op < h_.op_key.size(); ++op) {
+    budget_.poll();
+    by_key_[idx(at[idx(h_.op_key[op])]++)] = static_cast<std::int64_t>(op);
+  }
+}
+
+// --- transactions ---
+
+bool Evidence::live(std::int64_t t) const {
+  if (t == n_) return true;
+  if (t < 0 || t > n_) return false;
+  const auto status = static_cast<Status>(h_.txn_status[idx(t)]);
+  return status == Status::committed || status == Status::maybe;
+}
+
+bool Evidence::certain(std::int64_t t) const {
+  return t == n_ || (t >= 0 && t < n_ && static_cast<Status>(h_.txn_status[idx(t)]) == Status::committed);
+}
+
+bool Evidence::init(std::int64_t a, std::int64_t b) const { return a == n_ && b != n_ && live(b); }
+
+bool Evidence::so(std::int64_t a, std::int64_t b) const {
+  if (a == n_ || b == n_) return init(a, b);
+  return certain(a) && live(b) && a < b && h_.txn_session[idx(a)] == h_.txn_session[idx(b)];
+}
+
+bool Evidence::rt(std::int64_t a, std::int64_t b) const {
+  if (a == n_ || b == n_) return init(a, b);
+  return h_.has_time && certain(a) && live(b) && a != b && h_.txn_end[idx(a)] < h_.txn_begin[idx(b)] &&
+         h_.txn_end[idx(a)] != kTimeUnknownEnd && h_.txn_begin[idx(b)] != kTimeUnknownBegin;
+}
+
+std::int64_t Evidence::raw_transaction(std::int64_t op) const {
+  return std::upper_bound(h_.op_start.begin(), h_.op_start.end(), op) - h_.op_start.begin() - 1;
+}
+
+bool Evidence::of_transaction(std::int64_t op, std::int64_t t) const {
+  return t >= 0 && t < n_ && op >= h_.op_start[idx(t)] && op < h_.op_start[idx(t) + 1];
+}
+
+std::int32_t Evidence::txn_of(std::int64_t op) const {
+  const auto t = static_cast<std::int32_t>(raw_transaction(op));
+  return static_cast<Status>(h_.txn_status[idx(t)]) == Status::initial ? n_ : t;
+}
+
+std::vector<std::int64_t> Evidence::writes_by(std::int32_t t, std::int32_t key) const {
+  std::vector<std::int64_t> found;
+  const auto collect = [&](std::int32_t u) {
+    for (std::int64_t op = h_.op_start[idx(u)]; op < h_.op_start[idx(u) + 1]; ++op)
+      if (h_.op_key[idx(op)] == key && is_write(op) && is_ok(op)) found.push_back(op);
+  };
+  if (t < n_) {
+    collect(t);
+  } else {
+    for (const std::int32_t u : initial_) collect(u);
+  }
+  return found;
+}
+
+bool Evidence::writes_key(std::int64_t t, std::int32_t key) const {
+  return t == n_ || (live(t) && !writes_by(static_cast<std::int32_t>(t), key).empty());
+}
+
+// --- reads ---
+
+bool Evidence::is_write(std::int64_t op) const {
+  const auto kind = static_cast<OpKind>(h_.op_kind[idx(op)]);
+  return kind == OpKind::write || kind == OpKind::append;
+}
+
+const Evidence::KeyIndex& Evidence::key_index(std::int32_t key) {
+  const auto [it, fresh] = keys_.try_emplace(key);
+  KeyIndex& index = it->second;
+  if (!fresh) return index;
+  std::vector<std::int64_t> reads;
+  for (std::int64_t i = by_key_start_[idx(key)]; i < by_key_start_[idx(key) + 1]; ++i) {
+    budget_.poll();
+    const std::int64_t op = by_key_[idx(i)];
+    if (is_write(op)) {
+      index.writes.push_back({value_of(op), op});
+      if (is_ok(op) && live(txn_of(op)))
+        (static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::write ? index.written : index.appended) = true;
+    } else {
+      reads.push_back(op);
+    }
+  }
+  std::sort(index.writes.begin(), index.writes.end());
+  for (const std::int64_t op : reads)
+    if ((static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read_list || index.appended) && is_read(op) && is_list(op)) {
+      if (!certain(txn_of(op))) index.maybe_list_reads.push_back(op);
+      if (certain(txn_of(op)) && (index.longest < 0 || list_of(op).size() > list_of(index.longest).size()))
+        index.longest = op;
+    }
+  return index;
+}
+
+std::span<const Evidence::Write> Evidence::writes_of(std::int32_t key, std::int32_t value) {
+  const auto& writes = key_index(key).writes;
+  const auto first = std::lower_bound(writes.begin(), writes.end(), value,
+                                      [](const Write& w, std::int32_t v) { return w.value < v; });
+  const auto last = std::upper_bound(first, writes.end(), value,
+                                     [](std::int32_t v, const Write& w) { return v < w.value; });
+  return {first, last};
+}
+
+bool Evidence::is_list(std::int64_t op) {
+  const auto kind = static_cast<OpKind>(h_.op_kind[idx(op)]);
+  if (kind == OpKind::read_list) return value_of(op) != kUnknownValue;
+  return kind == OpKind::read && value_of(op) == kNil && key_index(key_of(op)).appended;
+}
+
+bool Evidence::is_read(std::int64_t op) {
+  if (!is_operation(op) || is_write(op) || !is_ok(op) || value_of(op) == kUnknownValue) return false;
+  const std::int32_t t = txn_of(op);
+  if (t == n_ || !live(t)) return false;
+  const KeyIndex& index = key_index(key_of(op));
+  const bool list = static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read_list;
+  if ((index.written && (index.appended || list)) || (index.appended && !list && value_of(op) != kNil))
+    throw NotCertified{"not certified: key " + std::to_string(key_of(op)) + " is both a register and a list"};
+  return true;
+}
+
+// The transaction's own successful writes of the read's key, before or after it.
+std::vector<std::int64_t> Evidence::own(std::int64_t op, bool before) const {
+  std::vector<std::int64_t> found;
+  const std::int64_t t = raw_transaction(op);
+  const std::int64_t begin = before ? h_.op_start[idx(t)] : op + 1, end = before ? op : h_.op_start[idx(t) + 1];
+  for (std::int64_t w = begin; w < end; ++w)
+    if (key_of(w) == key_of(op) && is_write(w) && is_ok(w)) found.push_back(w);
+  return found;
+}
+
+bool Evidence::is_external(std::int64_t op) { return is_read(op) && own(op, true).empty(); }
+
+// Whether the write is the last one of the key by a transaction that may be included.
+bool Evidence::explains(std::int64_t write, std::int32_t key) {
+  if (!is_write(write) || !is_ok(write) || key_of(write) != key) return false;
+  const std::int32_t t = txn_of(write);
+  if (!live(t)) return false;
+  return t == n_ ? writes_by(n_, key).back() == write : own(write, false).empty();
+}
+
+std::vector<std::int32_t> Evidence::candidates(std::int64_t op) {
+  const std::int32_t reader = txn_of(op), key = key_of(op), value = value_of(op);
+  const std::int64_t named = h_.op_source[idx(op)];
+  if (is_list(op)) {
+    if (named == kSourceMissing) return {};
+    const auto list = list_of(op);
+    if (list.empty()) return {n_};
+    const std::int32_t writer = element_writer(key, list.back());
+    if (writer < 0 || writer == reader || value_of(writes_by(writer, key).back()) != list.back()) return {};
+    return {writer};
+  }
+  if (named == kSourceInitial) return {n_};
+  if (named >= 0) {
+    if (!explains(named, key) || txn_of(named) == reader) return {};
+    return {txn_of(named)};
+  }
+  std::vector<std::int32_t> found;
+  if (named != kSourceByValue) return found;
+  for (const Write& w : writes_of(key, value))
+    if (explains(w.op, key) && txn_of(w.op) != reader) found.push_back(txn_of(w.op));
+  if (value == kNil || value == h_.initial_value[idx(key)]) found.push_back(n_);
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+// --- lists ---
+
+std::span<const std::int32_t> Evidence::list_of(std::int64_t op) const {
+  if (static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read) return {};  // nil of a list key
+  const auto list = idx(value_of(op));
+  return {h_.list_values.begin() + h_.list_start[list], h_.list_values.begin() + h_.list_start[list + 1]};
+}
+
+std::int32_t Evidence::element_writer(std::int32_t key, std::int32_t value) {
+  std::int32_t writer = -1;
+  for (const Write& w : writes_of(key, value)) {
+    const std::int32_t t = txn_of(w.op);
+    if (!is_ok(w.op) || static_cast<OpKind>(h_.op_kind[idx(w.op)]) != OpKind::append || !live(t)) continue;
+    if (writer >= 0 && writer != t)
+      throw NotCertified{"not certified: several transactions appended the same element to key " + std::to_string(key)};
+    writer = t;
+  }
+  return writer;
+}
+
+std::vector<std::int32_t> Evidence::shown(std::int64_t op) {
+  std::vector<std::int32_t> writers;
+  for (const std::int32_t value : list_of(op)) {
+    budget_.poll();
+    const std::int32_t writer = element_writer(key_of(op), value);
+    if (writer >= 0) writers.push_back(writer);
+  }
+  return writers;
+}
+
+// The writers in order, neighbours merged and a leading T0 left out. One with an append that the list lacks comes again
+// at the end, unless it is the last: what is missing was appended after all that is shown.
+std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
+  std::vector<std::int32_t> writers = shown(op);
+  std::unordered_map<std::int32_t, std::size_t> elements;
+  for (const std::int32_t w : writers) ++elements[w];
+  writers.erase(std::unique(writers.begin(), writers.end()), writers.end());
+  if (!writers.empty() && writers.front() == n_) writers.erase(writers.begin());
+  for (std::size_t i = 0; i + 1 < writers.size(); ++i)
+    if (elements[writers[i]] < writes_by(writers[i], key_of(op)).size()) {
+      writers.push_back(writers[i]);
+      break;
+    }
+  return writers;
+}
+
+const std::vector<std::int64_t>& Evidence::maybe_list_reads(std::int32_t key) { return key_index(key).maybe_list_reads; }
+std::int64_t Evidence::longest_list(std::int32_t key) { return key_index(key).longest; }
+
+bool Evidence::shows(std::int64_t op, std::int32_t a, std::int32_t b) {
+  const auto [it, fresh] = first_shown_.try_emplace(op);
+  if (fresh) {
+    const std::vector<std::int32_t> writers = shown(op);
+    for (std::size_t i = 0; i < writers.size(); ++i) it->second.try_emplace(writers[i], static_cast<std::int64_t>(i));
+  }
+  const auto first = it->second.find(a), second = it->second.find(b);
+  return a != b && first != it->second.end() && (second == it->second.end() || first->second < second->second);
+}
+
+bool Evidence::incompatible(std::int64_t op, std::int64_t other) {
+  return is_read(op) && is_read(other) && is_list(op) && is_list(other) && key_of(op) == key_of(other) &&
+         !prefixes(list_of(op), list_of(other));
+}
+
+bool Evidence::contradicts_order(std::int64_t op, std::int64_t other) {
+  if (!is_read(op) || !is_read(other) || !is_list(op) || !is_list(other) || key_of(op) != key_of(other)) return false;
+  const std::vector<std::int32_t> a = shown_order(op), b = shown_order(other);
+  return repeats(a) || repeats(b) || !prefixes(a, b);
+}
+
+// --- anomalies ---
+
+bool Evidence::has_anomaly(std::int64_t op, std::int64_t kind) {
+  return kind >= 0 && kind <= static_cast<std::int64_t>(Kind::split_append) && (anomalies(op) >> kind & 1U) != 0;
+}
+
+unsigned Evidence::anomalies(std::int64_t op) {
+  if (!is_read(op)) return 0;
+  if (is_list(op)) return list_anomalies(op);
+  const std::int32_t key = key_of(op), value = value_of(op);
+  const std::int64_t named = h_.op_source[idx(op)];
+  // A named source counts itself, not its value.
+  const auto was_read = [&](std::int64_t w) { return named == kSourceByValue ? value_of(w) == value : w == named; };
+  const std::vector<std::int64_t> before = own(op, true);
+  if (!before.empty()) {
+    if (was_read(before.back())) return 0;
+    const std::vector<std::int64_t> later = own(op, false);
+    unsigned found = bit(Kind::not_own_write);
+    if (std::any_of(before.begin(), before.end(), was_read)) found |= bit(Kind::not_last_own_write);
+    if (std::any_of(later.begin(), later.end(), was_read)) found |= bit(Kind::future_read);
+    return found;
+  }
+  if (!candidates(op).empty()) return 0;
+  if (named == kSourceByValue) return why_not(op, writes_of(key, value));
+  if (named >= 0 && is_write(named) && key_of(named) == key) {
+    const Write write{value_of(named), named};
+    return why_not(op, {&write, 1});
+  }
+  return bit(Kind::thin_air_read);
+}
+
+// Why none of the writes of what `op` read explains it.
+unsigned Evidence::why_not(std::int64_t op, std::span<const Write> writes) {
+  unsigned found = 0;
+  for (const Write& w : writes) {
+    const std::int32_t t = txn_of(w.op);
+    if (t == txn_of(op) && is_ok(w.op)) {
+      found |= bit(Kind::future_read);
+    } else {
+      found |= bit(!is_ok(w.op) || !live(t) ? Kind::aborted_read : Kind::intermediate_read);
+    }
+  }
+  return found ? found : bit(Kind::thin_air_read);
+}
+
+unsigned Evidence::list_anomalies(std::int64_t op) {
+  const std::int32_t reader = txn_of(op), key = key_of(op);
+  const auto values = list_of(op);
+  std::vector<std::int32_t> before, after;
+  for (const std::int64_t w : own(op, true)) before.push_back(value_of(w));
+  for (const std::int64_t w : own(op, false)) after.push_back(value_of(w));
+  const auto among = [](const auto& all, std::int32_t value) { return std::find(all.begin(), all.end(), value) != all.end(); };
+  unsigned found = h_.op_source[idx(op)] == kSourceMissing ? bit(Kind::thin_air_read) : 0;
+  if (!before.empty()) {
+    const std::size_t tail = before.size();
+    if (values.size() < tail || !std::equal(before.begin(), before.end(), values.end() - static_cast<std::ptrdiff_t>(tail))) {
+      found |= bit(Kind::not_own_write);
+      if (std::any_of(before.begin(), before.end(), [&](std::int32_t v) { return among(values, v); }))
+        found |= bit(Kind::not_last_own_write);
+    }
+  }
+  // Blocks of neighbouring elements of one writer.
+  struct Block {
+    std::int32_t writer;
+    std::vector<std::int32_t> values;
+  };
+  std::vector<Block> blocks;
+  for (const std::int32_t value : values) {
+    const std::int32_t writer = element_writer(key, value);
+    if (writer < 0) found |= why_not(op, writes_of(key, value));
+    if (writer == reader && among(after, value) && !among(before, value)) found |= bit(Kind::future_read);
+    if (blocks.empty() || blocks.back().writer != writer) blocks.push_back({writer, {}});
+    blocks.back().values.push_back(value);
+  }
+  std::unordered_map<std::int32_t, std::int64_t> times_shown;
+  for (const std::int32_t value : values) ++times_shown[value];
+  std::unordered_set<std::int32_t> seen;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    budget_.poll();
+    const Block& block = blocks[i];
+    if (block.writer < 0) continue;
+    std::vector<std::int32_t> made;
+    for (const std::int64_t w : writes_by(block.writer, key)) made.push_back(value_of(w));
+    std::unordered_map<std::int32_t, std::int64_t> times_made;
+    for (const std::int32_t value : made) ++times_made[value];
+    for (const std::int32_t value : block.values)
+      if (times_shown[value] > times_made[value]) found |= bit(Kind::duplicate_element);
+    if (!seen.insert(block.writer).second) found |= bit(Kind::split_append);
+    if (block.writer == reader) {
+      if (block.values != before)
+        found |= bit(block.values.size() > before.size() ? Kind::future_read : Kind::not_own_write);
+    } else if (block.values != made) {
+      found |= bit(Kind::intermediate_read);
+      // Unless the list just ends there, what is missing stands elsewhere or comes later: after another's element.
+      if (i + 1 < blocks.size() || !prefixes(block.values, made) || block.values.size() > made.size())
+        found |= bit(Kind::split_append);
+    }
+  }
+  return found;
+}
+
+// --- inclusion ---
+
+bool Evidence::forced(std::int32_t t) {
+  if (!forced_known_) find_forced();
+  return forced_[idx(t)] != 0;
+}
+
+void Evidence::find_forced() {
+  forced_known_ = true;
+  forced_.assign(idx(n_), 0);
+  // Only reads of what some maybe transaction wrote can force one in.
+  std::unordered_set<std::uint64_t> of_maybes;
+  std::vector<std::int32_t> work;
+  for (std::int32_t t = 0; t < n_; ++t) {
+    const auto status = static_cast<Status>(h_.txn_status[idx(t)]);
+    if (status == Status::committed) work.push_back(t);
+    if (status != Status::maybe) continue;
+    for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
+      if (is_write(op) && is_ok(op)) of_maybes.insert(pair_of(key_of(op), value_of(op)));
+  }
+  const auto force = [&](std::int32_t u, std::int32_t reader) {
+    if (u < 0 || u == n_ || u == reader || certain(u) || forced_[idx(u)]) return;
+    forced_[idx(u)] = 1;
+    work.push_back(u);
+  };
+  while (!work.empty() && !of_maybes.empty()) {
+    const std::int32_t t = work.back();
+    work.pop_back();
+    for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op) {
+      budget_.poll();
+      if (is_write(op) || !is_ok(op) || value_of(op) == kUnknownValue) continue;
+      if (static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read_list) {
+        const auto values = list_of(op);
+        if (std::any_of(values.begin(), values.end(),
+                        [&](std::int32_t v) { return of_maybes.count(pair_of(key_of(op), v)) != 0; }) &&
+            is_read(op))
+          for (const std::int32_t u : shown(op)) force(u, t);
+        continue;
+      }
+      const std::int64_t named = h_.op_source[idx(op)];
+      const std::int32_t value = named >= 0 ? value_of(named) : value_of(op);
+      if (!of_maybes.count(pair_of(key_of(op), value)) || !is_external(op)) continue;
+      const std::vector<std::int32_t> from = candidates(op);
+      if (from.size() == 1) force(from.front(), t);
+    }
+  }
+}
+
+std::vector<std::int32_t> Evidence::showing(std::int32_t t) {
+  std::vector<std::int32_t> readers;
+  std::unordered_set<std::int32_t> keys;
+  for (std::int64_t w = h_.op_start[idx(t)]; w < h_.op_start[idx(t) + 1]; ++w) {
+    if (!is_write(w) || !is_ok(w) || !keys.insert(key_of(w)).second) continue;
+    for (const std::int64_t op : maybe_list_reads(key_of(w))) {
+      const std::int32_t reader = txn_of(op);
+      if (reader == t) continue;
+      const std::vector<std::int32_t> writers = shown(op);
+      if (std::find(writers.begin(), writers.end(), t) != writers.end()) readers.push_back(reader);
+    }
+  }
+  std::sort(readers.begin(), readers.end());
+  readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+  return readers;
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,99 @@
+// What a history says by itself, asked piece by piece: the steps of a refutation mention few of its operations.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "certify/certify.hpp"
+
+namespace isolang::certify {
+
+// The kinds of intrinsic anomalies, numbered as in certificates.
+enum class Kind : std::uint8_t {
+  thin_air_read = 0,
+  aborted_read,
+  intermediate_read,
+  future_read,
+  not_own_write,
+  not_last_own_write,
+  incompatible_order,
+  duplicate_element,
+  split_append,
+};
+
+class Evidence {
+ public:
+  Evidence(const History& history, Budget& budget);
+
+  std::int32_t t0() const { return n_; }
+  bool live(std::int64_t t) const;     // may be included
+  bool certain(std::int64_t t) const;  // T0 or committed
+  bool so(std::int64_t a, std::int64_t b) const;
+  bool rt(std::int64_t a, std::int64_t b) const;
+  bool init(std::int64_t a, std::int64_t b) const;
+
+  bool is_operation(std::int64_t op) const { return op >= 0 && op < h_.operations(); }
+  bool of_transaction(std::int64_t op, std::int64_t t) const;
+  std::int32_t txn_of(std::int64_t op) const;  // T0 for the operations of a declared initial transaction
+  std::int32_t key_of(std::int64_t op) const { return h_.op_key[static_cast<std::size_t>(op)]; }
+  bool is_key(std::int64_t key) const { return key >= 0 && key < h_.n_keys(); }
+  bool writes_key(std::int64_t t, std::int32_t key) const;  // and may be included; T0 writes every key
+
+  bool is_external(std::int64_t op);  // of a transaction that may be included, and its result is known
+  std::vector<std::int32_t> candidates(std::int64_t op);
+  bool has_anomaly(std::int64_t op, std::int64_t kind);
+  bool incompatible(std::int64_t op, std::int64_t other);
+  bool contradicts_order(std::int64_t op, std::int64_t other);
+
+  const std::vector<std::int64_t>& maybe_list_reads(std::int32_t key);
+  std::int64_t longest_list(std::int32_t key);  // by a committed transaction; -1 if there is none
+  bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
+  bool forced(std::int32_t t);                           // a maybe transaction that is in whatever is chosen
+  std::vector<std::int32_t> showing(std::int32_t t);  // maybe transactions whose list reads show an element of t
+
+ private:
+  struct Write {
+    std::int32_t value;
+    std::int64_t op;
+    auto operator<=>(const Write&) const = default;
+  };
+  struct KeyIndex {
+    std::vector<Write> writes;                   // by value; failed and aborted ones too
+    std::vector<std::int64_t> maybe_list_reads;  // by maybe transactions
+    std::int64_t longest = -1;                   // list read by a committed transaction
+    bool written = false, appended = false;
+  };
+
+  const KeyIndex& key_index(std::int32_t key);
+  std::span<const Write> writes_of(std::int32_t key, std::int32_t value);
+  bool is_write(std::int64_t op) const;
+  bool is_ok(std::int64_t op) const { return h_.op_ok[static_cast<std::size_t>(op)] != 0; }
+  std::int32_t value_of(std::int64_t op) const { return h_.op_value[static_cast<std::size_t>(op)]; }
+  std::int64_t raw_transaction(std::int64_t op) const;
+  bool is_read(std::int64_t op);
+  bool is_list(std::int64_t op);
+  bool explains(std::int64_t write, std::int32_t key);
+  std::vector<std::int64_t> own(std::int64_t op, bool before) const;
+  std::vector<std::int64_t> writes_by(std::int32_t t, std::int32_t key) const;
+  std::span<const std::int32_t> list_of(std::int64_t op) const;
+  std::int32_t element_writer(std::int32_t key, std::int32_t value);
+  std::vector<std::int32_t> shown(std::int64_t op);
+  std::vector<std::int32_t> shown_order(std::int64_t op);
+  unsigned anomalies(std::int64_t op);
+  unsigned list_anomalies(std::int64_t op);
+  unsigned why_not(std::int64_t op, std::span<const Write> writes);
+  void find_forced();
+
+  const History& h_;
+  const std::int32_t n_;
+  Budget& budget_;
+  std::vector<std::int32_t> initial_;                // declared initial transactions
+  std::vector<std::int64_t> by_key_start_, by_key_;  // operations, grouped by key
+  std::unordered_map<std::int32_t, KeyIndex> keys_;
+  std::unordered_map<std::int64_t, std::unordered_map<std::int32_t, std::int64_t>> first_shown_;
+  std::vector<char> forced_;
+  bool forced_known_ = false;
+};
+
+}  // namespace isolang::certify

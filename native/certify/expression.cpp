@@ -1,0 +1,235 @@
+#include "certify/expression.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace isolang::certify {
+namespace {
+
+constexpr std::size_t kSearchLimit = 50'000;
+constexpr int kDepthLimit = 500;
+constexpr std::size_t kPositionLimit = 2'000;
+
+// Recursive descent over "(op e …)", names and "id", building first, last and follow on the way.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {
+    result_.label.push_back(kNoRelation);
+    result_.follow.emplace_back();
+  }
+
+  Positions read() {
+    const Part whole = part(0);
+    if (next() != "") fail();
+    result_.follow[0] = whole.first;
+    result_.nullable = whole.nullable;
+    result_.accepting.assign(result_.label.size(), 0);
+    for (const int p : whole.last) result_.accepting[static_cast<std::size_t>(p)] = 1;
+    for (auto& f : result_.follow) {
+      std::sort(f.begin(), f.end());
+      f.erase(std::unique(f.begin(), f.end()), f.end());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Part {
+    bool nullable;
+    std::vector<int> first, last;
+  };
+
+  [[noreturn]] void fail() const {
+    throw NotCertified{"not certified: no expression over so, rt, init, wr, ww, rw: " + std::string(text_.substr(0, 80))};
+  }
+
+  std::string_view next() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    const std::size_t begin = at_;
+    if (at_ < text_.size() && (text_[at_] == '(' || text_[at_] == ')')) {
+      ++at_;
+    } else {
+      while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '(' && text_[at_] != ')') ++at_;
+    }
+    return text_.substr(begin, at_ - begin);
+  }
+
+  bool closes() {
+    const std::size_t before = at_;
+    if (next() == ")") return true;
+    at_ = before;
+    return false;
+  }
+
+  void link(const std::vector<int>& from, const std::vector<int>& to) {
+    for (const int p : from) {
+      auto& f = result_.follow[static_cast<std::size_t>(p)];
+      f.insert(f.end(), to.begin(), to.end());
+    }
+  }
+
+  static void append(std::vector<int>& to, const std::vector<int>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  }
+
+  Part part(int depth) {
+    if (depth > kDepthLimit || result_.label.size() > kPositionLimit)
+      throw NotCertified{"not certified: the expression of a check is too large"};
+    const std::string_view word = next();
+    if (word == "id") return {true, {}, {}};
+    if (word != "(") {
+      const int relation = relation_of(word);
+      if (relation == kNoRelation) fail();
+      const int p = static_cast<int>(result_.label.size());
+      result_.label.push_back(relation);
+      result_.follow.emplace_back();
+      return {false, {p}, {p}};
+    }
+    const std::string_view sign = next();
+    if (sign == "|") {
+      Part all{false, {}, {}};
+      while (!closes()) {
+        const Part one = part(depth + 1);
+        all.nullable |= one.nullable;
+        append(all.first, one.first);
+        append(all.last, one.last);
+      }
+      return all;
+    }
+    if (sign == ";") {
+      Part all{true, {}, {}};
+      while (!closes()) {
+        Part one = part(depth + 1);
+        link(all.last, one.first);
+        if (all.nullable) append(all.first, one.first);
+        if (one.nullable) {
+          append(all.last, one.last);
+        } else {
+          all.last = std::move(one.last);
+        }
+        all.nullable = all.nullable && one.nullable;
+      }
+      return all;
+    }
+    if (sign != "+" && sign != "*" && sign != "?") fail();
+    Part one = part(depth + 1);
+    if (!closes()) fail();
+    if (sign != "?") link(one.last, one.first);
+    if (sign != "+") one.nullable = true;
+    return one;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  Positions result_;
+};
+
+std::vector<int> after(const Positions& a, const std::vector<int>& states, int label) {
+  std::vector<int> result;
+  for (const int q : states)
+    for (const int p : a.follow[static_cast<std::size_t>(q)])
+      if (a.label[static_cast<std::size_t>(p)] == label) result.push_back(p);
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+bool any_accepting(const Positions& a, const std::vector<int>& states) {
+  return std::any_of(states.begin(), states.end(), [&](int p) { return a.accepting[static_cast<std::size_t>(p)] != 0; });
+}
+
+}  // namespace
+
+int relation_of(std::string_view name) {
+  constexpr std::array<std::string_view, kRelations> names{"init", "so", "rt", "wr", "ww", "rw"};
+  const auto* found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? kNoRelation : static_cast<int>(found - names.begin());
+}
+
+Positions read_expression(std::string_view text) { return Reader(text).read(); }
+
+bool Positions::mentions(Relation r) const {
+  return std::find(label.begin(), label.end(), static_cast<int>(r)) != label.end();
+}
+
+bool Positions::reads(const std::vector<int>& word, bool again) const {
+  if (word.empty()) return nullable;
+  std::vector<int> states{0};
+  for (const int relation : word) {
+    if (again && any_accepting(*this, states) && states.front() != 0) states.insert(states.begin(), 0);
+    states = after(*this, states, relation);
+  }
+  return any_accepting(*this, states);
+}
+
+bool Positions::repeatable() const {
+  // A state: in which half of the word we are, a position there, and all positions of one automaton reading it whole.
+  using State = std::tuple<bool, int, std::vector<int>>;
+  std::set<State> seen{{false, 0, {0}}};
+  std::vector<State> work(seen.begin(), seen.end());
+  const auto visit = [&](State s) {
+    if (seen.insert(s).second) work.push_back(std::move(s));
+  };
+  while (!work.empty()) {
+    const auto [second, p, whole] = std::move(work.back());
+    work.pop_back();
+    if (accepting[static_cast<std::size_t>(p)] != 0) {
+      if (second && !any_accepting(*this, whole)) return false;
+      if (!second) visit({true, 0, whole});
+    }
+    for (int relation = 0; relation < kRelations; ++relation) {
+      const std::vector<int> nexts = after(*this, {p}, relation);
+      if (nexts.empty()) continue;
+      const std::vector<int> whole_after = after(*this, whole, relation);
+      for (const int q : nexts) visit({second, q, whole_after});
+    }
+    if (seen.size() > kSearchLimit) return false;
+  }
+  return true;
+}
+
+bool Machine::silently(int p, int q) const {
+  return p == q || (looped && q == 0 && std::find(accepting.begin(), accepting.end(), p) != accepting.end());
+}
+
+Machine machine(const Positions& positions, bool looped) {
+  const std::size_t count = positions.label.size();
+  std::vector<int> block(count, 0);  // coarsest first: the start, those that accept, those that do not
+  for (std::size_t p = 1; p < count; ++p) block[p] = positions.accepting[p] ? 1 : 2;
+  for (std::size_t blocks = 0;;) {
+    std::map<std::pair<int, std::set<std::pair<int, int>>>, int> numbers;
+    std::vector<int> refined(count);
+    for (std::size_t p = 0; p < count; ++p) {
+      std::set<std::pair<int, int>> future;
+      for (const int f : positions.follow[p])
+        future.insert({positions.label[static_cast<std::size_t>(f)], block[static_cast<std::size_t>(f)]});
+      refined[p] = numbers.try_emplace({block[p], std::move(future)}, static_cast<int>(numbers.size())).first->second;
+    }
+    block = std::move(refined);
+    if (numbers.size() == blocks) break;
+    blocks = numbers.size();
+  }
+  Machine result;
+  result.looped = looped;
+  std::map<int, int> state{{block[0], 0}};
+  for (std::size_t p = 1; p < count; ++p) {
+    if (state.count(block[p])) continue;
+    const bool ends_here = positions.accepting[p] && positions.follow[p].empty();
+    state[block[p]] = looped && ends_here ? 0 : result.states++;
+  }
+  std::array<std::set<std::pair<int, int>>, kRelations> steps;
+  std::set<int> accepting;
+  for (std::size_t p = 0; p < count; ++p) {
+    const int q = state[block[p]];
+    if (positions.accepting[p] && q != 0) accepting.insert(q);
+    for (const int f : positions.follow[p])
+      steps[static_cast<std::size_t>(positions.label[static_cast<std::size_t>(f)])].insert(
+          {q, state[block[static_cast<std::size_t>(f)]]});
+  }
+  for (std::size_t r = 0; r < kRelations; ++r) result.steps[r].assign(steps[r].begin(), steps[r].end());
+  result.accepting.assign(accepting.begin(), accepting.end());
+  return result;
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,312 @@
+// Checks a refutation step by step: each clause follows from the history, the axioms or earlier clauses.
+//
+// The convention about maybe transactions that are left out makes every clause a plain one: they stand last in every
+// order, in the order of their numbers, and their reads have no source. An edge out of one is then false, or leads to
+// another one that is left out and further back; so no closed walk passes through one.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "certify/checks.hpp"
+#include "certify/evidence.hpp"
+#include "certify/propagation.hpp"
+
+namespace isolang::certify {
+namespace {
+
+constexpr std::int64_t kUnused = -1;
+
+struct LiteralKey {
+  LiteralKind kind;
+  std::int64_t x, y, z;
+  bool operator==(const LiteralKey&) const = default;
+};
+struct LiteralHash {
+  std::size_t operator()(const LiteralKey& k) const {
+    std::uint64_t h = static_cast<std::uint64_t>(k.kind);
+    for (const std::int64_t part : {k.x, k.y, k.z}) {
+      h = (h ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15ULL;
+      h ^= h >> 32;
+    }
+    return static_cast<std::size_t>(h);
+  }
+};
+
+class Checker {
+ public:
+  Checker(const History& history, const std::vector<CheckText>& texts, Budget& budget)
+      : evidence_(history, budget), clauses_(budget) {
+    for (ReadCheck& check : read_checks(history, texts)) checks_.insert_or_assign(check.name, std::move(check));
+    std::vector<ReadCheck> all;
+    for (const auto& [name, check] : checks_) all.push_back(check);
+    judges_reads_ = judges_reads(all);
+  }
+
+  // Returns whether the step's clause is empty.
+  bool step(const Step& step) {
+    std::vector<Lit> clause;
+    switch (step.kind) {
+      case StepKind::anomaly:
+        clause = anomaly(step.numbers);
+        break;
+      case StepKind::choice:
+        clause = choice(step.numbers.at(0));
+        break;
+      case StepKind::cycle:
+        clause = cycle(step);
+        break;
+      case StepKind::order:
+        clause = order(step.numbers);
+        break;
+      case StepKind::rup:
+        for (const Literal& l : step.literals) clause.push_back(literal(l) ^ (l.positive ? 0 : 1));
+        if (!clauses_.implies(clause)) throw Rejected{"rup: unit propagation reaches no conflict"};
+        break;
+    }
+    bool empty = true;
+    for (const Lit l : clause) empty &= l == kFalse;
+    clauses_.add(std::move(clause));
+    return empty;
+  }
+
+ private:
+  Evidence evidence_;
+  Propagation clauses_;
+  std::map<std::string, ReadCheck> checks_;
+  bool judges_reads_ = false;
+  std::unordered_map<LiteralKey, Lit, LiteralHash> literals_;
+  std::unordered_map<std::int64_t, std::int32_t> groups_;  // read -> the group of its source literals
+  std::unordered_map<std::int64_t, std::vector<std::int32_t>> candidates_;
+
+  static std::string str(std::int64_t i) { return std::to_string(i); }
+
+  // --- the steps ---
+
+  std::vector<Lit> anomaly(const std::vector<std::int64_t>& step) {
+    const std::int64_t kind = step.at(0), txn = step.at(1), op = step.at(2), other_txn = step.at(3), other_op = step.at(4);
+    belongs(op, txn);
+    if (other_op != kUnused) {
+      belongs(other_op, other_txn);
+      if (evidence_.key_of(op) != evidence_.key_of(other_op))
+        throw Rejected{"anomaly: the two operations have different keys"};
+    }
+    std::vector<std::int64_t> readers{txn};
+    if (!judges_reads_) {
+      // Without rf only a contradiction in vo, which every ww contains, is a violation.
+      const std::int64_t other = other_op == kUnused ? op : other_op;
+      if (!evidence_.contradicts_order(op, other))
+        throw Rejected{"anomaly: the spec judges no reads, and vo is an order"};
+      readers.push_back(evidence_.txn_of(other));
+    } else if (kind == static_cast<std::int64_t>(Kind::incompatible_order) && other_op != kUnused) {
+      if (!evidence_.incompatible(op, other_op)) throw Rejected{"anomaly: one list read is a prefix of the other"};
+      readers.push_back(other_txn);
+    } else if (!evidence_.has_anomaly(op, kind)) {
+      throw Rejected{"anomaly: operation " + str(op) + " shows none of kind " + str(kind)};
+    }
+    std::vector<Lit> clause;
+    for (const std::int64_t t : readers) clause.push_back(included(t) ^ 1);
+    return clause;
+  }
+
+  void belongs(std::int64_t op, std::int64_t txn) const {
+    if (!evidence_.of_transaction(op, txn)) throw Rejected{"operation " + str(op) + " is not of transaction " + str(txn)};
+  }
+
+  std::vector<Lit> choice(std::int64_t op) {
+    const std::vector<std::int32_t> from = candidates(op);
+    if (from.empty() && !judges_reads_)
+      throw Rejected{"choice: the spec judges no reads, so one may have no source"};
+    std::vector<Lit> clause;
+    for (const std::int32_t u : from) clause.push_back(source(op, u));
+    clause.push_back(included(evidence_.txn_of(op)) ^ 1);
+    return clause;
+  }
+
+  std::vector<Lit> cycle(const Step& step) {
+    const auto found = checks_.find(step.check);
+    if (found == checks_.end()) throw Rejected{"cycle: the spec has no check " + step.check};
+    if (step.edges.empty()) throw Rejected{"cycle: no edges"};
+    std::vector<Lit> clause;
+    std::vector<int> word;
+    for (std::size_t i = 0; i < step.edges.size(); ++i) {
+      const Edge& edge = step.edges[i];
+      const Edge& next = step.edges[i + 1 < step.edges.size() ? i + 1 : 0];
+      if (edge.b != next.a)
+        throw Rejected{"cycle: an edge ends at " + str(edge.b) + ", the next begins at " + str(next.a)};
+      need(edge, clause);
+      word.push_back(edge.relation);
+    }
+    if (!found->second.positions.reads(word, found->second.acyclic))
+      throw Rejected{"cycle: the edges spell no word of " + step.check};
+    for (Lit& l : clause) l ^= 1;
+    return clause;
+  }
+
+  std::vector<Lit> order(const std::vector<std::int64_t>& step) {
+    if (step.size() < 3) throw Rejected{"order: fewer than two transactions"};
+    std::vector<Lit> clause;
+    for (std::size_t i = 1; i < step.size(); ++i)
+      clause.push_back(before(step[0], step[i], step[i + 1 < step.size() ? i + 1 : 1]) ^ 1);
+    return clause;
+  }
+
+  // --- edges ---
+
+  // The literals under which the edge is there; throws when it is never there.
+  void need(const Edge& e, std::vector<Lit>& clause) {
+    const bool keyed = e.relation == static_cast<int>(Relation::wr) || e.relation == static_cast<int>(Relation::ww) ||
+                       e.relation == static_cast<int>(Relation::rw);
+    const bool reads = keyed && e.relation != static_cast<int>(Relation::ww);
+    const bool overwrites = e.relation == static_cast<int>(Relation::rw);
+    if ((!keyed && e.key != kUnused) || (!reads && e.op != kUnused) || (!overwrites && e.writer != kUnused))
+      throw Rejected{"edge " + text(e) + ": a field that is not used is set"};
+    bool fact = true;
+    switch (e.relation) {
+      case static_cast<int>(Relation::so):
+        fact = evidence_.so(e.a, e.b);
+        break;
+      case static_cast<int>(Relation::rt):
+        fact = evidence_.rt(e.a, e.b);
+        break;
+      case static_cast<int>(Relation::init):
+        fact = evidence_.init(e.a, e.b);
+        break;
+      case static_cast<int>(Relation::wr):
+        reads_key(e, e.b);
+        clause.push_back(source(e.op, e.a));
+        break;
+      case static_cast<int>(Relation::ww):
+        clause.push_back(before(e.key, e.a, e.b));
+        break;
+      case static_cast<int>(Relation::rw):
+        reads_key(e, e.a);
+        if (e.a == e.b) throw Rejected{"edge " + text(e) + ": rw leaves out the identity"};
+        clause.push_back(source(e.op, e.writer));
+        clause.push_back(before(e.key, e.writer, e.b));
+        break;
+      default:
+        throw Rejected{"edge: no such relation"};
+    }
+    if (!fact) throw Rejected{"edge " + text(e) + ": the history does not say so"};
+  }
+
+  void reads_key(const Edge& e, std::int64_t reader) {
+    candidates(e.op);
+    if (evidence_.txn_of(e.op) != reader || evidence_.key_of(e.op) != e.key)
+      throw Rejected{"edge " + text(e) + ": not a read of that key by that transaction"};
+  }
+
+  static std::string text(const Edge& e) {
+    constexpr std::array<const char*, kRelations> names{"init", "so", "rt", "wr", "ww", "rw"};
+    const char* name = e.relation >= 0 && e.relation < kRelations ? names[static_cast<std::size_t>(e.relation)] : "?";
+    return std::string(name) + " " + str(e.a) + " " + str(e.b);
+  }
+
+  // --- literals ---
+
+  const std::vector<std::int32_t>& candidates(std::int64_t op) {
+    const auto found = candidates_.find(op);
+    if (found != candidates_.end()) return found->second;
+    if (!evidence_.is_external(op)) throw Rejected{"operation " + str(op) + " is no external read"};
+    return candidates_.emplace(op, evidence_.candidates(op)).first->second;
+  }
+
+  Lit literal(const Literal& l) {
+    switch (l.kind) {
+      case LiteralKind::source:
+        return source(l.x, l.y);
+      case LiteralKind::before:
+        return before(l.x, l.y, l.z);
+      case LiteralKind::in:
+        return included(l.x);
+    }
+    throw Rejected{"no literal"};
+  }
+
+  Lit source(std::int64_t op, std::int64_t u) {
+    const auto& from = candidates(op);
+    const LiteralKey key{LiteralKind::source, op, u, 0};
+    if (const auto known = literals_.find(key); known != literals_.end()) return known->second;
+    if (std::find(from.begin(), from.end(), u) == from.end())
+      throw Rejected{"transaction " + str(u) + " is no candidate of the read " + str(op)};
+    const std::int32_t reader = evidence_.txn_of(op);
+    Lit variable = kTrue;
+    if (from.size() > 1 || included(reader) != kTrue) {
+      const auto [group, fresh] = groups_.try_emplace(op, 0);
+      if (fresh) group->second = clauses_.new_group();
+      variable = clauses_.variable(group->second);
+      // A read by a transaction that is left out has no source, and a source is included.
+      clauses_.add({variable ^ 1, included(reader)});
+      clauses_.add({variable ^ 1, included(u)});
+    }
+    literals_.emplace(key, variable);
+    return variable;
+  }
+
+  Lit before(std::int64_t key, std::int64_t a, std::int64_t b) {
+    if (!evidence_.is_key(key)) throw Rejected{"there is no key " + str(key)};
+    if (a == b) throw Rejected{"transaction " + str(a) + " does not precede itself in key " + str(key)};
+    if (a > b && b != evidence_.t0() && a != evidence_.t0()) return before(key, b, a) ^ 1;
+    const LiteralKey name{LiteralKind::before, key, a, b};
+    if (const auto known = literals_.find(name); known != literals_.end()) return known->second;
+    const auto k = static_cast<std::int32_t>(key);
+    for (const std::int64_t t : {a, b})
+      if (!evidence_.writes_key(t, k))
+        throw Rejected{"transaction " + str(t) + " is no writer of key " + str(key)};
+    const auto first = static_cast<std::int32_t>(a), second = static_cast<std::int32_t>(b);
+    Lit value = kFalse;
+    if (a == evidence_.t0()) {
+      value = kTrue;
+    } else if (b != evidence_.t0()) {
+      const std::int64_t longest = evidence_.longest_list(k);
+      if (longest >= 0 && evidence_.shows(longest, first, second)) {
+        value = kTrue;
+      } else if (longest < 0 || !evidence_.shows(longest, second, first)) {
+        value = clauses_.variable();
+        conditional_order(value, k, first, second);
+        conditional_order(value ^ 1, k, second, first);
+      }
+    }
+    literals_.emplace(name, value);
+    return value;
+  }
+
+  // What `holds`, the literal of a before b, is if maybe transactions are included, or are not.
+  void conditional_order(Lit holds, std::int32_t key, std::int32_t a, std::int32_t b) {
+    clauses_.add({holds ^ 1, included(a), included(b) ^ 1});  // one that is left out stands last in every order
+    for (const std::int64_t op : evidence_.maybe_list_reads(key))
+      if (evidence_.shows(op, a, b)) clauses_.add({included(evidence_.txn_of(op)) ^ 1, holds});
+  }
+
+  Lit included(std::int64_t t) {
+    if (!evidence_.live(t)) throw Rejected{"transaction " + str(t) + " is never included"};
+    if (evidence_.certain(t) || evidence_.forced(static_cast<std::int32_t>(t))) return kTrue;
+    const auto [known, fresh] = literals_.try_emplace(LiteralKey{LiteralKind::in, t, 0, 0}, kTrue);
+    if (!fresh) return known->second;
+    const Lit variable = known->second = clauses_.variable();
+    for (const std::int32_t reader : evidence_.showing(static_cast<std::int32_t>(t)))
+      clauses_.add({included(reader) ^ 1, variable});
+    return variable;
+  }
+};
+
+}  // namespace
+
+void verify_refutation(const History& history, const std::vector<CheckText>& checks, const std::vector<Step>& steps,
+                       Budget& budget) {
+  Checker checker(history, checks, budget);
+  if (steps.empty()) throw Rejected{"the refutation has no steps"};
+  bool empty = false;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    budget.poll();
+    try {
+      empty = checker.step(steps[i]);
+    } catch (const Rejected& rejected) {
+      throw Rejected{"step " + std::to_string(i) + ": " + rejected.reason};
+    }
+  }
+  if (!empty) throw Rejected{"the last step is not the empty clause"};
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,45 @@
+// A deadline and an interrupt, polled by every long loop.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace isolang {
+
+// Thrown when the time is up, with what was being done. The Python layer turns it into Unknown.
+struct OutOfTime : std::runtime_error {
+  explicit OutOfTime(const std::string& phase) : std::runtime_error(phase.empty() ? "timeout" : "timeout while " + phase) {}
+};
+
+class Budget {
+ public:
+  // seconds <= 0: no deadline. `interrupted` is called about every 50 ms; it may throw (Ctrl-C) and look at `phase`.
+  explicit Budget(double seconds = 0, std::function<void(const Budget&)> interrupted = {})
+      : interrupted_(std::move(interrupted)), start_(Clock::now()), next_(start_) {
+    if (seconds > 0) deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+  const char* phase = "";  // what is being done, for progress and for the reason of a timeout
+  // Cheap enough for inner loops: looks at the clock once in 1,024 calls.
+  void poll() {
+    if ((++calls_ & 1023U) == 0) check();
+  }
+  void check() {
+    const auto now = Clock::now();
+    if (now > deadline_) throw OutOfTime(phase);
+    if (interrupted_ && now >= next_) {
+      next_ = now + std::chrono::milliseconds(50);
+      interrupted_(*this);
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::function<void(const Budget&)> interrupted_;
+  Clock::time_point start_, next_;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  std::uint32_t calls_ = 0;
+};
+
+}  // namespace isolang

@@ -1,0 +1,148 @@
+#include "core/history.hpp"
+
+#include <stdexcept>
+
+namespace isolang {
+namespace {
+
+std::size_t mix(std::uint64_t x) {  // splitmix64's finaliser: neighbouring integers land far apart
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9ULL;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebULL;
+  return static_cast<std::size_t>(x ^ (x >> 31));
+}
+
+[[noreturn]] void bad(const std::string& what) { throw std::invalid_argument("history: " + what); }
+
+}  // namespace
+
+Atoms::Atoms() : slots_(1024, -1) { add(AtomKind::nil, 0); }
+
+std::int32_t Atoms::add(AtomKind kind, std::int64_t number) {
+  kind_.push_back(kind);
+  number_.push_back(number);
+  return static_cast<std::int32_t>(kind_.size()) - 1;
+}
+
+// The slot that holds this number, or the empty one where it belongs.
+std::size_t Atoms::slot(AtomKind kind, std::int64_t number) const {
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t i = mix(static_cast<std::uint64_t>(number)) & mask;; i = (i + 1) & mask) {
+    const std::int32_t atom = slots_[i];
+    if (atom < 0) return i;
+    const auto index = static_cast<std::size_t>(atom);
+    if (number_[index] == number && kind_[index] == kind) return i;
+  }
+}
+
+std::int32_t Atoms::find_integer(std::int64_t number) const { return slots_[slot(AtomKind::integer, number)]; }
+
+std::int32_t Atoms::intern_number(AtomKind kind, std::int64_t number) {
+  std::size_t at = slot(kind, number);
+  if (slots_[at] >= 0) return slots_[at];
+  if (2 * (numbers_ + 1) > slots_.size()) {
+    std::vector<std::int32_t> old(slots_.size() * 2, -1);
+    old.swap(slots_);
+    for (const std::int32_t atom : old) {
+      if (atom < 0) continue;
+      const auto index = static_cast<std::size_t>(atom);
+      slots_[slot(kind_[index], number_[index])] = atom;
+    }
+    at = slot(kind, number);
+  }
+  ++numbers_;
+  return slots_[at] = add(kind, number);
+}
+
+std::int32_t Atoms::intern_integer(std::int64_t number) { return intern_number(AtomKind::integer, number); }
+
+std::int32_t Atoms::intern_natural(std::uint64_t number) {
+  if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return intern_integer(static_cast<std::int64_t>(number));
+  return intern_number(AtomKind::natural, static_cast<std::int64_t>(number));
+}
+
+std::int32_t Atoms::intern_text(AtomKind kind, std::string_view text) {
+  std::string key(1, static_cast<char>(kind));
+  key += text;
+  const auto [it, fresh] = by_text_.try_emplace(std::move(key), 0);
+  if (fresh) {
+    texts_.emplace_back(text);
+    it->second = add(kind, static_cast<std::int64_t>(texts_.size()) - 1);
+  }
+  return it->second;
+}
+
+std::string_view Atoms::text(std::int32_t atom) const {
+  return texts_[static_cast<std::size_t>(number_[static_cast<std::size_t>(atom)])];
+}
+
+std::int32_t History::key_of(std::int32_t atom, std::int32_t initial_atom) {
+  const auto index = static_cast<std::size_t>(atom);
+  if (index >= key_number_.size()) key_number_.resize(index + 1 + index / 2, -1);
+  if (key_number_[index] < 0) {
+    key_number_[index] = n_keys();
+    key_atom.push_back(atom);
+    initial_value.push_back(initial_atom);
+  }
+  return key_number_[index];
+}
+
+std::int32_t History::begin_transaction(std::int32_t session, Status status, std::int64_t label, std::int64_t position,
+                                        std::int32_t file, std::int64_t begin, std::int64_t end) {
+  txn_session.push_back(session);
+  txn_status.push_back(static_cast<std::uint8_t>(status));
+  txn_begin.push_back(begin);
+  txn_end.push_back(end);
+  txn_label.push_back(label);
+  txn_position.push_back(position);
+  txn_file.push_back(file);
+  op_start.push_back(operations());
+  if (session >= sessions) sessions = session + 1;
+  return transactions() - 1;
+}
+
+void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position, bool ok,
+                     std::int64_t source) {
+  op_kind.push_back(static_cast<std::uint8_t>(kind));
+  op_ok.push_back(ok ? 1 : 0);
+  op_key.push_back(key);
+  op_value.push_back(value);
+  op_source.push_back(source);
+  op_position.push_back(position);
+  op_start.back() = operations();
+}
+
+std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {
+  list_values.insert(list_values.end(), atoms.begin(), atoms.end());
+  list_start.push_back(static_cast<std::int64_t>(list_values.size()));
+  return static_cast<std::int32_t>(list_start.size()) - 2;
+}
+
+void History::validate() const {
+  const std::size_t n = txn_session.size(), m = op_kind.size();
+  if (txn_status.size() != n || txn_begin.size() != n || txn_end.size() != n || txn_label.size() != n ||
+      txn_position.size() != n || txn_file.size() != n || op_start.size() != n + 1)
+    bad("the transaction columns differ in length");
+  if (op_ok.size() != m || op_key.size() != m || op_value.size() != m || op_source.size() != m ||
+      op_position.size() != m || op_start.front() != 0 || op_start.back() != static_cast<std::int64_t>(m))
+    bad("the operation columns differ in length");
+  for (std::size_t t = 0; t < n; ++t) {
+    if (op_start[t] > op_start[t + 1]) bad("op_start decreases");
+    if (txn_status[t] > 3) bad("unknown status");
+    if (txn_session[t] < 0 || txn_session[t] >= sessions) bad("session out of range");
+  }
+  const auto lists = static_cast<std::int32_t>(list_start.size()) - 1;
+  for (std::size_t i = 0; i < m; ++i) {
+    if (op_kind[i] > 3) bad("unknown operation kind");
+    if (op_key[i] < 0 || op_key[i] >= n_keys()) bad("key out of range");
+    const bool list = op_kind[i] == static_cast<std::uint8_t>(OpKind::read_list);
+    const bool read = list || op_kind[i] == static_cast<std::uint8_t>(OpKind::read);
+    if (op_value[i] >= (list ? lists : values.size()) || op_value[i] < (read ? kUnknownValue : 0))
+      bad("value out of range");
+    if (op_source[i] < kSourceMissing || op_source[i] >= static_cast<std::int64_t>(m)) bad("source out of range");
+  }
+}
+
+}  // namespace isolang

@@ -1,0 +1,64 @@
+// All that the engine knows of a level: for each relation, the steps of a small automaton. State 0 is the hub, the only
+// initial and the only final state, and every loop passes through it (the compiler of the language proves that), so a
+// cycle of the product is exactly a violation.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace isolang {
+
+enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, epsilon, auxiliary };
+inline constexpr std::size_t kRelations = 6;  // those that a history has: init … rw
+inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr", "ww", "rw", "epsilon", "auxiliary"};
+
+struct Automaton {
+  using Step = std::pair<std::int32_t, std::int32_t>;
+  std::int32_t states = 1;
+  std::array<std::vector<Step>, kRelations> steps;
+  std::vector<Step> epsilon;
+  bool so_repeatable = false;  // immediate pairs of so suffice
+
+  const std::vector<Step>& of(Relation r) const { return steps[static_cast<std::size_t>(r)]; }
+
+  // Do immediate pairs of so suffice: for each step q -> r, is there a way q -so-> . -ε*-> . -so-> r?
+  bool repeats(Relation relation) const {
+    const auto& list = of(relation);
+    return std::ranges::all_of(list, [&](const Step& step) {
+      return std::ranges::any_of(list, [&](const Step& first) {
+        if (first.first != step.first) return false;
+        std::vector<bool> reached(static_cast<std::size_t>(states), false);
+        reached[static_cast<std::size_t>(first.second)] = true;
+        for (bool grown = true; grown;) {
+          grown = false;
+          for (const auto& [q, r] : epsilon)
+            if (reached[static_cast<std::size_t>(q)] && !reached[static_cast<std::size_t>(r)])
+              reached[static_cast<std::size_t>(r)] = grown = true;
+        }
+        return std::ranges::any_of(list, [&](const Step& second) {
+          return second.second == step.second && reached[static_cast<std::size_t>(second.first)];
+        });
+      });
+    });
+  }
+
+  // Is one ww step, followed by moves inside a transaction, a way from hub to hub? Then every cycle of ww pairs is a
+  // violation, and the version order of a key can be read off the ranks of the hub nodes.
+  bool orders_versions() const {
+    std::vector<bool> to_hub(static_cast<std::size_t>(states), false);
+    to_hub[0] = true;
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [q, r] : epsilon)
+        if (to_hub[static_cast<std::size_t>(r)] && !to_hub[static_cast<std::size_t>(q)])
+          to_hub[static_cast<std::size_t>(q)] = grown = true;
+    }
+    for (const auto& [q, r] : of(Relation::ww))
+      if (q == 0 && to_hub[static_cast<std::size_t>(r)]) return true;
+    return false;
+  }
+};
+
+}  // namespace isolang

@@ -1,0 +1,118 @@
+// Conflict-driven clause learning over a theory: two watched literals, first unique implication points, activities with
+// decay, Luby restarts, learned clauses thinned out by glue. Every clause keeps where it came from, so that a refutation
+// can be trimmed to the clauses that matter.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/budget.hpp"
+
+namespace isolang {
+
+// A literal: 2·variable, +1 if negated.
+struct Lit {
+  std::int32_t code = -1;
+  static Lit positive(std::int32_t variable) { return {2 * variable}; }
+  static Lit negative(std::int32_t variable) { return {2 * variable + 1}; }
+  Lit operator~() const { return {code ^ 1}; }
+  std::int32_t variable() const { return code >> 1; }
+  bool negated() const { return (code & 1) != 0; }
+  bool operator==(const Lit&) const = default;
+};
+
+using ClauseId = std::int32_t;
+inline constexpr ClauseId kNoClause = -1;
+
+class Theory {
+ public:
+  enum class Answer { consistent, extended };  // extended: variables or clauses were added, go on
+  virtual ~Theory() = default;
+  // `literal` became true. False on a conflict; `conflict` is then a clause whose literals are all false.
+  virtual bool assign(Lit literal, std::vector<Lit>& conflict) = 0;
+  virtual std::size_t mark() const = 0;          // a point in time …
+  virtual void undo(std::size_t mark) = 0;       // … to go back to
+  virtual void unassign(Lit literal) = 0;        // called for each literal taken back after `assign`
+  virtual void lemma(ClauseId id) = 0;           // the last conflict was stored as this clause
+  virtual bool prefers(std::int32_t variable) = 0;  // which value to try first
+  virtual Answer complete() = 0;                 // every variable has a value
+};
+
+class Cdcl {
+ public:
+  Cdcl(Theory& theory, Budget& budget, std::uint64_t seed) : theory_(theory), budget_(budget), random_(seed * 2 + 1) {}
+
+  std::int32_t new_variable();
+  // Only at level 0 (as in Theory::complete after restart()).
+  ClauseId add_clause(std::vector<Lit> literals);
+  void restart() { backtrack(0); }
+  enum class Result { satisfiable, unsatisfiable, gave_up };
+  Result solve(std::int64_t max_conflicts);  // unsatisfiable: see core()
+
+  // 1 true, -1 false, 0 open
+  int value(Lit l) const {
+    const int v = value_[static_cast<std::size_t>(l.variable())];
+    return l.negated() ? -v : v;
+  }
+  // The clauses of the refutation, ascending; learned ones are those for which `learned` holds.
+  std::vector<ClauseId> core() const;
+  bool learned(ClauseId id) const { return clauses_[static_cast<std::size_t>(id)].learned; }
+  std::vector<Lit> literals(ClauseId id) const;
+
+  std::int32_t variables() const { return static_cast<std::int32_t>(value_.size()); }
+  std::int64_t conflicts = 0, decisions = 0, restarts = 0;
+
+ private:
+  struct Clause {
+    std::size_t start;
+    std::int32_t size;
+    std::int32_t glue;
+    bool learned, deleted;
+    std::size_t antecedents;  // learned: where its antecedents begin
+  };
+  struct Watch {
+    ClauseId clause;
+    Lit blocker;
+  };
+
+  ClauseId store(const std::vector<Lit>& literals, bool learned, std::int32_t glue);
+  void watch(ClauseId id);
+  void enqueue(Lit l, ClauseId reason);
+  ClauseId propagate();
+  ClauseId propagate_clauses();
+  void analyze(ClauseId conflict);
+  void backtrack(std::int32_t level);
+  bool decide();
+  void reduce();
+  void bump(std::int32_t variable);
+  std::size_t next_antecedents(ClauseId id) const;
+  std::int32_t level() const { return static_cast<std::int32_t>(level_start_.size()); }
+  Lit* lits(ClauseId id) { return pool_.data() + clauses_[static_cast<std::size_t>(id)].start; }
+
+  // A binary heap of open variables by activity.
+  void heap_insert(std::int32_t variable);
+  void heap_up(std::size_t i);
+  void heap_down(std::size_t i);
+
+  Theory& theory_;
+  Budget& budget_;
+  std::uint64_t random_;
+  std::vector<Lit> pool_;
+  std::vector<Clause> clauses_;
+  std::vector<std::int32_t> antecedents_;  // clause id, or ~variable for a variable fixed at level 0
+  std::vector<std::vector<Watch>> watches_;
+  std::vector<std::int8_t> value_;
+  std::vector<std::int32_t> level_of_;
+  std::vector<ClauseId> reason_;
+  std::vector<Lit> trail_;
+  std::vector<std::size_t> level_start_, theory_mark_;
+  std::size_t clause_head_ = 0, theory_head_ = 0;
+  std::vector<double> activity_;
+  double increment_ = 1.0;
+  std::vector<std::int32_t> heap_, heap_place_;
+  std::vector<std::uint8_t> seen_;
+  std::vector<Lit> theory_conflict_, learnt_;
+  std::int64_t next_reduce_ = 4000;
+  ClauseId final_conflict_ = kNoClause;
+};
+
+}  // namespace isolang

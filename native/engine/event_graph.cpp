@@ -1,0 +1,157 @@
+#include "engine/event_graph.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace isolang {
+namespace {
+
+constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+bool included(const Problem& p, std::int32_t txn) {
+  return p.inclusion[idx(txn)] != static_cast<std::uint8_t>(Inclusion::out);
+}
+
+// The included transactions of each session in order, T0 before each of them.
+std::vector<std::vector<std::int32_t>> session_orders(const Problem& p) {
+  std::vector<std::vector<std::int32_t>> orders(idx(p.sessions), {p.n});
+  for (std::int32_t t = 0; t < p.n; ++t)
+    if (included(p, t)) orders[idx(p.session[idx(t)])].push_back(t);
+  return orders;
+}
+
+}  // namespace
+
+EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a) : problem(p), automata(std::move(a)) {
+  for (std::size_t c = 0; c < automata.size(); ++c) {
+    const Automaton& m = automata[c];
+    base_.push_back(node_count_);
+    node_count_ += (p.n + 1) * m.states;
+    uses_reads |= !m.of(Relation::wr).empty() || !m.of(Relation::rw).empty();
+    uses_orders |= !m.of(Relation::ww).empty() || !m.of(Relation::rw).empty();
+    if (order_check_ < 0 && m.orders_versions()) order_check_ = static_cast<std::int32_t>(c);
+  }
+  auxiliary_base_ = node_count_;
+  for (std::size_t c = 0; c < automata.size(); ++c) {
+    const Automaton& m = automata[c];
+    for (std::int32_t t = 0; t <= p.n; ++t) {
+      if (!included(p, t)) continue;
+      for (const auto& [q, r] : m.epsilon) edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
+    }
+    add_sessions(c);
+    add_real_time(c);
+    for (const auto& [q, r] : m.of(Relation::init))
+      for (std::int32_t t = 0; t < p.n; ++t)
+        if (included(p, t)) edges.push_back({node(c, p.n, q), node(c, t, r), Relation::init});
+  }
+  if (uses_orders && order_check_ < 0) {
+    version_base_ = node_count_;
+    node_count_ += static_cast<Node>(p.writer_txn.size());
+  }
+  if (uses_orders)
+    for (std::size_t i = 0; i < p.vo_before.size(); ++i)
+      ww_edges(p.vo_before[i], p.vo_after[i], [&](const Edge& e) { edges.push_back(e); });
+  set_priorities();
+}
+
+Node EventGraph::fresh(std::size_t check) {
+  auxiliary_check_.push_back(static_cast<std::int32_t>(check));
+  return node_count_++;
+}
+
+void EventGraph::add_sessions(std::size_t c) {
+  const Automaton& m = automata[c];
+  if (m.of(Relation::so).empty()) return;
+  for (const auto& order : session_orders(problem)) {
+    for (const auto& [q, r] : m.of(Relation::so)) {
+      if (m.so_repeatable) {
+        std::int32_t last = order.front();
+        for (std::size_t i = 1; i < order.size(); ++i) {
+          edges.push_back({node(c, last, q), node(c, order[i], r), Relation::so});
+          if (problem.unfinished[idx(order[i])] == 0) last = order[i];
+        }
+        continue;
+      }
+      // An auxiliary chain: a transaction enters at its place and every later one may leave, so all pairs are there in
+      // linear size and, since nothing else touches the chain, no other pair is.
+      Node rail = fresh(c);
+      edges.push_back({node(c, order.front(), q), rail, Relation::so});
+      for (std::size_t i = 1; i < order.size(); ++i) {
+        edges.push_back({rail, node(c, order[i], r), Relation::so});
+        if (problem.unfinished[idx(order[i])] != 0 || i + 1 == order.size()) continue;
+        const Node next = fresh(c);
+        edges.push_back({rail, next, Relation::auxiliary});
+        edges.push_back({node(c, order[i], q), next, Relation::so});
+        rail = next;
+      }
+    }
+  }
+}
+
+// Real time in O(n) edges: a chain of moments; T enters at its own end, S leaves from the last end strictly before its
+// begin. T0 ends before everything.
+void EventGraph::add_real_time(std::size_t c) {
+  const Automaton& m = automata[c];
+  if (m.of(Relation::rt).empty()) return;
+  std::vector<std::int32_t> by_end, by_begin;
+  for (std::int32_t t = 0; t < problem.n; ++t) {
+    if (!included(problem, t)) continue;
+    by_begin.push_back(t);
+    if (problem.unfinished[idx(t)] == 0 && problem.end[idx(t)] != kTimeUnknownEnd) by_end.push_back(t);
+  }
+  std::ranges::stable_sort(by_end, {}, [&](std::int32_t t) { return problem.end[idx(t)]; });
+  std::ranges::stable_sort(by_begin, {}, [&](std::int32_t t) { return problem.begin[idx(t)]; });
+  for (const auto& [q, r] : m.of(Relation::rt)) {
+    Node moment = fresh(c);
+    edges.push_back({node(c, problem.n, q), moment, Relation::rt});
+    std::size_t ended = 0;
+    bool left = false;  // has someone left from `moment`? only then the next end needs a moment of its own
+    for (const std::int32_t t : by_begin) {
+      while (ended < by_end.size() && problem.end[idx(by_end[ended])] < problem.begin[idx(t)]) {
+        if (left) {
+          const Node next = fresh(c);
+          edges.push_back({moment, next, Relation::auxiliary});
+          moment = next;
+          left = false;
+        }
+        edges.push_back({node(c, by_end[ended++], q), moment, Relation::rt});
+      }
+      edges.push_back({moment, node(c, t, r), Relation::rt});
+      left = true;
+    }
+  }
+}
+
+std::int32_t EventGraph::transaction_of(Node v) const {
+  if (v >= auxiliary_base_) return -1;
+  const auto c = idx(check_of(v));
+  return (v - base_[c]) / automata[c].states;
+}
+
+std::int32_t EventGraph::check_of(Node v) const {
+  if (version_base_ >= 0 && v >= version_base_) return -1;
+  if (v >= auxiliary_base_) return auxiliary_check_[idx(v - auxiliary_base_)];
+  return static_cast<std::int32_t>(std::ranges::upper_bound(base_, v) - base_.begin()) - 1;
+}
+
+// Transactions by their end if there is time, else by their place in their session: an order near to one that the
+// database may have used, and one in which the states of a transaction stand together.
+void EventGraph::set_priorities() {
+  const Problem& p = problem;
+  std::vector<std::int64_t> when(idx(p.n + 1), -1);
+  std::vector<std::int32_t> place(idx(p.sessions), 0);
+  for (std::int32_t t = 0; t < p.n; ++t)
+    when[idx(t)] = p.has_time ? p.end[idx(t)] : place[idx(p.session[idx(t)])]++;
+  when[idx(p.n)] = kTimeUnknownBegin;
+  std::vector<std::int32_t> order(idx(p.n + 1)), turn(idx(p.n + 1));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::int32_t t) { return when[idx(t)]; });
+  for (std::size_t i = 0; i < order.size(); ++i) turn[idx(order[i])] = static_cast<std::int32_t>(i);
+  priority_.assign(idx(node_count_), 0);  // auxiliary nodes: as early as they can
+  for (Node v = 0; v < auxiliary_base_; ++v) priority_[idx(v)] = turn[idx(transaction_of(v))];
+  if (version_base_ >= 0)
+    for (std::size_t w = 0; w < p.writer_txn.size(); ++w)
+      priority_[idx(version_base_) + w] = turn[idx(p.writer_txn[w])];
+}
+
+}  // namespace isolang

@@ -1,0 +1,93 @@
+// The event graph: the product of the history's relations with each check's automaton, with a reason on every edge.
+//
+// Nodes, per check: (transaction, state); then auxiliary nodes that carry so or rt in linear size; then, if no automaton
+// orders versions by itself, one node per writer of a key. Several checks are a disjoint union over the same choices.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "engine/automaton.hpp"
+
+namespace isolang {
+
+using Node = std::int32_t;
+
+// One product edge and why it is there. Which literals it needs follows from the relation:
+//   wr: source(read, a)   ww: before(a, b)   rw: source(read, a) and before(a, b)   others: none, facts of the history.
+// a and b are indices into Problem::writer_*, read into Problem::read_*.
+struct Edge {
+  Node from, to;
+  Relation relation;
+  std::int32_t read = -1, a = -1, b = -1;
+};
+
+class EventGraph {
+ public:
+  EventGraph(const Problem& problem, std::vector<Automaton> automata);
+
+  const Problem& problem;
+  const std::vector<Automaton> automata;
+  bool uses_reads = false;   // some step is wr or rw
+  bool uses_orders = false;  // some step is ww or rw
+
+  // --- nodes ---
+  Node nodes() const { return node_count_; }
+  Node node(std::size_t check, std::int32_t txn, std::int32_t state) const {
+    return base_[check] + txn * automata[check].states + state;
+  }
+  // The node whose rank places writer w in its key's version order.
+  Node order_node(std::int32_t writer) const {
+    return version_base_ >= 0
+               ? version_base_ + writer
+               : node(static_cast<std::size_t>(order_check_), problem.writer_txn[static_cast<std::size_t>(writer)], 0);
+  }
+  bool has_version_nodes() const { return version_base_ >= 0; }
+  std::int32_t transaction_of(Node v) const;  // -1 for auxiliary and version nodes
+  std::int32_t check_of(Node v) const;        // -1 for version nodes
+  std::int32_t priority(Node v) const { return priority_[static_cast<std::size_t>(v)]; }  // a good order to start from
+
+  // --- edges, in the order in which they became known ---
+  std::vector<Edge> edges;
+  // All product edges that one pair of the relation adds, in every check.
+  template <typename Visit>
+  void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
+    const auto reader = problem.read_txn[static_cast<std::size_t>(read)];
+    const auto writer = problem.writer_txn[static_cast<std::size_t>(a)];
+    for (std::size_t c = 0; c < automata.size(); ++c)
+      for (const auto& [q, r] : automata[c].of(Relation::wr))
+        visit(Edge{node(c, writer, q), node(c, reader, r), Relation::wr, read, a, -1});
+  }
+  template <typename Visit>
+  void ww_edges(std::int32_t a, std::int32_t b, Visit visit) const {
+    const auto first = problem.writer_txn[static_cast<std::size_t>(a)];
+    const auto second = problem.writer_txn[static_cast<std::size_t>(b)];
+    for (std::size_t c = 0; c < automata.size(); ++c)
+      for (const auto& [q, r] : automata[c].of(Relation::ww))
+        visit(Edge{node(c, first, q), node(c, second, r), Relation::ww, -1, a, b});
+    if (has_version_nodes()) visit(Edge{order_node(a), order_node(b), Relation::ww, -1, a, b});
+  }
+  template <typename Visit>
+  void rw_edges(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
+    const auto reader = problem.read_txn[static_cast<std::size_t>(read)];
+    const auto overwriter = problem.writer_txn[static_cast<std::size_t>(b)];
+    if (reader == overwriter) return;  // rw = (wr^-1 ; ww) \ id
+    for (std::size_t c = 0; c < automata.size(); ++c)
+      for (const auto& [q, r] : automata[c].of(Relation::rw))
+        visit(Edge{node(c, reader, q), node(c, overwriter, r), Relation::rw, read, a, b});
+  }
+
+ private:
+  void add_sessions(std::size_t check);
+  void add_real_time(std::size_t check);
+  void set_priorities();
+  Node fresh(std::size_t check);
+
+  std::vector<Node> base_;
+  std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node
+  std::vector<std::int32_t> priority_;
+  Node auxiliary_base_ = 0, version_base_ = -1, node_count_ = 0;
+  std::int32_t order_check_ = -1;
+};
+
+}  // namespace isolang

@@ -1,0 +1,112 @@
+// Pruning: everything about the choices that the known edges already imply, each conclusion with its reason.
+//
+// A choice is impossible if one edge that it adds would close a cycle of known edges. For writers a, b of a key whose
+// order a, b is impossible, b precedes a: a ww edge from b, and an rw edge from each of b's readers, become known. A
+// candidate source that is impossible is struck out; the last one left is the source.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/budget.hpp"
+#include "engine/clocks.hpp"
+#include "engine/event_graph.hpp"
+
+namespace isolang {
+
+// Why a choice is impossible: its edge `closing` would close a cycle with a path closing.to → closing.from of edges
+// that were known before edge number `epoch`.
+struct Impossible {
+  Edge closing;
+  std::size_t epoch;
+};
+
+class Pruner {
+ public:
+  Pruner(EventGraph& graph, Budget& budget, std::size_t max_clock_bytes);
+
+  // To a fixpoint, or until a pass gains little. False: contradiction, see `cycle` and `orphan`.
+  bool run();
+
+  EventGraph& graph;
+  std::vector<std::int32_t> order, rank;  // topological order of the known edges, and each node's place in it
+  Clocks clocks;
+  std::vector<std::int32_t> own_writer;   // per read: the reader's own write of the key (a writer index), or -1
+  std::vector<std::int32_t> source;       // per read: its only possible source (a writer index), or -1
+  std::vector<std::uint8_t> alive;        // per candidate: not struck out
+  std::vector<std::uint8_t> inclusion;    // Inclusion per transaction, optional ones may have become `in`
+  std::vector<std::int32_t> included_by;  // per transaction: the read that made it `in` here, or -1
+  std::int32_t passes = 0;
+  std::int64_t forced_orders = 0, struck_sources = 0;
+
+  // Contradictions: a cycle of known edges (their numbers, in order), or a read without any source left.
+  std::vector<std::int32_t> cycle;
+  std::int32_t orphan = -1;
+
+  // The conclusions by their literal, in the order in which they were drawn.
+  struct Order {
+    std::int32_t before, after;
+    Impossible reverse;
+  };
+  struct Struck {
+    std::int32_t read, candidate;  // candidate is a writer index
+    std::optional<Impossible> why; // empty: its transaction contradicts itself (Problem::impossible)
+  };
+  std::vector<Order> orders;
+  std::vector<Struck> struck;
+
+  bool included_reader(std::int32_t read) const {
+    return inclusion[static_cast<std::size_t>(graph.problem.read_txn[static_cast<std::size_t>(read)])] ==
+           static_cast<std::uint8_t>(Inclusion::in);
+  }
+
+ private:
+  bool settle();  // topological order and clocks of the known edges; false: cycle
+  bool pass();
+  void prune_key(std::int32_t key);
+  void mark_forced(std::int32_t after, std::size_t self);
+  bool prune_read(std::int32_t read);
+  void resolve(std::int32_t read, std::int32_t writer);
+  void find_cycle(std::vector<std::uint8_t> sorted);
+  std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
+  bool impossible_order(std::int32_t a, std::int32_t b) const { return closing_order(a, b).has_value(); }
+  bool initial(std::int32_t writer) const {
+    return graph.problem.writer_txn[static_cast<std::size_t>(writer)] == graph.problem.n;
+  }
+
+  Budget& budget_;
+  const std::size_t max_clock_bytes_;
+  std::size_t epoch_ = 0;
+  Adjacency readers_;  // writer -> reads that certainly take it
+
+  // Of the key at hand: its writers by descending rank, and for each target of a ww or rw step their marks.
+  struct Target {
+    std::int32_t check, state;  // check < 0: the version node
+    std::vector<Clocks::Mark> marks;
+  };
+  std::size_t target_of(std::int32_t check, std::int32_t state);
+  bool keep_unless_implied(const Edge& edge);
+  // A node of the writer at hand with its clock row, raised by the edges just added to it.
+  struct Cover {
+    Node node;
+    std::vector<std::int32_t> row;
+  };
+  std::vector<Cover> covered_;
+  std::vector<std::int32_t> writers_, local_;  // local_: writer index - first of the key -> place in writers_
+  std::vector<Target> targets_;
+  struct Row {
+    std::int32_t check, state;
+    std::size_t target;
+  };
+  std::vector<Row> ww_rows_, rw_rows_;
+  std::vector<std::uint8_t> forced_;
+  // Ordered pairs of a key's writers whose edges are all known or implied: nothing is left to do for them until the
+  // first one gets another reader. One bit each, by (writer of the key, writer of the key).
+  std::vector<std::vector<std::uint64_t>> settled_pairs_;
+  void unsettle(std::int32_t writer);
+  void find_own_writers();
+  std::vector<std::int32_t> key_of_;  // per writer
+  std::int64_t gained_ = 0;
+};
+
+}  // namespace isolang

@@ -1,0 +1,252 @@
+#include "engine/refutation.hpp"
+
+#include <algorithm>
+#include <deque>
+
+namespace isolang {
+namespace {
+
+constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+std::uint64_t code(std::int32_t a, std::int32_t b) {
+  return static_cast<std::uint64_t>(a) << 32 | static_cast<std::uint32_t>(b);
+}
+
+}  // namespace
+
+Refuter::Refuter(const Pruner& pruner, Budget& budget)
+    : pruner_(pruner), graph_(pruner.graph), p_(pruner.graph.problem), budget_(budget) {
+  const auto& edges = graph_.edges;
+  outgoing_ = group_by(
+      graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; }, [](std::size_t i) { return static_cast<std::int32_t>(i); });
+  for (std::size_t i = 0; i < pruner.orders.size(); ++i)
+    order_of_.emplace(code(pruner.orders[i].before, pruner.orders[i].after), i);
+  for (std::size_t i = 0; i < pruner.struck.size(); ++i)
+    struck_of_.emplace(code(pruner.struck[i].read, pruner.struck[i].candidate), i);
+  for (std::size_t i = 0; i < p_.vo_before.size(); ++i) shown_.insert(code(p_.vo_before[i], p_.vo_after[i]));
+  key_of_.resize(p_.writer_txn.size());
+  for (std::int32_t key = 0; key < p_.keys; ++key)
+    for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w) key_of_[idx(w)] = key;
+  via_.assign(idx(graph_.nodes()), -1);
+
+  // Maybe transactions that the problem already has as included: each by a read of one that is included before it.
+  included_by_ = pruner.included_by;
+  std::vector<std::uint8_t> in(p_.inclusion.size());
+  for (std::size_t t = 0; t < in.size(); ++t)
+    in[t] = p_.inclusion[t] == static_cast<std::uint8_t>(Inclusion::in) && p_.unfinished[t] == 0;
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (std::int32_t r = 0; r < p_.reads(); ++r) {
+      const auto first = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
+      if (p_.candidate_start[idx(r) + 1] - p_.candidate_start[idx(r)] != 1 || !in[idx(p_.read_txn[idx(r)])]) continue;
+      const std::int32_t txn = p_.writer_txn[idx(p_.candidate[first])];
+      if (in[idx(txn)]) continue;
+      in[idx(txn)] = 1;
+      included_by_[idx(txn)] = r;
+      grown = true;
+    }
+  }
+}
+
+std::vector<ProofStep> Refuter::from_pruning() {
+  if (!pruner_.cycle.empty()) {
+    std::vector<Edge> edges;
+    for (const std::int32_t e : pruner_.cycle) edges.push_back(graph_.edges[idx(e)]);
+    for (const Edge& e : edges) known(e);
+    cycle(edges);
+  } else {
+    const std::int32_t r = pruner_.orphan;
+    choice(r);
+    for (auto i = p_.candidate_start[idx(r)]; i < p_.candidate_start[idx(r) + 1]; ++i)
+      struck(r, p_.candidate[static_cast<std::size_t>(i)]);
+  }
+  steps_.push_back({ProofStep::Kind::rup});
+  return std::move(steps_);
+}
+
+std::vector<ProofStep> Refuter::from_search(const Search& search) {
+  for (const ClauseId id : search.sat().core()) {
+    budget_.poll();
+    if (search.sat().learned(id)) {
+      ProofStep step{ProofStep::Kind::rup};
+      for (const Lit l : search.sat().literals(id)) step.literals.push_back(literal(search, l));
+      steps_.push_back(std::move(step));
+      continue;
+    }
+    const auto& origin = search.origin(id);
+    switch (origin.kind) {
+      case Search::Origin::Kind::inclusion:
+        break;  // "a source is in" needs no step
+      case Search::Origin::Kind::choice:
+        choice(origin.read);
+        for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(origin.read)]);
+             i < static_cast<std::size_t>(p_.candidate_start[idx(origin.read) + 1]); ++i)
+          if (!pruner_.alive[i]) struck(origin.read, p_.candidate[i]);
+        break;
+      case Search::Origin::Kind::cycle: {
+        std::vector<Edge> edges;
+        for (std::size_t i = origin.cycle_start; i < origin.cycle_end; ++i) {
+          const auto& [edge, was_known] = search.cycle_edges()[i];
+          edges.push_back(edge);
+          if (was_known)
+            known(edge);
+          else if (edge.read >= 0 && pruner_.source[idx(edge.read)] >= 0)
+            source(edge.read, edge.a);
+        }
+        cycle(edges);
+        break;
+      }
+    }
+  }
+  steps_.push_back({ProofStep::Kind::rup});
+  return std::move(steps_);
+}
+
+void Refuter::known(const Edge& e) {
+  if (e.relation == Relation::wr || e.relation == Relation::rw) source(e.read, e.a);
+  if (e.relation == Relation::ww || e.relation == Relation::rw) before(e.a, e.b);
+}
+
+void Refuter::before(std::int32_t a, std::int32_t b) {
+  if (p_.writer_txn[idx(a)] == p_.n || shown_.contains(code(a, b))) return;  // facts
+  if (!done_order_.insert(code(a, b)).second) return;
+  impossible(pruner_.orders[order_of_.at(code(a, b))].reverse, false);
+}
+
+void Refuter::struck(std::int32_t read, std::int32_t writer) {
+  if (!done_struck_.insert(code(read, writer)).second) return;
+  const auto& why = pruner_.struck[struck_of_.at(code(read, writer))].why;
+  if (why)
+    impossible(*why, true);
+  else
+    contradictory(p_.writer_txn[idx(writer)]);
+}
+
+void Refuter::contradictory(std::int32_t txn) {
+  if (!done_impossible_.insert(txn).second) return;
+  ProofStep step{ProofStep::Kind::anomaly};
+  step.anomaly = p_.impossible_reason[static_cast<std::size_t>(std::ranges::lower_bound(p_.impossible, txn) - p_.impossible.begin())];
+  steps_.push_back(std::move(step));
+}
+
+// The closing edge makes the refuted choice; what else it needs is known: the source of an rw edge that refutes an
+// order, the order of an rw edge that refutes a source.
+void Refuter::impossible(const Impossible& why, bool refutes_source) {
+  const Edge& closing = why.closing;
+  if (closing.relation == Relation::rw) {
+    if (refutes_source)
+      before(closing.a, closing.b);
+    else
+      source(closing.read, closing.a);
+  }
+  std::vector<Edge> edges = path(closing.to, closing.from, why.epoch);
+  for (const Edge& e : edges) known(e);
+  edges.push_back(closing);
+  cycle(edges);
+}
+
+void Refuter::source(std::int32_t read, std::int32_t writer) {
+  choice(read);
+  for (auto i = p_.candidate_start[idx(read)]; i < p_.candidate_start[idx(read) + 1]; ++i)
+    if (const std::int32_t other = p_.candidate[static_cast<std::size_t>(i)]; other != writer) struck(read, other);
+}
+
+void Refuter::choice(std::int32_t read) {
+  if (!done_choice_.insert(read).second) return;
+  inclusion(p_.read_txn[idx(read)]);
+  ProofStep step{ProofStep::Kind::choice};
+  step.op = p_.read_op[idx(read)];
+  steps_.push_back(std::move(step));
+}
+
+void Refuter::inclusion(std::int32_t txn) {
+  const std::int32_t r = included_by_[idx(txn)];
+  if (r < 0 || !done_inclusion_.insert(txn).second) return;
+  if (const std::int32_t w = pruner_.source[idx(r)]; w >= 0)
+    source(r, w);
+  else
+    choice(r);
+}
+
+// Shortest, among the edges that were known then.
+std::vector<Edge> Refuter::path(Node from, Node to, std::size_t epoch) {
+  if (from == to) return {};
+  std::vector<Node> touched{from};
+  std::deque<Node> queue{from};
+  const auto rank = [&](Node v) { return pruner_.rank[idx(v)]; };
+  via_[idx(from)] = -2;
+  while (!queue.empty() && via_[idx(to)] == -1) {
+    budget_.poll();
+    const Node u = queue.front();
+    queue.pop_front();
+    for (const std::int32_t e : outgoing_.of(u)) {
+      if (idx(e) >= epoch) break;  // edge numbers ascend
+      const Node v = graph_.edges[idx(e)].to;
+      if (via_[idx(v)] != -1 || rank(v) > rank(to)) continue;
+      via_[idx(v)] = e;
+      touched.push_back(v);
+      queue.push_back(v);
+    }
+  }
+  std::vector<Edge> edges;
+  for (Node v = to; v != from; v = edges.back().from) edges.push_back(graph_.edges[idx(via_[idx(v)])]);
+  std::ranges::reverse(edges);
+  for (const Node v : touched) via_[idx(v)] = -1;
+  return edges;
+}
+
+// From product edges to a closed walk of the history's relations: starts at a hub, moves inside a transaction vanish,
+// and a way over auxiliary nodes becomes one pair.
+void Refuter::cycle(const std::vector<Edge>& edges) {
+  const std::int32_t check = graph_.check_of(edges.front().from);
+  ProofStep step;
+  if (check < 0) {
+    step.kind = ProofStep::Kind::order;
+    step.key = key_of_[idx(edges.front().a)];
+    for (const Edge& e : edges) step.txns.push_back(p_.writer_txn[idx(e.a)]);
+    steps_.push_back(std::move(step));
+    return;
+  }
+  step.kind = ProofStep::Kind::cycle;
+  step.check = check;
+  const auto is_hub = [&](Node v) {
+    const std::int32_t txn = graph_.transaction_of(v);
+    return txn >= 0 && graph_.node(idx(check), txn, 0) == v;
+  };
+  std::size_t start = 0;
+  while (!is_hub(edges[start].from)) ++start;
+  std::int32_t entered = -1;  // the transaction from which the auxiliary chain was entered
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const Edge& e = edges[(start + i) % edges.size()];
+    if (e.relation == Relation::epsilon || e.relation == Relation::auxiliary) continue;
+    const std::int32_t from = graph_.transaction_of(e.from), to = graph_.transaction_of(e.to);
+    if (to < 0) {
+      entered = from;
+      continue;
+    }
+    ProofEdge out{e.relation, from < 0 ? entered : from, to, -1, -1, -1};
+    if (e.a >= 0) out.key = key_of_[idx(e.a)];
+    if (e.read >= 0) out.op = p_.read_op[idx(e.read)];
+    if (e.relation == Relation::rw) out.writer = p_.writer_txn[idx(e.a)];
+    step.edges.push_back(out);
+  }
+  steps_.push_back(std::move(step));
+}
+
+ProofLiteral Refuter::literal(const Search& search, Lit l) const {
+  const auto& m = search.meaning(l.variable());
+  switch (m.kind) {
+    case Search::Meaning::Kind::before: {
+      const std::int32_t a = p_.writer_txn[idx(m.a)], b = p_.writer_txn[idx(m.b)];
+      // "not a before b" is "b before a"
+      return l.negated() ? ProofLiteral{ProofLiteral::Kind::before, true, key_of_[idx(m.a)], b, a, -1}
+                         : ProofLiteral{ProofLiteral::Kind::before, true, key_of_[idx(m.a)], a, b, -1};
+    }
+    case Search::Meaning::Kind::source:
+      return {ProofLiteral::Kind::source, !l.negated(), -1, -1, p_.writer_txn[idx(m.b)], p_.read_op[idx(m.a)]};
+    default:
+      return {ProofLiteral::Kind::in, !l.negated(), -1, m.a, -1, -1};
+  }
+}
+
+}  // namespace isolang

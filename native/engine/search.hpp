@@ -1,0 +1,106 @@
+// The search for the choices that pruning leaves open: the theory of event graphs under a CDCL solver.
+//
+// Nothing becomes a variable before it is needed. A topological order of the known edges gives each key a version order
+// and each read a likely source; only where an edge derived from those goes down the order is the choice behind it
+// activated (an order of two writers: one variable; a read: one variable per candidate). The search assigns the
+// activated ones, the order is kept topological under them, and the comparison is repeated until nothing goes down.
+#pragma once
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/cdcl.hpp"
+#include "engine/dynamic_order.hpp"
+#include "engine/prune.hpp"
+
+namespace isolang {
+
+struct Model {
+  std::vector<std::int32_t> source;               // per read: a writer index, or -1 (its transaction is out)
+  std::vector<std::int64_t> order_start;          // per key, into order_txn
+  std::vector<std::int32_t> order_txn;            // writers in version order, T0 left out
+};
+
+class Search final : public Theory {
+ public:
+  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed);
+  Cdcl::Result run(std::int64_t max_conflicts) { return sat_.solve(max_conflicts); }
+  Model model() const;
+
+  // What a clause of the solver stands for, if it is not a learned one.
+  struct Origin {
+    enum class Kind { choice, inclusion, cycle } kind;
+    std::int32_t read = -1;          // choice: one of the sources of this read
+    std::size_t cycle_start = 0, cycle_end = 0;  // cycle: its edges in cycle_edges()
+  };
+  const Origin& origin(ClauseId id) const { return origins_.at(id); }
+  // An edge of a cycle, and whether pruning knew it (else the literals behind it are variables, as far as there are any).
+  struct CycleEdge {
+    Edge edge;
+    bool known;
+  };
+  const std::vector<CycleEdge>& cycle_edges() const { return cycle_edges_; }
+
+  struct Meaning {
+    enum class Kind { before, source, in } kind;
+    std::int32_t a, b;  // before: writers; source: read and writer; in: transaction
+  };
+  const Meaning& meaning(std::int32_t variable) const { return meaning_[static_cast<std::size_t>(variable)]; }
+  const Cdcl& sat() const { return sat_; }
+  std::int32_t rounds = 0;
+
+  bool assign(Lit literal, std::vector<Lit>& conflict) override;
+  std::size_t mark() const override { return order_.edges(); }
+  void undo(std::size_t mark) override;
+  void unassign(Lit literal) override { processed_[static_cast<std::size_t>(literal.variable())] = 0; }
+  void lemma(ClauseId id) override;
+  bool prefers(std::int32_t variable) override;
+  Answer complete() override;
+
+ private:
+  std::int32_t variable(Meaning meaning);
+  std::int32_t find_order(std::int32_t a, std::int32_t b) const;
+  void activate_order(std::int32_t a, std::int32_t b);
+  void activate_read(std::int32_t read);
+  std::int32_t in_variable(std::int32_t txn);  // -1 if it certainly is in
+  bool certain(std::int32_t txn) const;
+  bool add(const Edge& edge);
+  void collect(const Edge& edge, std::vector<Lit>& conflict) const;
+  std::vector<std::int32_t> shown_order() const;
+  std::int32_t rank(Node v) const { return order_.rank(v); }
+  std::int32_t likely_source(std::int32_t read) const;
+  std::int32_t current_source(std::int32_t read) const;
+  void sort_writers();
+  void inspect_key(std::int32_t key);
+  void inspect_read(std::int32_t read);
+
+  const Pruner& pruner_;
+  const EventGraph& graph_;
+  const Problem& p_;
+  Budget& budget_;
+  Cdcl sat_;
+  DynamicOrder order_;
+  std::vector<Edge> dynamic_;  // the edges of order_ beyond the permanent ones
+  std::size_t permanent_;
+
+  std::vector<Meaning> meaning_;
+  std::vector<std::uint8_t> processed_;                     // per variable: its edges are in
+  std::unordered_map<std::uint64_t, std::int32_t> order_variable_;
+  std::vector<std::int32_t> source_variable_;               // per candidate, or -1
+  std::vector<std::int32_t> in_variable_;                   // per transaction, or -1
+  std::vector<std::uint8_t> active_read_;
+  std::vector<std::vector<std::int32_t>> orders_at_;        // per writer: order variables that name it
+  std::vector<std::vector<std::int32_t>> sources_at_;       // per writer: source variables that name it
+  Adjacency readers_;                                       // per writer: reads that certainly take it
+  std::vector<CycleEdge> pending_;                          // the cycle just found
+  std::unordered_map<ClauseId, Origin> origins_;
+  std::vector<CycleEdge> cycle_edges_;
+
+  // Of the last inspection.
+  std::vector<std::int32_t> writers_, place_;               // writers by key and rank; each one's place
+  std::vector<std::int32_t> lowest_;                        // per rw step and place: the lowest target from there on
+  std::vector<std::pair<std::int32_t, std::int32_t>> want_order_;
+  std::vector<std::int32_t> want_read_;
+};
+
+}  // namespace isolang

@@ -1,0 +1,28 @@
+// The engine: problem and automata in, model or refutation out.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/budget.hpp"
+#include "engine/event_graph.hpp"
+#include "engine/refutation.hpp"
+
+namespace isolang {
+
+struct Solution {
+  std::optional<Model> model;
+  std::vector<ProofStep> refutation;                          // if there is no model
+  std::vector<std::pair<std::string, double>> statistics;
+};
+
+// Throws OutOfTime, std::bad_alloc. The problem's anomalies are the caller's business.
+Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
+               std::size_t max_clock_bytes, Budget& budget);
+
+// The model's sources per operation: the transaction that each external read takes its value from (T0 is n), else -1.
+std::vector<std::int32_t> sources_by_operation(const History& history, const Problem& problem, const Model& model);
+
+}  // namespace isolang

@@ -1,0 +1,148 @@
+// The stages of the pre-pass, in the order in which `build_problem` runs them. Internal to native/problem.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/history.hpp"
+#include "core/problem.hpp"
+
+namespace isolang::prepass {
+
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// --- scan.cpp: one walk over the operations ---
+
+// An external read of an empty list (or of nil on a list key): only T0 explains it. Not an atom: a list may end in nil.
+inline constexpr std::int32_t kEmptyList = -1;
+
+struct ListRead {
+  std::int32_t txn, key;
+  std::int32_t list;      // number of the list, or -1: empty
+  std::int32_t writer;    // the reader's own writer entry for the key, or -1
+  std::int32_t own_last;  // its last own append before the read (index into append_*), or -1: the read is external
+  std::int64_t op;
+};
+
+// Everything here is about transactions that may be included (committed or maybe), in the order of the operations.
+struct Scan {
+  std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
+  bool any_maybe = false, any_source = false;
+  std::vector<std::uint8_t> key_is_list;  // [keys]; empty if the history has no lists
+
+  // Last writes, one per transaction and key it writes.
+  std::vector<std::int32_t> writer_txn, writer_key, writer_value;
+  std::vector<std::int64_t> writer_op;
+
+  // External reads, not merged yet. On list keys the value is the last element, or kEmptyList.
+  std::vector<std::int32_t> read_txn, read_key, read_value;
+  std::vector<std::int64_t> read_op;
+
+  // Lists: all appends, chained per transaction and key, and all list reads with known results.
+  std::vector<std::int32_t> first_append, last_append;        // [writers] index into append_*; -1 on register keys
+  std::vector<std::int32_t> append_writer, append_next;       // index into writer_*; the next own append to the key or -1
+  std::vector<std::int64_t> append_op;
+  std::vector<std::int64_t> dead_append;                      // operations: aborted or failed appends
+  std::vector<ListRead> list_reads;
+
+  // Reads of registers after an own write that did not return it.
+  struct BrokenRead {
+    std::int32_t txn, value;
+    std::int64_t op, last_own;
+  };
+  std::vector<BrokenRead> broken_reads;
+
+  bool is_list(std::int32_t key) const { return !key_is_list.empty() && key_is_list[at(key)] != 0; }
+};
+Scan scan(const History& h);
+
+// --- candidates.cpp: writers by key and value; the range of writers that may explain each read ---
+
+inline constexpr std::uint8_t kFromT0 = 1;    // T0 is a candidate
+inline constexpr std::uint8_t kRepeated = 2;  // an earlier read of the transaction saw the same
+inline constexpr std::uint8_t kOwn = 4;       // one of the writers is the reader itself: not a candidate
+
+struct Candidates {
+  // Writers grouped by key, T0 first, then by value in order of first appearance, then in transaction order.
+  std::vector<std::int32_t> key_start;   // [keys+1]
+  std::vector<std::int32_t> entry;       // index into Scan::writer_*, or -1 for T0
+  std::vector<std::int32_t> txn, value;  // n and the initial value for T0
+  std::vector<std::int64_t> op;          // -1 for T0
+  // One per entry of Scan::read_*: the writers low … high-1.
+  struct Range {
+    std::int32_t low = 0, high = 0;
+    std::uint8_t flags = 0;
+  };
+  std::vector<Range> range;
+};
+Candidates find_candidates(const History& h, const Scan& s);
+
+// --- elements.cpp: who appended a list element ---
+
+struct Element {
+  std::int32_t key, value;
+  std::int32_t append = -1;   // the first append of a transaction that may be included
+  std::int32_t second = -1;   // the first one by another such transaction: then readers cannot tell them apart
+  std::int32_t count = 0, second_count = 0;  // how often each of the two appended it
+  bool third = false;         // and a third transaction did
+  std::int64_t dead_op = -1;  // the first aborted or failed append
+};
+
+class Elements {
+ public:
+  Elements(const History& h, const Scan& s);
+  std::int32_t find(std::int32_t key, std::int32_t value) const;  // index into `all`, or -1
+  std::vector<Element> all;
+  std::vector<std::int32_t> of_append;  // [append_*] -> index into `all`
+
+ private:
+  std::int32_t find_or_add(std::int32_t key, std::int32_t value);
+  std::vector<std::int32_t> slots_;
+  std::size_t mask_ = 0;
+};
+
+struct OwnTail {
+  std::int64_t length = 0;     // how many elements at the end of the list are the reader's own appends
+  std::int32_t last = -1;      // the last of these appends
+  bool complete = true;        // they are all that it had made before the read
+};
+OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
+
+// --- inclusion.cpp ---
+
+// [n+1] Inclusion: the least fixpoint of "some candidate of an included or possible reader" and of "the only
+// candidate of an included reader".
+std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c, const Elements& elements);
+
+// --- lists.cpp: the order that list reads show, and what contradicts it ---
+
+struct ListOrder {
+  // The longest list of a key that an included transaction read: its writers in order, as Scan writer entries.
+  struct Shown {
+    std::int32_t key;
+    std::int64_t op;
+    std::int64_t start, end;  // range of `writer`
+  };
+  std::vector<Shown> shown;
+  std::vector<std::int32_t> writer;
+  std::vector<Anomaly> anomalies;  // of transactions that are in or optional
+  // What cannot be expressed, unless its (optional) reader turns out to be impossible.
+  struct Refusal {
+    std::int32_t txn;
+    std::string message;
+  };
+  std::vector<Refusal> refusals;
+};
+ListOrder order_lists(const History& h, const Scan& s, const Elements& elements, const std::vector<std::uint8_t>& inclusion);
+
+// --- classify.cpp: why a read has no candidate; words for messages ---
+
+// Of `reads` (entries of Scan::read_*, ascending, without candidates) and of Scan::broken_reads.
+std::vector<Anomaly> classify_reads(const History& h, const Scan& s, const std::vector<std::int32_t>& reads);
+std::int32_t txn_of_op(const History& h, std::int64_t op);
+std::string key_text(const History& h, std::int32_t key);
+std::string value_text(const History& h, std::int32_t value);
+std::string txn_text(const History& h, std::int32_t txn);  // "T914"
+std::string op_text(const History& h, std::int64_t op);    // "T914 (at 12)"
+
+}  // namespace isolang::prepass

@@ -1,0 +1,58 @@
+// What the readers share: messages, the size limit, fast interning of numbers.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "readers/readers.hpp"
+
+namespace isolang {
+
+// "NAME: line 12: what", or without the name where the caller did not give one.
+[[noreturn]] void fail_line(const std::string& name, std::int64_t line, const std::string& what);
+[[noreturn]] void fail_byte(const std::string& name, std::int64_t byte, const std::string& what);
+[[noreturn]] void unsupported_line(const std::string& name, std::int64_t line, const std::string& what);
+[[noreturn]] void unsupported_byte(const std::string& name, std::int64_t byte, const std::string& what);
+
+// Input bytes as they may stand in a message: short, printable, in quotes.
+std::string quoted(std::string_view text);
+// The same for one byte of a binary file: 'S' (0x53) or 0xff.
+std::string quoted_byte(unsigned char byte);
+
+// Every index that a reader makes (atoms, transactions, lists) fits 31 bits below this size: the shortest input
+// per transaction is 9 bytes (bincode, and `[:r 1 []]` per list), per new atom 11 (ten digits and a separator).
+inline constexpr std::uint64_t kMaxInput = std::uint64_t{16} << 30;
+void check_size(const std::string& name, std::uint64_t bytes);
+
+// Atoms for numbers: small ones, nearly all in practice, are one array access; the others one probe of a hash table.
+class Numbers {
+ public:
+  explicit Numbers(Atoms& atoms) : atoms_(&atoms), small_(1024, -1) {}
+  std::int32_t natural(std::uint64_t n) {
+    if (n < small_.size()) {
+      std::int32_t& atom = small_[static_cast<std::size_t>(n)];
+      if (atom < 0) atom = atoms_->intern_integer(static_cast<std::int64_t>(n));
+      return atom;
+    }
+    // The array grows with what was seen, so that one large number does not make a large array.
+    if (n < 16 * static_cast<std::uint64_t>(atoms_->size())) {
+      small_.resize(static_cast<std::size_t>(2 * n), -1);
+      return natural(n);
+    }
+    return atoms_->intern_natural(n);
+  }
+  std::int32_t integer(std::int64_t n) {
+    return n >= 0 ? natural(static_cast<std::uint64_t>(n)) : atoms_->intern_integer(n);
+  }
+
+ private:
+  Atoms* atoms_;
+  std::vector<std::int32_t> small_;
+};
+
+// Is this UTF-8 (no overlong forms, no surrogates)? Two different invalid strings shown alike would be a wrong verdict,
+// so they are refused rather than repaired.
+bool is_utf8(std::string_view text);
+
+}  // namespace isolang

@@ -1,0 +1,387 @@
+#include "readers/forms.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace isolang {
+namespace {
+
+constexpr int kDeepest = 64;           // of a value that becomes canonical text
+constexpr std::size_t kDeepestSkip = 10'000;
+
+void append_utf8(std::string& out, std::uint32_t code) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xc0U | code >> 6U);
+    out += static_cast<char>(0x80U | (code & 0x3fU));
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xe0U | code >> 12U);
+    out += static_cast<char>(0x80U | (code >> 6U & 0x3fU));
+    out += static_cast<char>(0x80U | (code & 0x3fU));
+  } else {
+    out += static_cast<char>(0xf0U | code >> 18U);
+    out += static_cast<char>(0x80U | (code >> 12U & 0x3fU));
+    out += static_cast<char>(0x80U | (code >> 6U & 0x3fU));
+    out += static_cast<char>(0x80U | (code & 0x3fU));
+  }
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A number if it starts like one: EDN symbols may not begin with a digit, nor with a sign and a digit.
+bool starts_number(std::string_view token) {
+  if (token.empty()) return false;
+  if (is_digit(token[0])) return true;
+  return token.size() > 1 && (token[0] == '-' || token[0] == '+') && is_digit(token[1]);
+}
+
+}  // namespace
+
+std::string Forms::here() const {
+  if (at_end()) return "the end of the file";
+  const char* q = p_;
+  while (q < end_ && q - p_ < 60 && *q != '\n') ++q;
+  return quoted({p_, static_cast<std::size_t>(q - p_)});
+}
+
+void Forms::expected(const std::string& what) const { fail("expected " + what + " (got " + here() + ")"); }
+
+// At ';' or '#': true if it was skipped.
+bool Forms::slow_blank() {
+  if (*p_ == ';') {
+    const auto* newline = static_cast<const char*>(std::memchr(p_, '\n', static_cast<std::size_t>(end_ - p_)));
+    p_ = newline == nullptr ? end_ : newline;
+    return true;
+  }
+  if (end_ - p_ < 2 || p_[1] != '_') return false;
+  // `#_ #_ a b` discards both a and b. Counted rather than recursive: the input decides how many there are.
+  std::int64_t pending = 0;
+  while (true) {
+    while (p_ < end_ && (class_of(*p_) == Class::blank || class_of(*p_) == Class::newline)) line_ += *p_++ == '\n' ? 1 : 0;
+    if (end_ - p_ >= 2 && p_[0] == '#' && p_[1] == '_') {
+      ++pending;
+      p_ += 2;
+    } else if (p_ < end_ && *p_ == ';') {
+      const auto* newline = static_cast<const char*>(std::memchr(p_, '\n', static_cast<std::size_t>(end_ - p_)));
+      p_ = newline == nullptr ? end_ : newline;
+    } else if (pending == 0) {
+      return true;
+    } else {
+      skip();
+      --pending;
+    }
+  }
+}
+
+void Forms::skip() {
+  open_.clear();
+  bool done = false;
+  while (!done || !open_.empty()) {
+    while (p_ < end_ && (class_of(*p_) == Class::blank || class_of(*p_) == Class::newline ||
+                         (json_ && class_of(*p_) == Class::colon)))
+      line_ += *p_++ == '\n' ? 1 : 0;
+    if (at_end()) fail("the file ends inside a form (expected " + (open_.empty() ? "a value" : quoted({&open_.back(), 1})) + "); hint: truncated");
+    const char c = *p_;
+    switch (c) {
+      case '(':
+      case '[':
+      case '{':
+        if (open_.size() == kDeepestSkip) fail("more than 10000 nested brackets");
+        open_ += c == '(' ? ')' : c == '[' ? ']' : '}';
+        ++p_;
+        break;
+      case ')':
+      case ']':
+      case '}':
+        if (open_.empty()) expected("a value");
+        if (open_.back() != c) expected(quoted({&open_.back(), 1}));
+        open_.pop_back();
+        ++p_;
+        done = true;
+        break;
+      case '"':
+        ++p_;
+        string();
+        done = true;
+        break;
+      case '\\':
+        character();
+        done = true;
+        break;
+      case ';': {
+        const auto* newline = static_cast<const char*>(std::memchr(p_, '\n', static_cast<std::size_t>(end_ - p_)));
+        p_ = newline == nullptr ? end_ : newline;
+        break;
+      }
+      case '#':
+        ++p_;
+        // `#{` is a set; `#_` and a tag stand before a form that is still to come.
+        if (p_ < end_ && *p_ == '_') {
+          ++p_;
+        } else if (p_ < end_ && *p_ != '{') {
+          const std::string_view tag = token();
+          if (tag.empty()) expected("a tag or '{' after '#'");
+          done = tag[0] == '#';  // ##Inf is a form by itself
+        }
+        break;
+      default:
+        if (token().empty()) expected("a value");
+        done = true;
+    }
+  }
+}
+
+// Only what was already seen to be a string is called this way: p_ stands after the opening quote.
+std::string_view Forms::string() {
+  const char* const start = p_;
+  unsigned char high = 0;
+  while (p_ < end_ && *p_ != '"' && *p_ != '\\') {
+    high |= static_cast<unsigned char>(*p_);
+    line_ += *p_ == '\n' ? 1 : 0;
+    ++p_;
+  }
+  if (at_end()) fail("the file ends inside a string; hint: truncated, or a quote is missing");
+  if (*p_ == '"') {
+    const std::string_view text(start, static_cast<std::size_t>(p_ - start));
+    ++p_;
+    if (high >= 0x80) valid_text(text);
+    return text;
+  }
+  scratch_.assign(start, p_);
+  const auto hex4 = [&]() -> std::uint32_t {  // p_ after the 'u'
+    std::uint32_t code = 0;
+    if (end_ - p_ < 4) fail("the file ends inside a string; hint: truncated");
+    const auto [stop, error] = std::from_chars(p_, p_ + 4, code, 16);
+    if (error != std::errc{} || stop != p_ + 4) fail("a \\u escape without four hexadecimal digits in a string");
+    p_ += 4;
+    return code;
+  };
+  while (p_ < end_ && *p_ != '"') {
+    const char c = *p_++;
+    if (c != '\\') {
+      line_ += c == '\n' ? 1 : 0;
+      scratch_ += c;
+      continue;
+    }
+    if (at_end()) break;
+    const char escape = *p_++;
+    switch (escape) {
+      case 'n': scratch_ += '\n'; break;
+      case 't': scratch_ += '\t'; break;
+      case 'r': scratch_ += '\r'; break;
+      case 'b': scratch_ += '\b'; break;
+      case 'f': scratch_ += '\f'; break;
+      case '"':
+      case '\\':
+      case '/': scratch_ += escape; break;
+      case 'u': {
+        std::uint32_t code = hex4();
+        if (code >= 0xd800 && code < 0xdc00 && end_ - p_ >= 2 && p_[0] == '\\' && p_[1] == 'u') {
+          p_ += 2;
+          const std::uint32_t low = hex4();
+          if (low < 0xdc00 || low >= 0xe000) fail("an unpaired surrogate in a string");
+          code = 0x10000 + ((code - 0xd800) << 10U) + (low - 0xdc00);
+        } else if (code >= 0xd800 && code < 0xe000) {
+          fail("an unpaired surrogate in a string");
+        }
+        append_utf8(scratch_, code);
+        break;
+      }
+      default: fail("unknown escape in a string (got " + quoted({p_ - 2, 2}) + ")");
+    }
+  }
+  if (at_end()) fail("the file ends inside a string; hint: truncated, or a quote is missing");
+  ++p_;
+  valid_text(scratch_);
+  return scratch_;
+}
+
+void Forms::character() {
+  ++p_;
+  if (at_end()) fail("the file ends inside a character; hint: truncated");
+  line_ += *p_ == '\n' ? 1 : 0;
+  ++p_;  // one character of any kind, a bracket too: \{
+  token();
+}
+
+void Forms::valid_text(std::string_view text) const {
+  if (!is_utf8(text)) fail("text that is not valid UTF-8 (got " + quoted(text) + ")");
+}
+
+std::string_view Forms::word() {
+  if (peek() == '"') {
+    ++p_;
+    return string();
+  }
+  std::string_view text = token();
+  if (text.size() > 1 && text[0] == ':') text.remove_prefix(1);
+  if (starts_number(text)) return {};
+  return text;
+}
+
+bool Forms::integer(std::int64_t& n) {
+  const char* q = p_;
+  if (q < end_ && *q == '+') ++q;
+  const auto [stop, error] = std::from_chars(q, end_, n);
+  if (error != std::errc{} || (q != p_ && *q == '-')) return false;
+  const char* after = stop;
+  if (after < end_ && *after == 'N') ++after;
+  if (after < end_ && in_token(*after)) return false;
+  p_ = after;
+  return true;
+}
+
+// A token that starts like a number. True: an integer of 64 bits, in `natural` and `negative`; false: `text` is canonical.
+bool Forms::number(std::string_view token, std::string& text, std::uint64_t& natural, bool& negative) const {
+  negative = token[0] == '-';
+  std::string_view digits = token;
+  if (digits[0] == '-' || digits[0] == '+') digits.remove_prefix(1);
+  const auto bad = [&](const char* why) { fail(std::string(why) + " (got " + quoted(token) + ")"); };
+  const std::size_t whole =
+      static_cast<std::size_t>(std::find_if_not(digits.begin(), digits.end(), is_digit) - digits.begin());
+  if (whole > 1 && digits[0] == '0') bad("a number with a leading zero");
+  const std::string_view rest = digits.substr(whole);
+  if (rest.empty() || rest == "N") {
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + whole, natural);
+    (void)stop;
+    if (error == std::errc{} && (!negative || natural <= std::uint64_t{1} << 63U)) return true;
+    text.assign(negative ? 1 : 0, '-');
+    text += digits.substr(0, whole);
+    return false;
+  }
+  text = token[0] == '+' ? std::string(token.substr(1)) : std::string(token);
+  if (rest[0] == '/') {  // a ratio: Clojure prints it reduced
+    if (rest.size() < 2 || !std::all_of(rest.begin() + 1, rest.end(), is_digit)) bad("a malformed number");
+    return false;
+  }
+  const bool decimal = rest.back() == 'M';
+  const std::string_view body = digits.substr(0, digits.size() - (decimal ? 1 : 0));
+  double value = 0;
+  const auto [stop, error] = std::from_chars(body.data(), body.data() + body.size(), value);
+  if (stop != body.data() + body.size() || error == std::errc::invalid_argument) bad("a malformed number");
+  if (decimal || error != std::errc{}) return false;  // arbitrary precision, or beyond a double: as written
+  char buffer[64];
+  const auto printed = std::to_chars(buffer, buffer + sizeof buffer, negative ? -value : value);
+  text.assign(buffer, printed.ptr);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return false;
+}
+
+std::int32_t Forms::slow_atom(Atoms& atoms, Numbers& numbers) {
+  const char c = peek();
+  if (c == '"') {
+    ++p_;
+    return atoms.intern_text(AtomKind::string, string());
+  }
+  if (in_token(c) && !at_end() && c != '#' && c != '\\') {
+    const Mark start = mark();
+    const std::string_view text = token();
+    if (text[0] == ':') {
+      if (text.size() == 1) {
+        back_to(start);
+        expected("a keyword");
+      }
+      valid_text(text);
+      return atoms.intern_text(AtomKind::keyword, text.substr(1));
+    }
+    if (starts_number(text)) {
+      std::string canonical_text;
+      std::uint64_t natural = 0;
+      bool negative = false;
+      if (!number(text, canonical_text, natural, negative)) return atoms.intern_text(AtomKind::other, canonical_text);
+      if (!negative) return numbers.natural(natural);
+      return numbers.integer(static_cast<std::int64_t>(std::uint64_t{0} - natural));
+    }
+    if (text == "nil" || (json_ && text == "null")) return kNil;
+    valid_text(text);
+    return atoms.intern_text(AtomKind::other, text);
+  }
+  std::string text;
+  canonical(text, 0);
+  return atoms.intern_text(AtomKind::other, text);
+}
+
+// Two forms that EDN calls equal get the same text: one blank between elements, lists as vectors (Clojure's =), sets and
+// maps in the order of their elements' texts.
+void Forms::canonical(std::string& out, int depth) {
+  if (depth > kDeepest) fail("a value nested more than 64 deep");
+  blank();
+  const char c = peek();
+  const auto elements = [&](char close, int each) {
+    std::vector<std::string> texts;
+    for (blank(); peek() != close; blank()) {
+      std::string text;
+      for (int i = 0; i < each; ++i) {
+        if (i > 0) text += ' ';
+        canonical(text, depth + 1);
+      }
+      texts.push_back(std::move(text));
+    }
+    ++p_;
+    return texts;
+  };
+  const auto join = [&](const char* open, const std::vector<std::string>& texts, char close) {
+    out += open;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (i > 0) out += ' ';
+      out += texts[i];
+    }
+    out += close;
+  };
+  if (c == '(' || c == '[') {
+    ++p_;
+    join("[", elements(c == '(' ? ')' : ']', 1), ']');
+  } else if (c == '{') {
+    ++p_;
+    auto texts = elements('}', 2);
+    std::sort(texts.begin(), texts.end());
+    join("{", texts, '}');
+  } else if (c == '#' && end_ - p_ >= 2 && p_[1] == '{') {
+    p_ += 2;
+    auto texts = elements('}', 1);
+    std::sort(texts.begin(), texts.end());
+    join("#{", texts, '}');
+  } else if (c == '#') {
+    ++p_;
+    const std::string_view tag = token();
+    if (tag.empty()) expected("a tag or '{' after '#'");
+    valid_text(tag);
+    out += '#';
+    out += tag;
+    if (tag[0] == '#') return;  // ##Inf, ##NaN
+    out += ' ';
+    canonical(out, depth + 1);
+  } else if (c == '"') {
+    ++p_;
+    out += '"';
+    for (const char each : string()) {
+      if (each == '"' || each == '\\') out += '\\';
+      out += each;
+    }
+    out += '"';
+  } else if (c == '\\') {
+    const Mark start = mark();
+    character();
+    valid_text(since(start));
+    out += since(start);
+  } else if (!at_end() && in_token(c)) {
+    const std::string_view text = token();
+    std::uint64_t natural = 0;
+    bool negative = false;
+    if (!starts_number(text)) {
+      valid_text(text);
+      out += json_ && text == "null" ? "nil" : text;
+    } else if (std::string number_text; number(text, number_text, natural, negative)) {
+      out += negative && natural > 0 ? "-" : "";
+      out += std::to_string(natural);
+    } else {
+      out += number_text;
+    }
+  } else {
+    expected("a value");
+  }
+}
+
+}  // namespace isolang

@@ -1,0 +1,124 @@
+// A hand-written reader of EDN forms over bytes in memory, and of JSON as a dialect of it.
+//
+// JSON is read as EDN in which ':' is one more blank and map keys are strings: `{"type":"ok","value":[["w","x",1]]}`
+// is then the same sequence of forms as `{"type" "ok" "value" [["w" "x" 1]]}`. Only `null` needs a word of its own.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "readers/common.hpp"
+
+namespace isolang {
+
+class Forms {
+ public:
+  Forms(std::string_view data, const std::string& name)
+      : p_(data.data()), end_(data.data() + data.size()), name_(name) {}
+
+  void read_json() { json_ = true; }
+  bool json() const { return json_; }
+  std::int64_t line() const { return line_; }
+
+  // A place to come back to.
+  struct Mark {
+    const char* p;
+    std::int64_t line;
+  };
+  Mark mark() const { return {p_, line_}; }
+  void back_to(Mark mark) {
+    p_ = mark.p;
+    line_ = mark.line;
+  }
+  // The bytes from a mark to here.
+  std::string_view since(Mark mark) const { return {mark.p, static_cast<std::size_t>(p_ - mark.p)}; }
+
+  // Skips what separates forms: blanks, commas, `;` comments, `#_` with the form it discards. Then peek() is the first
+  // character of a form or a closing bracket, or 0 at the end (see at_end(): a NUL byte is no form either).
+  void blank() {
+    while (p_ < end_) {
+      const Class c = class_of(*p_);
+      if (c == Class::newline) {
+        ++line_;
+      } else if (c != Class::blank && !(c == Class::colon && json_)) {
+        if (*p_ != ';' && *p_ != '#') return;
+        if (!slow_blank()) return;
+        continue;
+      }
+      ++p_;
+    }
+  }
+  bool at_end() const { return p_ == end_; }
+  char peek() const { return p_ < end_ ? *p_ : '\0'; }
+  void next() { ++p_; }  // over a bracket that peek() showed
+  bool at_tag() const { return end_ - p_ >= 2 && p_[0] == '#' && is_letter(p_[1]); }
+
+  // The characters up to the next blank, bracket, quote or `;`: a keyword with its colon, a symbol, a number.
+  std::string_view token() {
+    const char* const start = p_;
+    while (p_ < end_ && in_token(*p_)) ++p_;
+    return {start, static_cast<std::size_t>(p_ - start)};
+  }
+  // The text of a keyword (without the colon), symbol or string that names something; empty when it is none of them.
+  std::string_view word();
+
+  // Interns the form here as one scalar: 1, "a", :k, nil; anything else (true, 1.5, [1 2], #inst "…") by canonical text.
+  std::int32_t atom(Atoms& atoms, Numbers& numbers) {
+    const char* q = p_;
+    const bool negative = q < end_ && *q == '-';
+    if (negative) ++q;
+    const char* const digits = q;
+    std::int64_t n = 0;
+    while (q < end_ && q - digits < 18 && *q >= '0' && *q <= '9') n = 10 * n + (*q++ - '0');
+    if (q > digits && (q == end_ || !in_token(*q)) && (*digits != '0' || q - digits == 1)) {
+      p_ = q;
+      return numbers.integer(negative ? -n : n);
+    }
+    return slow_atom(atoms, numbers);
+  }
+  // The integer here, if it is one that fits 64 bits: then it is consumed.
+  bool integer(std::int64_t& n);
+  // Skips the form here, however deep.
+  void skip();
+
+  [[noreturn]] void fail(const std::string& what) const { fail_line(name_, line_, what); }
+  // "expected X (got Y)" about what stands here.
+  [[noreturn]] void expected(const std::string& what) const;
+  std::string here() const;  // what stands here, quoted
+
+ private:
+  enum class Class : std::uint8_t { token, blank, newline, colon, stop };
+  static constexpr std::array<Class, 256> kClass = [] {
+    std::array<Class, 256> table{};
+    for (const char c : {' ', '\t', '\r', '\f', '\v', ','}) table[static_cast<unsigned char>(c)] = Class::blank;
+    for (const char c : {'(', ')', '[', ']', '{', '}', '"', ';', '\0'}) table[static_cast<unsigned char>(c)] = Class::stop;
+    table[static_cast<unsigned char>('\n')] = Class::newline;
+    table[static_cast<unsigned char>(':')] = Class::colon;
+    return table;
+  }();
+  static Class class_of(char c) { return kClass[static_cast<unsigned char>(c)]; }
+  bool in_token(char c) const {
+    const Class k = class_of(c);
+    return k == Class::token || (k == Class::colon && !json_);
+  }
+  static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+  bool slow_blank();
+  std::int32_t slow_atom(Atoms& atoms, Numbers& numbers);
+  std::string_view string();      // after the opening quote; valid until the next string
+  void character();               // at the backslash
+  void canonical(std::string& out, int depth);
+  bool number(std::string_view token, std::string& text, std::uint64_t& natural, bool& negative) const;
+  void valid_text(std::string_view text) const;
+
+  const char* p_;
+  const char* end_;
+  const std::string& name_;
+  std::int64_t line_ = 1;
+  bool json_ = false;
+  std::string scratch_;  // a string with escapes
+  std::string open_;     // the closing brackets that skip() waits for
+};
+
+}  // namespace isolang

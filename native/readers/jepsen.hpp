@@ -1,0 +1,51 @@
+// Jepsen's operation maps, one record each, before invocations and completions are paired.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "readers/common.hpp"
+
+namespace isolang::jepsen {
+
+enum class Type : std::uint8_t { missing, invoke, ok, fail, info };
+enum class Process : std::uint8_t { missing, client, other };  // other: :nemesis
+enum class Value : std::uint8_t { missing, micro_ops, other };
+
+struct MicroOp {
+  OpKind kind;
+  std::int32_t key;    // atom of History::key_atoms
+  std::int32_t value;  // atom of History::values, or list number in Operations
+  std::int64_t line;
+};
+
+struct Operation {
+  Type type = Type::missing;
+  Process process_kind = Process::missing;
+  Value value_kind = Value::missing;
+  bool has_index = false, has_time = false;
+  bool transactional = true;  // :f is :txn, or missing
+  std::int64_t line = 0;
+  std::int64_t process = 0, index = 0, time = 0;
+  std::size_t first = 0, last = 0;  // its micro-operations
+};
+
+struct Operations {
+  std::vector<Operation> operations;  // in the order of the file
+  std::vector<MicroOp> micro_ops;
+  std::vector<std::size_t> list_start{0};
+  std::vector<std::int32_t> list_values;
+  bool json = false, enclosed = false;
+  std::int64_t tagged = 0;         // #jepsen.history.Op{…}
+  std::int64_t odd_times = 0;      // :time or :index that is no integer
+  std::vector<std::string> others;  // processes that are no clients, the first few, distinct
+};
+
+// Pass 1: bytes → operation maps; atoms go to `history`.
+Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget);
+
+// Pass 2: operation maps → transactions of `history`.
+void pair(const Operations& operations, const std::string& name, History& history, Remarks& remarks, Budget& budget);
+
+}  // namespace isolang::jepsen

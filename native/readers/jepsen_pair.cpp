@@ -1,0 +1,294 @@
+// Pass 2 over Jepsen's operations: invocations meet their completions, and become transactions.
+//
+// What is claimed, and when less is known, what is *not* claimed:
+// - :ok is committed, with the completion's micro-operations; :fail is aborted, with the invocation's (its writes are the
+//   aborted writes; what its reads returned is not known); :info, or no completion, is maybe.
+// - Real time is the order of the maps (or of :index, where every map has one and no two are equal): a transaction begins at
+//   its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown time, a maybe
+//   transaction ends at one. Without any :invoke there is no real time at all.
+// - A process has one open operation at a time, as in Jepsen; a second :invoke is an error, because the next completion
+//   could then be either's. After :info a process may go on: its session goes on too.
+// - A :fail or :info without an invocation and without micro-operations says nothing: it is counted, no transaction is made.
+// - Without any :process, each transaction is a session of its own, and a completion belongs to the one open invocation.
+#include <algorithm>
+#include <numeric>
+
+#include "readers/jepsen.hpp"
+
+namespace isolang::jepsen {
+namespace {
+
+constexpr std::int64_t kNone = -1;
+
+struct Transaction {
+  std::int64_t invocation = kNone, completion = kNone;  // numbers of operations
+  std::int64_t begin = kTimeUnknownBegin, end = kTimeUnknownEnd;
+  std::int32_t process = 0;  // dense
+};
+
+class Pairing {
+ public:
+  Pairing(const Operations& in, const std::string& name, History& history, Remarks& remarks, Budget& budget)
+      : in_(in), ops_(in.operations), name_(name), h_(history), remarks_(remarks), budget_(budget) {}
+
+  void run() {
+    any_process_ = std::any_of(ops_.begin(), ops_.end(), [](const Operation& o) { return o.process_kind != Process::missing; });
+    in_order();
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      budget_.poll();
+      step(static_cast<std::int64_t>(order_[i]), static_cast<std::int64_t>(i));
+    }
+    if (transactions_.empty())
+      fail_line(name_, ops_.front().line,
+                "no transactions (got " + std::to_string(ops_.size()) + " operation maps: " + std::to_string(others_) +
+                    " of no client, " + std::to_string(orphans_) + " completions without operations; expected :invoke or :ok)");
+    h_.has_time = invocations_ > 0;
+    for (const Transaction& t : transactions_) {
+      budget_.poll();
+      emit(t);
+    }
+    time_remarks();
+    report();
+  }
+
+ private:
+  // By :index if every map has one and they differ; else as they stand in the file.
+  void in_order() {
+    order_.resize(ops_.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    const auto indexed = static_cast<std::size_t>(
+        std::count_if(ops_.begin(), ops_.end(), [](const Operation& o) { return o.has_index; }));
+    index_note_ = indexed == 0 ? "missing" : "incomplete";
+    if (indexed < ops_.size()) return;
+    const auto earlier = [&](std::size_t a, std::size_t b) { return ops_[a].index < ops_[b].index; };
+    std::vector<std::size_t> sorted = order_;
+    if (!std::is_sorted(sorted.begin(), sorted.end(), earlier)) {
+      std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+        return ops_[a].index != ops_[b].index ? ops_[a].index < ops_[b].index : a < b;
+      });
+      index_note_ = "reorders lines";
+    } else {
+      index_note_ = "agrees with lines";
+    }
+    const auto same = [&](std::size_t a, std::size_t b) { return ops_[a].index == ops_[b].index; };
+    if (std::adjacent_find(sorted.begin(), sorted.end(), same) != sorted.end()) {
+      index_note_ = "repeated";
+      return;
+    }
+    order_.swap(sorted);
+    by_index_ = true;
+  }
+
+  void step(std::int64_t number, std::int64_t position) {
+    const Operation& op = ops_[static_cast<std::size_t>(number)];
+    if (op.process_kind == Process::other || (op.process_kind == Process::missing && !op.transactional)) {
+      ++others_;
+      return;
+    }
+    if (op.process_kind == Process::missing && any_process_)
+      fail_line(name_, op.line, "an operation without :process, while others have one (got none, expected a number)");
+    const auto process = static_cast<std::size_t>(processes_.intern_integer(op.process));
+    if (process >= open_.size()) {
+      open_.resize(process + 1, kNone);
+      after_info_.resize(process + 1, 0);
+    }
+    std::int64_t& open = open_[process];
+    if (op.type == Type::invoke) {
+      ++invocations_;
+      if (open != kNone) {
+        const Operation& earlier = ops_[static_cast<std::size_t>(
+            transactions_[static_cast<std::size_t>(open)].invocation)];
+        fail_line(name_, op.line,
+                  (any_process_ ? "process " + std::to_string(op.process) + " invokes"
+                                : std::string("an :invoke (no :process anywhere)")) +
+                      " while its operation of line " + std::to_string(earlier.line) +
+                      " is still open (got :invoke, expected :ok, :fail or :info); hint: one operation at a time per :process");
+      }
+      open = static_cast<std::int64_t>(transactions_.size());
+      Transaction t;
+      t.invocation = number;
+      t.begin = position;
+      t.process = static_cast<std::int32_t>(process);
+      transactions_.push_back(t);
+      if (after_info_[process] != 0) {
+        resumed_ += after_info_[process] == 1 ? 1 : 0;
+        after_info_[process] = 2;
+      }
+      return;
+    }
+    if (open == kNone) {
+      if (op.value_kind != Value::micro_ops) {  // :fail or :info of nothing
+        ++orphans_;
+        return;
+      }
+      ++uninvoked_;
+      open = static_cast<std::int64_t>(transactions_.size());
+      Transaction t;
+      t.process = static_cast<std::int32_t>(process);
+      transactions_.push_back(t);
+    }
+    Transaction& t = transactions_[static_cast<std::size_t>(open)];
+    t.completion = number;
+    if (op.type != Type::info) t.end = position;
+    if (op.type == Type::info && any_process_ && after_info_[process] == 0) after_info_[process] = 1;
+    if (op.type == Type::ok && t.invocation != kNone) compare(ops_[static_cast<std::size_t>(t.invocation)], op);
+    if (op.value_kind == Value::other) ++odd_values_;
+    open = kNone;
+  }
+
+  // The completion counts; but a client whose :ok is about other keys than its :invoke deserves a remark.
+  void compare(const Operation& invoked, const Operation& done) {
+    bool same = invoked.last - invoked.first == done.last - done.first;
+    for (std::size_t i = 0; same && i < done.last - done.first; ++i) {
+      const MicroOp &a = in_.micro_ops[invoked.first + i], &b = in_.micro_ops[done.first + i];
+      const bool write = b.kind == OpKind::write || b.kind == OpKind::append;
+      same = a.key == b.key && (write ? a.kind == b.kind && a.value == b.value
+                                      : a.kind == OpKind::read || a.kind == OpKind::read_list);
+    }
+    if (same) return;
+    if (differing_ == 0) first_differing_ = done.line;
+    ++differing_;
+  }
+
+  void emit(const Transaction& t) {
+    const Operation* const invocation = t.invocation == kNone ? nullptr : &ops_[static_cast<std::size_t>(t.invocation)];
+    const Operation* const completion = t.completion == kNone ? nullptr : &ops_[static_cast<std::size_t>(t.completion)];
+    const Type type = completion == nullptr ? Type::info : completion->type;
+    const Status status = type == Type::ok ? Status::committed : type == Type::fail ? Status::aborted : Status::maybe;
+    ++counts_[static_cast<std::size_t>(completion == nullptr ? Type::missing : type)];
+
+    // Whose micro-operations count.
+    const Operation* from = completion;
+    if (status == Status::aborted && invocation != nullptr) from = invocation;
+    if (status == Status::maybe && invocation != nullptr &&
+        (completion == nullptr || completion->value_kind != Value::micro_ops))
+      from = invocation;
+    const Operation* const shown = status == Status::maybe && invocation != nullptr ? invocation : completion;
+
+    std::int32_t session = h_.sessions;
+    if (any_process_) {
+      const auto process = static_cast<std::size_t>(t.process);
+      if (process >= session_of_.size()) session_of_.resize(process + 1, -1);
+      if (session_of_[process] < 0) {
+        session_of_[process] = session;
+        session_labels_.push_back(processes_.number(t.process));
+      }
+      session = session_of_[process];
+    }
+    const std::int64_t label = by_index_ ? shown->index : h_.transactions() + 1;
+    h_.begin_transaction(session, status, label, shown->line, 0, h_.has_time ? t.begin : kTimeUnknownBegin,
+                         h_.has_time ? t.end : kTimeUnknownEnd);
+    for (std::size_t i = from->first; i < from->last; ++i) {
+      const MicroOp& op = in_.micro_ops[i];
+      OpKind kind = op.kind;
+      std::int32_t value = op.value;
+      const bool read = kind == OpKind::read || kind == OpKind::read_list;
+      // An :invoke does not know what its reads will return, whatever it says; nil in :info and :fail is "not known".
+      const bool unknown = read && status != Status::committed &&
+                           (from->type == Type::invoke || (kind == OpKind::read && value == kNil));
+      if (unknown) {
+        kind = OpKind::read;
+        value = kUnknownValue;
+        ++unknown_reads_;
+      } else if (kind == OpKind::read_list) {
+        const auto list = static_cast<std::size_t>(op.value);
+        h_.list_values.insert(h_.list_values.end(),
+                              in_.list_values.begin() + static_cast<std::ptrdiff_t>(in_.list_start[list]),
+                              in_.list_values.begin() + static_cast<std::ptrdiff_t>(in_.list_start[list + 1]));
+        value = static_cast<std::int32_t>(h_.list_start.size()) - 1;
+        h_.list_start.push_back(static_cast<std::int64_t>(h_.list_values.size()));
+      }
+      h_.add_op(kind, h_.key_of(op.key), value, op.line);
+    }
+  }
+
+  // :time is not used for the order; whether it agrees with it is worth knowing.
+  void time_remarks() {
+    std::int64_t with_time = 0, least = 0, most = 0, previous = 0, back = 0, first_back = 0;
+    for (const std::size_t i : order_) {
+      const Operation& op = ops_[i];
+      if (!op.has_time) continue;
+      if (with_time++ == 0) {
+        least = most = op.time;
+      } else if (op.time < previous) {
+        if (back++ == 0) first_back = op.line;
+      }
+      previous = op.time;
+      least = std::min(least, op.time);
+      most = std::max(most, op.time);
+    }
+    const auto span = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least);
+    const auto longest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    remarks_.emplace_back("timed_maps", with_time);
+    remarks_.emplace_back("time_span_ns", static_cast<std::int64_t>(std::min(span, longest)));
+    remarks_.emplace_back("time_goes_back", back);
+    remarks_.emplace_back("time_goes_back_first_line", first_back);
+  }
+
+  void report() {
+    const auto count = [&](Type type) { return counts_[static_cast<std::size_t>(type)]; };
+    remarks_.emplace_back("syntax", std::string(in_.json ? "json" : "edn"));
+    remarks_.emplace_back("maps", static_cast<std::int64_t>(ops_.size()));
+    remarks_.emplace_back("enclosed", in_.enclosed);
+    remarks_.emplace_back("tagged", in_.tagged);
+    remarks_.emplace_back("order", std::string(by_index_ ? "index" : "line"));
+    remarks_.emplace_back("index", index_note_);
+    remarks_.emplace_back("has_process", any_process_);
+    remarks_.emplace_back("invocations", invocations_);
+    remarks_.emplace_back("ok", count(Type::ok));
+    remarks_.emplace_back("fail", count(Type::fail));
+    remarks_.emplace_back("info", count(Type::info));
+    remarks_.emplace_back("unfinished", count(Type::missing));
+    remarks_.emplace_back("completions_without_invocation", uninvoked_);
+    remarks_.emplace_back("orphans", orphans_);
+    remarks_.emplace_back("nonclient", others_);
+    remarks_.emplace_back("nonclient_processes", in_.others);
+    remarks_.emplace_back("resumed_after_info", resumed_);
+    remarks_.emplace_back("unknown_reads", unknown_reads_);
+    remarks_.emplace_back("odd_values", odd_values_);
+    remarks_.emplace_back("odd_times", in_.odd_times);
+    remarks_.emplace_back("completion_differs", differing_);
+    remarks_.emplace_back("completion_differs_first_line", first_differing_);
+    remarks_.emplace_back("session_labels", session_labels_);
+  }
+
+  const Operations& in_;
+  const std::vector<Operation>& ops_;
+  const std::string& name_;
+  History& h_;
+  Remarks& remarks_;
+  Budget& budget_;
+
+  std::vector<std::size_t> order_;
+  bool by_index_ = false, any_process_ = false;
+  std::string index_note_;
+  Atoms processes_;                       // only for its hash table: :process → dense number
+  std::vector<std::int64_t> open_;        // process → its open transaction
+  std::vector<std::uint8_t> after_info_;  // process → 0; 1 after :info; 2 after :info and another :invoke
+  std::vector<Transaction> transactions_;
+  std::vector<std::int32_t> session_of_;  // process → session
+  std::vector<std::int64_t> session_labels_;
+  std::int64_t counts_[5] = {};           // transactions by the type of their completion
+  std::int64_t invocations_ = 0, uninvoked_ = 0, orphans_ = 0, others_ = 0, resumed_ = 0, unknown_reads_ = 0;
+  std::int64_t odd_values_ = 0, differing_ = 0, first_differing_ = 0;
+};
+
+}  // namespace
+
+void pair(const Operations& operations, const std::string& name, History& history, Remarks& remarks,
+          Budget& budget) {
+  Pairing(operations, name, history, remarks, budget).run();
+}
+
+}  // namespace isolang::jepsen
+
+namespace isolang {
+
+Reading read_edn(std::string_view data, const std::string& name, Budget& budget) {
+  Reading out;
+  const jepsen::Operations operations = jepsen::parse(data, name, out.history, budget);
+  jepsen::pair(operations, name, out.history, out.remarks, budget);
+  return out;
+}
+
+}  // namespace isolang

@@ -1,0 +1,292 @@
+// Pass 1 over Jepsen's EDN and JSON: one record per operation map, micro-operations in flat arrays.
+#include <algorithm>
+
+#include "readers/forms.hpp"
+#include "readers/jepsen.hpp"
+
+namespace isolang::jepsen {
+namespace {
+
+constexpr std::size_t kOthersShown = 8;
+
+class Parser {
+ public:
+  Parser(std::string_view data, const std::string& name, History& history, Budget& budget)
+      : forms_(data, name), name_(name), history_(history), keys_(history.key_atoms), values_(history.values),
+        budget_(budget) {}
+
+  Operations parse() {
+    forms_.blank();
+    char close = '\0';
+    std::int64_t opened = 0;
+    if (const char c = forms_.peek(); c == '[' || c == '(') {
+      close = c == '[' ? ']' : ')';
+      opened = forms_.line();
+      out_.enclosed = true;
+      forms_.next();
+      forms_.blank();
+    }
+    look_for_json();
+    while (true) {
+      forms_.blank();
+      if (forms_.at_end()) {
+        if (close != '\0')
+          forms_.fail("the file ends inside the vector opened on line " + std::to_string(opened) + " (expected '" +
+                      close + "'); hint: truncated");
+        break;
+      }
+      if (close != '\0' && forms_.peek() == close) {
+        forms_.next();
+        forms_.blank();
+        if (!forms_.at_end()) forms_.expected("the end of the file after the enclosing vector");
+        break;
+      }
+      budget_.poll();
+      operation();
+    }
+    out_.json = forms_.json();
+    if (out_.operations.empty()) forms_.fail("no operation maps (got an empty history, expected {:type :invoke, …})");
+    return std::move(out_);
+  }
+
+ private:
+  // JSON iff the first map's first key is a string.
+  void look_for_json() {
+    const auto start = forms_.mark();
+    if (forms_.peek() == '{') {
+      forms_.next();
+      forms_.blank();
+      if (forms_.peek() == '"') forms_.read_json();
+    }
+    forms_.back_to(start);
+  }
+
+  void operation() {
+    while (forms_.at_tag()) {
+      forms_.next();
+      forms_.token();
+      forms_.blank();
+      ++out_.tagged;
+    }
+    if (forms_.peek() != '{') forms_.expected("an operation map {…}");
+    Operation op;
+    op.line = forms_.line();
+    op.first = op.last = out_.micro_ops.size();
+    forms_.next();
+    unsigned seen = 0;
+    wrong_.clear();
+    f_.clear();
+    const auto once = [&](unsigned bit, const char* field) {
+      if ((seen & bit) != 0) forms_.fail(std::string("the field ") + field + " stands twice in one operation map");
+      seen |= bit;
+    };
+    for (forms_.blank(); forms_.peek() != '}'; forms_.blank()) {
+      const char c = forms_.peek();
+      if (c != ':' && c != '"') {
+        if (forms_.at_end()) forms_.fail("the file ends inside the operation map of line " + std::to_string(op.line) + " (expected '}'); hint: truncated");
+        forms_.skip();  // a key of another type is nothing that this reader knows
+        forms_.blank();
+        forms_.skip();
+        continue;
+      }
+      const std::string_view field = forms_.word();
+      // A view into the reader: decide before reading on.
+      const int known = field == "type" ? 1 : field == "f" ? 2 : field == "value" ? 3 : field == "process" ? 4
+                      : field == "time" ? 5 : field == "index" ? 6 : 0;
+      forms_.blank();
+      if (forms_.peek() == '}' || forms_.at_end()) forms_.expected("a value for the last field of the operation map");
+      switch (known) {
+        case 1: once(1, ":type"); op.type = type(); break;
+        case 2: once(2, ":f"); op.transactional = function(); break;
+        case 3: once(4, ":value"); value(op); break;
+        case 4: once(8, ":process"); process(op); break;
+        case 5: once(16, ":time"); op.has_time = number(op.time); break;
+        case 6: once(32, ":index"); op.has_index = number(op.index); break;
+        default: forms_.skip();
+      }
+    }
+    forms_.next();
+    accept(op);
+  }
+
+  Type type() {
+    const auto start = forms_.mark();
+    const std::string_view word = forms_.word();
+    if (word == "invoke") return Type::invoke;
+    if (word == "ok") return Type::ok;
+    if (word == "fail") return Type::fail;
+    if (word == "info") return Type::info;
+    forms_.back_to(start);
+    forms_.expected("a :type of :invoke, :ok, :fail or :info");
+  }
+
+  // :f; true when it says transaction or nothing.
+  bool function() {
+    const auto start = forms_.mark();
+    const char c = forms_.peek();
+    if (c == ':' || c == '"' || (c >= 'a' && c <= 'z')) {
+      const std::string_view word = forms_.word();
+      if (word == "txn" || word == "nil" || (forms_.json() && word == "null")) return true;
+    } else {
+      forms_.skip();
+    }
+    f_ = forms_.since(start);
+    return false;
+  }
+
+  void process(Operation& op) {
+    if (forms_.integer(op.process)) {
+      op.process_kind = Process::client;
+      return;
+    }
+    const auto start = forms_.mark();
+    forms_.skip();
+    const std::string_view text = forms_.since(start);
+    if (text == "nil" || (forms_.json() && text == "null")) return;
+    // A client written in another way (1.0, "3") must not pass for a nemesis: its operations would vanish.
+    const std::size_t digit = text.find_first_not_of("\"-+");
+    if (digit != std::string_view::npos && text[digit] >= '0' && text[digit] <= '9') {
+      forms_.back_to(start);
+      forms_.expected("an integer of 64 bits as :process, or a name that is no number");
+    }
+    op.process_kind = Process::other;
+    if (out_.others.size() < kOthersShown) {
+      const std::string shown(text.substr(0, 40));
+      if (is_utf8(shown) && std::find(out_.others.begin(), out_.others.end(), shown) == out_.others.end())
+        out_.others.push_back(shown);
+    }
+  }
+
+  bool number(std::int64_t& n) {
+    if (forms_.integer(n)) return true;
+    const auto start = forms_.mark();
+    forms_.skip();
+    const std::string_view text = forms_.since(start);
+    if (text != "nil" && text != "null") ++out_.odd_times;
+    return false;
+  }
+
+  // :value comes before :process often enough, and what is no client's may hold anything: so that it is not a list of
+  // micro-operations is only remembered here, and judged in accept().
+  void value(Operation& op) {
+    const auto start = forms_.mark();
+    const std::size_t ops = out_.micro_ops.size(), lists = out_.list_start.size(), elements = out_.list_values.size();
+    const char c = forms_.peek();
+    if (c == '[' || c == '(') {
+      if (micro_ops(c == '[' ? ']' : ')')) {
+        op.value_kind = Value::micro_ops;
+        op.last = out_.micro_ops.size();
+        return;
+      }
+      out_.micro_ops.resize(ops);
+      out_.list_start.resize(lists);
+      out_.list_values.resize(elements);
+      forms_.back_to(start);
+    }
+    forms_.skip();
+    const std::string_view text = forms_.since(start);
+    if (text == "nil" || (forms_.json() && text == "null")) return;
+    op.value_kind = Value::other;
+    if (wrong_.empty()) wrong_ = "a :value that is not a vector of micro-operations (got " + quoted(text);
+  }
+
+  // False, with the reason in wrong_, when what stands here is something else.
+  bool micro_ops(char close) {
+    forms_.next();
+    for (forms_.blank(); forms_.peek() != close; forms_.blank()) {
+      const char c = forms_.peek();
+      if (c != '[' && c != '(') return false;
+      const char end = c == '[' ? ']' : ')';
+      MicroOp op{OpKind::read, 0, kNil, forms_.line()};
+      forms_.next();
+      forms_.blank();
+      const char first = forms_.peek();
+      if (first != ':' && first != '"' && !(first >= 'a' && first <= 'z')) return false;
+      const auto start = forms_.mark();
+      const std::string_view word = forms_.word();
+      if (word == "r") {
+        op.kind = OpKind::read;
+      } else if (word == "w") {
+        op.kind = OpKind::write;
+      } else if (word == "append") {
+        op.kind = OpKind::append;
+      } else {
+        return wrong("an unknown micro-operation", start);
+      }
+      forms_.blank();
+      if (forms_.peek() == end) return wrong("a micro-operation without a key", start);
+      op.key = forms_.atom(history_.key_atoms, keys_);
+      forms_.blank();
+      const char v = forms_.peek();
+      if (v == end) return wrong("a micro-operation without a value", start);
+      if (op.kind == OpKind::read && (v == '[' || v == '(')) {
+        op.kind = OpKind::read_list;
+        op.value = list(v == '[' ? ']' : ')');
+      } else {
+        op.value = forms_.atom(history_.values, values_);
+      }
+      forms_.blank();
+      if (forms_.peek() != end) {
+        if (forms_.at_end()) return false;
+        return wrong("a micro-operation with more than a key and a value", start);
+      }
+      forms_.next();
+      out_.micro_ops.push_back(op);
+    }
+    forms_.next();
+    return true;
+  }
+
+  bool wrong(const char* what, Forms::Mark start) {
+    wrong_ = std::string(what) + " (got " + quoted(forms_.since(start)) + " on line " + std::to_string(forms_.line());
+    return false;
+  }
+
+  std::int32_t list(char close) {
+    forms_.next();
+    for (forms_.blank(); forms_.peek() != close; forms_.blank()) {
+      if (forms_.at_end()) forms_.fail("the file ends inside a list (expected '" + std::string(1, close) + "'); hint: truncated");
+      out_.list_values.push_back(forms_.atom(history_.values, values_));
+    }
+    forms_.next();
+    out_.list_start.push_back(out_.list_values.size());
+    return static_cast<std::int32_t>(out_.list_start.size()) - 2;
+  }
+
+  void accept(const Operation& op) {
+    if (op.process_kind != Process::other) {
+      if (!op.transactional && (op.process_kind == Process::client || op.type != Type::info))
+        unsupported_line(name_, op.line, "the operation :f " + quoted(f_) +
+                             " is not a transaction (expected :f :txn); hint: only rw-register and list-append "
+                             "transactions, [[:w k v] [:r k v] …] or [[:append k v] [:r k [v …]] …], can be checked");
+      if (op.type == Type::missing)
+        fail_line(name_, op.line, "an operation map without :type (expected :invoke, :ok, :fail or :info)");
+      const bool must_tell = op.type == Type::invoke || op.type == Type::ok;
+      if (must_tell && op.value_kind == Value::other)
+        unsupported_line(name_, op.line, wrong_ + ", expected [[:w k v] …], [[:append k v] …], [[:r k v] …])");
+      if (must_tell && op.value_kind == Value::missing)
+        unsupported_line(name_, op.line, "a transaction without :value (got nil, expected a vector of micro-operations)");
+    }
+    out_.operations.push_back(op);
+  }
+
+  Forms forms_;
+  const std::string& name_;
+  History& history_;
+  Numbers keys_, values_;
+  Budget& budget_;
+  Operations out_;
+  std::string wrong_;  // why the :value of this map is no list of micro-operations
+  std::string f_;      // its :f, if that is not :txn
+};
+
+}  // namespace
+
+Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget) {
+  check_size(name, data.size());
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (data.starts_with(kByteOrderMark)) data.remove_prefix(kByteOrderMark.size());
+  return Parser(data, name, history, budget).parse();
+}
+
+}  // namespace isolang::jepsen

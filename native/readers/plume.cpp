@@ -1,0 +1,207 @@
+// Plume/PolySI/IsoVista text: one operation a line, `r(key,value,session,txn)`; txn -1 is aborted.
+//
+// A transaction is all the lines of its id, in their order, even where lines of other transactions of its session stand
+// between them; it takes its place in the session by its first line. Aborted lines carry no identity: each maximal run of
+// them in a session is one aborted transaction.
+#include <charconv>
+
+#include "readers/common.hpp"
+
+namespace isolang {
+namespace {
+
+struct Line {
+  std::int32_t txn;
+  std::int32_t key, value;  // atoms
+  bool write;
+};
+
+struct TextTxn {
+  std::int64_t label;
+  std::int64_t line;  // its first
+  std::int64_t ops = 0;
+  std::int32_t session;
+};
+
+class Plume {
+ public:
+  Plume(std::string_view data, const std::string& name, History& history, Budget& budget)
+      : p_(data.data()), end_(data.data() + data.size()), name_(name), h_(history), keys_(history.key_atoms),
+        values_(history.values), budget_(budget) {}
+
+  void run(Remarks& remarks) {
+    const std::int32_t zero = values_.natural(0);
+    while (p_ < end_) {
+      budget_.poll();
+      ++line_;
+      const char* q = p_;
+      while (q < end_ && (*q == ' ' || *q == '\t' || *q == '\r')) ++q;
+      if (q < end_ && *q == '\n') {  // a blank line
+        ++blank_;
+        p_ = q + 1;
+        continue;
+      }
+      if (q == end_) break;
+      operation(zero);
+    }
+    if (lines_.empty()) fail_line(name_, line_, "no operations (got an empty history, expected r(key,value,session,txn) lines)");
+    emit(zero);
+    remarks.emplace_back("lines", line_);
+    remarks.emplace_back("blank_lines", blank_);
+    remarks.emplace_back("zero_writes", zero_writes_);
+    remarks.emplace_back("aborted_lines", aborted_lines_);
+    remarks.emplace_back("aborted_transactions", aborted_txns_);
+    remarks.emplace_back("interleaved_lines", interleaved_);
+    remarks.emplace_back("session_labels", session_labels_);
+  }
+
+ private:
+  void operation(std::int32_t zero) {
+    start_ = p_;
+    if (*p_ != 'r' && *p_ != 'w') bad("'r' or 'w'");
+    const bool write = *p_++ == 'w';
+    sign('(');
+    const std::int32_t key = keys_.natural(natural());
+    sign(',');
+    const std::int32_t value = values_.natural(natural());
+    sign(',');
+    const std::int64_t session_label = number();
+    sign(',');
+    const bool aborted = p_ < end_ && *p_ == '-';
+    if (aborted) ++p_;
+    const char* const digits = p_;
+    const std::int64_t label = number();
+    if (aborted && (label != 1 || *digits != '1')) {
+      p_ = digits;
+      bad("-1, which means aborted, or a transaction id");
+    }
+    sign(')');
+    while (p_ < end_ && (*p_ == ' ' || *p_ == '\t' || *p_ == '\r')) ++p_;
+    if (p_ < end_ && *p_ != '\n') bad("the end of the line");
+    if (p_ < end_) ++p_;
+
+    const std::int32_t session = session_of(session_label);
+    auto& current = current_[static_cast<std::size_t>(session)];  // the session's transaction of the line before
+    std::int32_t txn = current;
+    if (aborted) {
+      ++aborted_lines_;
+      if (txn < 0 || txns_[static_cast<std::size_t>(txn)].label >= 0) {
+        ++aborted_txns_;
+        txn = begin(-1, session);
+      }
+    } else if (txn < 0 || txns_[static_cast<std::size_t>(txn)].label != label) {
+      const auto id = static_cast<std::size_t>(ids_.intern_integer(label));
+      if (id > txn_of_.size()) {
+        txn_of_.push_back(begin(label, session));
+      } else {
+        const TextTxn& earlier = txns_[static_cast<std::size_t>(txn_of_[id - 1])];
+        if (earlier.session != session)
+          fail_line(name_, line_, "the transaction id " + std::to_string(label) + " was used in session " +
+                                      std::to_string(session_labels_[static_cast<std::size_t>(earlier.session)]) + " on line " +
+                                      std::to_string(earlier.line) + " (got session " + std::to_string(session_label) +
+                                      "); hint: transaction ids are unique over all sessions");
+        ++interleaved_;
+      }
+      txn = txn_of_[id - 1];
+    }
+    current = txn;
+    ++txns_[static_cast<std::size_t>(txn)].ops;
+    if (write && value == zero) ++zero_writes_;
+    lines_.push_back({txn, key, value, write});
+    line_of_.push_back(line_);
+  }
+
+  std::int32_t begin(std::int64_t label, std::int32_t session) {
+    txns_.push_back({label, line_, 0, session});
+    return static_cast<std::int32_t>(txns_.size()) - 1;
+  }
+
+  std::int32_t session_of(std::int64_t label) {
+    const auto id = static_cast<std::size_t>(session_ids_.intern_integer(label));
+    if (id > session_labels_.size()) {
+      session_labels_.push_back(label);
+      current_.push_back(-1);
+    }
+    return static_cast<std::int32_t>(id) - 1;
+  }
+
+  // Lines → operations, gathered by transaction (a counting sort, which keeps the order inside each).
+  void emit(std::int32_t zero) {
+    std::vector<std::size_t> next(txns_.size());
+    std::size_t first = 0;
+    for (std::size_t t = 0; t < txns_.size(); ++t) {
+      next[t] = first;
+      first += static_cast<std::size_t>(txns_[t].ops);
+    }
+    std::vector<std::size_t> order(lines_.size());
+    for (std::size_t i = 0; i < lines_.size(); ++i) order[next[static_cast<std::size_t>(lines_[i].txn)]++] = i;
+    std::size_t at = 0;
+    for (const TextTxn& txn : txns_) {
+      budget_.poll();
+      h_.begin_transaction(txn.session, txn.label < 0 ? Status::aborted : Status::committed, txn.label, txn.line);
+      for (std::int64_t i = 0; i < txn.ops; ++i, ++at) {
+        const Line& line = lines_[order[at]];
+        h_.add_op(line.write ? OpKind::write : OpKind::read, h_.key_of(line.key, zero), line.value, line_of_[order[at]]);
+      }
+    }
+  }
+
+  void sign(char c) {
+    if (p_ == end_ || *p_ != c) bad("'" + std::string(1, c) + "'");
+    ++p_;
+  }
+
+  std::uint64_t natural() {
+    std::uint64_t n = 0;
+    const auto [stop, error] = std::from_chars(p_, end_, n);
+    if (error == std::errc::result_out_of_range) bad("a number below 2^64");
+    if (error != std::errc{}) bad("a number");
+    p_ = stop;
+    return n;
+  }
+
+  std::int64_t number() {
+    std::int64_t n = 0;
+    const auto [stop, error] = std::from_chars(p_, end_, n);
+    if (error == std::errc::result_out_of_range) bad("a number below 2^63");
+    if (error != std::errc{} || n < 0) bad("a number");
+    p_ = stop;
+    return n;
+  }
+
+  [[noreturn]] void bad(const std::string& what) const {
+    const char* stop = start_;
+    while (stop < end_ && *stop != '\n' && *stop != '\r' && stop - start_ < 60) ++stop;
+    fail_line(name_, line_, "expected " + what + " at column " + std::to_string(p_ - start_ + 1) + " (got " +
+                                quoted({start_, static_cast<std::size_t>(stop - start_)}) +
+                                ", expected r(key,value,session,txn) or w(key,value,session,txn))");
+  }
+
+  const char* p_;
+  const char* end_;
+  const char* start_ = nullptr;  // of the line
+  const std::string& name_;
+  History& h_;
+  Numbers keys_, values_;
+  Budget& budget_;
+  std::int64_t line_ = 0;
+  Atoms ids_, session_ids_;  // only for their hash tables: label → dense number (atom 0 is nil)
+  std::vector<std::int32_t> txn_of_;
+  std::vector<std::int64_t> session_labels_;
+  std::vector<std::int32_t> current_;
+  std::vector<TextTxn> txns_;
+  std::vector<Line> lines_;
+  std::vector<std::int64_t> line_of_;
+  std::int64_t blank_ = 0, zero_writes_ = 0, aborted_lines_ = 0, aborted_txns_ = 0, interleaved_ = 0;
+};
+
+}  // namespace
+
+Reading read_plume(std::string_view data, const std::string& name, Budget& budget) {
+  check_size(name, data.size());
+  Reading out;
+  Plume(data, name, out.history, budget).run(out.remarks);
+  return out;
+}
+
+}  // namespace isolang

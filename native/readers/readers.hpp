@@ -1,0 +1,58 @@
+// The native readers: bytes in memory → columns, and remarks on how the bytes were understood.
+//
+// A reader returns a History for which validate() passes, or throws ReadError / UnsupportedInput with a message made for
+// the user. It never allocates more than a small multiple of its input: counts found in a file are checked against the
+// bytes that are left before anything is sized by them.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/budget.hpp"
+#include "core/history.hpp"
+
+namespace isolang {
+
+// The input is not what its format says. `offset` is the line or the byte that the message names.
+struct ReadError : std::runtime_error {
+  ReadError(const std::string& message, std::int64_t at) : std::runtime_error(message), offset(at) {}
+  std::int64_t offset;
+};
+
+// The input is well-formed but holds something that this version cannot judge.
+struct UnsupportedInput : std::runtime_error {
+  UnsupportedInput(const std::string& message, std::int64_t at) : std::runtime_error(message), offset(at) {}
+  std::int64_t offset;
+};
+
+// How the input was understood, and what was read but has no influence: name → count, flag, text or list.
+using Remark = std::variant<std::int64_t, bool, std::string, std::vector<std::int64_t>, std::vector<std::string>>;
+using Remarks = std::vector<std::pair<std::string, Remark>>;
+
+struct Reading {
+  History history;
+  Remarks remarks;
+};
+
+struct NamedBytes {
+  std::string name;
+  std::string_view bytes;
+};
+
+// Jepsen/Elle EDN, and the same operation maps in JSON. `name`, if given, starts the messages.
+Reading read_edn(std::string_view data, const std::string& name, Budget& budget);
+// The old dbcop's bincode.
+Reading read_bincode(std::string_view data, const std::string& name, Budget& budget);
+// Cobra's client logs: one file is one client is one session.
+Reading read_cobra(const std::vector<NamedBytes>& files, bool timestamps, Budget& budget);
+// Plume/PolySI/IsoVista text: lines of `r(key,value,session,txn)`.
+Reading read_plume(std::string_view data, const std::string& name, Budget& budget);
+// AWDIT's `test` text.
+Reading read_awdit(std::string_view data, const std::string& name, Budget& budget);
+
+}  // namespace isolang

@@ -1,0 +1,69 @@
+"""What the tests of the native readers share: columns as plain Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+COMMITTED, ABORTED, MAYBE = 0, 1, 2
+READ, WRITE, APPEND, READ_LIST = "r", "w", "append", "list"
+KINDS = (READ, WRITE, APPEND, READ_LIST)
+UNKNOWN = "?"
+BEGIN_UNKNOWN, END_UNKNOWN = -(2**63), 2**63 - 1
+BY_VALUE, FROM_INITIAL, MISSING = -1, -2, -3
+
+
+def atom(pair: tuple[int, Any]) -> Any:
+    """Python's view of an atom: None, int, "text", ":keyword", or (text,) for anything else."""
+    kind, payload = pair
+    if kind <= 3:
+        return payload
+    return f":{payload}" if kind == 4 else (payload,)
+
+
+@dataclass
+class Txn:
+    session: int
+    status: int
+    ops: list[tuple[str, Any, Any]]
+    begin: int
+    end: int
+    label: int
+    position: int
+    ok: list[bool] = field(default_factory=list)
+    source: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+
+
+def transactions(columns: Any) -> list[Txn]:
+    columns.validate()
+    lists = columns.list_start
+    out = []
+    for t in range(columns.transactions()):
+        first, last = int(columns.op_start[t]), int(columns.op_start[t + 1])
+        ops = []
+        for i in range(first, last):
+            kind, value = KINDS[columns.op_kind[i]], int(columns.op_value[i])
+            if value == -1:
+                shown: Any = UNKNOWN
+            elif kind == READ_LIST:
+                elements = columns.list_values[lists[value] : lists[value + 1]]
+                shown = [atom(columns.value(int(e))) for e in elements]
+            else:
+                shown = atom(columns.value(value))
+            ops.append((kind, atom(columns.key(int(columns.op_key[i]))), shown))
+        out.append(
+            Txn(
+                session=int(columns.txn_session[t]),
+                status=int(columns.txn_status[t]),
+                ops=ops,
+                begin=int(columns.txn_begin[t]),
+                end=int(columns.txn_end[t]),
+                label=int(columns.txn_label[t]),
+                position=int(columns.txn_position[t]),
+                ok=[bool(b) for b in columns.op_ok[first:last]],
+                source=[int(s) for s in columns.op_source[first:last]],
+                lines=[int(p) for p in columns.op_position[first:last]],
+            )
+        )
+    return out

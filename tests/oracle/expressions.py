@@ -1,0 +1,120 @@
+"""Random specifications over ``so rt wr ww rw``, as text for the tool and as checks for the
+oracle.
+"""
+
+from __future__ import annotations
+
+import random
+
+from isolang.language import core
+
+from .levels import acyclic, irreflexive, rt, rw, seq, so, union, wr, ww
+
+Checks = tuple[core.Check, ...]
+
+#: Specifications without ``ww``, or with ``ww`` that does not compose with itself: a search that
+#: only looks at cycles through it could end with version orders that no total order contains.
+HARD: tuple[Checks, ...] = (
+    (acyclic("c0", union(so, wr, rw)),),
+    (acyclic("c0", union(wr, rw)),),
+    (acyclic("c0", seq(wr, ww)),),
+    (acyclic("c0", seq(ww, rw)),),
+    (acyclic("c0", seq(ww, wr)),),
+    (acyclic("c0", seq(rw, ww)),),
+    (acyclic("c0", seq(so, rw)),),
+    (acyclic("c0", seq(wr, rw)),),
+    (acyclic("c0", rw),),
+    (acyclic("c0", union(so, rw)),),
+    (acyclic("c0", union(so, ww)), acyclic("c1", union(wr, ww))),
+    (acyclic("c0", union(so, ww)), acyclic("c1", union(wr, rw))),
+    (acyclic("c0", union(wr, ww)), acyclic("c1", seq(so, rw))),
+    (acyclic("c0", union(so, wr)), acyclic("c1", union(ww, rw))),
+    (acyclic("c0", union(seq(so, ww), seq(wr, rw))),),
+    (acyclic("c0", union(seq(union(so, wr, ww), rw), so)),),
+    (acyclic("c0", seq(union(so, wr), core.Opt(union(rw, ww)))),),
+    (irreflexive("c0", seq(core.Plus(union(so, wr, ww, rw)), ww)),),
+    (irreflexive("c0", core.Plus(union(so, wr, ww, rw))),),
+)
+
+_BASE = (so, wr, ww, rw, wr, ww, rw, rt)
+
+
+def random_expression(rng: random.Random, depth: int) -> core.Core:
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(_BASE)
+    kind = rng.random()
+    if kind < 0.42:
+        return core.Union(
+            tuple(random_expression(rng, depth - 1) for _ in range(rng.choice((2, 2, 3))))
+        )
+    if kind < 0.76:
+        return core.Seq(
+            tuple(random_expression(rng, depth - 1) for _ in range(rng.choice((2, 2, 3))))
+        )
+    if kind < 0.9:
+        return core.Opt(random_expression(rng, depth - 1))
+    return core.Plus(random_expression(rng, depth - 1))
+
+
+def _reflexive(e: core.Core) -> bool:
+    """Contains the identity: ``acyclic`` of it can never hold (T0 alone is a cycle)."""
+    match e:
+        case core.Opt() | core.Star():
+            return True
+        case core.Union(parts):
+            return any(map(_reflexive, parts))
+        case core.Seq(parts):
+            return all(map(_reflexive, parts))
+        case core.Plus(arg):
+            return _reflexive(arg)
+    return False
+
+
+def random_checks(rng: random.Random) -> Checks:
+    """One to three checks, together naming at least one relation that is chosen."""
+    if rng.random() < 0.1:
+        return rng.choice(HARD)
+    while True:
+        checks = []
+        for i in range(rng.choice((1, 1, 1, 2, 2, 3))):
+            e = random_expression(rng, rng.choice((1, 2, 2, 3)))
+            if _reflexive(e):
+                break
+            make = irreflexive if rng.random() < 0.2 else acyclic
+            checks.append(make(f"c{i}", e))
+        else:
+            named = set().union(*(_names(c.expr) for c in checks))
+            if named & {"wr", "ww", "rw"}:
+                return tuple(checks)
+
+
+def _names(e: core.Core) -> set[str]:
+    from .semantics import names
+
+    return names(e)
+
+
+def text(e: core.Core) -> str:
+    """In the language's grammar: every compound operand in parentheses."""
+    match e:
+        case core.Rel(name, None):
+            return name
+        case core.Union(parts):
+            return " | ".join(map(_operand, parts))
+        case core.Seq(parts):
+            return " ; ".join(map(_operand, parts))
+        case core.Opt(arg):
+            return f"{_operand(arg)}?"
+        case core.Plus(arg):
+            return f"{_operand(arg)}^+"
+    raise TypeError(f"no notation for {e!r}")
+
+
+def _operand(e: core.Core) -> str:
+    return text(e) if isinstance(e, core.Rel) else f"({text(e)})"
+
+
+def spec_text(checks: Checks) -> str:
+    lines = ["spec random", 'include "adya.iso"']
+    lines += [f"{c.kind} {text(c.expr)} as {c.name}" for c in checks]
+    return "\n".join(lines) + "\n"

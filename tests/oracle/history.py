@@ -1,0 +1,290 @@
+"""Small histories as plain Python values, and how to hand them to the tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+Status = Literal["committed", "aborted", "maybe"]
+
+#: The result of a read that is not known (a read of a crashed transaction): it constrains nothing.
+UNKNOWN = "?"
+
+#: ``("w", key, value)``, ``("append", key, value)``, ``("r", key, value | None | UNKNOWN | (v,
+#: …))``
+Op = tuple[str, str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Txn:
+    """One transaction; those of one session stand in session order in the history."""
+
+    session: int
+    ops: tuple[Op, ...]
+    status: Status = "committed"
+    begin: int | None = None
+    end: int | None = None
+
+
+History = tuple[Txn, ...]
+
+
+def has_time(history: History) -> bool:
+    return any(t.begin is not None or t.end is not None for t in history)
+
+
+def timed(history: History) -> bool:
+    """Real time is used iff every committed transaction, and at least one, has both times."""
+    committed = [t for t in history if t.status == "committed"]
+    return bool(committed) and all(t.begin is not None and t.end is not None for t in committed)
+
+
+def without_time(history: History) -> History:
+    return tuple(replace(t, begin=None, end=None) for t in history)
+
+
+def sort_by_session(history: Iterable[Txn]) -> History:
+    """Keeps the order inside each session and numbers the sessions by first appearance."""
+    txns = list(history)
+    number: dict[int, int] = {}
+    for t in txns:
+        number.setdefault(t.session, len(number))
+    return tuple(
+        replace(t, session=number[t.session]) for t in sorted(txns, key=lambda t: number[t.session])
+    )
+
+
+def keys(history: History) -> list[str]:
+    return sorted({op[1] for t in history for op in t.ops})
+
+
+def is_list_key(history: History, key: str) -> bool:
+    return any(
+        op[1] == key and (op[0] == "append" or isinstance(op[2], tuple))
+        for t in history
+        for op in t.ops
+    )
+
+
+# --- a notation for people: `w(x,1) -> r(x,1) || r(x,nil)`
+# ------------------------------------------------------
+
+_OP = re.compile(r"\s*(w|r|append|a)\(\s*(\w+)\s*,\s*(\[[^\]]*\]|[\w?-]+)\s*\)")
+_STATUS = {"!": "aborted", "?": "maybe"}
+
+
+def parse(text: str) -> History:
+    """Reads ``w(x,1) r(y,nil) -> … || …``; ``|| `` separates sessions, a leading ``!`` aborts,
+    ``?`` is a maybe.
+
+    ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
+    known).
+    """
+    txns = []
+    for session, part in enumerate(text.split("||")):
+        for piece in part.split("->"):
+            body = piece.strip()
+            status: Any = _STATUS.get(body[:1], "committed")
+            body = body.lstrip("!?").strip()
+            begin = end = None
+            if found := re.search(r"@(\d+)-(\d*)\s*$", body):
+                begin, end = int(found[1]), int(found[2]) if found[2] else None
+                body = body[: found.start()].strip()
+            ops: list[Op] = []
+            at = 0
+            while at < len(body):
+                match = _OP.match(body, at)
+                if not match:
+                    raise ValueError(f"cannot read {body[at:]!r} in {text!r}")
+                kind = "append" if match[1] == "a" else match[1]
+                ops.append((kind, match[2], _value(match[3])))
+                at = match.end()
+            txns.append(Txn(session, tuple(ops), status, begin, end))
+    return tuple(txns)
+
+
+def _value(text: str) -> Any:
+    if text.startswith("["):
+        return tuple(int(v) for v in text[1:-1].split())
+    return None if text == "nil" else UNKNOWN if text == "?" else int(text)
+
+
+def show(history: History) -> str:
+    """The inverse of ``parse``, up to spaces."""
+
+    def op(o: Op) -> str:
+        kind, key, value = o
+        text = (
+            "nil"
+            if value is None
+            else f"[{' '.join(map(str, value))}]"
+            if isinstance(value, tuple)
+            else str(value)
+        )
+        return f"{kind}({key},{text})"
+
+    def txn(t: Txn) -> str:
+        time = ""
+        if t.begin is not None:
+            time = f" @{t.begin}-{'' if t.end is None else t.end}"
+        return {"aborted": "!", "maybe": "?"}.get(t.status, "") + " ".join(map(op, t.ops)) + time
+
+    sessions: dict[int, list[Txn]] = {}
+    for t in history:
+        sessions.setdefault(t.session, []).append(t)
+    return " || ".join(" -> ".join(map(txn, ts)) for ts in sessions.values())
+
+
+# --- Jepsen EDN ---
+
+
+def to_edn(history: History) -> str:
+    """One op map per line; the order of lines is real time.
+
+    A maybe transaction's end is when its client gave up. A history without times gets an order of
+    lines in which every transaction starts as early and ends as late as its session allows, so that
+    sessions of one transaction are all concurrent.
+    """
+    timed = history if has_time(history) else with_wide_times(history)
+    events: list[tuple[float, int, int, str]] = []
+    for i, t in enumerate(timed):
+        process = str(t.session)
+        begin = float("-inf") if t.begin is None else t.begin
+        end = float("inf") if t.end is None else t.end
+        events.append((begin, 0, i, _edn_line("invoke", process, t, invoke=True)))
+        outcome = {"committed": "ok", "aborted": "fail", "maybe": "info"}[t.status]
+        events.append((end, 1, i, _edn_line(outcome, process, t, invoke=False)))
+    lines = [e[3] for e in sorted(events, key=lambda e: e[:3])]
+    return (
+        "\n".join(line.replace(":index -1", f":index {i}", 1) for i, line in enumerate(lines))
+        + "\n"
+    )
+
+
+def with_wide_times(history: History) -> History:
+    """Every transaction starts as early and ends as late as its session allows."""
+    sessions: dict[int, list[int]] = {}
+    for i, t in enumerate(history):
+        sessions.setdefault(t.session, []).append(i)
+    out = list(history)
+    longest = max(map(len, sessions.values()), default=0)
+    for number, members in enumerate(sessions.values()):
+        for place, i in enumerate(members):
+            # Session `number` goes from one transaction to its next between two own ticks.
+            tick = 2 * len(sessions)
+            begin = 0 if place == 0 else (place - 1) * tick + 2 * number + 2
+            last = place == len(members) - 1
+            end = longest * tick + 1 if last else place * tick + 2 * number + 1
+            out[i] = replace(out[i], begin=begin, end=end)
+    return tuple(out)
+
+
+def _edn_line(kind: str, process: str, t: Txn, *, invoke: bool) -> str:
+    def value(o: Op) -> str:
+        if o[0] == "r" and (invoke or o[2] is None or o[2] == UNKNOWN):
+            return "nil"
+        if isinstance(o[2], tuple):
+            return f"[{' '.join(map(str, o[2]))}]"
+        return str(o[2])
+
+    ops = " ".join(f"[:{o[0]} :{o[1]} {value(o)}]" for o in t.ops)
+    return f"{{:type :{kind}, :f :txn, :value [{ops}], :process {process}, :index -1}}"
+
+
+# --- the tool's columns ---
+
+_STATUS_NUMBER = {"committed": 0, "aborted": 1, "maybe": 2}
+
+
+def to_columns(history: History) -> Any:
+    """The native columns of a history, made with the builder that readers use."""
+    from isolang import _native
+
+    columns = _native.Columns()
+    number: dict[str, int] = {}
+
+    def atom(value: Any) -> int:
+        if value is None:
+            return int(columns.intern_value(0, None))
+        return int(columns.intern_value(1, value))
+
+    for label, t in enumerate(history):
+        times = {}
+        if t.begin is not None:
+            times["begin"] = t.begin
+        if t.end is not None and t.status != "maybe":
+            times["end"] = t.end
+        columns.begin_transaction(t.session, _STATUS_NUMBER[t.status], label, label, 0, **times)
+        for position, (kind, key, value) in enumerate(t.ops):
+            if key not in number:
+                number[key] = columns.intern_key(3, key)
+            k = number[key]
+            if kind == "w":
+                columns.add_op(1, k, atom(value), position)
+            elif kind == "append":
+                columns.add_op(2, k, atom(value), position)
+            elif value == UNKNOWN:
+                columns.add_op(3 if is_list_key(history, key) else 0, k, -1, position)
+            elif isinstance(value, tuple):
+                columns.add_op(3, k, columns.add_list([atom(v) for v in value]), position)
+            else:
+                columns.add_op(0, k, atom(value), position)
+    columns.has_time = has_time(history)
+    columns.validate()
+    return columns
+
+
+def from_columns(columns: Any) -> History:
+    """The plain value of a history that the tool has read (integers and lists of integers only)."""
+
+    def value(atom: int) -> Any:
+        kind, payload = columns.value(atom)
+        if kind not in (0, 1):
+            raise ValueError(f"the oracle knows integer values only (got {payload!r})")
+        return payload
+
+    def at(txn: int, op: int, initial: Any) -> Op:
+        kind, v = int(columns.op_kind[op]), int(columns.op_value[op])
+        key = str(columns.key(int(columns.op_key[op]))[1])
+        if kind in (1, 2):
+            return ("w" if kind == 1 else "append", key, value(v))
+        if v < 0:
+            return ("r", key, UNKNOWN)
+        if kind == 3:
+            start, stop = columns.list_start[v], columns.list_start[v + 1]
+            return ("r", key, tuple(value(int(a)) for a in columns.list_values[start:stop]))
+        read = value(v)
+        return ("r", key, None if read == initial else read)
+
+    def time(t: int, column: Any) -> int | None:
+        known = columns.has_time and abs(int(column[t])) < 2**63 - 1
+        return int(column[t]) if known else None
+
+    txns = []
+    names = {0: "committed", 1: "aborted", 2: "maybe"}
+    for t in range(columns.transactions()):
+        first, last = int(columns.op_start[t]), int(columns.op_start[t + 1])
+        ops = tuple(
+            at(t, op, value(int(columns.initial_value[int(columns.op_key[op])])))
+            for op in range(first, last)
+            if columns.op_ok[op]
+        )
+        status: Any = names[int(columns.txn_status[t])]
+        txns.append(
+            Txn(
+                int(columns.txn_session[t]),
+                ops,
+                status,
+                time(t, columns.txn_begin),
+                time(t, columns.txn_end),
+            )
+        )
+    return tuple(txns)
+
+
+def each_op(history: History) -> Iterator[tuple[int, int, Op]]:
+    for i, t in enumerate(history):
+        for j, op in enumerate(t.ops):
+            yield i, j, op

@@ -1,0 +1,106 @@
+"""The levels of the language reference in its ``adya`` style, written down a second time, by hand.
+
+Nothing here is read from the package's ``.iso`` files: that those mean the same is what the tests
+show.
+"""
+
+from __future__ import annotations
+
+from isolang.language import core
+
+so, rt, init, wr, ww, rw = (core.Rel(n) for n in ("so", "rt", "init", "wr", "ww", "rw"))
+
+
+def union(*parts: core.Core) -> core.Core:
+    return parts[0] if len(parts) == 1 else core.Union(parts)
+
+
+def seq(*parts: core.Core) -> core.Core:
+    return parts[0] if len(parts) == 1 else core.Seq(parts)
+
+
+def acyclic(name: str, e: core.Core) -> core.Check:
+    return core.Check(name=name, kind="acyclic", expr=e)
+
+
+def irreflexive(name: str, e: core.Core) -> core.Check:
+    return core.Check(name=name, kind="irreflexive", expr=e)
+
+
+def require(name: str, e: core.Core, bound: core.Core) -> core.Check:
+    return core.Check(name=name, kind="require", expr=e, bound=bound)
+
+
+Checks = tuple[core.Check, ...]
+
+
+def _pc(session: core.Core) -> Checks:
+    return (acyclic("PC", union(seq(union(session, wr), core.Opt(rw)), ww)),)
+
+
+def _si(*session: core.Core) -> Checks:
+    return (acyclic("SI", seq(union(*session, wr, ww), core.Opt(rw))),)
+
+
+def _ser(*session: core.Core) -> Checks:
+    return (acyclic("SER", union(*session, wr, ww, rw)),)
+
+
+_hb = core.Plus(union(so, wr))
+
+#: Every level in this package's reach, by its library name.
+LEVELS: dict[str, Checks] = {
+    "pl-1": (acyclic("G0", ww),),
+    "pl-2": (acyclic("G1c", union(wr, ww)),),
+    "pl-3": (acyclic("G2", union(wr, ww, rw)),),
+    "pc-nosession": _pc(init),
+    "si-nosession": _si(init),
+    "ser-nosession": _ser(init),
+    "pc": _pc(so),
+    "si": _si(so),
+    "ser": _ser(so),
+    "strong-si-nosession": _si(init, rt),
+    "sser-nosession": _ser(init, rt),
+    "strong-si": _si(so, rt),
+    "sser": _ser(so, rt),
+}
+
+#: Levels whose checks are not event graphs; the tool refuses them. Their verdicts are in the
+#: litmus table.
+SLOWER: dict[str, Checks] = {
+    "ra": (
+        acyclic("no-cycle", union(so, wr, ww)),
+        irreflexive("fractured-read", seq(union(so, wr), rw)),
+    ),
+    "cc": (acyclic("no-cycle", union(_hb, ww)), irreflexive("causal", seq(_hb, rw))),
+    "psi": (irreflexive("PSI", seq(core.Plus(union(so, wr, ww)), core.Opt(rw))),),
+}
+
+TIMED = {"strong-si-nosession", "sser-nosession", "strong-si", "sser"}
+
+#: (weaker, stronger): whatever satisfies the stronger level satisfies the weaker one.
+IMPLICATIONS: tuple[tuple[str, str], ...] = (
+    ("pl-1", "pl-2"),
+    ("pl-2", "pl-3"),
+    ("pl-2", "pc-nosession"),
+    ("pl-3", "ser-nosession"),
+    ("pc-nosession", "si-nosession"),
+    ("si-nosession", "ser-nosession"),
+    ("pc-nosession", "pc"),
+    ("si-nosession", "si"),
+    ("ser-nosession", "ser"),
+    ("pc", "si"),
+    ("si", "ser"),
+    ("si", "strong-si"),
+    ("ser", "sser"),
+    ("si-nosession", "strong-si-nosession"),
+    ("ser-nosession", "sser-nosession"),
+    ("strong-si-nosession", "strong-si"),
+    ("sser-nosession", "sser"),
+    ("strong-si", "sser"),
+    ("strong-si-nosession", "sser-nosession"),
+)
+
+#: Pairs that some history must separate: every implication but PL-3 and SER-nosession, which are
+#: equal (PL-3 sees T0 through ``ww`` only, and that already puts it first).
+ADJACENT = tuple(p for p in IMPLICATIONS if p != ("pl-3", "ser-nosession"))

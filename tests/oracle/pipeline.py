@@ -1,0 +1,166 @@
+"""The tool and the oracle, side by side on one history; and how to keep a history on which they
+differ.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from isolang.api import check, load_spec
+from isolang.history import History as ToolHistory
+from isolang.history import Transaction
+from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
+from isolang.language.classify import Plan, classify
+from isolang.language.core import Check
+
+from . import semantics
+from .history import UNKNOWN, History, has_time, show, sort_by_session, timed, to_edn
+from .levels import LEVELS
+
+REGRESSIONS = Path(__file__).parent.parent / "regressions"
+
+#: Assignments that the oracle tries before it gives a history up (which the callers count).
+LIMIT = 20_000
+
+
+def to_tool(history: History, initial: object = None) -> ToolHistory:
+    """Through the public way for people who have their own data."""
+    return ToolHistory.from_transactions(
+        [
+            Transaction(
+                [
+                    (kind, key, TOOL_UNKNOWN if value == UNKNOWN else value)
+                    if not isinstance(value, tuple)
+                    else (kind, key, list(value))
+                    for kind, key, value in t.ops
+                ],
+                session=t.session,
+                status=t.status,
+                begin=t.begin,
+                end=t.end,
+            )
+            for t in history
+        ],
+        initial=initial,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    history: History
+    spec: str
+    expected: str
+    got: str
+
+    def __str__(self) -> str:
+        return f"{self.spec}: expected {self.expected}, got {self.got}: {show(self.history)}"
+
+
+def tool_verdict(history: History, spec: Plan, *, seed: int = 0) -> str:
+    """``valid``, ``invalid``, or why there is no certified verdict."""
+    return tool_verdict_of(to_tool(history), spec, seed=seed)
+
+
+def tool_verdict_of(history: ToolHistory, spec: Plan, *, seed: int = 0) -> str:
+    """The same for a history that the tool has read or built."""
+    verdict = check(history, spec, seed=seed)
+    if verdict.outcome == "unknown":
+        return f"unknown: {verdict.reason}"
+    return str(verdict.outcome) if verdict.certified else f"{verdict.outcome}, not certified"
+
+
+def expected_verdicts(
+    history: History, specs: Sequence[Sequence[Check]], initial: object = None
+) -> list[str]:
+    """What the oracle says.
+
+    Raises:
+        semantics.TooLargeError: after ``LIMIT`` assignments.
+    """
+    answers = semantics.satisfied(history, specs, initial=initial, limit=LIMIT)
+    return ["valid" if a else "invalid" for a in answers]
+
+
+class Levels:
+    """Compares on the library's levels; loads each of them once."""
+
+    def __init__(self, names: Iterable[str] = tuple(LEVELS)) -> None:
+        self.plans = {name: classify(load_spec(name)) for name in names}
+
+    def applicable(self, history: History) -> list[str]:
+        """The levels with a defined verdict: real time needs times."""
+        names = list(self.plans)
+        if not timed(history):
+            names = [n for n in names if not semantics.needs_time(LEVELS[n])]
+        return names
+
+    def expected(self, history: History, initial: object = None) -> dict[str, str]:
+        names = self.applicable(history)
+        verdicts = expected_verdicts(history, [LEVELS[n] for n in names], initial)
+        return dict(zip(names, verdicts, strict=True))
+
+    def compare(
+        self, history: History, *, seed: int = 0, initial: object = None
+    ) -> tuple[dict[str, str], list[Disagreement]]:
+        expected = self.expected(history, initial)
+        wrong = []
+        given = to_tool(history, initial)
+        for name, verdict in expected.items():
+            got = tool_verdict_of(given, self.plans[name], seed=seed)
+            if got != verdict:
+                wrong.append(Disagreement(history, name, verdict, got))
+        return expected, wrong
+
+
+def shrink(history: History, differs: Callable[[History], bool]) -> History:
+    """A history that still differs and loses that with any one transaction, operation or
+    property less.
+    """
+    while True:
+        for smaller in _simpler(history):
+            if smaller and differs(smaller):
+                history = smaller
+                break
+        else:
+            return history
+
+
+def _simpler(history: History) -> Iterable[History]:
+    for i in range(len(history)):
+        yield history[:i] + history[i + 1 :]
+    for i, t in enumerate(history):
+        for j in range(len(t.ops)):
+            rest = t.ops[:j] + t.ops[j + 1 :]
+            if rest:
+                yield (*history[:i], replace(t, ops=rest), *history[i + 1 :])
+    if has_time(history):
+        yield tuple(replace(t, begin=None, end=None) for t in history)
+    for i, t in enumerate(history):
+        if t.status != "committed" and all(o[2] != UNKNOWN for o in t.ops):
+            yield (*history[:i], replace(t, status="committed"), *history[i + 1 :])
+        if sum(u.session == t.session for u in history) > 1:
+            yield sort_by_session((*history[:i], replace(t, session=99), *history[i + 1 :]))
+
+
+def keep(name: str, history: History, verdicts: dict[str, str]) -> Path:
+    """Saves a history as ``regressions/NAME.edn`` with its expected verdicts.
+
+    The file orders its lines as real time; levels with real time must be among ``verdicts`` only
+    if the history has it.
+    """
+    REGRESSIONS.mkdir(exist_ok=True)
+    path = REGRESSIONS / f"{name}.edn"
+    path.write_text(to_edn(history), encoding="utf-8")
+    table = REGRESSIONS / "expected.csv"
+    new = not table.exists()
+    with table.open("a", newline="", encoding="utf-8") as f:
+        writer: Any = csv.writer(f, lineterminator="\n")
+        if new:
+            writer.writerow(["history", "spec", "verdict", "operations"])
+        for spec, verdict in verdicts.items():
+            writer.writerow([name, spec, verdict, show(history)])
+    return path

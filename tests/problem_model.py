@@ -1,0 +1,368 @@
+"""The pre-pass once more: slow, plain Python, straight from the language reference's definitions.
+
+Independent of ``native/problem``: everything is searched for among all operations, nothing is
+indexed. The tests compare the two on small random histories.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from isolang.problem import AnomalyKind as Kind
+
+COMMITTED, ABORTED, MAYBE, INITIAL = range(4)
+READ, WRITE, APPEND, READ_LIST = range(4)
+NIL, UNKNOWN = 0, -1
+BY_VALUE, FROM_INITIAL, MISSING = -1, -2, -3
+OUT, IN, OPTIONAL = range(3)
+
+
+class RefusedError(Exception):
+    """The history cannot be expressed."""
+
+
+@dataclass
+class Op:
+    number: int
+    txn: int
+    kind: int
+    ok: bool
+    key: int
+    value: object  # an atom; a tuple of atoms for a list read; None for an unknown result
+    source: int
+
+
+@dataclass
+class Result:
+    inclusion: list[int] = field(default_factory=list)
+    writers: dict[int, set[tuple[int, int, int]]] = field(default_factory=dict)  # txn, value, op
+    reads: dict[int, frozenset[int]] = field(default_factory=dict)  # op -> candidate transactions
+    order: set[tuple[int, int, int, int]] = field(default_factory=set)  # key, before, after, op
+    anomalies: set[tuple[int, int, int, int, int]] = field(default_factory=set)
+    impossible: set[int] = field(default_factory=set)
+    failed: int = 0
+    unknown: int = 0
+
+
+class Model:
+    def __init__(self, columns) -> None:
+        self.n = columns.transactions()
+        self.keys = range(columns.n_keys())
+        self.status = columns.txn_status.tolist()
+        self.initial = columns.initial_value.tolist()
+        lists = columns.list_start.tolist()
+        self.ops: list[Op] = []
+        for t in range(self.n):
+            for i in range(columns.op_start[t], columns.op_start[t + 1]):
+                kind, value = int(columns.op_kind[i]), int(columns.op_value[i])
+                if value == UNKNOWN:
+                    value = None
+                elif kind == READ_LIST:
+                    value = tuple(columns.list_values[lists[value] : lists[value + 1]].tolist())
+                self.ops.append(
+                    Op(
+                        i,
+                        t,
+                        kind,
+                        bool(columns.op_ok[i]),
+                        int(columns.op_key[i]),
+                        value,
+                        int(columns.op_source[i]),
+                    )
+                )
+
+    # --- what is what ---
+
+    def live(self, t: int) -> bool:
+        return self.status[t] in (COMMITTED, MAYBE)
+
+    def known_reads(self) -> list[Op]:
+        return [
+            o
+            for o in self.ops
+            if o.kind in (READ, READ_LIST)
+            and o.ok
+            and self.live(o.txn)
+            and not (o.value is None and (o.source == BY_VALUE or o.kind == READ_LIST))
+        ]
+
+    def updates(self, key: int) -> list[Op]:
+        return [o for o in self.ops if o.kind in (WRITE, APPEND) and o.key == key]
+
+    def own(self, t: int, key: int) -> list[Op]:
+        return [o for o in self.updates(key) if o.txn == t and o.ok]
+
+    def is_list(self, key: int) -> bool:
+        return any(o.kind == APPEND and o.ok for o in self.updates(key)) or any(
+            o.kind == READ_LIST and o.value for o in self.known_reads() if o.key == key
+        )
+
+    def check_expressible(self) -> None:
+        for key in filter(self.is_list, self.keys):
+            if any(o.kind == WRITE and o.ok for o in self.updates(key)):
+                raise RefusedError("written and appended to")
+            if any(
+                o.kind == APPEND and o.ok and self.status[o.txn] == INITIAL
+                for o in self.updates(key)
+            ):
+                raise RefusedError("the initial transaction appends")
+            for o in self.ops:
+                if o.key == key and o.ok and self.live(o.txn) and o.kind in (READ, READ_LIST):
+                    if o.source != BY_VALUE:
+                        raise RefusedError("a list read with a source")
+                    if o.kind == READ and o.value not in (None, NIL, self.initial[key]):
+                        raise RefusedError("a register read of a list")
+
+    # --- registers ---
+
+    def wrote_it(self, read: Op, write: Op) -> bool:
+        """Whether the read's result, by value or by name, is what this operation wrote."""
+        if read.source != BY_VALUE:
+            return read.source == write.number
+        return (NIL if read.value == () else read.value) == write.value
+
+    def register_candidates(self, read: Op) -> set[int]:
+        value = NIL if read.value == () else read.value
+        found = set()
+        if read.source == FROM_INITIAL or (
+            read.source == BY_VALUE and value in (NIL, self.initial[read.key])
+        ):
+            found.add(self.n)
+        for t in range(self.n):
+            own = self.own(t, read.key)
+            if t == read.txn or not own or not self.wrote_it(read, own[-1]):
+                continue
+            if self.live(t):
+                found.add(t)
+            if self.status[t] == INITIAL and read.source >= 0:
+                found.add(self.n)
+        return found
+
+    def register_anomalies(self, read: Op) -> set[tuple[Kind, int, int]]:
+        own = self.own(read.txn, read.key)
+        before = [o for o in own if o.number < read.number]
+        after = [o for o in own if o.number > read.number]
+        later = next(
+            ((Kind.FUTURE_READ, read.txn, o.number) for o in after if self.wrote_it(read, o)), None
+        )
+        if before:
+            if self.wrote_it(read, before[-1]):
+                return set()
+            older = [o for o in before if self.wrote_it(read, o)]
+            if older:
+                return {(Kind.NOT_LAST_OWN_WRITE, read.txn, older[-1].number)}
+            return {later or (Kind.NOT_OWN_WRITE, read.txn, before[-1].number)}
+        if self.register_candidates(read):
+            return set()
+        if later:
+            return {later}
+        writes = [o for o in self.updates(read.key) if o.kind == WRITE and self.wrote_it(read, o)]
+        dead = [o for o in writes if not o.ok or self.status[o.txn] == ABORTED]
+        for kind, group in (
+            (Kind.INTERMEDIATE_READ, [o for o in writes if o not in dead]),
+            (Kind.ABORTED_READ, dead),
+        ):
+            if group:
+                return {(kind, group[0].txn, group[0].number)}
+        if read.source >= 0:
+            return {(Kind.THIN_AIR_READ, self.ops[read.source].txn, read.source)}
+        return {(Kind.THIN_AIR_READ, -1, -1)}
+
+    # --- lists ---
+
+    def elements(self, read: Op) -> tuple[int, ...]:
+        return read.value if read.kind == READ_LIST else ()
+
+    def appenders(self, key: int, value: int, reader: int) -> list[int]:
+        return sorted(
+            {
+                o.txn
+                for o in self.updates(key)
+                if o.ok and o.value == value and self.live(o.txn) and o.txn != reader
+            }
+        )
+
+    def list_candidates(self, read: Op) -> set[int]:
+        values = self.elements(read)
+        if not values:
+            return {self.n}
+        return {
+            t
+            for t in self.appenders(read.key, values[-1], read.txn)
+            if self.own(t, read.key)[-1].value == values[-1]
+        }
+
+    def own_tail(self, read: Op) -> tuple[int, set[tuple[Kind, int, int]]]:
+        """How many elements at the end are the reader's own, and what is wrong with that."""
+        own = [o for o in self.own(read.txn, read.key) if o.number < read.number]
+        values = self.elements(read)
+        ends = [j for j in range(1, len(own) + 1) if values[-j:] == tuple(o.value for o in own[:j])]
+        if not own or len(own) in ends:
+            return len(own), set()
+        if ends:
+            return ends[-1], {(Kind.NOT_LAST_OWN_WRITE, read.txn, own[ends[-1] - 1].number)}
+        return 0, {(Kind.NOT_OWN_WRITE, read.txn, own[-1].number)}
+
+    def body(self, read: Op) -> tuple[int, ...]:
+        values = self.elements(read)
+        return values[: len(values) - self.own_tail(read)[0]]
+
+    def is_ambiguous(self, read: Op) -> bool:
+        return any(len(self.appenders(read.key, v, read.txn)) > 1 for v in self.body(read))
+
+    def list_anomalies(self, read: Op) -> set[tuple[Kind, int, int]]:
+        """Each kind once, with its first element."""
+        found: dict[Kind, tuple[int, int]] = {}
+        tail, wrong = self.own_tail(read)
+        for kind, txn, op in wrong:
+            found[kind] = (txn, op)
+        body = self.body(read)
+        whose = [next(iter(self.appenders(read.key, v, read.txn)), None) for v in body]
+        for i, (value, writer) in enumerate(zip(body, whose, strict=True)):
+            same = [o for o in self.updates(read.key) if o.value == value and o.kind == APPEND]
+            mine = [o for o in same if o.ok and o.txn == read.txn]
+            dead = [o for o in same if not o.ok or self.status[o.txn] == ABORTED]
+            if writer is not None:
+                self.block_anomalies(read, body, whose, i, tail, found)
+            elif later := [o for o in mine if o.number > read.number]:
+                found.setdefault(Kind.FUTURE_READ, (read.txn, later[0].number))
+            elif mine:
+                if not wrong:
+                    found.setdefault(Kind.DUPLICATE_ELEMENT, (read.txn, mine[0].number))
+            elif dead:
+                found.setdefault(Kind.ABORTED_READ, (dead[0].txn, dead[0].number))
+            else:
+                found.setdefault(Kind.THIN_AIR_READ, (-1, -1))
+        return {(kind, *other) for kind, other in found.items()}
+
+    def block_anomalies(self, read, body, whose, i, tail, found) -> None:
+        """What is wrong with the element at i: a transaction's elements form one block."""
+        writer, value = whose[i], body[i]
+        made = self.own(writer, read.key)
+        first = whose.index(writer)
+        fits = 0
+        while fits < len(made) and body[first + fits : first + fits + 1] == (made[fits].value,):
+            fits += 1
+        if i == first and fits < len(made):
+            if fits and first + fits == len(body) and not tail:
+                found.setdefault(Kind.INTERMEDIATE_READ, (writer, made[fits - 1].number))
+            else:
+                found.setdefault(Kind.SPLIT_APPEND, (writer, made[fits].number))
+        if i > first and i >= first + fits:
+            of_value = [o for o in made if o.value == value]
+            excess = sum(v == value for v in body[: i + 1]) > len(of_value)
+            kind = Kind.DUPLICATE_ELEMENT if excess else Kind.SPLIT_APPEND
+            found.setdefault(kind, (writer, of_value[0].number))
+
+    # --- inclusion ---
+
+    def sources_of(self, read: Op) -> tuple[set[int], set[int]]:
+        """The transactions it may take something from, and those it must."""
+        external = not any(o.number < read.number for o in self.own(read.txn, read.key))
+        if not self.is_list(read.key):
+            candidates = self.register_candidates(read) if external else set()
+            return candidates, candidates if len(candidates) == 1 else set()
+        groups = [self.appenders(read.key, v, read.txn) for v in self.body(read)]
+        return {t for g in groups for t in g}, {g[0] for g in groups if len(g) == 1}
+
+    def inclusion(self) -> list[int]:
+        possible = {t for t in range(self.n) if self.status[t] == COMMITTED}
+        certain = set(possible)
+        for _ in range(self.n + 1):
+            for read in self.known_reads():
+                may, must = self.sources_of(read)
+                if read.txn in possible:
+                    possible |= may
+                if read.txn in certain:
+                    certain |= must
+        of = {False: OUT, True: OPTIONAL}
+        return [IN if t in certain else of[t in possible] for t in range(self.n)] + [IN]
+
+    # --- all of it ---
+
+    def run(self) -> Result:
+        self.check_expressible()
+        result = Result(inclusion=self.inclusion())
+        result.failed = sum(not o.ok for o in self.ops)
+        result.unknown = sum(
+            o.kind in (READ, READ_LIST)
+            and o.ok
+            and self.live(o.txn)
+            and o.value is None
+            and (o.source == BY_VALUE or o.kind == READ_LIST)
+            for o in self.ops
+        )
+        included = [t for t in range(self.n) if result.inclusion[t]]
+        for key in self.keys:
+            result.writers[key] = {
+                (t, own[-1].value, own[-1].number) for t in included if (own := self.own(t, key))
+            } | {(self.n, self.initial[key], -1)}
+        wrong: dict[int, set[tuple[int, int, int, int, int]]] = {t: set() for t in included}
+        doubtful: set[int] = set()
+        merged: set[object] = set()
+        reads = [o for o in self.known_reads() if result.inclusion[o.txn]]
+        for read in reads:
+            external = not any(o.number < read.number for o in self.own(read.txn, read.key))
+            as_list = self.is_list(read.key)
+            if as_list and self.is_ambiguous(read):
+                doubtful.add(read.txn)
+            candidates = self.list_candidates(read) if as_list else self.register_candidates(read)
+            if external:
+                if as_list:
+                    seen = self.elements(read)[-1:]
+                elif read.source == BY_VALUE:
+                    seen = NIL if read.value == () else read.value
+                else:
+                    seen = ("source", frozenset(candidates), None if candidates else read.number)
+                repeated = (read.txn, read.key, seen) in merged
+                merged.add((read.txn, read.key, seen))
+                if repeated and not as_list:
+                    continue
+                if not repeated and (candidates or result.inclusion[read.txn] == OPTIONAL):
+                    result.reads[read.number] = frozenset(candidates)
+            if as_list and self.is_ambiguous(read):
+                continue
+            found = self.list_anomalies(read) if as_list else self.register_anomalies(read)
+            wrong[read.txn] |= {(kind, read.txn, read.number, *other) for kind, *other in found}
+        for key in filter(self.is_list, self.keys):
+            self.order(key, [o for o in reads if o.key == key], result, wrong, doubtful)
+        for t in included:
+            if result.inclusion[t] == IN:
+                result.anomalies |= wrong[t]
+            elif wrong[t]:
+                result.impossible.add(t)
+        if doubtful - result.impossible:
+            raise RefusedError("ambiguous, or an order that only a maybe transaction shows")
+        return result
+
+    def order(self, key, reads, result, wrong, doubtful) -> None:
+        longest = max(
+            (o for o in reads if result.inclusion[o.txn] == IN),
+            key=lambda o: len(self.elements(o)),
+            default=None,
+        )
+        best = self.elements(longest) if longest else ()
+        shown: list[int] = []
+        if longest and not self.is_ambiguous(longest):
+            for value in self.body(longest):
+                by = self.appenders(key, value, longest.txn)
+                own = value in [o.value for o in self.own(longest.txn, key)]
+                if not by and own:  # wrong to be read, but shown all the same
+                    by = [longest.txn]
+                shown += [t for t in by if t not in shown]
+            if self.own_tail(longest)[0] and longest.txn not in shown:
+                shown.append(longest.txn)
+        writers = [t for t, _, _ in result.writers[key] if t != self.n]
+        for read in reads:
+            values = self.elements(read)
+            short = min(len(values), len(best))
+            if values[:short] != best[:short]:
+                wrong[read.txn].add(
+                    (Kind.INCOMPATIBLE_ORDER, read.txn, read.number, longest.txn, longest.number)
+                )
+            elif len(values) > len(best) and len(set(writers) - set(shown)) > 1:
+                doubtful.add(read.txn)
+        hidden = [t for t in writers if t not in shown]
+        pairs = [*pairwise(shown), *((shown[-1], t) for t in hidden if shown)]
+        result.order |= {(key, a, b, longest.number) for a, b in pairs}

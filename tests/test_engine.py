@@ -1,0 +1,185 @@
+"""The engine by itself: choices only the search can make, small clocks, proofs, limits, seeds."""
+
+import random
+
+import numpy as np
+import pytest
+from certify_support import both
+
+from isolang import _native
+from isolang.certify.certificate import Refutation, Witness
+from isolang.history import History, Transaction
+from isolang.language.automaton import Automaton
+from isolang.language.classify import classify
+from isolang.language.load import load_spec
+from isolang.problem import build_problem
+from isolang.solvers.native import Model, solve
+
+# Expressions in which ww alone is no violation, so that version orders need nodes of their own;
+# sessions that do not compose, which need auxiliary chains; several checks over the same choices.
+ODD = {
+    "wr ; ww": "acyclic wr ; ww as a",
+    "ww ; rw": "acyclic ww ; rw as a",
+    "so ; rw": "acyclic so ; rw as a",
+    "rt ; rw | wr": "acyclic (rt ; rw) | wr as a",
+    "so | wr | rw": "acyclic so | wr | rw as a",
+    "two checks": "acyclic so | ww as a\nacyclic wr | ww as b",
+    "odd checks": "acyclic wr ; ww as a\nacyclic so ; rw as b",
+}
+PLANS = {name: classify(load_spec(f'include "adya.iso"\n{text}\n')) for name, text in ODD.items()}
+PLANS |= {name: classify(load_spec(name)) for name in ("ser", "si", "pc", "pl-3", "pc-nosession")}
+
+
+def contended(rng, transactions=10, keys=2, values=2, sessions=3):
+    """Few values on few keys: a serial run with some reads changed, so that choices stay open."""
+    state = {}
+    given = []
+    for _ in range(transactions):
+        ops = []
+        for _ in range(rng.randint(1, 3)):
+            key = rng.randrange(keys)
+            if rng.random() < 0.5:
+                state[key] = rng.randint(1, values)
+                ops.append(("w", key, state[key]))
+            else:
+                changed = rng.random() < 0.2
+                ops.append(("r", key, rng.randint(1, values) if changed else state.get(key)))
+        status = "maybe" if rng.random() < 0.2 else "committed"
+        begin = rng.randint(0, 8)
+        end = None if status == "maybe" else begin + rng.randint(0, 4)
+        given.append(
+            Transaction(
+                ops=ops, session=rng.randrange(sessions), status=status, begin=begin, end=end
+            )
+        )
+    return History.from_transactions(given)
+
+
+def answer(history, plan, **options):
+    problem = build_problem(history)
+    if plan.uses_reads_from and problem.anomalies(limit=1):
+        return None
+    return solve(history.columns, problem.native, plan.automata, seconds=60, **options)
+
+
+def proof(result):
+    if isinstance(result, Model):
+        return Witness.of(result.source, result.order_start, result.order_txn)
+    return Refutation.of(result.steps)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_without_clocks_the_search_decides_the_same_and_every_answer_is_certified(name):
+    plan = PLANS[name]
+    searched = outcomes = 0
+    for seed in range(150):
+        history = contended(random.Random(seed))
+        pruned, bare = (answer(history, plan, clock_bytes=size) for size in (1 << 20, 1))
+        if pruned is None:
+            continue
+        assert isinstance(bare, Model) == isinstance(pruned, Model), seed
+        for result in (pruned, bare):
+            assert both(history, plan.spec, proof(result)) == ("accepted", "accepted"), seed
+        searched += bare.statistics.get("variables", 0) > 0
+        outcomes |= 1 if isinstance(bare, Model) else 2
+    assert searched > 0
+    assert outcomes & 1
+
+
+def test_equal_seeds_give_equal_runs():
+    history = contended(random.Random(5), transactions=60, keys=4, values=3, sessions=6)
+    runs = [answer(history, PLANS["si"], seed=7, clock_bytes=1) for _ in range(2)]
+    counts = [
+        {k: v for k, v in run.statistics.items() if not k.startswith("seconds")} for run in runs
+    ]
+    assert counts[0] == counts[1]
+    assert type(runs[0]) is type(runs[1])
+    if isinstance(runs[0], Model):
+        assert np.array_equal(runs[0].source, runs[1].source)
+        assert np.array_equal(runs[0].order_txn, runs[1].order_txn)
+    else:
+        assert runs[0].steps == runs[1].steps
+
+
+def test_a_refutation_names_only_the_transactions_that_matter():
+    noise = [
+        Transaction(ops=[("r", k, i or None), ("w", k, i + 1)], session=10 + k)
+        for k in range(5)
+        for i in range(40)
+    ]
+    skew = [
+        Transaction(ops=[("r", "x", None), ("r", "y", None), ("w", "x", 1)], session=0, label=9001),
+        Transaction(ops=[("r", "x", None), ("r", "y", None), ("w", "y", 1)], session=1, label=9002),
+    ]
+    history = History.from_transactions([*noise[:100], *skew, *noise[100:]])
+    result = answer(history, PLANS["ser"])
+    cycles = [step for step in result.steps if step[0] == "cycle"]
+    named = {txn for step in cycles for edge in step[2] for txn in edge[1:3]}
+    assert {history.columns.txn_label[t] for t in named} == {9001, 9002}
+
+
+def test_sessions_are_only_a_first_guess_where_a_level_has_none():
+    stale = [
+        Transaction(ops=[("w", "x", 1)], session=0),
+        Transaction(ops=[("r", "x", None)], session=0),
+    ]
+    history = History.from_transactions(stale)
+    for name, valid in {"ser": False, "ser-nosession": True, "si": False, "pl-3": True}.items():
+        plan = classify(load_spec(name))
+        result = answer(history, plan)
+        assert isinstance(result, Model) == valid, name
+        assert both(history, plan.spec, proof(result)) == ("accepted", "accepted")
+
+
+@pytest.mark.parametrize("check", ["so ; rw", "so | wr | ww | rw", "(so | wr | ww) ; rw?"])
+@pytest.mark.parametrize(("status", "valid"), [("committed", False), ("maybe", True)])
+def test_a_maybe_transaction_precedes_nobody_in_its_session(check, status, valid):
+    """It may take effect after what follows it there; also where ``so`` needs auxiliary chains."""
+    history = History.from_transactions(
+        [
+            Transaction(ops=[("w", "x", 1)], session=0, status=status),
+            Transaction(ops=[("r", "x", None)], session=0),
+            Transaction(ops=[("r", "y", None)], session=0),
+            Transaction(ops=[("r", "x", 1)], session=1),
+        ]
+    )
+    plan = classify(load_spec(f'include "adya.iso"\nacyclic {check} as a\n'))
+    result = answer(history, plan)
+    assert isinstance(result, Model) == valid
+    assert both(history, plan.spec, proof(result)) == ("accepted", "accepted")
+
+
+def test_the_deadline_ends_the_run_and_says_where_it_was():
+    history = contended(random.Random(1), transactions=2000, keys=20, values=3, sessions=20)
+    problem = build_problem(history).native
+    with pytest.raises(_native.OutOfTime, match=r"timeout while (pruning|searching)"):
+        solve(history.columns, problem, PLANS["pc-nosession"].automata, seconds=1e-6)
+
+
+def test_progress_may_interrupt():
+    history = contended(random.Random(1), transactions=3000, keys=4, values=3, sessions=20)
+    phases = []
+
+    def stop(phase):
+        phases.append(phase)
+        raise KeyboardInterrupt
+
+    problem = build_problem(history).native
+    with pytest.raises(KeyboardInterrupt):
+        solve(history.columns, problem, PLANS["si"].automata, progress=stop)
+    assert phases == ["pruning"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "epsilon", "message"),
+    [
+        ({"zz": ((0, 0),)}, (), "unknown relation"),
+        ({"wr": ((0, 3),)}, (), "out of range"),
+        ({"wr": ((0, 0),)}, ((1, 0),), "out of range"),
+    ],
+)
+def test_automata_that_make_no_sense_are_refused(steps, epsilon, message):
+    history = contended(random.Random(0))
+    automaton = Automaton(check="a", states=1, steps=steps, epsilon=epsilon, repeatable=frozenset())
+    with pytest.raises(ValueError, match=message):
+        solve(history.columns, build_problem(history).native, [automaton])

@@ -1,0 +1,206 @@
+"""Who may import whom: the table of docs/architecture.md, enforced on the source text.
+
+Imports inside functions count too: a lazy import is an import. What a layer takes from the native
+module is judged by the section of ``_native.pyi`` that declares it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "isolang"
+NATIVE = ROOT / "native"
+
+DIRECT = {
+    "errors": set(),
+    "specs": set(),
+    "language": {"specs"},
+    "history": set(),
+    "problem": {"language", "history"},
+    "encodings": {"problem"},
+    "solvers": {"encodings", "problem"},
+    "certify": {"history", "language"},
+    "explain": {"problem", "certify"},
+}
+# These may import everything.
+SURFACE = {"api", "cli", "limits", "minimal", "pipeline", "verdict", "__init__", "__main__"}
+
+# The sections of _native.pyi, and the layer that each one belongs to.
+SECTIONS = {
+    "history": "history",
+    "readers": "history",
+    "problem": "problem",
+    "engine": "solvers",
+    "certify": "certify",
+}
+
+# native/<layer>: the prefixes of what it may include.
+INCLUDES = {
+    "core": ("core/",),
+    "readers": ("readers/", "core/"),
+    "problem": ("problem/", "core/"),
+    "engine": ("engine/", "core/"),
+    "certify": ("certify/", "core/history.hpp", "core/budget.hpp"),
+    "bindings": ("",),
+}
+
+# Words that would say that the engine knows a level.
+LEVELS = re.compile(
+    r"\b(ser|si|sser|psi|serializ\w*|serialis\w*|snapshot\w*|pl-?[123]|causal\w*|read[ -]committed|"
+    r"repeatable[ -]read|long[ -]fork|write[ -]skew|lost[ -]update)\b",
+    re.IGNORECASE,
+)
+
+
+def allowed(layer: str) -> set[str]:
+    """The layers that a layer may import, directly or through those that it may import."""
+    found = {layer, "errors"}
+    todo = set(DIRECT[layer])
+    while todo:
+        one = todo.pop()
+        if one not in found:
+            found.add(one)
+            todo |= DIRECT[one]
+    return found
+
+
+def layer_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def native_sections() -> dict[str, str]:
+    """Each public name of the native module, and the layer of its section."""
+    text = (PACKAGE / "_native.pyi").read_text()
+    lines = text.splitlines()
+    headings = [
+        (number, match[1])
+        for number, line in enumerate(lines, 1)
+        if (match := re.fullmatch(r"# --- (\w+) ---", line))
+    ]
+    owner = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names = [node.name]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names = [node.target.id]
+        else:
+            continue
+        section = [name for line, name in headings if line < node.lineno][-1]
+        owner |= dict.fromkeys(names, SECTIONS[section])
+    return owner
+
+
+def imports(tree: ast.AST) -> set[tuple[int, str]]:
+    """All absolute imports from this package: line, dotted name (with the imported name last)."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {(node.lineno, alias.name) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports are absolute"
+            found |= {(node.lineno, f"{node.module}.{alias.name}") for alias in node.names}
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "_native"
+        ):
+            found.add((node.lineno, f"isolang._native.{node.attr}"))
+    return {(line, name) for line, name in found if name.split(".")[0] == "isolang"}
+
+
+def target_layers(name: str, owner: dict[str, str]) -> set[str]:
+    """The layers that an import of this dotted name reaches."""
+    parts = name.split(".")
+    if len(parts) < 2:
+        return {"__init__"}
+    if parts[1] == "_native":
+        return {owner[parts[2]]} if len(parts) > 2 and parts[2] != "*" else set()
+    return {parts[1]} if (PACKAGE / parts[1]).exists() or parts[1] in DIRECT else {"__init__"}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports(path):
+    """A module imports only what the table gives its layer."""
+    layer = layer_of(path)
+    if layer in SURFACE:
+        return
+    assert layer in DIRECT, f"the layer {layer} is not in the table of docs/architecture.md"
+    owner = native_sections()
+    wrong = [
+        f"line {line}: {layer} may not import {name}"
+        for line, name in sorted(imports(ast.parse(path.read_text())))
+        if not target_layers(name, owner) <= allowed(layer)
+    ]
+    assert wrong == []
+
+
+def test_the_table_is_the_documented_one():
+    """docs/architecture.md names the same layers and the same imports."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    documented = {}
+    for name, may in re.findall(r"^\| `isolang\.(\w+)` \|[^|]*\|([^|]*)\|$", text, re.MULTILINE):
+        documented[name] = set(re.findall(r"`(?:isolang\.)?(\w+)`", may))
+    assert documented == {k: v for k, v in DIRECT.items() if k not in ("errors", "specs")}
+
+
+def test_the_checkers_import_no_engine():
+    """The independence that certificates rest on."""
+    assert allowed("certify") == {"certify", "history", "language", "specs", "errors"}
+
+
+def test_layers_see_lazy_imports():
+    """Imports inside functions, and attributes of the native module, are found."""
+    tree = ast.parse(
+        "def f():\n    from isolang.solvers import x\n    from isolang import _native\n"
+        "    return _native.solve\n"
+    )
+    assert {name for _, name in imports(tree)} >= {"isolang.solvers.x", "isolang._native.solve"}
+
+
+def sources(layer: str) -> list[Path]:
+    return sorted(p for p in (NATIVE / layer).rglob("*") if p.suffix in {".cpp", ".hpp"})
+
+
+@pytest.mark.parametrize("layer", sorted(p.name for p in NATIVE.iterdir() if p.is_dir()))
+def test_includes(layer):
+    """A native file includes only what its directory may see."""
+    wrong = [
+        f"{path.relative_to(ROOT)} includes {name}"
+        for path in sources(layer)
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE)
+        if not name.startswith(INCLUDES[layer])
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("layer", ["engine", "problem", "core"])
+def test_the_native_core_names_no_level(layer):
+    """Its only description of a level is an automaton; a special case would need a name."""
+    assert sources(layer)
+    named = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sources(layer)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if LEVELS.search(line)
+    ]
+    assert named == []
+
+
+def test_level_words_are_found():
+    """The pattern does find what it is for, and nothing inside other words."""
+    assert all(
+        LEVELS.search(s) for s in ("if SER then", "// SI: two states", "serializable", "PL-3")
+    )
+    assert not any(
+        LEVELS.search(s) for s in ("series", "size", "user session", "single", "inserts")
+    )
