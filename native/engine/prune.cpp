@@ -250,10 +250,10 @@ bool Pruner::keep_unless_implied(const Edge& e) {
   return true;
 }
 
-void Pruner::prune_key(std::int32_t key) {
+bool Pruner::at_key(std::int32_t key) {
   const Problem& p = graph.problem;
   const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
-  if (last - first < 2) return;
+  if (last - first < 2) return false;
   writers_.resize(idx(last - first));
   std::iota(writers_.begin(), writers_.end(), first);
   std::ranges::sort(writers_, std::greater<>(), [&](std::int32_t w) { return rank[idx(graph.order_node(w))]; });
@@ -266,6 +266,13 @@ void Pruner::prune_key(std::int32_t key) {
                                                      : graph.node(idx(target.check), p.writer_txn[idx(writers_[i])], target.state));
   }
   forced_.resize(writers_.size());
+  return true;
+}
+
+void Pruner::prune_key(std::int32_t key) {
+  if (!at_key(key)) return;
+  const Problem& p = graph.problem;
+  const std::int32_t first = p.key_start[idx(key)];
   auto& settled = settled_pairs_[idx(key)];
   const std::size_t words = (writers_.size() + 63) / 64;
   for (std::size_t self = 0; self < writers_.size(); ++self) {
@@ -295,6 +302,31 @@ void Pruner::prune_key(std::int32_t key) {
     }
     gained_ += static_cast<std::int64_t>(graph.edges.size() - known);
   }
+}
+
+Pruner::Pairs Pruner::pairs() {
+  Pairs found;
+  std::vector<std::uint8_t> precedes;  // [i * count + j]: writers_[i] precedes writers_[j]
+  for (std::int32_t key = 0; graph.uses_orders && key < graph.problem.keys; ++key) {
+    if (!at_key(key)) continue;
+    const std::size_t count = writers_.size();
+    precedes.assign(count * count, 0);
+    for (std::size_t j = 0; j < count; ++j) {
+      budget_.poll();
+      mark_forced(writers_[j], j);
+      for (std::size_t i = 0; i < count; ++i) precedes[i * count + j] = forced_[i];
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        if (initial(writers_[i]) || initial(writers_[j])) continue;
+        const bool up = precedes[i * count + j] != 0, down = precedes[j * count + i] != 0;
+        auto& list = up || down ? found.settled : found.open;
+        const bool i_first = up || (!down && writers_[i] < writers_[j]);
+        list.push_back(writers_[i_first ? i : j]);
+        list.push_back(writers_[i_first ? j : i]);
+      }
+  }
+  return found;
 }
 
 bool Pruner::prune_read(std::int32_t r) {

@@ -55,6 +55,15 @@ class Pruner {
   std::vector<Order> orders;
   std::vector<Struck> struck;
 
+  // After run() without a contradiction: for each pair of writers of each key whether its order is settled, as flat lists
+  // of pairs. T0's writers come first and are left out.
+  struct Pairs {
+    std::vector<std::int32_t> settled;  // before, after
+    std::vector<std::int32_t> open;     // either may come first
+  };
+  Pairs pairs();
+  bool at_fixpoint() const { return gained_ == 0; }  // else settled reads may lack edges to settled writers
+
   bool included_reader(std::int32_t read) const {
     return inclusion[static_cast<std::size_t>(graph.problem.read_txn[static_cast<std::size_t>(read)])] ==
            static_cast<std::uint8_t>(Inclusion::in);
@@ -64,6 +73,7 @@ class Pruner {
   bool settle();  // topological order and clocks of the known edges; false: cycle
   bool pass();
   void prune_key(std::int32_t key);
+  bool at_key(std::int32_t key);  // makes a key the one at hand; false: it has one writer only
   void mark_forced(std::int32_t after, std::size_t self);
   bool prune_read(std::int32_t read);
   void resolve(std::int32_t read, std::int32_t writer);

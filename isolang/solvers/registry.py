@@ -1,0 +1,168 @@
+"""The solvers, one line each with what they can do, and the pairs of an encoding and a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from isolang.encodings.registry import ENCODINGS
+from isolang.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from isolang.encodings.formula import Theory
+    from isolang.solvers.answer import Answer
+
+#: The native engine's own encoding: it makes variables on demand, and always prunes.
+EVENT_GRAPH: Final = "event-graph"
+NATIVE: Final = "native"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solver:
+    """One back end.
+
+    Attributes:
+        name: as users type it.
+        module: where its ``solve`` is.
+        theories: what it can solve, what suits it best first.
+        package: the Python package that it needs; empty for none.
+        extra: the extra that installs it: ``pip install isolang[extra]``; empty for a core
+            dependency.
+        cores: whether it says which reads an unsatisfiable formula needs.
+        incremental: whether it goes on from where it was when clauses are added.
+        deadline: ``yes``, or between which steps it looks at the clock.
+        parts: whether ``name:part`` chooses one of several solvers.
+    """
+
+    name: str
+    module: str
+    theories: tuple[Theory, ...]
+    package: str = ""
+    extra: str = ""
+    cores: bool = False
+    incremental: bool = False
+    deadline: Literal["yes", "between rounds", "z3 only"] = "yes"
+    parts: bool = False
+
+    @property
+    def installed(self) -> bool:
+        """Whether its package is there."""
+        return not self.package or find_spec(self.package) is not None
+
+    @property
+    def missing(self) -> str:
+        """What to say where it is not installed."""
+        what = f"isolang[{self.extra}]" if self.extra else self.package
+        return f"not installed; pip install '{what}'"
+
+    def solve(self, formula: Any, *, until: float | None, seed: int, part: str = "") -> Answer:
+        """Solve a formula of one of its theories; imports the package.
+
+        Raises:
+            TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        """
+        function: Callable[..., Answer] = import_module(self.module).solve
+        more = {"name": part} if part else {}
+        return function(formula, until=until, seed=seed, **more)
+
+
+SOLVERS: Final[dict[str, Solver]] = {
+    row.name: row
+    for row in (
+        Solver(
+            name=NATIVE, module="isolang.solvers.acyclic", theories=("acyclicity", "none"),
+            cores=True, incremental=True,
+        ),
+        Solver(
+            name="sat", module="isolang.solvers.sat", theories=("acyclicity", "none"),
+            package="pysat", extra="sat", cores=True, incremental=True,
+            deadline="between rounds", parts=True,
+        ),
+        Solver(
+            name="clingo", module="isolang.solvers.clingo", theories=("acyclicity", "none"),
+            package="clingo", extra="clingo",
+        ),
+        Solver(
+            name="z3", module="isolang.solvers.z3",
+            theories=("difference", "bitvector", "acyclicity", "none"), package="z3", cores=True,
+        ),
+        Solver(
+            name="pysmt", module="isolang.solvers.pysmt",
+            theories=("difference", "bitvector", "none"), package="pysmt", deadline="z3 only",
+            parts=True,
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pair:
+    """An encoding, a solver (``sat``, or ``sat:glucose4``), and a stage of pruning."""
+
+    encoding: str
+    solver: str
+    prune: str
+
+    def __str__(self) -> str:
+        """As users type it: ``encoding/solver/prune``."""
+        return f"{self.encoding}/{self.solver}/{self.prune}"
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether it is the native engine with its own encoding."""
+        return self.encoding == EVENT_GRAPH
+
+    def shares_with(self, other: Pair) -> bool:
+        """Whether two pairs have an encoding, a solver or a stage of pruning in common."""
+        solvers = self.solver.split(":")[0] == other.solver.split(":")[0]
+        encodings = self.encoding.split("+")[0] == other.encoding.split("+")[0]
+        return solvers or encodings or self.prune == other.prune
+
+
+ENGINE: Final = Pair(EVENT_GRAPH, NATIVE, "fixpoint")
+
+
+def solver_of(name: str) -> tuple[Solver, str]:
+    """The solver of a name, and its part (``sat:glucose4``), or ``""``.
+
+    Raises:
+        UnsupportedError: there is none, or it is not installed.
+    """
+    base, _, part = name.partition(":")
+    solver = SOLVERS.get(base)
+    if solver is None:
+        raise UnsupportedError(f"no such solver (got {name!r}, expected {_listed(SOLVERS)})")
+    if not solver.installed:
+        raise UnsupportedError(f"solver {base}: {solver.missing}")
+    if part:
+        known = import_module(solver.module).names() if solver.parts else []
+        if part not in known:
+            msg = f"solver {base}: no such part (got {part!r}, expected {_listed(known)})"
+            raise UnsupportedError(msg)
+    return solver, part
+
+
+def theory_of(encoding: str, solver: Solver) -> Theory | None:
+    """The theory in which a solver takes an encoding; ``None`` if they do not fit."""
+    makers = ENCODINGS[encoding].makers
+    return next((theory for theory in solver.theories if theory in makers), None)
+
+
+def fitting(*, installed: bool = True) -> Iterator[tuple[str, str]]:
+    """All pairs (encoding, solver) that fit, the engine's own first.
+
+    Args:
+        installed: only those whose solver is installed.
+    """
+    yield EVENT_GRAPH, NATIVE
+    for encoding in ENCODINGS:
+        for solver in SOLVERS.values():
+            if theory_of(encoding, solver) and (solver.installed or not installed):
+                yield encoding, solver.name
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names) or "none"
