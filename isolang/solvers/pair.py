@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from isolang.encodings.decode import NoOrderError, decode
 from isolang.encodings.registry import ENCODINGS
+from isolang.errors import SolverError
 from isolang.problem.polygraph import build_polygraph
 from isolang.solvers.native import Model
 from isolang.solvers.registry import Pair, solver_of, theory_of
@@ -56,7 +57,7 @@ def solve_pair(
 
     Raises:
         TimeoutError: the limit was reached.
-        UnsupportedError: there is no such pair, or it is not installed.
+        SolverError: there is no such pair, or it is not installed.
         WrongModelError: the solver gave an assignment that is no model.
     """
     from isolang import _native
@@ -64,9 +65,7 @@ def solve_pair(
     solver, part = solver_of(pair.solver)
     theory = theory_of(pair.encoding, solver)
     if theory is None:
-        from isolang.errors import UnsupportedError
-
-        raise UnsupportedError(f"{pair}: the solver does not take this encoding")
+        raise SolverError(f"{pair}: the solver does not take this encoding")
     until = None if seconds is None else time.perf_counter() + seconds
     watch = _Stopwatch()
     progress("prune")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isolang.errors import UnsupportedError
+from isolang.errors import SolverError
 from isolang.solvers.answer import Answer, seconds_left
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ def solve(
 
     Raises:
         TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
-        UnsupportedError: pySMT finds no SMT solver.
+        SolverError: pySMT finds no SMT solver.
     """
     from pysmt.environment import Environment
     from pysmt.exceptions import SolverReturnedUnknownResultError
 
     found = names()
     if not found:
-        raise UnsupportedError("pysmt: it finds no SMT solver; hint: pip install z3-solver")
+        raise SolverError("pysmt: it finds no SMT solver; hint: pip install z3-solver")
     name = name or ("z3" if "z3" in found else found[0])
     environment = Environment()
     said, symbol = terms(formula, environment)

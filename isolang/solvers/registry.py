@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from isolang.encodings.registry import ENCODINGS
-from isolang.errors import UnsupportedError
+from isolang.errors import SolverError
+from isolang.problem.polygraph import PRUNE
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Theory
@@ -129,19 +130,19 @@ def solver_of(name: str) -> tuple[Solver, str]:
     """The solver of a name, and its part (``sat:glucose4``), or ``""``.
 
     Raises:
-        UnsupportedError: there is none, or it is not installed.
+        SolverError: there is none, or it is not installed.
     """
     base, _, part = name.partition(":")
     solver = SOLVERS.get(base)
     if solver is None:
-        raise UnsupportedError(f"no such solver (got {name!r}, expected {_listed(SOLVERS)})")
+        raise SolverError(f"no such solver (got {name!r}, expected {_listed(SOLVERS)})")
     if not solver.installed:
-        raise UnsupportedError(f"solver {base}: {solver.missing}")
+        raise SolverError(f"solver {base}: {solver.missing}")
     if part:
         known = import_module(solver.module).names() if solver.parts else []
         if part not in known:
             msg = f"solver {base}: no such part (got {part!r}, expected {_listed(known)})"
-            raise UnsupportedError(msg)
+            raise SolverError(msg)
     return solver, part
 
 
@@ -164,5 +165,61 @@ def fitting(*, installed: bool = True) -> Iterator[tuple[str, str]]:
                 yield encoding, solver.name
 
 
-def _listed(names: Any) -> str:
+def choose_pair(
+    encoding: str = "auto", solver: str = "auto", prune: str = "auto"
+) -> tuple[Pair, str]:
+    """Choose a pair; what is ``auto`` is filled in.
+
+    Returns:
+        The pair, and why it is this one, as a sentence; empty if nothing was left to choose.
+
+    Raises:
+        SolverError: there is no such pair, or it is not installed.
+    """
+    if prune != "auto" and prune not in PRUNE:
+        raise SolverError(f"no such pruning (got {prune!r}, expected {_listed(PRUNE)})")
+    if encoding not in ("auto", EVENT_GRAPH, *ENCODINGS):
+        expected = _listed([EVENT_GRAPH, *ENCODINGS])
+        raise SolverError(f"no such encoding (got {encoding!r}, expected {expected})")
+    why = []
+    if encoding == "auto" and solver in ("auto", NATIVE):
+        if prune in ("auto", "fixpoint"):
+            if solver == "auto":
+                why.append("the native engine was the fastest on all histories measured")
+            return Pair(EVENT_GRAPH, NATIVE, "fixpoint"), _sentence(why)
+        encoding = next(iter(ENCODINGS))
+        why.append(f"{encoding}, as the engine's own encoding always prunes")
+    if encoding == EVENT_GRAPH:
+        if solver not in ("auto", NATIVE):
+            raise SolverError(f"{EVENT_GRAPH} is the encoding of the native engine (got {solver})")
+        if prune not in ("auto", "fixpoint"):
+            msg = f"{EVENT_GRAPH} always prunes to the fixpoint (got {prune}); try one_variable"
+            raise SolverError(msg)
+        return Pair(EVENT_GRAPH, NATIVE, "fixpoint"), ""
+    if solver == "auto":
+        there = (s for s in SOLVERS.values() if s.installed and theory_of(encoding, s))
+        found = next(there, None)
+        if found is None:
+            raise SolverError(f"encoding {encoding}: no solver that takes it is installed")
+        solver = found.name
+        why.append(f"{solver} is the first installed solver that takes {encoding}")
+    row, _ = solver_of(solver)
+    if encoding == "auto":
+        fit = {theory_of(name, row): name for name in reversed(ENCODINGS)}
+        encoding = next(fit[theory] for theory in row.theories if theory in fit)
+        why.append(f"{encoding} suits {solver} best")
+    if theory_of(encoding, row) is None:
+        takers = _listed(s.name for s in SOLVERS.values() if theory_of(encoding, s))
+        raise SolverError(f"{solver} does not take {encoding} (got {solver}, expected {takers})")
+    if prune == "auto":
+        prune = "fixpoint"
+        why.append("pruning first makes every solver faster")
+    return Pair(encoding, solver, prune), _sentence(why)
+
+
+def _sentence(reasons: list[str]) -> str:
+    return "; ".join(reasons)
+
+
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
