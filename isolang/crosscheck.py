@@ -16,7 +16,7 @@ from isolang.explain.smaller import shrink
 from isolang.problem import Problem, build_problem, find_order_contradiction
 from isolang.solvers import native
 from isolang.solvers.pair import NoModel, WrongModelError, solve_pair
-from isolang.solvers.registry import SOLVERS, Pair, choose_pair, fitting
+from isolang.solvers.registry import ENGINE, SOLVERS, Pair, choose_pair, fitting
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -147,6 +147,8 @@ def cross_check(
         return found
     pair_of = {c.outcome: c.pair for c in reversed(claims)}
     accused = [pair_of[o] for o in ("valid", "invalid", "wrong") if o in pair_of]
+    if ENGINE not in accused:
+        accused.append(ENGINE)  # what is wrong was found to be so by the engine's witness
     minimal = _smallest(history, plan, accused, seconds=seconds, seed=seed)
     return CrossCheck(claims=tuple(claims), minimal=minimal)
 
@@ -189,7 +191,7 @@ def _asked(
         )
 
     problem = build_problem(history)
-    if _intrinsic(problem, plan):
+    if has_intrinsic_violation(problem, plan):
         return "invalid", "by the pre-pass, which all pairs share"
     try:
         answer = (
@@ -202,7 +204,9 @@ def _asked(
                 return "invalid", "not proved"
             proved = prove(problem, plan, answer, engine)
             if isinstance(proved, native.Model):
-                return "invalid", "though the native engine has a model"
+                witness = Witness(proved.source, proved.order_start, proved.order_txn)
+                check_natively(history, plan.spec, witness, seconds=left())
+                return "wrong", "it finds no model, but the checker accepted one of the engine"
             answer = proved
         valid = isinstance(answer, native.Model)
         checked = (
@@ -220,7 +224,8 @@ def _asked(
     return ("valid", "witness accepted") if valid else ("invalid", "refutation accepted")
 
 
-def _intrinsic(problem: Problem, plan: Plan) -> bool:
+def has_intrinsic_violation(problem: Problem, plan: Plan) -> bool:
+    """Whether the pre-pass alone refutes a problem, so that there is nothing to encode."""
     if plan.uses_reads_from:
         return bool(problem.anomalies(limit=1))
     return plan.uses_version_order and find_order_contradiction(problem) is not None

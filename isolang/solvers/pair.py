@@ -78,11 +78,11 @@ def solve_pair(
     answer = solver.solve(formula, until=until, seed=seed, part=part)
     watch.lap("seconds_solve")
     statistics = {
+        **answer.statistics,
         "nodes": float(formula.nodes),
         "variables": float(formula.variables),
         "clauses": float(formula.clause_count),
         "edges": float(len(formula.edges)),
-        **answer.statistics,
         **watch.laps,
     }
     if not answer.satisfiable:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 _LOGIC = {"difference": "QF_IDL", "bitvector": "QF_BV", "none": "QF_BOOL"}
+# In files: SMT-LIB has no logic of Booleans alone.
+_SMTLIB_LOGIC = {**_LOGIC, "none": "QF_UF"}
 
 
 def names() -> list[str]:
@@ -46,6 +48,30 @@ def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
             up = less(label[u], label[v])
             said.append(manager.Or(term(-literal), up) if literal else up)
     return said, symbol
+
+
+def to_smtlib(formula: Formula) -> str:
+    """A formula in SMT-LIB 2."""
+    from io import StringIO
+
+    from pysmt.environment import Environment
+    from pysmt.smtlib.script import SmtLibCommand, SmtLibScript
+
+    environment = Environment()
+    said, symbol = terms(formula, environment)
+    script = SmtLibScript()
+    script.add_command(SmtLibCommand("set-logic", [_SMTLIB_LOGIC[formula.theory]]))
+    known = set(symbol[1:])
+    for assertion in said:
+        known |= environment.fvo.get_free_variables(assertion)
+    for one in sorted(known, key=lambda s: (s.symbol_name()[0], int(s.symbol_name()[1:]))):
+        script.add_command(SmtLibCommand("declare-fun", [one]))
+    for assertion in said:
+        script.add_command(SmtLibCommand("assert", [assertion]))
+    script.add_command(SmtLibCommand("check-sat", []))
+    out = StringIO()
+    script.serialize(out, daggify=False)
+    return out.getvalue()
 
 
 def solve(
