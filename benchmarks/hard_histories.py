@@ -2,8 +2,8 @@
 
     python benchmarks/hard_histories.py FOLDER [--transactions N ...] [--seed S]
 
-writes, for each size, ``sat-N.plume`` and ``unsat-N.plume``. ``sat`` is what the sessions of a small
-serial store saw, so it is serializable. For ``unsat`` single reads are changed to other values that
+writes, for each size, ``sat-N.plume`` and ``unsat-N.plume``. ``sat`` is what the sessions of a
+small serial store saw, so it is serializable. For ``unsat`` single reads are changed to other values that
 were written, until the history is not serializable, and the native engine has needed conflicts to
 see it: pruning alone did not.
 """
@@ -17,7 +17,9 @@ from pathlib import Path
 Row = tuple[str, int, int]  # r or w, key, value
 
 
-def store(rng: random.Random, transactions: int, sessions: int, keys: int, values: int) -> list[tuple[int, list[Row]]]:
+def store(
+    rng: random.Random, transactions: int, sessions: int, keys: int, values: int
+) -> list[tuple[int, list[Row]]]:
     """What the sessions of a serial store did: mostly blind writes."""
     state: dict[int, int] = {}
     history = []
@@ -34,7 +36,9 @@ def store(rng: random.Random, transactions: int, sessions: int, keys: int, value
     return history
 
 
-def changed(rng: random.Random, history: list[tuple[int, list[Row]]]) -> list[tuple[int, list[Row]]]:
+def changed(
+    rng: random.Random, history: list[tuple[int, list[Row]]]
+) -> list[tuple[int, list[Row]]]:
     """The history with another value in one of its reads, one that was written."""
     written: dict[int, list[int]] = {}
     reads = []

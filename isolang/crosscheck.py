@@ -66,7 +66,9 @@ class CrossCheck:
     def summary(self) -> str:
         """What came of it, as a sentence."""
         if self.disagreement:
-            said = ", ".join(f"{c.pair} says {c.outcome}" for c in self.claims if c.outcome != "unknown")
+            said = ", ".join(
+                f"{c.pair} says {c.outcome}" for c in self.claims if c.outcome != "unknown"
+            )
             return f"disagreement: {said}"
         first, *others = self.claims
         agreeing = [c for c in others if c.outcome == first.outcome != "unknown"]
@@ -118,7 +120,9 @@ def parse_pair(text: str) -> Pair:
     """
     parts = text.split("/")
     if len(parts) != 3:
-        raise SolverError(f"a pair is encoding/solver/prune, such as one_variable/sat/none (got {text!r})")
+        raise SolverError(
+            f"a pair is encoding/solver/prune, such as one_variable/sat/none (got {text!r})"
+        )
     return choose_pair(*parts)[0]
 
 
@@ -168,7 +172,7 @@ def claim(
     """
     start = time.perf_counter()
     try:
-        outcome, detail = _asked(history, plan, pair, start + seconds, seed, proof)
+        outcome, detail = _asked(history, plan, pair, until=start + seconds, seed=seed, proof=proof)
     except (TimeoutError, MemoryError) as error:
         what = "memory" if isinstance(error, MemoryError) else f"{seconds:.3g} s"
         outcome, detail = "unknown", f"not decided within its {what}"
@@ -176,7 +180,7 @@ def claim(
 
 
 def _asked(
-    history: History, plan: Plan, pair: Pair, until: float, seed: int, proof: bool
+    history: History, plan: Plan, pair: Pair, *, until: float, seed: int, proof: bool
 ) -> tuple[Outcome, str]:
     from isolang.certify.native import check_natively
 
@@ -273,4 +277,3 @@ def _narrowed(part: Part, kept: list[int]) -> Part:
     from isolang.history import sub_history
 
     return part.narrowed(sub_history(part.history, kept), kept)
-

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from isolang.solvers.native import Model
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown"]
-Cause: TypeAlias = Literal["timeout", "memory", "unsupported", "crash", "certificate rejected", "disagreement"]
+Cause: TypeAlias = Literal[
+    "timeout", "memory", "unsupported", "crash", "certificate rejected", "disagreement"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,6 @@ def invents(polygraph: Polygraph, *, until: float | None = None) -> Formula:
 
 
 BROKEN = {
-    name: Encoding(
-        name=name, makers={"acyclicity": f"broken_encodings:{name}"}, source="nobody"
-    )
+    name: Encoding(name=name, makers={"acyclicity": f"broken_encodings:{name}"}, source="nobody")
     for name in ("forgets", "invents")
 }

@@ -41,8 +41,9 @@ def store(transactions: int = 40, seed: int = 3) -> str:
 
 def skewed() -> str:
     """The same, and a write skew of two further transactions."""
-    skew = "r(90,0,91,901)\nr(91,0,91,901)\nw(90,1,91,901)\nr(90,0,92,902)\nr(91,0,92,902)\nw(91,1,92,902)\n"
-    return store() + skew
+    one = "r(90,0,91,901)\nr(91,0,91,901)\nw(90,1,91,901)\n"
+    other = "r(90,0,92,902)\nr(91,0,92,902)\nw(91,1,92,902)\n"
+    return store() + one + other
 
 
 @pytest.mark.parametrize(("name", "text"), [("forgets", skewed()), ("invents", store())])
@@ -125,7 +126,12 @@ def test_too_little_time_is_said(tmp_path):
 
 
 def test_no_such_pair():
-    for text in ("one_variable", "one_variable/nobody/none", "none/native/none", "one_variable/sat/some"):
+    for text in (
+        "one_variable",
+        "one_variable/nobody/none",
+        "none/native/none",
+        "one_variable/sat/some",
+    ):
         with pytest.raises(SolverError, match="got '"):
             partners(ENGINE, text)
 

@@ -144,7 +144,10 @@ def _chosen(
     pairs, missing = [], []
     parts = [name for name in only if ":" in name]  # sat:glucose4, alone or after an encoding
     for encoding, base in fitting(installed=False):
-        solvers = [base, *(p.split("/")[-1] for p in parts if p.split("/")[-1].startswith(f"{base}:"))]
+        solvers = [
+            base,
+            *(p.split("/")[-1] for p in parts if p.split("/")[-1].startswith(f"{base}:")),
+        ]
         for solver in solvers:
             names = {encoding, solver, f"{encoding}/{solver}"}
             if only and not names & set(only):
@@ -188,7 +191,10 @@ def _run(entry: Entry) -> Row:
     if row is None:
         memory = any("MemoryError" in line or "bad_alloc" in line for line in said)
         last = said[-1] if said else f"status {child.returncode}"
-        row = {"verdict": "unknown", "detail": f"memory in {phase}" if memory else f"crash in {phase}: {last}"}
+        row = {
+            "verdict": "unknown",
+            "detail": f"memory in {phase}" if memory else f"crash in {phase}: {last}",
+        }
     return {"peak_mb": peak, **row}
 
 
@@ -327,5 +333,7 @@ def _draw(rows: Sequence[Row], path: str) -> None:
     axes.set_ylabel("seconds (prune, encode, solve)")
     axes.grid(visible=True, which="both", alpha=0.3)
     axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None} if path.endswith(".svg") else None)
+    figure.savefig(
+        path, bbox_inches="tight", metadata={"Date": None} if path.endswith(".svg") else None
+    )
     plt.close(figure)

@@ -98,7 +98,7 @@ def measure(entry: Entry, phase: Callable[[str], object]) -> dict[str, Any]:
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:
     """What the columns need; the engine has stages of its own."""
-    row = {
+    row: dict[str, float] = {
         name: statistics[name]
         for name in ("variables", "clauses", "edges", "conflicts")
         if name in statistics

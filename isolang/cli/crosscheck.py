@@ -1,4 +1,4 @@
-"""``--cross-check``: other pairs asked about the same history, and what is kept if they disagree."""
+"""``--cross-check``: other pairs asked about a history, and what is kept if they disagree."""
 
 from __future__ import annotations
 

@@ -36,7 +36,17 @@ def encode(
 ) -> int:
     """Write a history's problem as a file, and give the exit code."""
     try:
-        text = _text(history, spec, to, encoding, prune, format, timestamps, initial, include)
+        text = _text(
+            history,
+            spec=spec,
+            to=to,
+            encoding=encoding,
+            prune=prune,
+            format=format,
+            timestamps=timestamps,
+            initial=initial,
+            include=include,
+        )
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
@@ -50,6 +60,7 @@ def encode(
 
 def _text(
     path: str,
+    *,
     spec: str,
     to: str,
     encoding: str,

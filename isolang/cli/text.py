@@ -232,7 +232,8 @@ def _cross_check(report: Report) -> list[str]:
     if not found:
         return []
     lines = [
-        f"{c['pair']}: {c['outcome']}, {c['detail']} ({c['seconds']:.2f} s)" for c in found["claims"]
+        f"{c['pair']}: {c['outcome']}, {c['detail']} ({c['seconds']:.2f} s)"
+        for c in found["claims"]
     ]
     saved = [f"saved as {found['history']}"] if found["history"] else []
     if found["minimal"]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isolang.encodings.dependencies import finished
-from isolang.encodings.formula import Builder, Formula
 from isolang.encodings.edge_variables import edge_variables
+from isolang.encodings.formula import Builder, Formula
 from isolang.problem.polygraph import remaining
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """Pairs of the relations ``ww`` and ``rw``, as far as they are not known; ``wr`` is the choices.
+    """Pairs of ``ww`` and ``rw``, as far as they are not known; ``wr`` is the choices.
 
     A dependency holds if its choice and its order do. ``choice``: 0, or 1 + the number of a source
     choice. ``order``: 0, or ±(1 + the number of an open pair of chains), positive if the first
@@ -62,8 +62,8 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     number = np.arange(1, len(a) + 1, dtype=np.int32)
     none = np.zeros(0, np.int32)
     if not graph.uses_orders:
-        empty = {f: none for f in ("ww_first", "ww_second", "ww_order", "rw_reader")}
-        more = {f: none for f in ("rw_writer", "rw_choice", "rw_order")}
+        empty = dict.fromkeys(("ww_first", "ww_second", "ww_order", "rw_reader"), none)
+        more = dict.fromkeys(("rw_writer", "rw_choice", "rw_order"), none)
         return Dependencies(chains=chains, known=polygraph.known, **empty, **more)
     ordered = _Ordered(
         np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([number, -number])
@@ -75,25 +75,23 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     reader = native.read_txn[settled_reads]
     source = polygraph.source[settled_reads]
     seat = _seats(polygraph, chains, source, reader)
-    everyone = np.zeros(len(reader), np.int32)
+    certain_readers = _Readers(reader, seat, np.zeros(len(reader), np.int32))
     # Settled readers before writers that certainly come later: the polygraph has these edges as far
     # as its pairs of writers are settled, not those that only combining settles.
     fresh = _Ordered(*_not_settled(polygraph, chains), settled.order[:0])
     moved = seat != source
     parts = [
-        _overwrites(polygraph, chains, ordered, reader, seat, everyone),
-        _overwrites(
-            polygraph, chains, settled, reader[moved], seat[moved], everyone[moved]
-        ),
-        _overwrites(polygraph, chains, fresh, reader, seat, everyone),
-        _next_ones(polygraph, chains, reader, seat, everyone),
+        _overwrites(polygraph, chains, ordered, certain_readers),
+        _overwrites(polygraph, chains, settled, _Readers(*(c[moved] for c in certain_readers))),
+        _overwrites(polygraph, chains, fresh, certain_readers),
+        _next_ones(chains, certain_readers),
     ]
     chooser = native.read_txn[polygraph.choice_read]
     seat = _seats(polygraph, chains, polygraph.choice_writer, chooser)
     choice = np.arange(1, len(chooser) + 1, dtype=np.int32)
     for part in (ordered, settled):
-        parts.append(_overwrites(polygraph, chains, part, chooser, seat, choice))
-    parts.append(_next_ones(polygraph, chains, chooser, seat, choice))
+        parts.append(_overwrites(polygraph, chains, part, _Readers(chooser, seat, choice)))
+    parts.append(_next_ones(chains, _Readers(chooser, seat, choice)))
     rw = [np.concatenate(column) for column in zip(*parts, strict=True)]
     certain = (rw[2] == 0) & (rw[3] == 0)
     known = [polygraph.known]
@@ -143,10 +141,19 @@ def _seats(polygraph: Polygraph, chains: Chains, writer: Ints, reader: Ints) -> 
     return np.where(own, following, writer).astype(np.int32)
 
 
+class _Readers(NamedTuple):
+    """Reading transactions, the writers they sit after, and the choices behind that (0: none)."""
+
+    reader: Ints
+    seat: Ints
+    choice: Ints
+
+
 def _overwrites(
-    polygraph: Polygraph, chains: Chains, ordered: _Ordered, reader: Ints, seat: Ints, choice: Ints
+    polygraph: Polygraph, chains: Chains, ordered: _Ordered, readers: _Readers
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """From readers at the tail of a chain to the heads of later chains."""
+    reader, seat, choice = readers
     (at_tail,) = np.nonzero(chains.next[seat] < 0)
     place, writer, order = ordered.after(chains.head[seat[at_tail]])
     place = at_tail[place]
@@ -157,10 +164,9 @@ def _overwrites(
     return reader[place], writer[keep], choice[place], order[keep]
 
 
-def _next_ones(
-    polygraph: Polygraph, chains: Chains, reader: Ints, seat: Ints, choice: Ints
-) -> tuple[Ints, Ints, Ints, Ints]:
+def _next_ones(chains: Chains, readers: _Readers) -> tuple[Ints, Ints, Ints, Ints]:
     """From readers inside a chain to the next writer, which certainly follows."""
+    reader, seat, choice = readers
     (inside,) = np.nonzero(chains.next[seat] >= 0)
     writer = chains.next[seat[inside]]
     return reader[inside], writer, choice[inside], np.zeros(len(inside), np.int32)

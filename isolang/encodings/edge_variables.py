@@ -10,6 +10,7 @@ from isolang.encodings.dependencies import choose_sources, dependencies, names_o
 from isolang.encodings.formula import Builder, Ints
 
 if TYPE_CHECKING:
+    from isolang.problem.event_graph import Edges
     from isolang.problem.polygraph import Polygraph
 
 
@@ -67,8 +68,10 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     other = np.where(side > 0, pair[:, 1], pair[:, 0])
     after = builder.new(
         len(path),
-        lambda i: f"{names.writer(int(other[i]))} after "
-        f"{names.txn(int(every.rw_reader[path[i]]))}'s read of {names.writer(int(source[i]))}",
+        lambda i: (
+            f"{names.writer(int(other[i]))} after "
+            f"{names.txn(int(every.rw_reader[path[i]]))}'s read of {names.writer(int(source[i]))}"
+        ),
     )
     guard = signed(choice, every.rw_choice[path])
     rows.add(graph.rw(every.rw_reader[path], other), guard, after)
@@ -88,7 +91,8 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
 def signed(literals: Ints, numbers: Ints) -> Ints:
     """The literals that numbers ±(1 + index) stand for; 0 stays 0."""
     padded = np.concatenate([np.zeros(1, np.int32), literals])
-    return (np.sign(numbers) * padded[np.abs(numbers)]).astype(np.int32)
+    found: Ints = (np.sign(numbers) * padded[np.abs(numbers)]).astype(np.int32)
+    return found
 
 
 class Rows:
@@ -98,13 +102,13 @@ class Rows:
         self._nodes = max(nodes, 1)
         self._columns: list[tuple[Ints, Ints, Ints, Ints]] = []
 
-    def add(
-        self, edges: tuple[Ints, Ints, Ints], first: Ints | int, second: Ints | int
-    ) -> None:
+    def add(self, edges: Edges, first: Ints | int, second: Ints | int) -> None:
         """Add edges of pairs; the literals are those of the pairs."""
         u, v, origin = edges
         size = int(origin.max()) + 1 if len(origin) else 0
-        one, two = (np.broadcast_to(np.asarray(x, np.int32), max(size, np.size(x))) for x in (first, second))
+        one, two = (
+            np.broadcast_to(np.asarray(x, np.int32), max(size, np.size(x))) for x in (first, second)
+        )
         self._columns.append((u, v, one[origin], two[origin]))
 
     def sources(self, polygraph: Polygraph, choice: Ints) -> None:
@@ -120,5 +124,3 @@ class Rows:
         edge = builder.new(len(ends), lambda i: f"edge {tails[i]} -> {heads[i]}")
         builder.clauses(-one, -two, edge[which])
         builder.edges(tails.astype(np.int32), heads.astype(np.int32), edge)
-
-

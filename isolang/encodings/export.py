@@ -53,7 +53,7 @@ def to_gnf(formula: Formula) -> str:
 
 
 def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
-    """What the nodes of transactions are; auxiliary ones, which carry time or versions, are left out."""
+    """What the nodes of transactions are; auxiliary ones are left out."""
     graph = formula.polygraph.graph
     native, history = formula.polygraph.problem.native, formula.polygraph.problem.history
     for base, automaton in zip(graph.base, graph.automata, strict=True):
@@ -70,8 +70,8 @@ def _comments(formula: Formula, mark: str) -> Iterator[str]:
     for first, count, name in formula.names:
         for i in range(count):
             yield f"{mark}{first + i}: {name(i)}"
-    for node, name in node_names(formula):
-        yield f"{mark}node {node}: {name}"
+    for node, what in node_names(formula):
+        yield f"{mark}node {node}: {what}"
 
 
 def comments(formula: Formula, mark: str) -> str:

@@ -70,7 +70,8 @@ class Formula:
     def present(self, values: NDArray[np.int8]) -> NDArray[np.bool_]:
         """Which edges are there under an assignment (0 or 1 by variable, entry 0 unused)."""
         literal = self.edges[:, 2]
-        return (literal == 0) | (values[np.abs(literal)] == (literal > 0))
+        there: NDArray[np.bool_] = (literal == 0) | (values[np.abs(literal)] == (literal > 0))
+        return there
 
 
 def split_clauses(clauses: Ints) -> list[list[int]]:

@@ -69,7 +69,10 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     ww = builder.new(len(first), lambda i: names.order(int(first[i]), int(second[i])))
     of_order = np.zeros(2 * len(every.chains.open) + 1, np.int32)
     of_order[every.ww_order] = ww  # negative numbers count from the end
-    forward, backward = of_order[1 : len(every.chains.open) + 1], of_order[:-len(every.chains.open) - 1 : -1]
+    forward, backward = (
+        of_order[1 : len(every.chains.open) + 1],
+        of_order[: -len(every.chains.open) - 1 : -1],
+    )
     builder.clauses(forward, backward)
     builder.clauses(-forward, -backward)
     u, v, origin = graph.ww(first, second)
@@ -102,17 +105,15 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
     for i in range(len(u)):
         if i % 256 == 0:
             remaining(until)
-        # From the head of this edge to the tail of a later one, and from its head to this one's tail.
+        # From this edge's head to a later one's tail, and from its head to this one's tail.
         closes = reach[v[i], u[i + 1 :]] & reach[v[i + 1 :], u[i]]
         if closes.any():
             others = np.unique(literal[i + 1 :][closes])
             builder.clauses(-literal[i], -others[others != literal[i]])
 
 
-def reachability(
-    nodes: int, edges: Ints, until: float | None = None
-) -> NDArray[np.bool_] | None:
-    """bool[nodes, nodes]: which nodes reach which, each one itself; ``None`` if there is a cycle."""
+def reachability(nodes: int, edges: Ints, until: float | None = None) -> NDArray[np.bool_] | None:
+    """bool[nodes, nodes]: which nodes reach which, and itself; ``None`` if there is a cycle."""
     from isolang.encodings.decode import topological_order
 
     order = topological_order(nodes, edges[:, 0], edges[:, 1])

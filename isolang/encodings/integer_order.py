@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isolang.encodings.dependencies import finished
-from isolang.encodings.formula import Builder, Formula
 from isolang.encodings.edge_variables import edge_variables
+from isolang.encodings.formula import Builder, Formula
 
 if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph

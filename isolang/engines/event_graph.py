@@ -56,9 +56,7 @@ class EventGraphRun(Run):
         """What the chosen solver says; if it has no proof that there is no model, with one."""
         o = self.options
         pair, why = choose_pair(o.encoding, o.solver, o.prune)
-        self.common.update(
-            solver=pair.solver, encoding=pair.encoding, prune=pair.prune, choice=why
-        )
+        self.common.update(solver=pair.solver, encoding=pair.encoding, prune=pair.prune, choice=why)
         if pair.is_engine:
             answer = self._engine(problem)
             self.common["statistics"] = dict(answer.statistics)

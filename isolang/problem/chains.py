@@ -98,10 +98,10 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
     initial = native.key_start[:-1]
     of_key = np.repeat(initial, np.diff(native.key_start))
     heads = np.flatnonzero((head == np.arange(count)) & (head != head[of_key]))
-    first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
+    initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
     beside = np.isin(open_pairs, initial).any(axis=1)  # T0's chain is first
-    settled = _distinct(np.concatenate([settled, first]), count)
+    settled = _distinct(np.concatenate([settled, initial_first]), count)
     known = np.concatenate([settled, settled[:, ::-1]])
     open_pairs = _distinct(np.sort(open_pairs[~beside], axis=1), count)
     code = open_pairs[:, 0].astype(np.int64) * count + open_pairs[:, 1]

@@ -6,7 +6,7 @@ the encodings say without pruning shares nothing with the engine but the problem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,7 +21,7 @@ Ints: TypeAlias = NDArray[np.int32]
 Edges: TypeAlias = tuple[Ints, Ints, NDArray[np.int64]]
 """From, to, and for each edge which of the given pairs it comes from."""
 
-Steps: TypeAlias = Iterable[tuple[int, int]]
+Step: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,9 @@ class EventGraph:
         )
 
     def rw(self, reader: Ints, writer: Ints) -> Edges:
-        """The edges of anti-dependencies: of reading transactions to writers (indices).
+        r"""The edges of anti-dependencies: of reading transactions to writers (indices).
 
-        None from a transaction to itself: ``rw = (wr^-1 ; ww) \\ id``.
+        None from a transaction to itself: ``rw = (wr^-1 ; ww) \ id``.
         """
         overwriter = self.problem.native.writer_txn[writer]
         (other,) = np.nonzero(reader != overwriter)
@@ -111,17 +111,19 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
         for q, r in automaton.steps.get("so", ()):
             for members in _sessions(problem, present):
                 if "so" in automaton.repeatable:
-                    _immediate(chunks, problem, members, first + q, first + r, states)
+                    _immediate(chunks, problem, members, (first + q, first + r), states)
                 else:
-                    _rail(chunks, problem, members, first + q, first + r, states)
+                    _rail(chunks, problem, members, (first + q, first + r), states)
         for q, r in automaton.steps.get("rt", ()):
-            _moments(chunks, problem, present, first + q, first + r, states)
+            _moments(chunks, problem, present, (first + q, first + r), states)
     used = {name for a in automata for name, steps in a.steps.items() if steps}
     uses_orders = bool(used & {"ww", "rw"})
     ordering = next((c for c, a in enumerate(automata) if orders_versions(a)), None)
     version_base = -1
     if ordering is not None:
-        order_node = base[ordering] + native.writer_txn * automata[ordering].states
+        order_node = (base[ordering] + native.writer_txn * automata[ordering].states).astype(
+            np.int64
+        )
     else:
         version_base = chunks.fresh(len(native.writer_txn))
         order_node = version_base + np.arange(len(native.writer_txn))
@@ -205,18 +207,20 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _immediate(
-    chunks: _Chunks, problem: Problem, members: NDArray[np.int64], q: int, r: int, states: int
+    chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
     """Only neighbours: the automaton can repeat its session step."""
+    q, r = step
     last = _last_finished(problem, members)
     before = np.where(last < 0, problem.native.n, members[last])
     chunks.add(before * states + q, members * states + r)
 
 
 def _rail(
-    chunks: _Chunks, problem: Problem, members: NDArray[np.int64], q: int, r: int, states: int
+    chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
     """All pairs in linear size: one enters the rail at one's place, every later one may leave."""
+    q, r = step
     rail = chunks.fresh(len(members)) + np.arange(len(members))
     chunks.add([problem.native.n * states + q], rail[:1])
     chunks.add(rail[:-1], rail[1:])
@@ -226,10 +230,10 @@ def _rail(
 
 
 def _moments(
-    chunks: _Chunks, problem: Problem, present: NDArray[np.int64], q: int, r: int, states: int
+    chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
 ) -> None:
     """Real time in linear size: a chain of the moments at which transactions end."""
-    native = problem.native
+    native, (q, r) = problem.native, step
     ended = present[native.unfinished[present] == 0]
     times, place = np.unique(native.end[ended], return_inverse=True)
     chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # the first one is T0's

@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
@@ -111,7 +112,16 @@ def build_polygraph(
             u, v, _ = graph.ww(settled[:, 0], settled[:, 1])
             edges.append(np.stack((u, v), axis=1))
         edges += _of_settled_reads(graph, source, settled)
-    return _assembled(graph, prune, np.concatenate(edges), source, alive, settled, inclusion, until)
+    return _assembled(
+        graph,
+        prune,
+        known=np.concatenate(edges),
+        source=source,
+        alive=alive,
+        settled=settled,
+        inclusion=inclusion,
+        until=until,
+    )
 
 
 def remaining(until: float | None) -> float:
@@ -227,6 +237,7 @@ def spread(
 def _assembled(
     graph: EventGraph,
     prune: Prune,
+    *,
     known: Ints,
     source: Ints,
     alive: NDArray[np.bool_],
@@ -266,7 +277,7 @@ def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
     known = np.unique(settled.min(axis=1).astype(np.int64) * count + settled.max(axis=1))
     pairs = [np.zeros((0, 2), np.int32)]
     starts = native.key_start.tolist()
-    for first, last in zip(starts, starts[1:], strict=False):
+    for first, last in pairwise(starts):
         remaining(until)
         i, j = np.triu_indices(last - first - 1, 1)
         a, b = first + 1 + i, first + 1 + j

@@ -57,8 +57,8 @@ class AcyclicOrder:
                 if head == target:
                     path = [literal]
                     while node != start:
-                        node, literal = came[node]
-                        path.append(literal)
+                        node, via = came[node]
+                        path.append(via)
                     return [], path
                 if head not in came and self._place[head] < limit:
                     came[head] = node, literal

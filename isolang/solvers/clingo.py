@@ -22,7 +22,7 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
 
     control = clingo.Control([f"--seed={seed % (1 << 31)}", "--warn=none"], logger=lambda *_: None)
     with control.backend() as backend:
-        atoms = [0, *(backend.add_atom() for _ in range(formula.variables))]
+        atoms: list[int] = [0, *(backend.add_atom() for _ in range(formula.variables))]
         if len(atoms) > 1:
             backend.add_rule(atoms[1:], choice=True)
 
@@ -35,7 +35,9 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
             for u, v, literal in formula.edges.tolist():
                 backend.add_acyc_edge(u, v, [atom(literal)] if literal else [])
     found: list[Any] = []
-    with control.solve(on_model=lambda m: found.append(_true(m, formula, atoms)), async_=True) as run:
+    with control.solve(
+        on_model=lambda m: found.append(_true(m, formula, atoms)), async_=True
+    ) as run:
         left = seconds_left(until)
         if left is None:
             run.wait()

@@ -74,9 +74,7 @@ def to_smtlib(formula: Formula) -> str:
     return out.getvalue()
 
 
-def solve(
-    formula: Formula, *, until: float | None = None, seed: int = 0, name: str = ""
-) -> Answer:
+def solve(formula: Formula, *, until: float | None = None, seed: int = 0, name: str = "") -> Answer:
     """Solve a formula whose theory is ``difference``, ``bitvector`` or ``none``.
 
     Only Z3 takes a deadline through pySMT.

@@ -1,7 +1,7 @@
 """python-sat: any of its solvers, CaDiCaL by default; acyclicity by a clause per cycle found.
 
-After each model its edges are searched for cycles; each cycle found becomes a clause, and the solver
-goes on from there, until there is a model without cycles or none at all.
+After each model its edges are searched for cycles; each cycle found becomes a clause, and the
+solver goes on from there, until there is a model without cycles or none at all.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def solve(
             statistics = {"rounds": rounds, "cycles": cycles, **_counts(solver)}
             if not satisfiable:
                 first = formula.variables + 1
-                core = tuple(sorted(l - first for l in solver.get_core() or () if l >= first))
+                core = tuple(sorted(one - first for one in solver.get_core() or () if one >= first))
                 return Answer(satisfiable=False, core=core, statistics=statistics)
             values = np.zeros(formula.variables + 1, np.int8)
             true = np.array(solver.get_model() or [0], np.int64)

@@ -110,7 +110,7 @@ def _propagator() -> Any:
                 else:
                     self._edges.setdefault(literal, []).append((u, v))
             self._variable = {}
-            self.add_fixed(lambda term, value: self._fixed(term, value))
+            self.add_fixed(self._fixed)
             for variable in sorted({abs(literal) for literal in self._edges}):
                 self._variable[true[variable].get_id()] = variable
                 self.add(true[variable])
@@ -131,7 +131,7 @@ def _propagator() -> Any:
             for u, v in self._edges.get(literal, ()):
                 cycle = self._order.add(u, v, literal)
                 if cycle is not None:
-                    self.conflict([self._true[abs(l)] for l in dict.fromkeys(cycle)])
+                    self.conflict([self._true[abs(x)] for x in dict.fromkeys(cycle)])
                     return
 
     return Acyclicity
