@@ -259,8 +259,10 @@ class _Builder:
                 key = self._ident(self._leaves(children[0])[0]) if children else None
                 return ast.Ref(span, str(self._leaves(node)[0]), key)
             case "call":
-                args = tuple(self._expr(child) for child in children)
-                return ast.Call(span, str(self._leaves(node)[0]), args)
+                keyed = bool(children) and children[0].data == "key"
+                key = self._ident(self._leaves(children[0])[0]) if keyed else None
+                args = tuple(self._expr(child) for child in children[keyed:])
+                return ast.Call(span, str(self._leaves(node)[0]), key, args)
             case "lift":
                 return ast.Lift(span, self._expr(children[0]))
             case "domain":
