@@ -38,6 +38,14 @@ def keywords() -> frozenset[str]:
     return frozenset(value for value in values if value.isalpha())
 
 
+def tokens(source: Source) -> list[Token]:
+    """The tokens of a text that ``parse`` accepts, without comments.
+
+    Their ``start_pos`` and ``end_pos`` are offsets in the text.
+    """
+    return list(_tokens(source.text, stop=None))
+
+
 def parse(source: Source) -> ast.File:
     """Parse one text.
 
