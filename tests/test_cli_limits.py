@@ -12,6 +12,11 @@ from cli_support import ENVIRONMENT, LOST_UPDATE, VALID, hard_text, run_here, ru
 from isolang.cli import pool
 from isolang.cli.job import Job
 
+pytestmark = pytest.mark.skipif(
+    "ISOLANG_SANITIZED" in os.environ,
+    reason="a sanitizer takes the signals, and more memory than any cap",
+)
+
 
 @pytest.fixture(scope="module")
 def hard(tmp_path_factory):

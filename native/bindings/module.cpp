@@ -8,5 +8,6 @@ NB_MODULE(_native, m) {
   isolang::register_readers(m);
   isolang::register_problem(m);
   isolang::register_engine(m);
+  isolang::register_sat(m);
   isolang::register_certify(m);
 }
