@@ -3,9 +3,9 @@
     python benchmarks/hard_histories.py FOLDER [--transactions N ...] [--seed S]
 
 writes, for each size, ``sat-N.plume`` and ``unsat-N.plume``. ``sat`` is what the sessions of a
-small serial store saw, so it is serializable. For ``unsat`` single reads are changed to other values that
-were written, until the history is not serializable, and the native engine has needed conflicts to
-see it: pruning alone did not.
+small serial store saw, so it is serializable. For ``unsat`` single reads are changed to other
+values that were written, until the history is not serializable, and the native engine has needed
+conflicts to see it: pruning alone did not.
 """
 
 from __future__ import annotations

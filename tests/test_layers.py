@@ -31,6 +31,7 @@ DIRECT = {
 SURFACE = {
     "api",
     "cli",
+    "crosscheck",
     "engines",
     "limits",
     "minimal",
@@ -47,6 +48,7 @@ SECTIONS = {
     "readers": "history",
     "problem": "problem",
     "engine": "solvers",
+    "pruning": "problem",
     "certify": "certify",
 }
 

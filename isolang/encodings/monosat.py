@@ -1,13 +1,13 @@
 """Cobra's encoding for MonoSAT: either/or edge sets over edge variables, modulo acyclicity.
 
 A variable per possible edge, and one per pair of chains of combined writes: if it is true, the
-edges from the tail of the first one, and from its readers, to the head of the second one are there; else
-those of the other direction (Tan et al., OSDI 2020, sections 3.2-3.4: combining writes and
-coalescing constraints). Where the automata do not permit combining, each writer is a chain.
+edges from the tail of the first one, and from its readers, to the head of the second one are there;
+else those of the other direction (Tan et al., OSDI 2020: combining writes and coalescing
+constraints). Where the automata do not permit combining, each writer is a chain.
 
 Cobra also forbids the edges of the direction that was not taken. That is sound where the paper
-needs it, but another constraint may want such an edge under other automata; without, the solver only has
-fewer edges to reason about.
+needs it, but another constraint may want such an edge under other automata; without, the solver
+only has fewer edges to reason about.
 
 Size, with K chains and R reads of a key: K²/2 + (distinct edges) variables, K² + R·K clauses.
 

@@ -1,8 +1,8 @@
 """Vbox's encoding: one variable per constraint, whose literal stands for a whole set of edges.
 
 No variable per edge: the edges of both directions of a pair of chains carry the pair's literal or
-its negation themselves, and the edges of a source carry the source's. An anti-dependency that needs a
-chosen source and an order has a variable for the two together.
+its negation themselves, and the edges of a source carry the source's. An anti-dependency that needs
+a chosen source and an order has a variable for the two together.
 
 Size: a variable per pair of chains and per open source; clauses only for the reads, and one per
 (open source, later chain). Several edges share a literal, which the solver's theory must take.

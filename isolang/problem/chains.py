@@ -1,4 +1,4 @@
-"""Chains of combined writes (Cobra, OSDI 2020, section 3.2): writers that must follow each other.
+"""Chains of combined writes (Cobra, OSDI 2020): writers that must follow each other.
 
 If S reads x from T and writes x itself, and both are in, then nothing comes between the two in the
 version order of x: ``T → S`` is a link, and a maximal path of links is a chain. Only the order of
