@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from isolang.history import load_history as _load_history
-from isolang.language.classify import Plan, classify
+from isolang.language.classify import Plan
+from isolang.language.route import route
 from isolang.language.load import load_spec
 from isolang.limits import Spending, memory_cap
 from isolang.pipeline import Options, decide
@@ -103,7 +104,7 @@ def check(
         raise ValueError(f"timeout must be positive (got {timeout})")
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive (got {memory})")
-    plan = spec if isinstance(spec, Plan) else classify(spec)
+    plan = spec if isinstance(spec, Plan) else route(spec)
     options = Options(certify=certify, seed=seed)
     with memory_cap(memory):
         return decide(history, plan, Spending(timeout), options, progress or (lambda phase: None))

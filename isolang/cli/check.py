@@ -29,10 +29,10 @@ def load_plans(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str,
     Raises:
         SpecError: the first one that cannot be used.
     """
-    from isolang.language.classify import classify
     from isolang.language.load import load_spec
+    from isolang.language.route import route
 
-    return tuple((name, classify(load_spec(name, include_path=include))) for name in specs)
+    return tuple((name, route(load_spec(name, include_path=include))) for name in specs)
 
 
 def run(jobs: Sequence[Job], *, output: str, parallel: int) -> int:

@@ -60,7 +60,8 @@ class Plan:
 
     Attributes:
         spec: the specification.
-        automata: one per check, in the order of ``spec.checks``.
+        kind: ``event graph``, ``reachability`` or ``saturation``.
+        automata: of event graphs one per check, in the order of ``spec.checks``.
         uses_reads_from: whether the checks use ``rf``; then intrinsic anomalies are violations.
         uses_version_order: whether they use ``ww`` or ``rw``.
         uses_sessions: whether they use ``so``.
@@ -69,6 +70,7 @@ class Plan:
     """
 
     spec: Spec
+    kind: str = "event graph"
     automata: tuple[Automaton, ...]
     uses_reads_from: bool
     uses_version_order: bool
@@ -110,19 +112,6 @@ def classify(spec: Spec) -> Plan:
         uses_real_time=facts.uses_real_time(spec),
         warnings=(*spec.warnings, *warnings),
     )
-
-
-def without_sessions(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``so``.
-
-    It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
-    """
-    return classify(facts.without_sessions(plan.spec))
-
-
-def without_real_time(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``rt``."""
-    return classify(facts.without_real_time(plan.spec))
 
 
 _FORMS: Mapping[str, tuple[str, str]] = {
