@@ -88,7 +88,7 @@ nb::object array(std::vector<T> values) {
 }
 
 nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds, std::uint64_t seed,
-                       std::size_t max_clock_bytes, nb::object progress) {
+                       std::size_t max_clock_bytes, nb::object progress, bool trial) {
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
   Budget budget = interruptible_budget(seconds, progress);
@@ -100,7 +100,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
     const bool each_read = std::ranges::any_of(machines, &Automaton::back_earlier_wr);
     const Problem unmerged = each_read ? build_problem_of_each_read(history) : Problem{};
     const Problem& used = each_read ? unmerged : problem;
-    solution = solve(used, machines, seed, max_clock_bytes, budget);
+    solution = solve(used, machines, seed, max_clock_bytes, budget, trial);
     if (solution.model) source = sources_by_operation(history, used, *solution.model);
   }
   nb::dict result, statistics;
@@ -123,7 +123,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
 void register_engine(nb::module_& m) {
   nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
   m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
-        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
+        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "trial"_a = true,
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
 }
 
