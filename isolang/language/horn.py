@@ -58,11 +58,12 @@ class _NotHornError(Exception):
         self.check = check
 
 
-def classify_ways_back(spec: Spec) -> Plan:
+def classify_ways_back(spec: Spec, why_no_event_graph: str = "") -> Plan:
     """Compile a specification to event graphs and ways back.
 
     Args:
         spec: of ``load_spec``.
+        why_no_event_graph: what ``classify`` said, for ``Plan.reasons``.
 
     Raises:
         NotAnEventGraph: it is neither of the form; with the reason.
@@ -86,6 +87,7 @@ def classify_ways_back(spec: Spec) -> Plan:
         uses_sessions=facts.uses_sessions(spec),
         uses_real_time=facts.uses_real_time(spec),
         warnings=spec.warnings,
+        reasons=(f"no event graph: {why_no_event_graph}",) if why_no_event_graph else (),
     )
 
 
