@@ -63,7 +63,7 @@ class Positions:
         return self._run(word, again=True)
 
     def parted(self) -> tuple[Positions, Positions] | None:
-        """The words without ``rw``, and what stands before the ``rw`` in those that end in their only one.
+        """The words without ``rw``, and what stands before it in those that end in their only one.
 
         ``None`` if some word has an ``rw`` elsewhere.
         """

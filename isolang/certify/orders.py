@@ -7,21 +7,22 @@ key. Then, for a spec whose axioms are rules "this is contained in that",
 * ``o`` contains what it was declared to contain, and what rules put into it: a cycle of that, with
   ``before`` as ``ww``, is impossible;
 * u is observed by a reader s (``obs(phi)``: u phi s) that took x from t ≠ u, and u wrote x: u is
-  before t in ``o``. So ``phi ; rw`` has no cycle, ``rw`` being that s took x from something before u.
+  before t in ``o``. So ``phi ; rw`` has no cycle, ``rw`` being that s took x from one before u.
 
 Conversely, given such version orders without such cycles, any total order that contains the acyclic
 relation (Szpilrajn) meets the axioms: an observed u before t is in ``ww``, else t ``ww`` u and the
 reader ``rw`` u, a cycle. What is observed must be within the order for that (a reader that observes
 itself), which is checked on its letters: each of them alone is contained in the order.
 
-``vis`` occurs on the left of rules only, so its least value is meant: what it is declared to contain,
-closed under its rules. If ``vis`` relates the writers of each key one way or the other and is
-transitive, ``before`` may mean that a is visible to b, and its least value has ``ww``.
+``vis`` occurs on the left of rules only, so its least value is meant: what it was declared to
+contain, closed under its rules. If ``vis`` relates the writers of each key one way or the other and
+is transitive, ``before`` may mean that a is visible to b, and its least value has ``ww``.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.language.core import (
@@ -96,12 +97,12 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         _need(_names(e) <= _ALLOWED | letters, f"what {order.name} contains")
     whole = Check(name=order.name, kind="acyclic", expr=Union((*into_order, Rel("ww"))))
     checks = [whole]
-    for check, phi in observed:
-        if phi is None:
-            kind, phi = EARLIER, Rel("wr")
-        else:
-            kind = "irreflexive"
-        _need(_names(phi) <= letters, f"check {check.name} observes more than {order.name} contains")
+    for check, seen_by in observed:
+        kind = EARLIER if seen_by is None else "irreflexive"
+        phi = seen_by or Rel("wr")
+        _need(
+            _names(phi) <= letters, f"check {check.name} observes more than {order.name} contains"
+        )
         checks.append(
             replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None)  # type: ignore[arg-type]
         )
@@ -125,7 +126,7 @@ def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
 
 
 def _what_is_observed(e: Core) -> tuple[Core | None] | None:
-    """phi of ``obs(phi)``; ``None`` in its place for "by an earlier read"; else ``None``."""
+    """Phi of ``obs(phi)``; ``None`` in its place for "by an earlier read"; else ``None``."""
     if isinstance(e, ForKey) and isinstance(e.body, Diff):
         key, body, minus = e.key, e.body.left, e.body.right
     elif isinstance(e, Diff) and isinstance(e.left, ForKey):
@@ -192,7 +193,7 @@ def _put(e: Core, name: str, value: Core) -> Core:
     """``e`` with ``value`` for the relation ``name``."""
     if e == Rel(name):
         return value
-    changed = {}
+    changed: dict[str, Any] = {}
     for part in e.__dataclass_fields__:
         old = getattr(e, part)
         if isinstance(old, Core):

@@ -1,4 +1,4 @@
-"""``irreflexive e``, where words of e end in their only ``rw``: does some ``rw`` pair close a way back?
+"""``irreflexive e``, words of e ending in their only ``rw``: does some pair close a way back?
 
 For each transaction, the set of all that may stand at the other end of a way back to it is an
 integer with one bit each. That is quadratic in space, unlike the native checker's clocks, and

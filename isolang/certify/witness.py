@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.expression import Positions, glushkov, judged, uses_reads
 from isolang.certify.facts import COMMITTED, Facts
-from isolang.certify.machine import machine
+from isolang.certify.machine import Machine, machine
 from isolang.certify.orders import EARLIER
 from isolang.certify.product import Product
 from isolang.certify.ways_back import Read, WaysBack
@@ -60,6 +60,11 @@ def check_witness(
     reads = _reads(facts, included, sources, judges_reads=uses_reads(spec))
     orders = _orders(facts, included, order_start, order_txn)
     members = sorted(included)
+    triples = [(reader, key, source) for reader, key, source, _ in reads]
+
+    def product(walks: Machine) -> Product:
+        return Product(facts, members, triples, orders, walks)
+
     for check, positions in checks:
         parted = None
         if check.kind != "acyclic" and (check.kind == EARLIER or not positions.repeatable):
@@ -67,27 +72,15 @@ def check_witness(
         if check.kind == EARLIER:
             broken = WaysBack(facts, members, reads, orders).closes_earlier_read()
         elif parted is None:
-            broken = _broken(facts, members, reads, orders, positions, check.kind == "acyclic")
+            looped = check.kind == "acyclic" or positions.repeatable
+            broken = product(machine(positions, looped=looped)).broken()
         else:
             without, before = parted
-            broken = (
-                bool(without.accepting) and _broken(facts, members, reads, orders, without, False)
-            ) or WaysBack(facts, members, reads, orders).closes(before)
+            walks = machine(without, looped=without.repeatable)
+            broken = bool(without.accepting) and product(walks).broken()
+            broken = broken or WaysBack(facts, members, reads, orders).closes(before)
         if broken:
             raise CertificateRejected(f"check {check.name}: the witness has a violating cycle")
-
-
-def _broken(
-    facts: Facts,
-    members: Sequence[int],
-    reads: Sequence[Read],
-    orders: Sequence[Sequence[int]],
-    positions: Positions,
-    acyclic: bool,
-) -> bool:
-    again = acyclic or positions.repeatable
-    triples = [(reader, key, source) for reader, key, source, _ in reads]
-    return Product(facts, members, triples, orders, machine(positions, looped=again)).broken()
 
 
 def certifiable(check: Check) -> Positions:

@@ -1,12 +1,12 @@
 """Checks that a single ``rw`` must not close: RC, RA, CC, PSI and what users write like them.
 
-``irreflexive e`` where the words of e use ``rw`` once is no acyclicity: a cycle of two such words (a
-long fork is two of ``(so | wr) ; rw``) is allowed. For a word u ; rw ; v the check says: if s ``rw``
-b, then no walk from b to s spells v ; u. So e's words without ``rw`` are an event graph, and the
-others are **ways back**, an automaton of the words v ; u. Its product with the history must have no
-cycle, for the engine's clocks to tell what reaches what. SOUND BECAUSE each loop of the automaton
-spells words whose cycles another check forbids, or that are no cycles at all (``so`` and ``rt`` are
-orders), and a choice that meets those checks is what ways back are asked about.
+``irreflexive e`` where the words of e use ``rw`` once is no acyclicity: a cycle of two such words
+(a long fork is two of ``(so | wr) ; rw``) is allowed. For a word u ; rw ; v the check says: if s
+``rw`` b, then no walk from b to s spells v ; u. So e's words without ``rw`` are an event graph, and
+the others are **ways back**, an automaton of the words v ; u. Its product with the history must
+have no cycle, for the engine's clocks to tell what reaches what. SOUND BECAUSE each loop of the
+automaton spells words whose cycles another check forbids, or that are no cycles at all (``so`` and
+``rt`` are orders), and a choice that meets those checks is what ways back are asked about.
 
 As b precedes the writer that s read from, or else the way is closed, such a check is a Horn rule:
 ``obs(phi) in ww``. Where no way back has a ``ww`` step, and each read has one source, a fixpoint of
@@ -72,7 +72,9 @@ def classify_ways_back(spec: Spec, why_no_event_graph: str = "") -> Plan:
     try:
         automata = _automata(spec)
     except _NotHornError as error:
-        pos = next((c.pos for c in spec.checks if c.name == error.check), Position(spec.source, 0, 0))
+        pos = next(
+            (c.pos for c in spec.checks if c.name == error.check), Position(spec.source, 0, 0)
+        )
         raise NotAnEventGraph(spec, pos, error.reason, check=error.check, hint="") from None
     except TooLargeError:
         pos = spec.checks[0].pos
@@ -202,7 +204,9 @@ class _Compiler:
             if letter in letters
         }
         automaton = _automaton(name, states=len(dfa.moves), steps=steps)
-        repeatable = frozenset(r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r))
+        repeatable = frozenset(
+            r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r)
+        )
         back = tuple((q, 0) for q in sorted(dfa.final))
         automaton = replace(automaton, repeatable=repeatable, back=back)
         for i, other in enumerate(self._automata):
@@ -252,4 +256,3 @@ def _stretched(dfa: Dfa) -> Dfa:
             nfa.move(middle, letter, middle)
             nfa.skip(middle, start + row[letter])
     return minimise(determinise(nfa))
-

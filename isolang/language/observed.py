@@ -11,11 +11,11 @@ acyclic (Szpilrajn). That is the case iff there are version orders ``ww`` that c
     acyclic  so | wr | … | ww          named like the order
     irreflexive  phi ; rw              for each obs(phi) in co
 
-*If:* take any order that contains the acyclic relation. A pair (u, t) of ``obs(phi)`` has a reader s
-with u phi s that took x from t, and u ≠ t both wrote x. It is in ``ww[x]``, for else t is before u
-in it, and s ``rw`` u (s ≠ u because phi is within the acyclic relation): a forbidden walk. *Only if:*
-take ``co`` on the writers of each key as ``ww``; an ``rw`` pair s → u with u phi s makes (u, t) one
-of ``obs(phi)`` and so of ``co``, against t before u. Hence phi must be within the order.
+*If:* take any order that contains the acyclic relation. A pair (u, t) of ``obs(phi)`` has a reader
+s with u phi s that took x from t, and u ≠ t both wrote x. It is in ``ww[x]``, for else t is before
+u in it, and s ``rw`` u (s ≠ u because phi is within the acyclic relation): a forbidden walk. *Only
+if:* take ``co`` on the writers of each key as ``ww``; an ``rw`` pair s → u with u phi s makes (u,
+t) one of ``obs(phi)`` and so of ``co``, against t before u. Hence phi must be within the order.
 
 **Visibility.** The axioms are monotone in ``vis``: the more is visible, the more follows. So the
 least ``vis`` will do, and rules ``… in vis`` make it the words of a regular language:
@@ -190,11 +190,13 @@ class _Rules:
         base = [*_parts(self.vis.containing), *self.base]
         if self.total:
             if not self.transitive:
-                raise NotObservedError("", f"`{self.name}` relates all writers and need not be transitive")
+                raise NotObservedError(
+                    "", f"`{self.name}` relates all writers and need not be transitive"
+                )
             base.append(Rel("ww"))
         if not base:
             raise NotObservedError("", f"`{self.name}` may be empty")
-        parts = [Union(tuple(base))]
+        parts: list[Core] = [Union(tuple(base))]
         if self.left:
             parts.insert(0, Star(Union(tuple(self.left))))
         if self.right:
@@ -232,7 +234,13 @@ def _observed(e: Core) -> tuple[Core | None] | None:
 def _is_conflict(e: Core) -> bool:
     r"""Whether ``e`` is ``for x: (W[x] * W[x]) \ id``."""
     match e:
-        case ForKey(key=x, body=Diff(left=Product(left=Rel(name="W", key=a), right=Rel(name="W", key=b)), right=Rel(name="id"))):
+        case ForKey(
+            key=x,
+            body=Diff(
+                left=Product(left=Rel(name="W", key=a), right=Rel(name="W", key=b)),
+                right=Rel(name="id"),
+            ),
+        ):
             return a == b == x
     return False
 
@@ -249,4 +257,3 @@ def _replaced(e: Core, name: str, by: Core | None) -> Core:
     if e == Rel(name):
         return by
     return rebuild(e, tuple(_replaced(child, name, by) for child in children(e)))
-

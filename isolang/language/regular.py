@@ -362,9 +362,7 @@ def most_uses(dfa: Dfa, letter: str) -> int:
 def around(dfa: Dfa, letter: str) -> Dfa:
     """The words v u for all words u a v, where a is ``letter`` and u and v have none."""
     nfa = Nfa()
-    rest = Dfa(
-        tuple({a: t for a, t in row.items() if a != letter} for row in dfa.moves), dfa.final
-    )
+    rest = Dfa(tuple({a: t for a, t in row.items() if a != letter} for row in dfa.moves), dfa.final)
     for state, row in enumerate(dfa.moves):
         if letter in row:
             second, finals = nfa.embed(rest)
