@@ -1,12 +1,12 @@
-"""The long run of the conformance suite: every (encoding, solver, prune) triple against brute force.
+"""The long run of the conformance suite: every triple against brute force.
 
     python benchmarks/conformance.py --histories 2000 [--only NAME ...] [--seed S]
     python benchmarks/conformance.py --expressions 500 [--only NAME ...]
     python benchmarks/conformance.py --corpora FOLDER [--timeout 10] [--only NAME ...]
 
 The first takes histories that separate adjacent levels, the second specifications nobody wrote, the
-third the small labelled histories of ``FOLDER/anomalies``, where a pair may take too long, but not be
-wrong. Prints what was compared, the conflicts of each solver, and every disagreement.
+third the small labelled histories of ``FOLDER/anomalies``, where a pair may take too long, but not
+be wrong. Prints what was compared, the conflicts of each solver, and every disagreement.
 """
 
 from __future__ import annotations

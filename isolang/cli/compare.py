@@ -60,6 +60,7 @@ def compare(
         UsageProblem: options that do not go together.
     """
     from isolang.language.classify import Plan
+    from isolang.solvers.registry import not_an_event_graph
 
     if not 0 < timeout < float("inf"):
         raise UsageProblem(f"--timeout: not a positive number (got {timeout})")
@@ -73,11 +74,8 @@ def compare(
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
-    if not isinstance(plan, Plan):
-        print(
-            f"isocheck: {spec}: decided by {plan.kind}; encodings are of event graphs",
-            file=sys.stderr,
-        )
+    if not isinstance(plan, Plan) or plan.kind != "event graph":
+        print(f"isocheck: {spec}: {not_an_event_graph(plan)}", file=sys.stderr)
         return EXIT_INPUT
     rows: list[Row] = []
     with Bar(len(histories) * len(pairs)) as bar:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.crosscheck import SECONDS, cross_check, partners
 from isolang.errors import IsolangError
-from isolang.solvers.registry import choose_pair
+from isolang.solvers.registry import choose_pair, not_an_event_graph
 
 if TYPE_CHECKING:
     from isolang.cli.job import Job
@@ -27,11 +27,9 @@ def cross_checked(
     """Cross-check a verdict, and put what came of it into its report."""
     from isolang.language.classify import Plan
 
-    if not isinstance(route, Plan):
-        report["warnings"].append(
-            f"--cross-check compares encodings of event graphs; {report['spec']} is decided by "
-            f"{route.kind}, so its verdict rests on its certificate"
-        )
+    if not isinstance(route, Plan) or route.kind != "event graph":
+        why = not_an_event_graph(route)
+        report["warnings"].append(f"--cross-check: {why}; the verdict rests on its certificate")
         return
     chosen, _ = choose_pair(job.encoding, job.solver, job.prune)
     others = partners(chosen, job.cross_check)

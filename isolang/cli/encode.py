@@ -78,6 +78,7 @@ def _text(
     from isolang.language.classify import Plan
     from isolang.problem import build_problem
     from isolang.problem.polygraph import PRUNE, build_polygraph
+    from isolang.solvers.registry import not_an_event_graph
 
     if encoding not in ENCODINGS:
         expected = ", ".join(ENCODINGS)
@@ -91,9 +92,8 @@ def _text(
         msg = f"{to} cannot say {encoding} (got {encoding}, expected {', '.join(fit)})"
         raise SolverError(msg)
     ((_, plan),) = load_routes([spec], include)
-    if not isinstance(plan, Plan):
-        msg = f"{spec}: decided by {plan.kind}; encodings are of event graphs"
-        raise UnsupportedError(msg)
+    if not isinstance(plan, Plan) or plan.kind != "event graph":
+        raise UnsupportedError(f"{spec}: {not_an_event_graph(plan)}")
     history = load_history(path, format=format, timestamps=timestamps, initial=initial)
     problem = build_problem(history)
     if has_intrinsic_violation(problem, plan):

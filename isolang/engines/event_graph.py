@@ -10,13 +10,14 @@ from isolang.certify.certificate import Certificate, Refutation, Witness
 from isolang.certify.steps import CycleStep, Step
 from isolang.engines.prove import prove
 from isolang.engines.run import SWITCHED_OFF, Run
+from isolang.errors import SolverError
 from isolang.explain.explain import explain
 from isolang.explain.smaller import Finder, cost
 from isolang.language.classify import Plan
 from isolang.problem import Problem
 from isolang.solvers import native
 from isolang.solvers.pair import WrongModelError, solve_pair
-from isolang.solvers.registry import choose_pair
+from isolang.solvers.registry import choose_pair, not_an_event_graph
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class EventGraphRun(Run):
         o = self.options
         pair, why = choose_pair(o.encoding, o.solver, o.prune)
         self.common.update(solver=pair.solver, encoding=pair.encoding, prune=pair.prune, choice=why)
+        if not pair.is_engine and self.plan.kind != "event graph":
+            raise SolverError(f"{pair}: {not_an_event_graph(self.plan)}")
         if pair.is_engine:
             answer = self._engine(problem)
             self.common["statistics"] = dict(answer.statistics)

@@ -14,6 +14,7 @@ from isolang.problem.polygraph import PRUNE
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Theory
+    from isolang.language.plan import Route
     from isolang.solvers.answer import Answer
 
 #: The native engine's own encoding: it makes variables on demand, and always prunes.
@@ -215,6 +216,14 @@ def choose_pair(
         prune = "fixpoint"
         why.append("pruning first makes every solver faster")
     return Pair(encoding, solver, prune), _sentence(why)
+
+
+def not_an_event_graph(route: Route) -> str:
+    """Why encodings do not apply to a specification of another kind, as a sentence."""
+    return (
+        f"encodings are of event graphs, and {route.spec.name} is decided by {route.kind}, "
+        "which is the native engine's or has an engine of its own"
+    )
 
 
 def _sentence(reasons: list[str]) -> str:
