@@ -84,6 +84,12 @@ def separating(rng: random.Random, levels: Levels) -> Iterator[tuple[PlainHistor
             for pair in ADJACENT
             if expected.get(pair[0]) == "valid" and expected.get(pair[1]) == "invalid"
         ]
-        if apart:
-            level = rng.choice(rng.choice(apart))
+        sides = [level for pair in apart for level in pair if applies(levels.plans[level])]
+        if sides:
+            level = rng.choice(sides)
             yield history, level, expected[level]
+
+
+def applies(plan: Plan) -> bool:
+    """Whether encodings are of specifications of this kind."""
+    return plan.kind == "event graph"
