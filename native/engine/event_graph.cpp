@@ -79,7 +79,9 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
   static const std::vector<std::uint8_t> kNoBreaks;
   const Automaton& m = automata[c];
   if (m.of(Relation::so).empty()) return;
-  for (const auto& order : session_orders(problem, m.so_is_hint ? breaks : kNoBreaks)) {
+  for (auto order : session_orders(problem, m.so_is_hint ? breaks : kNoBreaks)) {
+    if (m.so_is_hint) order.erase(order.begin());  // what comes after T0 is a fact: init says it, or nothing does
+    if (order.empty()) continue;
     for (const auto& [q, r] : m.of(Relation::so)) {
       if (m.so_repeatable) {
         std::int32_t last = order.front();
