@@ -117,7 +117,7 @@ class _Compiler:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._automata: list[Automaton] = []
-        self._acyclic: list[Dfa] = [language_of(Star(Rel(r))) for r in ("so", "rt")]
+        self._acyclic: list[Dfa] = []
         self._later: list[tuple[str, Dfa]] = []
 
     def check(self, check: Check) -> None:
@@ -195,7 +195,8 @@ class _Compiler:
         if letters in _SINGLE and all(not dfa.moves[t] for t in dfa.moves[0].values()):
             self.add_direct(name, letters)
             return
-        allowed = union(_EPSILON, *map(rotations, self._acyclic))
+        strict = [language_of(Star(Rel(r))) for r in ("so", "rt")]
+        allowed = union(*strict, *map(rotations, self._acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
             reason = "a way back may turn in a loop that no other check forbids"
             raise _NotHornError(reason, name)
