@@ -35,7 +35,8 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
-    for (const auto& [q, r] : g.automata[c].of(Relation::ww)) ww_rows_.push_back({check, q, target_of(check, r)});
+    for (const auto& [q, r] : g.automata[c].of(Relation::ww))
+      if (g.automata[c].judges) ww_rows_.push_back({check, q, target_of(check, r)});
     for (const auto* steps : {&g.automata[c].of(Relation::rw), &g.automata[c].back})
       for (const auto& [q, r] : *steps) rw_rows_.push_back({check, q, target_of(check, r)});
   }
@@ -69,16 +70,18 @@ bool Pruner::run() {
   };
   const bool one_pass = graph.forbids_ways_back && fixed && std::ranges::all_of(graph.automata, free_of_orders);
   if (one_pass) {
-    saturated = true;
     if (std::ranges::all_of(graph.automata, [](const Automaton& m) { return m.back.empty(); })) {
       if (!prune_direct() || !settle()) return false;
       clocks.build(group_by(graph.nodes(), 0, [](std::size_t) { return -1; }, [](std::size_t) { return -1; }), order, {}, 0, budget_);
-      return true;
+      return saturated = true;
     }
   }
   while (passes < kMaxPasses) {
     if (!pass()) return false;
-    if (one_pass) return settle();
+    if (one_pass) {
+      saturated = clocks.columns() == clocks.chains();  // else they may not have known of some way back
+      return settle();
+    }
     if (gained_ == 0) return true;
     if (passes >= 3 && gained_ * 50 < open) break;
     open = std::max<std::int64_t>(gained_, 1000);
@@ -108,6 +111,9 @@ bool Pruner::settle() {
 // breadth-first from one node after the other, never deeper than the best cycle so far, within a limit of effort.
 void Pruner::find_cycle(std::vector<std::uint8_t> sorted) {
   const auto& edges = graph.edges;
+  if (std::ranges::any_of(graph.automata, [](const Automaton& m) { return !m.judges; }))
+    for (Node v = 0; v < graph.nodes(); ++v)
+      if (!graph.judges(v)) sorted[idx(v)] = 1;  // its cycles are elsewhere, too
   const auto inside = [&](std::size_t i) { return !sorted[idx(edges[i].from)] && !sorted[idx(edges[i].to)]; };
   const auto number = [](std::size_t i) { return static_cast<std::int32_t>(i); };
   const auto incoming = group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return inside(i) ? edges[i].to : -1; }, number);
@@ -231,7 +237,7 @@ bool Pruner::is_quiet(std::int32_t key) const {
 std::optional<Edge> Pruner::closing_order(std::int32_t a, std::int32_t b) const {
   std::optional<Edge> found;
   const auto test = [&](const Edge& e) {
-    if (!found && clocks.reaches(e.to, e.from)) found = e;
+    if (!found && clocks.reaches(e.to, e.from) && (e.relation == Relation::rw || graph.judges(e.from))) found = e;
   };
   graph.ww_edges(a, b, test);
   if (found) return found;
@@ -358,8 +364,8 @@ bool Pruner::prune_key(std::int32_t key) {
       mark_forced(after, self);
       const auto closed_by = std::ranges::find(forced_, 1);
       if (closed_by == forced_.end()) continue;
-      graph.edges.push_back(*closing_order(after, writers_[static_cast<std::size_t>(closed_by - forced_.begin())]));
-      return settle();
+      closed = Impossible{*closing_order(after, writers_[static_cast<std::size_t>(closed_by - forced_.begin())]), epoch_};
+      return false;
     }
     if (!restless && is_quiet_writer(after)) continue;
     budget_.poll();

@@ -46,8 +46,8 @@ class Pruner {
   std::int32_t passes = 0;
   std::int64_t forced_orders = 0, struck_sources = 0;
 
-  // Contradictions: a cycle of known edges (their numbers, in order), a known rw pair that closes a direct check's way
-  // back, or a read without any source left.
+  // Contradictions: a cycle of known edges (their numbers, in order), a known rw pair that closes a way back, or a read
+  // without any source left.
   std::vector<std::int32_t> cycle;
   std::optional<Impossible> closed;
   std::int32_t orphan = -1;

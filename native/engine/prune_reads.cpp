@@ -81,7 +81,7 @@ bool Pruner::prune_read(std::int32_t r) {
     const std::int32_t a = p.candidate[i];
     std::optional<Edge> closing, back;
     graph.wr_edges(r, a, [&](const Edge& e) {
-      if (!closing && clocks.reaches(e.to, e.from)) closing = e;
+      if (!closing && clocks.reaches(e.to, e.from) && graph.judges(e.from)) closing = e;
     });
     if (!closing) {
       if (const Seen* const seen = overwritten_by(a)) {
