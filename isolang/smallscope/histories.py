@@ -159,18 +159,22 @@ def _same(shape: Shape) -> list[tuple[int, ...]]:
     return result
 
 
-def _renamed(key: Key, new: tuple[int, ...]) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+@cache
+def _renamed(
+    key: Key, new: tuple[int, ...]
+) -> tuple[int, tuple[int, ...], tuple[tuple[int, int], ...]]:
+    """What happens to a key, transactions renamed; of a list's order only what is shown."""
     size = len(key.sources)
     writers = sum(1 << (new[t] - 1) for t in range(1, size + 1) if key.writers >> (t - 1) & 1)
     sources = [NO_READ] * size
     for t, source in enumerate(key.sources, 1):
         sources[new[t] - 1] = new[source] if source > 0 else source
-    return writers, tuple(sources), tuple(new[t] for t in key.shown)
+    return writers, tuple(sources), tuple(sorted({(new[a], new[b]) for a, b in key.vo()}))
 
 
 def _first_of_its_kind(history: SmallHistory, same: list[tuple[int, ...]]) -> bool:
     """Whether no renaming of transactions and keys comes before it."""
-    own = [(key.writers, key.sources, key.shown) for key in history.keys]
+    own = [_renamed(key, tuple(range(history.size + 1))) for key in history.keys]
     times = history.before
     for new in same:
         keys = [_renamed(key, new) for key in history.keys]
