@@ -59,10 +59,10 @@ def test_all_histories_are_there_once(lists: bool) -> None:
     source = random_histories(random.Random(0), 2, 2, real_time=False, both_ways=False)
     found = 0
     for history in islice(source, 400):
-        if all(bool(key.shown) == (lists and key.writers > 0) for key in history.keys):
+        if all(bool(key.shown) == lists for key in history.keys):
             assert _kind(history) in kind, str(history)
             found += 1
-    assert found > 50
+    assert found > 20
 
 
 def _kind(history: SmallHistory) -> object:
