@@ -32,7 +32,7 @@ def test_list(capfd):
     assert head.split() == ["name", "style", "class", "what", "it", "is"]
     assert [line.split()[0] for line in lines] == [entry.name for entry in list_library()]
     (si,) = (line for line in lines if line.startswith("si "))
-    assert si.split("  ")[-1] == "snapshot isolation, with session order"
+    assert si.split("  ")[-1].strip() == "snapshot isolation, with session order"
     assert "event graph" in si
     assert "dependencies" in si
     assert all(len(line) < 140 for line in lines)

@@ -45,7 +45,7 @@ class _Judged:
         check: of the specification.
         automaton: of its event graph, or ``None``.
         refusal: why there is none, as one sentence; empty if there is one.
-        place: the source line with a caret, for a refusal.
+        place: the source line with a caret, if the refusal is about a part of the check.
         hint: what would make it one.
     """
 
@@ -93,7 +93,8 @@ def _judge(spec: Spec, check: Check) -> _Judged:
         plan = classify(replace(spec, checks=(check,), exists=exists))
     except NotAnEventGraph as error:
         text = spec.texts.get(error.file, "")
-        place = excerpt(text, error.line, error.column)
+        whole = (error.file, error.line, error.column) == check.pos[:3]
+        place = "" if whole else excerpt(text, error.line, error.column)
         return _Judged(check, None, error.reason, place, error.hint)
     return _Judged(check, plan.automata[0])
 
@@ -148,6 +149,12 @@ def _as_text(
     for one in judged:
         yield ""
         yield from _check(one)
+    if way is not None and way.kind != "event graph" and (graphs := _automata(way)):
+        yield ""
+        for i, automaton in enumerate(graphs):
+            yield from _field("decided" if not i else "", _question(automaton))
+            for line in _drawn(automaton):
+                yield from _field("", line)
     if way is None:
         yield ""
         yield from _field("refused", refused.split("\n", 1)[0])
@@ -160,7 +167,7 @@ def _as_text(
     hints = list(dict.fromkeys(hints))
     if other := faster(spec):
         hints.insert(0, f"`{other}` is the same level, and an event graph")
-    if way is None or way.kind != "event graph":
+    if way is None or way.kind in ("order clauses", "relational"):
         for i, hint in enumerate(hints):
             if not i:
                 yield ""
@@ -222,6 +229,31 @@ def _conditions(automaton: Automaton) -> Iterator[str]:
             yield f"a chain of helper nodes carries {relation}"
 
 
+def _automata(way: Route) -> tuple[Automaton, ...]:
+    """What the native engine is given, if it decides this route."""
+    return getattr(way, "automata", ())
+
+
+_DIRECT = {
+    "so": "B comes before S in its session",
+    "wr": "S read from B",
+    "earlier wr": "S read from B by an earlier operation",
+}
+
+
+def _question(automaton: Automaton) -> str:
+    """What must not be, for an automaton that is not simply a check's."""
+    if automaton.direct:
+        ways = " or ".join(_DIRECT.get(r, r) for r in sorted(automaton.direct))
+        return f"{automaton.check}: no anti-dependency S -> B where {ways}"
+    if automaton.back:
+        ends = ", ".join(
+            f"{_state(b)} to {_state(a)}".replace("  ", " ") for a, b in automaton.back
+        )
+        return f"{automaton.check}: no anti-dependency S -> B with a way back from B to S ({ends})"
+    return f"{automaton.check}: no cycle"
+
+
 def _drawn(automaton: Automaton) -> Iterator[str]:
     """The moves of the automaton, a line for each pair of states; state 0 is the hub."""
     moves: dict[tuple[int, int], list[str]] = {}
@@ -275,6 +307,9 @@ def _as_json(
             }
             for one in judged
         ],
+        "graphs": [
+            {"name": a.check, **_graph(a)} for a in (_automata(way) if way is not None else ())
+        ],
         "same_level_faster": faster(spec) or None,
         "notes": list(spec.notes),
         "warnings": list(way.warnings if way is not None else spec.warnings),
@@ -287,4 +322,6 @@ def _graph(automaton: Automaton) -> dict[str, Any]:
         "steps": {r: [list(step) for step in steps] for r, steps in automaton.steps.items()},
         "epsilon": [list(step) for step in automaton.epsilon],
         "repeatable": sorted(automaton.repeatable),
+        "ways_back": [list(ends) for ends in automaton.back],
+        "direct": sorted(automaton.direct),
     }

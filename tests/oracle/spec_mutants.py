@@ -134,8 +134,8 @@ def _here(e: core.Core) -> Iterator[core.Core]:
 
 # --- telling apart ---
 
-#: Transactions of a litmus history, and assignments of one, at most: the oracle tries everything.
-MOST, LIMIT = 4, 20_000
+#: Transactions of a litmus history, and assignments that are tried of any, at most.
+MOST, LIMIT = 4, 3_000
 
 
 @cache
@@ -159,7 +159,7 @@ class Judge:
         self.spec = load_spec(name)
         self._samples = samples
         self._litmus: dict[History, bool | None] = {}
-        self._small: dict[SmallHistory, bool] = {}
+        self._small: dict[SmallHistory, bool | None] = {}
 
     def caught(self, mutant: Mutant) -> Literal["litmus", "small", ""]:
         """By which histories a mutant is told from the level."""
@@ -191,7 +191,8 @@ class Judge:
     def _small_differ(self, history: SmallHistory, other: core.Spec) -> bool:
         if history not in self._small:
             self._small[history] = _small_verdict(history, self.spec)
-        return self._small[history] != _small_verdict(history, other)
+        got = _small_verdict(history, other)
+        return None not in (got, self._small[history]) and got != self._small[history]
 
 
 def _verdict(history: History, spec: core.Spec) -> bool | None:
@@ -201,9 +202,13 @@ def _verdict(history: History, spec: core.Spec) -> bool | None:
         return None
 
 
-def _small_verdict(history: SmallHistory, spec: core.Spec) -> bool:
+def _small_verdict(history: SmallHistory, spec: core.Spec) -> bool | None:
     base = given(history, events=bool(mentioned(spec) & EVENT_NAMES))
-    return satisfiable(base, spec, spec.checks, lambda: None)
+    left = iter(range(LIMIT))
+    try:
+        return satisfiable(base, spec, spec.checks, lambda: next(left) and None)
+    except StopIteration:
+        return None
 
 
 #: Why a mutant is the same level: the level and the mutant as patterns, and the reason.
