@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-COMMANDS = ("check", "verify", "convert", "stats")
+from isolang.cli import spec as spec_commands
+
+COMMANDS = ("check", "verify", "convert", "stats", "spec")
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -54,6 +56,9 @@ Initial = Annotated[
 Include = Annotated[
     list[str] | None, typer.Option("--include", metavar="DIR", help="Where to look for includes.")
 ]
+
+
+app.add_typer(spec_commands.app, name="spec")
 
 
 def _version(wanted: bool) -> None:
@@ -270,6 +275,9 @@ def _usage_error(error: Any, arguments: list[str]) -> int:
     message = error.format_message()
     if not message:  # help was asked for by giving nothing
         return int(error.exit_code)
+    if message.startswith("Usage:"):  # a group of commands without one
+        print(message, file=sys.stderr)
+        return 2
     print(f"isocheck: {message}", file=sys.stderr)
     typo = arguments[1] if arguments[0] == "check" and len(arguments) > 1 else ""
     near = difflib.get_close_matches(typo, COMMANDS, 1, 0.7)
