@@ -51,6 +51,32 @@ def check_relations(
     facts = Facts(history)
     if "rt" in mentioned(spec):
         facts.require_times()
+    world = _world(facts, spec, included, relations)
+    for check in spec.checks:
+        if not check.flag and not holds(world, check):
+            raise CertificateRejected(f"check {check.name}: the chosen relations violate it")
+
+
+def world_of(
+    history: History,
+    spec: Spec,
+    included: Sequence[int],
+    relations: Mapping[str, Mapping[int, Pairs]],
+) -> World:
+    """The assignment that chosen relations are, to evaluate other expressions in.
+
+    Raises:
+        CertificateRejected: a relation is none of its kind.
+    """
+    return _world(Facts(history), spec, included, relations)
+
+
+def _world(
+    facts: Facts,
+    spec: Spec,
+    included: Sequence[int],
+    relations: Mapping[str, Mapping[int, Pairs]],
+) -> World:
     members = _included(facts, included)
     judged = uses_reads_from(spec)
     if judged:
@@ -60,9 +86,7 @@ def check_relations(
     for exists in spec.exists:
         if exists.name != "rf":
             _choose(world, exists, relations.get(exists.name, {}))
-    for check in spec.checks:
-        if not check.flag and not holds(world, check):
-            raise CertificateRejected(f"check {check.name}: the chosen relations violate it")
+    return world
 
 
 def holds(world: World, check: Check) -> bool:

@@ -70,7 +70,7 @@ class Circuit:
             return b
         if b == TRUE:
             return a
-        if a == FALSE or b == FALSE or a == -b:
+        if FALSE in (a, b) or a == -b:
             return FALSE
         return self._and((a, b) if a < b else (b, a))
 

@@ -1,4 +1,4 @@
-"""What a relational encoding will cost, from the bounds of its relations alone, before it is made."""
+"""What a relational encoding will cost, from the bounds of its relations, before it is made."""
 
 from __future__ import annotations
 

@@ -68,14 +68,14 @@ class Order:
                 if true(decided):
                     after[first].append(second)
                     missing[second] += 1
-        row = [a for a in self.elements if not missing[a]]
-        for a in row:
+        ready = [a for a in self.elements if not missing[a]]
+        for a in ready:
             for b in after[a]:
                 missing[b] -= 1
                 if not missing[b]:
-                    row.append(b)
-        assert len(row) == len(self.elements)
-        return row
+                    ready.append(b)
+        assert len(ready) == len(self.elements)
+        return ready
 
 
 class Chooser:

@@ -116,6 +116,11 @@ class Encoding:
             if check.flag and checks is None
         }
 
+    @property
+    def clauses(self) -> int:
+        """How many clauses there are."""
+        return self.circuit.clauses.count(0)
+
     # --- what is chosen ---
 
     def _include(self) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from isolang.language.classify import classify
+from isolang.language.classify import NotAnEventGraph, classify
 from isolang.language.core import Spec
 from isolang.language.plan import Kind, Route
+from isolang.language.relational import relational
 
 __all__ = ["Kind", "Route", "route"]
 
@@ -16,7 +17,10 @@ def route(spec: Spec) -> Route:
         spec: of ``load_spec``.
 
     Raises:
-        NotAnEventGraph: no engine decides it; the message says why.
         SpecError: there is nothing to check.
     """
-    return classify(spec)
+    try:
+        return classify(spec)
+    except NotAnEventGraph as error:
+        what = f"check `{error.check}`: {error.reason}" if error.check else error.reason
+        return relational(spec, (f"no event graph: {what}",))
