@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations, product
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
@@ -18,7 +18,7 @@ from isolang.language.heredity import why_not_hereditary
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-LARGEST = 5
+LARGEST = 8
 """More transactions than this have too many orders."""
 TRIES = 100_000
 """Assignments, complete or not, after which the check gives up."""
@@ -178,18 +178,33 @@ def _values(world: World, exists: Exists, binding: dict[str, int]) -> list[Rows]
     elements = list(bits(members_of(over)))
     candidates: Iterator[Rows]
     if exists.kind == "order":
-        rest = [i for i in elements if i != world.t0]
-        first = [world.t0] if len(rest) < len(elements) else []
-        # What is called ww, co or ar contains init, so that T0 comes first.
-        orders = (
-            ([*first, *row] for row in permutations(rest))
-            if exists.name in CONTAIN_INIT
-            else permutations(elements)
-        )
-        candidates = (ordered(row) for row in orders)
+        least = world.value(exists.containing, binding) if exists.containing is not None else {}
+        if exists.name in CONTAIN_INIT and world.t0 in elements:
+            least = {
+                **least,
+                world.t0: least.get(world.t0, 0) | members_of(over) & ~(1 << world.t0),
+            }
+        candidates = (ordered(row) for row in _extensions(elements, least))
     else:
         candidates = _subsets(world, exists, binding, elements)
-    return [v for v in candidates if not outside_bounds(world, exists, binding, over, v)]
+    found = []
+    for number, value in enumerate(candidates):
+        if number > TRIES:
+            raise NotCertifiedError(f"not certified: too many values of {exists.name} to try")
+        if not outside_bounds(world, exists, binding, over, value):
+            found.append(value)
+    return found
+
+
+def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
+    """All total orders of some elements that contain ``least``."""
+    if not elements:
+        yield []
+    for i in elements:
+        rest = [j for j in elements if j != i]
+        if not any(least.get(j, 0) >> i & 1 for j in rest) and not least.get(i, 0) >> i & 1:
+            for row in _extensions(rest, least):
+                yield [i, *row]
 
 
 def _subsets(

@@ -233,6 +233,9 @@ class World:
         everyone = [self.t0, *self._members]
         return {a: _bits_of(b for b in everyone if related(a, b)) for a in everyone}
 
+    def _certain(self, t: int) -> bool:
+        return self.facts.certain(t) or t in self.facts.forced
+
     def _event(self, op: int) -> int:
         return self.t0 + 1 + op
 
@@ -291,7 +294,9 @@ class World:
         }  # fmt: skip
         rows: Rows = {}
         for op in facts.list_reads(key):
-            if not self.transactions >> facts.txn_of[op] & 1:
+            # What is certainly there shows an order also to a part of the history that lacks it.
+            reader = facts.txn_of[op]
+            if not (self.transactions >> reader & 1 or self._certain(reader)):
                 continue
             shown = [t for t in facts.shown(op) if t != self.t0]
             elements = set(facts.list_of(op))

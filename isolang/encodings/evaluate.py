@@ -76,7 +76,7 @@ class Operators(Protocol[R]):
         ...
 
     def domain(self, a: R) -> R:
-        """domain(a)."""
+        """The elements that a relates to others."""
         ...
 
     def plus(self, a: R) -> R:

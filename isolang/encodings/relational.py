@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from isolang.encodings.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.evaluate import Evaluator, Side
@@ -387,7 +388,7 @@ class Encoding:
                     value = self._values[exists.name, key]
                     if exists.kind == "order":
                         row = self._in_order(value, model)
-                        true = list(zip(row, row[1:], strict=False))
+                        true = list(pairwise(row))
                     else:
                         true = [(i, j) for i, j, literal in value.pairs() if model(literal)]
                     pairs = tuple((number(i), number(j)) for i, j in true)

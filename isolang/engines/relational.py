@@ -73,7 +73,7 @@ class RelationalRun(Run):
 
     def _tick(self) -> Callable[[], object]:
         """What a long computation calls now and then, so that it ends with the time."""
-        return lambda: self.spending.remaining()
+        return self.spending.remaining
 
     def _require_certain_members(self, problem: Problem) -> None:
         """Transactions that nobody reads from can be left out only of a hereditary spec.
