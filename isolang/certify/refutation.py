@@ -62,13 +62,13 @@ class _Checker:
     def __init__(self, facts: Facts, spec: Spec) -> None:
         self._facts = facts
         self._checks: dict[str, tuple[str, Positions]] = {}
-        self._beyond: NotCertifiedError | None = None
+        self._beyond: NotCertifiedError | CertificateRejected | None = None
         try:
             for check in judged(spec):
                 self._checks[check.name] = (check.kind, certifiable(check))
             if any("rt" in positions.labels for _, positions in self._checks.values()):
                 facts.require_times()
-        except NotCertifiedError as error:
+        except (NotCertifiedError, CertificateRejected) as error:
             self._beyond = error
         self._judges_reads = uses_reads(spec)
         self._clauses = Propagation()
