@@ -20,6 +20,7 @@ struct Automaton {
   std::array<std::vector<Step>, kRelations> steps;
   std::vector<Step> epsilon;
   bool so_repeatable = false;  // immediate pairs of so suffice
+  bool so_is_hint = false;     // the check does not demand so, see session_hints.hpp
 
   const std::vector<Step>& of(Relation r) const { return steps[static_cast<std::size_t>(r)]; }
 

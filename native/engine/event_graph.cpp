@@ -12,17 +12,27 @@ bool included(const Problem& p, std::int32_t txn) {
   return p.inclusion[idx(txn)] != static_cast<std::uint8_t>(Inclusion::out);
 }
 
-// The included transactions of each session in order, T0 before each of them.
-std::vector<std::vector<std::int32_t>> session_orders(const Problem& p) {
+// The included transactions of each session in order, T0 before each of them; a session ends at each break.
+std::vector<std::vector<std::int32_t>> session_orders(const Problem& p, const std::vector<std::uint8_t>& breaks) {
   std::vector<std::vector<std::int32_t>> orders(idx(p.sessions), {p.n});
-  for (std::int32_t t = 0; t < p.n; ++t)
-    if (included(p, t)) orders[idx(p.session[idx(t)])].push_back(t);
+  std::vector<std::size_t> current(idx(p.sessions));
+  std::iota(current.begin(), current.end(), std::size_t{0});
+  for (std::int32_t t = 0; t < p.n; ++t) {
+    if (!included(p, t)) continue;
+    std::size_t& session = current[idx(p.session[idx(t)])];
+    if (!breaks.empty() && breaks[idx(t)] != 0 && orders[session].size() > 1) {
+      session = orders.size();
+      orders.push_back({p.n});
+    }
+    orders[session].push_back(t);
+  }
   return orders;
 }
 
 }  // namespace
 
-EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a) : problem(p), automata(std::move(a)) {
+EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const std::vector<std::uint8_t>& breaks)
+    : problem(p), automata(std::move(a)) {
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
@@ -38,7 +48,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a) : problem(p),
       if (!included(p, t)) continue;
       for (const auto& [q, r] : m.epsilon) edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
     }
-    add_sessions(c);
+    add_sessions(c, breaks);
     add_real_time(c);
     for (const auto& [q, r] : m.of(Relation::init))
       for (std::int32_t t = 0; t < p.n; ++t)
@@ -59,10 +69,11 @@ Node EventGraph::fresh(std::size_t check) {
   return node_count_++;
 }
 
-void EventGraph::add_sessions(std::size_t c) {
+void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& breaks) {
+  static const std::vector<std::uint8_t> kNoBreaks;
   const Automaton& m = automata[c];
   if (m.of(Relation::so).empty()) return;
-  for (const auto& order : session_orders(problem)) {
+  for (const auto& order : session_orders(problem, m.so_is_hint ? breaks : kNoBreaks)) {
     for (const auto& [q, r] : m.of(Relation::so)) {
       if (m.so_repeatable) {
         std::int32_t last = order.front();

@@ -24,7 +24,8 @@ struct Edge {
 
 class EventGraph {
  public:
-  EventGraph(const Problem& problem, std::vector<Automaton> automata);
+  // `breaks`, per transaction: session order that is only a hint does not reach over its begin.
+  EventGraph(const Problem& problem, std::vector<Automaton> automata, const std::vector<std::uint8_t>& breaks = {});
 
   const Problem& problem;
   const std::vector<Automaton> automata;
@@ -78,7 +79,7 @@ class EventGraph {
   }
 
  private:
-  void add_sessions(std::size_t check);
+  void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
   void add_real_time(std::size_t check);
   void set_priorities();
   Node fresh(std::size_t check);
