@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.certificate import Refutation, Witness
 from isolang.certify.steps import CycleStep, Step
+from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
+from isolang.engines.reconstruct import reconstruct
 from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.explain.explain import explain
 from isolang.explain.smaller import Finder, cost
@@ -18,6 +20,7 @@ from isolang.verdict import Invalid, Valid, Verdict
 
 if TYPE_CHECKING:
     from isolang.language.automaton import Automaton
+    from isolang.language.theorems import Theorem
 
 # Looking for a simpler violation may take twice the engine's time, within these bounds.
 _REFINE_SECONDS = (0.75, 4.0)
@@ -34,6 +37,8 @@ class EventGraphRun(Run):
 
     def verdict(self) -> Verdict:
         """See :meth:`Run.verdict`."""
+        if self.plan.theorem is not None:
+            self.note(self.plan.theorem.sentence)
         with self.spending.during("prepare"):
             self.progress("prepare")
             problem = self.prepared()
@@ -60,6 +65,9 @@ class EventGraphRun(Run):
 
     def _valid(self, model: native.Model) -> Verdict:
         witness = Witness(model.source, model.order_start, model.order_txn)
+        theorem = self.plan.theorem
+        if theorem is not None and self.history.columns.transactions() <= RECONSTRUCTED:
+            return self._reconstructed(theorem, witness)
         certified, reason = self.certified(witness)
         if certified is None:
             return self.rejected(
@@ -68,6 +76,17 @@ class EventGraphRun(Run):
             )
         self.common.update(certified=certified, certified_reason=reason)
         return Valid(witness=model, seconds=self.spending.seconds(), **self.common)
+
+    def _reconstructed(self, theorem: Theorem, witness: Witness) -> Verdict:
+        """The relations that the specification speaks of, made of version orders."""
+        with self.spending.during("certify"):
+            self.progress("certify")
+            proof = reconstruct(self.history, theorem, witness)
+        certified, reason = self.certified(proof)
+        if certified is None:
+            return self.rejected(proof, reason)
+        self.common.update(certified=certified, certified_reason=reason)
+        return Valid(witness=proof, seconds=self.spending.seconds(), **self.common)
 
     # --- invalid ---
 

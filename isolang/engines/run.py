@@ -16,6 +16,7 @@ from isolang.certify.certificate import (
 )
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.explain import names
+from isolang.language.classify import Plan
 from isolang.limits import Spending
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
@@ -23,6 +24,7 @@ from isolang.verdict import AnomalyCount, Cause, Unknown, Verdict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.language.core import Spec
     from isolang.language.route import Route
 
 Progress: TypeAlias = Callable[[str], object]
@@ -137,7 +139,13 @@ class Run(ABC):
         else:
             from isolang.certify.certificate import check_proof
 
-            check_proof(self.history, self.route.spec, proof, seconds)
+            check_proof(self.history, self._original, proof, seconds)
+
+    @property
+    def _original(self) -> Spec:
+        """The specification as the user wrote it."""
+        theorem = self.route.theorem if isinstance(self.route, Plan) else None
+        return self.route.spec if theorem is None else theorem.original
 
     def rejected(self, proof: Proof, reason: str) -> Unknown:
         """The verdict that the checker refused the proof, which is kept as evidence."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 from isolang.language.classify import NotAnEventGraph, classify
 from isolang.language.core import Spec
 from isolang.language.plan import Kind, Route
 from isolang.language.relational import relational
+from isolang.language.theorems import event_graph_form
 
 __all__ = ["Kind", "Route", "route"]
 
@@ -23,4 +27,10 @@ def route(spec: Spec) -> Route:
         return classify(spec)
     except NotAnEventGraph as error:
         what = f"check `{error.check}`: {error.reason}" if error.check else error.reason
-        return relational(spec, (f"no event graph: {what}",))
+        reasons = (f"no event graph: {what}",)
+    theorem = event_graph_form(spec)
+    if theorem is not None:
+        with suppress(NotAnEventGraph):
+            plan = classify(theorem.spec)
+            return replace(plan, theorem=theorem, reasons=(*reasons, theorem.sentence))
+    return relational(spec, reasons)
