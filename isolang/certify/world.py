@@ -9,8 +9,9 @@ of key k is n + 1 + operations + k.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from isolang.certify.facts import APPEND, WRITE, Facts
@@ -187,9 +188,9 @@ class World:
             case "init":
                 return {self.t0: _bits_of(members)}
             case "so":
-                return self._pairs(facts.so)
+                return self._session_order()
             case "rt":
-                return self._pairs(facts.rt)
+                return self._real_time()
             case "po":
                 return self._program_order()
             case "tx":
@@ -198,8 +199,7 @@ class World:
             return _union(self.relation(name, k) for k in self.keys)
         match name:
             case "W":
-                writers = [t for t in members if key in facts.last[t]]
-                return {0: _bits_of([*writers, self.t0])}
+                return {0: _bits_of([*self._writers.get(key, ()), self.t0])}
             case "R":
                 return {0: _bits_of(facts.txn_of[op] for op in self._reads.get(key, ()))}
             case "vo":
@@ -229,9 +229,40 @@ class World:
             rows |= {event: 1 << event for event in self._events()}
         return rows
 
-    def _pairs(self, related: Callable[[int, int], bool]) -> Rows:
-        everyone = [self.t0, *self._members]
-        return {a: _bits_of(b for b in everyone if related(a, b)) for a in everyone}
+    def _session_order(self) -> Rows:
+        """``so``: a maybe transaction precedes nothing."""
+        facts = self.facts
+        rows: Rows = {self.t0: _bits_of(self._members)}
+        later: dict[int, int] = defaultdict(int)
+        for t in reversed(self._members):
+            session = facts.session[t]
+            if facts.certain(t):
+                rows[t] = later[session]
+            later[session] |= 1 << t
+        return rows
+
+    def _real_time(self) -> Rows:
+        """``rt``: whoever began after the end; a maybe transaction may have ended at any time."""
+        facts = self.facts
+        rows: Rows = {self.t0: _bits_of(self._members)}
+        begun = sorted((facts.begin[t], t) for t in self._members if facts.begins(t))
+        after = [0]
+        for _, t in reversed(begun):
+            after.append(after[-1] | 1 << t)
+        for t in self._members:
+            if facts.certain(t) and facts.ends(t):
+                first = bisect_right(begun, (facts.end[t], self.t0))
+                rows[t] = after[len(begun) - first] & ~(1 << t)
+        return rows
+
+    @cached_property
+    def _writers(self) -> dict[int, list[int]]:
+        """Per key, the members that write it."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for t in self._members:
+            for key in self.facts.last[t]:
+                found[key].append(t)
+        return found
 
     def _certain(self, t: int) -> bool:
         return self.facts.certain(t) or t in self.facts.forced
@@ -286,7 +317,9 @@ class World:
     def _shown_order(self, key: int) -> Rows:
         """What the list reads of members show: their elements in order, all others after them."""
         facts = self.facts
-        writers = _bits_of(t for t in self._members if key in facts.last[t])
+        if not facts.list_reads(key):
+            return {}
+        writers = _bits_of(self._writers.get(key, ()))
         appends = {
             t: [op for op in self._operations(t) if facts.kind[op] in (WRITE, APPEND)
                 and facts.key[op] == key]
@@ -312,6 +345,9 @@ class World:
         return rows
 
 
+_FEW = 50
+
+
 def _bits_of(elements: Iterable[int]) -> int:
     found = 0
     for i in elements:
@@ -329,9 +365,11 @@ def _union(parts: Iterable[Rows]) -> Rows:
 
 def _composed(a: Rows, b: Rows) -> Rows:
     found: Rows = {}
+    # Of a long row only what the other relation knows; finding that out pays for a small one.
+    live = _bits_of(b) if len(b) < _FEW else -1
     for i, row in a.items():
         through = 0
-        for k in bits(row):
+        for k in bits(row & live):
             through |= b.get(k, 0)
         if through:
             found[i] = through
