@@ -9,9 +9,10 @@ import pytest
 from isolang.errors import SpecError
 from isolang.language import facts
 from isolang.language.automaton import Automaton
-from isolang.language.classify import classify, without_real_time, without_sessions
+from isolang.language.classify import classify
 from isolang.language.library import SPECS, LibraryEntry, library_file, list_library, near_names
 from isolang.language.load import load_spec
+from isolang.language.route import without_real_time, without_sessions
 
 LOOP = ((0, 0),)
 LEAVE = ((0, 1),)

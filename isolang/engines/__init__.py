@@ -17,7 +17,7 @@ def run_of(
 ) -> Run:
     """The run that decides a route of its kind."""
     match route.kind:
-        case "event graph":
+        case "event graph" | "reachability" | "saturation":
             from isolang.engines.event_graph import EventGraphRun
 
             return EventGraphRun(history, route, spending, options, progress)

@@ -105,19 +105,6 @@ def classify(spec: Spec) -> Plan:
     )
 
 
-def without_sessions(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``so``.
-
-    It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
-    """
-    return classify(facts.without_sessions(plan.spec))
-
-
-def without_real_time(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``rt``."""
-    return classify(facts.without_real_time(plan.spec))
-
-
 _FORMS: Mapping[str, tuple[str, str]] = {
     "empty": (
         "`empty` says that a relation has no pair at all, not that it has no cycle",

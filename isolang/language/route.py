@@ -5,13 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from isolang.language.classify import NotAnEventGraph, classify
+from isolang.language import facts
+from isolang.language.classify import NotAnEventGraph, Plan, classify
 from isolang.language.core import Spec
+from isolang.language.horn import classify_ways_back
 from isolang.language.plan import Kind, Route
 from isolang.language.relational import relational
 from isolang.language.theorems import event_graph_form
 
-__all__ = ["Kind", "Route", "route"]
+__all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
 
 
 def route(spec: Spec) -> Route:
@@ -24,13 +26,45 @@ def route(spec: Spec) -> Route:
         SpecError: there is nothing to check.
     """
     try:
-        return classify(spec)
+        return native_plan(spec)
     except NotAnEventGraph as error:
         what = f"check `{error.check}`: {error.reason}" if error.check else error.reason
         reasons = (f"no event graph: {what}",)
     theorem = event_graph_form(spec)
     if theorem is not None:
         with suppress(NotAnEventGraph):
-            plan = classify(theorem.spec)
+            plan = native_plan(theorem.spec)
             return replace(plan, theorem=theorem, reasons=(*reasons, theorem.sentence))
     return relational(spec, reasons)
+
+
+def native_plan(spec: Spec) -> Plan:
+    """The route of the native engine: event graphs, and ways back.
+
+    Args:
+        spec: of ``load_spec``.
+
+    Raises:
+        NotAnEventGraph: it has none; the message says why it is no event graph.
+        SpecError: there is nothing to check.
+    """
+    try:
+        return classify(spec)
+    except NotAnEventGraph as refusal:
+        try:
+            return classify_ways_back(spec, refusal.reason)
+        except NotAnEventGraph:
+            raise refusal from None
+
+
+def without_sessions(plan: Plan) -> Plan:
+    """The plan with ``init`` in place of ``so``.
+
+    It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
+    """
+    return native_plan(facts.without_sessions(plan.spec))
+
+
+def without_real_time(plan: Plan) -> Plan:
+    """The plan with ``init`` in place of ``rt``."""
+    return native_plan(facts.without_real_time(plan.spec))
