@@ -32,6 +32,7 @@ SURFACE = {
     "api",
     "cli",
     "engines",
+    "levels",
     "limits",
     "minimal",
     "options",

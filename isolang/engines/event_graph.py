@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Looking for a simpler violation may take twice the engine's time, within these bounds.
 _REFINE_SECONDS = (0.75, 4.0)
+# What making and checking a visibility takes, on a slow machine, for each pair of transactions.
+_SECONDS_PER_PAIR = 1e-5
 
 
 class EventGraphRun(Run):
@@ -66,7 +68,7 @@ class EventGraphRun(Run):
     def _valid(self, model: native.Model) -> Verdict:
         witness = Witness(model.source, model.order_start, model.order_txn)
         theorem = self.plan.theorem
-        if theorem is not None and self.history.columns.transactions() <= RECONSTRUCTED:
+        if theorem is not None and self._can_reconstruct():
             return self._reconstructed(theorem, witness)
         certified, reason = self.certified(witness)
         if certified is None:
@@ -76,6 +78,13 @@ class EventGraphRun(Run):
             )
         self.common.update(certified=certified, certified_reason=reason)
         return Valid(witness=model, seconds=self.spending.seconds(), **self.common)
+
+    def _can_reconstruct(self) -> bool:
+        """Whether the relations that the user asked for can be made and checked in time."""
+        n = self.history.columns.transactions()
+        left = self.spending.remaining()
+        soon = left is None or n * n * _SECONDS_PER_PAIR < left / 2
+        return self.options.certify and n <= RECONSTRUCTED and soon
 
     def _reconstructed(self, theorem: Theorem, witness: Witness) -> Verdict:
         """The relations that the specification speaks of, made of version orders."""

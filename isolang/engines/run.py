@@ -49,6 +49,7 @@ class Run(ABC):
         options: how to check.
         progress: called with the name of each phase as it begins.
         common: what the verdict will have, whichever it is, as far as it is known.
+        problem: of the history, if it was built before.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Run(ABC):
         self.options = options
         self.progress = progress
         self.common: dict[str, Any] = {"history": history, "spec": route.spec}
+        self.problem: Problem | None = None
 
     @abstractmethod
     def verdict(self) -> Verdict:
@@ -79,7 +81,7 @@ class Run(ABC):
 
     def prepared(self) -> Problem:
         """Build the problem, and note what the pre-pass found."""
-        problem = build_problem(self.history)
+        problem = self.problem or build_problem(self.history)
         self.common["anomalies"] = tuple(
             AnomalyCount(
                 name=names.INTRINSIC[AnomalyKind(kind)],
@@ -132,7 +134,7 @@ class Run(ABC):
 
     def _check(self, proof: Proof, seconds: float | None) -> None:
         """Have a proof checked: natively where there is a native checker for it."""
-        if self.route.kind == "event graph" and isinstance(proof, Witness | Refutation):
+        if self.route.kind != "relational" and isinstance(proof, Witness | Refutation):
             from isolang.certify.native import check_natively
 
             check_natively(self.history, self.route.spec, proof, seconds=seconds or 0.0)
