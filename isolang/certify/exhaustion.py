@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LARGEST = 8
 """More transactions than this have too many orders."""
-TRIES = 100_000
+TRIES = 40_000
 """Assignments, complete or not, after which the check gives up."""
 
 _NONE = -1

@@ -198,7 +198,7 @@ def _by_visibility(
 
 def _form(inside: frozenset[str], steps: frozenset[str], *, latest: bool) -> Core:
     """``(C | ww) | (V ; rw)``, or with ``rw`` alone; written as people know it."""
-    alone = [Rel(r) for r in _sorted((inside | {"ww"}) - steps)]
+    alone = [Rel(r) for r in _sorted(inside | steps | {"ww"}) if r not in steps]
     parts: list[Core] = [*alone, Rel("rw")] if latest else [*alone]
     if steps:
         before = _union(map(Rel, _sorted(steps)))
