@@ -58,11 +58,11 @@ _ORDER_OF_LETTERS = ("init", "so", "rt", "wr")
 
 _BY_ORDER = (
     "decided as an event graph: a commit order meets these axioms iff some version orders make "
-    "`{form}` acyclic (the axioms of Biswas and Enea, OOPSLA 2019; proof in docs/language.md)"
+    "`{form}` acyclic (the axioms of Biswas and Enea, OOPSLA 2019; proof in docs/routes.md)"
 )
 _BY_VISIBILITY = (
     "decided as an event graph: a visibility and an arbitration meet these axioms iff some version "
-    "orders make `{form}` acyclic (Cerone and Gotsman, JACM 65(2), 2018; proof in docs/language.md)"
+    "orders make `{form}` acyclic (Cerone and Gotsman, JACM 65(2), 2018; proof in docs/routes.md)"
 )
 
 
