@@ -26,6 +26,7 @@ DIRECT = {
     "solvers": {"encodings", "problem"},
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
+    "smallscope": {"language"},
 }
 # These may import everything.
 SURFACE = {
@@ -33,6 +34,7 @@ SURFACE = {
     "cli",
     "crosscheck",
     "engines",
+    "levels",
     "limits",
     "minimal",
     "options",

@@ -74,7 +74,7 @@ def compare(
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
-    if not isinstance(plan, Plan) or plan.kind != "event graph":
+    if not isinstance(plan, Plan) or plan.kind != "event graph" or plan.theorem:
         print(f"isocheck: {spec}: {not_an_event_graph(plan)}", file=sys.stderr)
         return EXIT_INPUT
     rows: list[Row] = []

@@ -27,7 +27,7 @@ def cross_checked(
     """Cross-check a verdict, and put what came of it into its report."""
     from isolang.language.classify import Plan
 
-    if not isinstance(route, Plan) or route.kind != "event graph":
+    if not isinstance(route, Plan) or route.kind != "event graph" or route.theorem:
         why = not_an_event_graph(route)
         report["warnings"].append(f"--cross-check: {why}; the verdict rests on its certificate")
         return

@@ -75,7 +75,7 @@ SOLVERS: Final[dict[str, Solver]] = {
     row.name: row
     for row in (
         Solver(
-            name=NATIVE, module="isolang.solvers.acyclic", theories=("acyclicity", "none"),
+            name=NATIVE, module="isolang.solvers.native_clauses", theories=("acyclicity", "none"),
             cores=True, incremental=True,
         ),
         Solver(
@@ -220,10 +220,8 @@ def choose_pair(
 
 def not_an_event_graph(route: Route) -> str:
     """Why encodings do not apply to a specification of another kind, as a sentence."""
-    return (
-        f"encodings are of event graphs, and {route.spec.name} is decided by {route.kind}, "
-        "which is the native engine's or has an engine of its own"
-    )
+    how = f"by {route.kind}" if route.kind != "event graph" else "through another specification"
+    return f"encodings are of event graphs, and {route.spec.name} is decided {how}"
 
 
 def _sentence(reasons: list[str]) -> str:

@@ -1,0 +1,38 @@
+"""The native solver of clauses with an acyclic graph, for encodings other than its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.clauses import with_selectors
+
+if TYPE_CHECKING:
+    from isolang.encodings.formula import Formula
+
+
+def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Answer:
+    """Solve a formula whose theory is ``acyclicity`` or ``none``.
+
+    Raises:
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+    """
+    from isolang import _native
+
+    graph = formula.theory == "acyclicity"
+    clauses, selectors = with_selectors(formula)
+    solver = _native.AcyclicSolver(formula.nodes if graph else 0, seed)
+    solver.new_variables(formula.variables + len(selectors))
+    solver.add_clauses(np.ascontiguousarray(clauses, np.int32))
+    if graph:
+        solver.add_edges(np.ascontiguousarray(formula.edges, np.int32))
+    found = solver.solve(seconds=seconds_left(until) or 0.0, assumptions=selectors)
+    statistics = {name: float(value) for name, value in solver.statistics().items()}
+    if found:
+        values = solver.model()[: formula.variables + 1]
+        return Answer(satisfiable=True, values=values, statistics=statistics)
+    first = formula.variables + 1
+    core = tuple(sorted(literal - first for literal in solver.core()))
+    return Answer(satisfiable=False, core=core, statistics=statistics)
