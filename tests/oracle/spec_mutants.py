@@ -245,6 +245,9 @@ _CO = "co is transitive"
 _LEAST = "the least visibility that the checks allow is within ar already, and ar contains it"
 _RW = "no rw pair is a loop"
 _SUM = "a cycle of a relation is one of its closure"
+_SEEN = "of two writers of a key one sees the other"
+_BOTH = "each pair of writers stands there both ways round, and one of these is in ar"
+_ALL_SEEN = "vis is ar"
 _READER = "a transaction that reads nothing need see T0 only"
 _WRITER = "who wrote nothing is seen by nobody, and may be last in ar"
 
@@ -266,6 +269,14 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("cc-adya.*", r"acyclic \((so|init) \| wr\) \| ww as .*", _SUM),
     ("cc-adya.*", r"irreflexive \((so|init) \| wr\)\^\* ; rw as .*", _RW),
     (".*-vis.*|ryw|mr|mw|wfr", r"exists ar : .*", _LEAST),
+    ("(psi|si|strong-si)-vis.*", r"require .*; vis ; wr.* in vis as EXT", _SEEN),
+    (
+        "(psi|si|strong-si)-vis.*",
+        r"require .* in (ar \| vis\^-1|vis \| ar\^-1) as NOCONFLICT",
+        _BOTH,
+    ),
+    ("s?ser-vis.*", r"require .*; (ar|vis) ; wr\[x\]\^-1\) \\ id in (ar|vis) as EXT", _ALL_SEEN),
+    ("s?ser-vis.*", r"exists vis : .*", _ALL_SEEN),
     ("mr", r"require vis ; so ; \[R\] in vis as MR", _READER),
     ("mw", r"require \[W\] ; so in ar as MW-order", _WRITER),
     ("mw", r"require \[W\] ; so ; vis in vis as MW", _WRITER),
