@@ -280,7 +280,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("mr", r"require vis ; so ; \[R\] in vis as MR", _READER),
     ("mw", r"require \[W\] ; so in ar as MW-order", _WRITER),
     ("mw", r"require \[W\] ; so ; vis in vis as MW", _WRITER),
-    ("(cc|pc|ser|sser)-vis.*|mw|wfr", r"exists vis : .* containing (so|init) \| wr", _LEAST),
+    ("(ra|cc|pc|ser|sser)-vis.*|mw|wfr", r"exists vis : .* containing (so|init) \| wr", _LEAST),
     ("wfr", r"require vis ; so\? ; \[W\].*", _READER),
     ("wfr", r"require vis ; \[R\] ; so\? (in ar|; vis in vis) as .*", _WRITER),
     ("wfr", r"require vis ; \[R\] ; so ; \[W\] in ar as WFR-order", "vis is within ar"),
