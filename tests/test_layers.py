@@ -33,6 +33,7 @@ SURFACE = {
     "api",
     "cli",
     "engines",
+    "levels",
     "limits",
     "minimal",
     "options",

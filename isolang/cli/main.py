@@ -13,7 +13,7 @@ import typer
 
 from isolang.cli import spec as spec_commands
 
-COMMANDS = ("check", "verify", "convert", "stats", "spec")
+COMMANDS = ("check", "verify", "convert", "stats", "levels", "spec")
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -191,6 +191,40 @@ def convert_command(
         initial=initial,
         renumber=renumber,
         drop=drop or [],
+    )
+    raise typer.Exit(code)
+
+
+@app.command("levels")
+def levels_command(
+    *,
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="A history.")],
+    output: Annotated[Plain, typer.Option("--output", "-o", help="How to print.")] = Plain.text,
+    from_: Format = "auto",
+    timestamps: Timestamps = False,
+    initial: Initial = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", help="Seconds for each level.")
+    ] = None,
+    no_certify: Annotated[
+        bool, typer.Option("--no-certify", help="Do not check verdicts independently.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
+) -> None:
+    """Find the strongest levels that a history satisfies, and the weakest it violates."""
+    from isolang.cli.levels import levels
+
+    if timeout is not None and not 0 < timeout < float("inf"):
+        raise typer.BadParameter(f"--timeout: not a positive number (got {timeout})")
+    code = levels(
+        history,
+        output=output.value,
+        format=from_,
+        timestamps=timestamps,
+        initial=initial,
+        timeout=timeout,
+        certify=not no_certify,
+        seed=seed,
     )
     raise typer.Exit(code)
 
