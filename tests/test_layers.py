@@ -26,6 +26,7 @@ DIRECT = {
     "solvers": {"encodings", "problem"},
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
+    "workload": {"history"},
 }
 # These may import everything.
 SURFACE = {"api", "cli", "limits", "minimal", "pipeline", "verdict", "__init__", "__main__"}
@@ -37,6 +38,7 @@ SECTIONS = {
     "problem": "problem",
     "engine": "solvers",
     "certify": "certify",
+    "workload": "workload",
 }
 
 # native/<layer>: the prefixes of what it may include.
@@ -46,6 +48,7 @@ INCLUDES = {
     "problem": ("problem/", "core/"),
     "engine": ("engine/", "core/"),
     "certify": ("certify/", "core/history.hpp", "core/budget.hpp"),
+    "workload": ("workload/", "core/"),
     "bindings": ("",),
 }
 

@@ -9,4 +9,5 @@ NB_MODULE(_native, m) {
   isolang::register_problem(m);
   isolang::register_engine(m);
   isolang::register_certify(m);
+  isolang::register_workload(m);
 }
