@@ -9,8 +9,8 @@ the traffic does.
 The others hold, as far as the rule gives them, because the planted transactions are what a weaker
 database would do at these instants: those of one anomaly all begin before one of them takes effect
 (or, where it says *in sequence*, each begins after the one before was answered), no other
-transaction begins or ends meanwhile, and the arguments of :mod:`isolang.workload.rules` hold at
-these instants, too.
+transaction begins or ends meanwhile, replicas know all that was before, and the arguments of
+:mod:`isolang.workload.rules` hold at these instants, too.
 """
 
 from __future__ import annotations

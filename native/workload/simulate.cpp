@@ -300,6 +300,8 @@ void Simulator::plant(const Plant& plant) {
     std::swap(drawn[i], drawn[i + idx(random_.below(drawn.size() - i))]);
     finish(clients_[idx(drawn[i])]);
   }
+  // A planted transaction that reads from another one must know what that one's replica knew: let all know everything.
+  replicas_.settle();
   const std::int32_t first_key = programs_.fresh_key();
   for (const auto& t : plant.transactions)
     for (const PlantedOp& op : t.ops)

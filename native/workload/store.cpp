@@ -3,10 +3,15 @@
 #include <algorithm>
 
 namespace isolang::workload {
+namespace {
+
+std::size_t idx(auto i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
 
 void Replicas::learn(std::size_t replica, std::int32_t transaction) {
   auto& shown = shown_[replica];
-  const Delivery& t = transactions_[static_cast<std::size_t>(transaction)];
+  const Delivery& t = transactions_[idx(transaction)];
   for (std::int32_t v = t.first; v < t.last; ++v) {
     const auto key = static_cast<std::size_t>(store_.key(v));
     if (key >= shown.size()) shown.resize(key + 1 + key / 2, kInitialVersion);
@@ -32,14 +37,25 @@ void Replicas::commit(std::size_t replica, std::int32_t first) {
 
 bool Replicas::prepared(std::size_t replica, std::int32_t transaction) const {
   for (std::size_t other = 0; other < n_; ++other)
-    if (known_[replica * n_ + other] < needs_[static_cast<std::size_t>(transaction) * n_ + other]) return false;
+    if (known_[replica * n_ + other] < needs_[idx(transaction) * n_ + other]) return false;
   return true;
 }
 
 // The older, the likelier; certainly after the lag.
 bool Replicas::due(std::int32_t transaction, std::int64_t now, Random& random) const {
-  const std::int64_t age = now - store_.instant(transactions_[static_cast<std::size_t>(transaction)].first);
+  const std::int64_t age = now - store_.instant(transactions_[idx(transaction)].first);
   return age >= static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(lag_)));
+}
+
+void Replicas::settle() {
+  for (std::size_t replica = 0; replica < n_; ++replica) {
+    for (std::size_t origin = 0; origin < n_; ++origin) {
+      auto& known = known_[replica * n_ + origin];
+      while (idx(known) < log_[origin].size()) learn(replica, log_[origin][idx(known++)]);
+    }
+    for (const std::int32_t transaction : waiting_[replica]) learn(replica, transaction);
+    waiting_[replica].clear();
+  }
 }
 
 void Replicas::step(std::int64_t now, Random& random) {
@@ -48,8 +64,8 @@ void Replicas::step(std::int64_t now, Random& random) {
     const auto origin = static_cast<std::size_t>(random.below(n_));
     if (origin == replica) return;
     auto& known = known_[replica * n_ + origin];
-    while (static_cast<std::size_t>(known) < log_[origin].size()) {
-      const std::int32_t transaction = log_[origin][static_cast<std::size_t>(known)];
+    while (idx(known) < log_[origin].size()) {
+      const std::int32_t transaction = log_[origin][idx(known)];
       if (!prepared(replica, transaction) || !due(transaction, now, random)) break;
       learn(replica, transaction);
       ++known;

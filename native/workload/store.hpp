@@ -57,6 +57,8 @@ class Replicas {
   }
   // The transaction that installed the versions from `first` on, at this replica.
   void commit(std::size_t replica, std::int32_t first);
+  // Everything that is under way arrives.
+  void settle();
   // Some news may arrive somewhere.
   void step(std::int64_t now, Random& random);
   std::size_t count() const { return n_; }
