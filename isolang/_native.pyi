@@ -110,6 +110,13 @@ def read_text(
     data: Buffer, kind: str, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...
 
+# --- writers ---
+
+def is_plain(columns: Columns, format: str, real_time: bool) -> bool: ...
+def write_plain(
+    columns: Columns, format: str, real_time: bool, write: Callable[[bytes], object]
+) -> None: ...
+
 # --- engine ---
 
 class OutOfTime(TimeoutError): ...  # noqa: N818 - as the core calls it

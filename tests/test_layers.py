@@ -35,6 +35,7 @@ SURFACE = {"api", "cli", "limits", "minimal", "pipeline", "verdict", "__init__",
 SECTIONS = {
     "history": "history",
     "readers": "history",
+    "writers": "history",
     "problem": "problem",
     "engine": "solvers",
     "certify": "certify",
@@ -45,6 +46,7 @@ SECTIONS = {
 INCLUDES = {
     "core": ("core/",),
     "readers": ("readers/", "core/"),
+    "writers": ("writers/", "core/"),
     "problem": ("problem/", "core/"),
     "engine": ("engine/", "core/"),
     "certify": ("certify/", "core/history.hpp", "core/budget.hpp"),

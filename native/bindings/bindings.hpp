@@ -12,6 +12,7 @@ namespace isolang {
 
 void register_history(nanobind::module_& m);
 void register_readers(nanobind::module_& m);
+void register_writers(nanobind::module_& m);
 void register_problem(nanobind::module_& m);
 void register_engine(nanobind::module_& m);
 void register_certify(nanobind::module_& m);

@@ -69,7 +69,7 @@ def write_history(
             target cannot be written.
     """
     from isolang.history.formats import ALIASES
-    from isolang.history.writers import bincode, edn, plume
+    from isolang.history.writers import bincode, edn, plain, plume
 
     name = ALIASES.get(format, format)
     if name not in WRITABLE:
@@ -78,9 +78,15 @@ def write_history(
     if unknown := sorted(set(drop) - set(DROPPABLE)):
         msg = f"unknown thing to drop (got {unknown[0]!r}, expected {', '.join(DROPPABLE)})"
         raise HistoryError(msg)
-    encode = {"edn": edn.encode, "dbcop": bincode.encode, "plume": plume.encode}[name]
-    data, report = encode(history, renumber=renumber, drop=frozenset(drop))
+    dropped = frozenset(drop)
     try:
+        if plain.applies(history, name, dropped):
+            if not isinstance(target, str | Path):
+                return plain.write(history, target.write, format=name, drop=dropped)
+            with Path(target).open("wb") as file:
+                return plain.write(history, file.write, format=name, drop=dropped)
+        encode = {"edn": edn.encode, "dbcop": bincode.encode, "plume": plume.encode}[name]
+        data, report = encode(history, renumber=renumber, drop=dropped)
         if isinstance(target, str | Path):
             Path(target).write_bytes(data)
         else:
