@@ -112,9 +112,9 @@ def read_text(
 
 # --- writers ---
 
-def is_plain(columns: Columns, format: str, real_time: bool) -> bool: ...
+def is_plain(columns: Columns, name: str, real_time: bool) -> bool: ...
 def write_plain(
-    columns: Columns, format: str, real_time: bool, write: Callable[[bytes], object]
+    columns: Columns, name: str, real_time: bool, write: Callable[[bytes], object]
 ) -> None: ...
 
 # --- engine ---

@@ -19,7 +19,7 @@ def both(history, form, drop):
     if not plain.applies(history, form, drop):
         return None
     pieces = []
-    report = plain.write(history, pieces.append, format=form, drop=drop)
+    report = plain.write(history, pieces.append, name=form, drop=drop)
     return (b"".join(pieces), report), GENERAL[form](history, renumber=False, drop=drop)
 
 
@@ -82,4 +82,4 @@ def test_a_failing_target_is_an_error():
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        plain.write(history, full, format="edn", drop=frozenset())
+        plain.write(history, full, name="edn", drop=frozenset())

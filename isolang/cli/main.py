@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-COMMANDS = ("check", "verify", "convert", "stats")
+from isolang.cli.generate import generate_command
+
+COMMANDS = ("check", "verify", "convert", "stats", "generate")
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -114,6 +116,9 @@ def check_command(
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Histories at a time.")
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Say where the time went (text output; JSON has it).")
+    ] = False,
     include: Include = None,
 ) -> None:  # fmt: skip
     """Check histories against isolation levels."""
@@ -138,6 +143,7 @@ def check_command(
             certificates=certificate,
             minimal=minimal,
             jobs=jobs,
+            profile=profile,
         )
     except UsageProblem as problem:
         raise typer.BadParameter(str(problem)) from None
@@ -203,6 +209,9 @@ def stats_command(
 
     code = stats(history, output=output.value, format=from_, timestamps=timestamps, initial=initial)
     raise typer.Exit(code)
+
+
+app.command("generate")(generate_command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -20,10 +20,10 @@ WrittenFormat format_of(const std::string& name) {
 }  // namespace
 
 void register_writers(nb::module_& m) {
-  m.def("is_plain", [](const History& h, const std::string& format, bool real_time) {
+  m.def("is_plain", [](const History& h, const std::string& name, bool real_time) {
     const nb::gil_scoped_release released;
-    return is_plain(h, format_of(format), real_time);
-  }, "columns"_a, "format"_a, "real_time"_a);
+    return is_plain(h, format_of(name), real_time);
+  }, "columns"_a, "name"_a, "real_time"_a);
   m.def("write_plain", [](const History& h, const std::string& name, bool real_time, nb::callable write) {
     const WrittenFormat format = format_of(name);
     Budget budget = interruptible_budget(0.0);
@@ -36,7 +36,7 @@ void register_writers(nb::module_& m) {
     if (format == WrittenFormat::bincode) write_bincode(h, sink, budget);
     if (format == WrittenFormat::plume) write_plume(h, sink, budget);
     if (format == WrittenFormat::edn) write_edn(h, real_time, sink, budget);
-  }, "columns"_a, "format"_a, "real_time"_a, "write"_a);
+  }, "columns"_a, "name"_a, "real_time"_a, "write"_a);
 }
 
 }  // namespace isolang

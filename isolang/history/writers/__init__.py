@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 WRITABLE: Final = ("edn", "dbcop", "plume")
+WITH_REAL_TIME: Final = ("edn",)
 DROPPABLE: Final = {
     "real-time": "the times of transactions",
     "failed-operations": "operations that failed themselves",
@@ -82,9 +83,9 @@ def write_history(
     try:
         if plain.applies(history, name, dropped):
             if not isinstance(target, str | Path):
-                return plain.write(history, target.write, format=name, drop=dropped)
+                return plain.write(history, target.write, name=name, drop=dropped)
             with Path(target).open("wb") as file:
-                return plain.write(history, file.write, format=name, drop=dropped)
+                return plain.write(history, file.write, name=name, drop=dropped)
         encode = {"edn": edn.encode, "dbcop": bincode.encode, "plume": plume.encode}[name]
         data, report = encode(history, renumber=renumber, drop=dropped)
         if isinstance(target, str | Path):

@@ -34,14 +34,14 @@ def _in_real_time(history: History, name: str, drop: frozenset[str]) -> bool:
 
 
 def write(
-    history: History, sink: Callable[[bytes], object], *, format: str, drop: frozenset[str]
+    history: History, sink: Callable[[bytes], object], *, name: str, drop: frozenset[str]
 ) -> WriteReport:
     """Write a history to which this applies.
 
     Args:
         history: what to write.
         sink: takes the bytes, in pieces.
-        format: ``edn``, ``dbcop`` or ``plume``.
+        name: the format: ``edn``, ``dbcop`` or ``plume``.
         drop: what is left out.
     """
     import numpy as np
@@ -49,17 +49,18 @@ def write(
     from isolang import _native
 
     columns = history.columns
-    _native.write_plain(columns, format, _in_real_time(history, format, drop), sink)
+    _native.write_plain(columns, name, _in_real_time(history, name, drop), sink)
     notes = ["left out: real time"] if columns.has_time and "real-time" in drop else []
-    if format != "edn":
-        reads = np.count_nonzero((columns.op_kind == c.READ) & (columns.op_value == c.NIL_ATOM))
+    if name != "edn":
+        initial = (columns.op_kind == c.READ) & (columns.op_value == c.NIL_ATOM)
+        reads = int(np.count_nonzero(initial))
         if reads:
             notes.append(f"{counted(reads, 'read')} of the initial state under its name here")
-    aborted = np.count_nonzero(columns.txn_status == c.ABORTED)
-    if format == "plume" and aborted:
+    aborted = int(np.count_nonzero(columns.txn_status == c.ABORTED))
+    if name == "plume" and aborted:
         notes.append(f"{counted(aborted, 'aborted transaction')}: only the writes have a meaning")
     return WriteReport(
-        format=format,
+        format=name,
         transactions=columns.transactions(),
         operations=columns.operations(),
         notes=tuple(notes),
