@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from isolang.errors import HistoryError
 from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history, write_history
+from isolang.workload import Workload, generate
 
 
 def meaning(h, *, aborted_borders=True, edn=False):
@@ -124,7 +125,10 @@ def attempt(txns, form, *, initial=None, **options):
     except HistoryError:
         return None
     same_borders = form != "plume"
-    before, after = (meaning(x, aborted_borders=same_borders, edn=form == "edn") for x in (h, back))
+    before, after = (
+        meaning(x, aborted_borders=same_borders, edn=form in ("edn", "jepsen-json"))
+        for x in (h, back)
+    )
     assert after == before
     assert report.operations == back.columns.operations()
     return back
@@ -134,6 +138,36 @@ def attempt(txns, form, *, initial=None, **options):
 @given(transactions(**plain, times=False, sources=False), st.sampled_from([None, 0, 1]))
 def test_bincode_round_trip(txns, initial):
     attempt(txns, "dbcop", initial=initial)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    transactions(**plain, times=False, sources=False),
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from(["dbcop-json", "hist"]),
+    st.booleans(),
+)
+def test_dbcop_texts_round_trip(txns, initial, form, renumber):
+    """The other formats of dbcop, both with an initial state of their own."""
+    attempt(txns, form, initial=initial, renumber=renumber)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    transactions(
+        keys=st.sampled_from(["x", "y z", 1, -3]),
+        values=st.one_of(values, st.sampled_from(["a", 'b"', "1"])),
+        lists=True,
+        times=True,
+        sources=False,
+        statuses=("committed", "aborted", "maybe"),
+    ),
+    st.sampled_from([None, 0, 1]),
+    st.booleans(),
+)
+def test_jepsen_json_round_trip(txns, initial, renumber):
+    """Numbers and strings, lists, unknown outcomes and real time."""
+    attempt(txns, "jepsen-json", initial=initial, renumber=renumber)
 
 
 @settings(max_examples=150, deadline=None)
@@ -375,9 +409,10 @@ def test_drop():
         "empty-transactions)"
     )
     with pytest.raises(HistoryError) as error:
-        write_history(h, io.BytesIO(), format="hist")
+        write_history(h, io.BytesIO(), format="awdit")
     assert str(error.value) == (
-        "unknown format to write (got 'hist', expected one of edn, dbcop, plume)"
+        "unknown format to write (got 'awdit', expected one of edn, jepsen-json, dbcop, "
+        "dbcop-json, hist, plume)"
     )
 
 
@@ -422,3 +457,17 @@ def test_corpora_round_trips():
             assert after == before, (path, form)
             done[form] += 1
     assert all(n > 10 for n in done.values()), done
+
+
+@pytest.mark.parametrize("form", ["dbcop-json", "hist", "jepsen-json"])
+def test_generated_histories_in_every_format(form):
+    """A simulated history keeps its meaning in the formats without a fast writer, too."""
+    for seed in range(3):
+        h = generate(Workload(transactions=30, operations=3, values=seed, keys=9, seed=seed))
+        drop = () if form == "jepsen-json" else ("real-time",)
+        back, report = written(h, form, drop=drop)
+        assert report.transactions == 30
+        before, after = (meaning(x, edn=form == "jepsen-json")[0] for x in (h, back))
+        if form == "jepsen-json":
+            assert meaning(back, edn=True)[1] == meaning(h, edn=True)[1]
+        assert after == before

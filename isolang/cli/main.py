@@ -166,7 +166,8 @@ def convert_command(
     *,
     source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it.")],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, dbcop or plume.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, jepsen-json, dbcop, "
+                                    "dbcop-json, hist or plume.")],
     from_: Format = "auto",
     timestamps: Timestamps = False,
     initial: Initial = None,

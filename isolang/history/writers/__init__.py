@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from isolang.errors import HistoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from isolang.history.history import History
 
-WRITABLE: Final = ("edn", "dbcop", "plume")
-WITH_REAL_TIME: Final = ("edn",)
+WRITABLE: Final = ("edn", "jepsen-json", "dbcop", "dbcop-json", "hist", "plume")
+WITH_REAL_TIME: Final = ("edn", "jepsen-json")
 DROPPABLE: Final = {
     "real-time": "the times of transactions",
     "failed-operations": "operations that failed themselves",
@@ -60,7 +60,7 @@ def write_history(
     Args:
         history: what to write.
         target: a path, or a binary stream.
-        format: ``edn``, ``dbcop`` (bincode) or ``plume``.
+        format: one of :data:`WRITABLE`; ``dbcop`` is bincode.
         renumber: give numbers to keys and values that the format cannot express as they are, so
             that each read still has exactly the writes to come from that it had.
         drop: what may be left out: names from :data:`DROPPABLE`.
@@ -70,7 +70,7 @@ def write_history(
             target cannot be written.
     """
     from isolang.history.formats import ALIASES
-    from isolang.history.writers import bincode, edn, plain, plume
+    from isolang.history.writers import bincode, edn, jepsen_json, plain, plume, versions
 
     name = ALIASES.get(format, format)
     if name not in WRITABLE:
@@ -86,8 +86,15 @@ def write_history(
                 return plain.write(history, target.write, name=name, drop=dropped)
             with Path(target).open("wb") as file:
                 return plain.write(history, file.write, name=name, drop=dropped)
-        encode = {"edn": edn.encode, "dbcop": bincode.encode, "plume": plume.encode}[name]
-        data, report = encode(history, renumber=renumber, drop=dropped)
+        encode: dict[str, Callable[..., tuple[bytes, WriteReport]]] = {
+            "edn": edn.encode,
+            "jepsen-json": jepsen_json.encode,
+            "dbcop": bincode.encode,
+            "dbcop-json": versions.encode_json,
+            "hist": versions.encode_hist,
+            "plume": plume.encode,
+        }
+        data, report = encode[name](history, renumber=renumber, drop=dropped)
         if isinstance(target, str | Path):
             Path(target).write_bytes(data)
         else:

@@ -44,6 +44,7 @@ class Outline:
 
     Attributes:
         history: the whole.
+        target: the format's name in messages.
         transactions: the numbers of the transactions, T0 left out, in the history's order.
         kept: for each transaction of the history, its operations that are written.
         kind, key, value, source, ok: the columns of operations, as lists.
@@ -52,6 +53,7 @@ class Outline:
     """
 
     history: History
+    target: str
     transactions: list[int]
     kept: list[list[int]]
     kind: list[int]
@@ -155,6 +157,7 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         kept[txn].append(op)
     return Outline(
         history=history,
+        target=target.name,
         transactions=transactions.tolist(),
         kept=kept,
         kind=columns.op_kind.tolist(),

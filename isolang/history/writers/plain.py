@@ -22,6 +22,8 @@ def applies(history: History, name: str, drop: frozenset[str]) -> bool:
     from isolang import _native
 
     columns = history.columns
+    if name not in ("edn", "dbcop", "plume"):
+        return False
     if columns.has_time and name != "edn" and "real-time" not in drop:
         return False  # an error, which the other way words
     if name == "edn" and history.session_names:
