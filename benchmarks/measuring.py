@@ -237,7 +237,8 @@ class Bench:
         """What the command costs on nothing: medians of seconds, CPU seconds, megabytes."""
         key = (tool.name, form, level)
         if key not in self._idle:
-            found = [self.once(tool, self.two_lines(form), level) for _ in range(5)]
+            times = min(5, 2 * self.runs - 1)
+            found = [self.once(tool, self.two_lines(form), level) for _ in range(times)]
             self._idle[key] = (
                 statistics.median(r.seconds for r in found),
                 statistics.median(r.cpu for r in found),
