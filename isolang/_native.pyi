@@ -129,7 +129,42 @@ def solve(
     seed: int = ...,
     max_clock_bytes: int = ...,
     progress: Callable[[str], object] | None = ...,
+    trial: bool = ...,
 ) -> dict[str, Any]: ...
+
+class AcyclicSolver:
+    """Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.
+
+    Variables count from 1; ``-v`` is the negation of ``v``. Clauses and edges may be added between
+    two calls of ``solve``.
+    """
+
+    def __init__(self, nodes: int, seed: int = 0) -> None: ...
+    def new_variables(self, count: int, phase: bool = False) -> int:
+        """Make variables that are first tried as ``phase``; returns the number of the first."""
+
+    def add_clauses(self, literals: NDArray[np.int32]) -> None:
+        """Add clauses, each ended by 0."""
+
+    def add_edges(self, rows: NDArray[np.int32]) -> None:
+        """Add rows ``(from, to, literal)``: there iff the literal is true; always if it is 0."""
+
+    def solve(
+        self,
+        seconds: float = 0.0,
+        max_conflicts: int = ...,
+        assumptions: Sequence[int] = ...,
+        progress: Callable[[str], object] | None = None,
+    ) -> bool | None:
+        """Whether there is a model; ``None`` after ``max_conflicts``. Raises ``OutOfTime``."""
+
+    def model(self) -> NDArray[np.int8]:
+        """0 or 1 by variable number (entry 0 is unused), of the last call that found one."""
+
+    def core(self) -> list[int]:
+        """Of the last call that found none: assumptions that clash; empty if none is needed."""
+
+    def statistics(self) -> dict[str, int]: ...
 
 # --- problem ---
 

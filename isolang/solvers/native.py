@@ -52,6 +52,7 @@ def solve(
     seed: int = 0,
     clock_bytes: int = 1 << 29,
     progress: Callable[[str], object] | None = None,
+    trial: bool = True,
 ) -> Model | Refutation:
     """Decide a problem whose intrinsic anomalies the caller has dealt with.
 
@@ -64,6 +65,7 @@ def solve(
         clock_bytes: memory for the reachability clocks; with less the pruning is weaker and the
             search longer.
         progress: called now and then with what is being done.
+        trial: look for a model of stronger checks first; most histories have one.
 
     Raises:
         isolang._native.OutOfTime: the limit was reached (a ``TimeoutError``).
@@ -72,7 +74,7 @@ def solve(
     from isolang import _native
 
     result = _native.solve(
-        columns, problem, list(automata), seconds or 0.0, seed, clock_bytes, progress
+        columns, problem, list(automata), seconds or 0.0, seed, clock_bytes, progress, trial
     )
     if "refutation" in result:
         # The core numbers the checks; everyone else knows them by name.

@@ -258,8 +258,48 @@ bool Cdcl::decide() {
   return false;
 }
 
-Cdcl::Result Cdcl::solve(std::int64_t max_conflicts) {
+// Each assumption has a level of its own. False: one of them cannot hold together with those before it.
+bool Cdcl::assume(const std::vector<Lit>& assumptions) {
+  while (idx(level()) < assumptions.size()) {
+    const Lit l = assumptions[idx(level())];
+    if (value(l) < 0) {
+      explain_failure(l);
+      return false;
+    }
+    level_start_.push_back(trail_.size());
+    theory_mark_.push_back(theory_.mark());
+    if (value(l) > 0) continue;
+    enqueue(l, kNoClause);
+    return true;
+  }
+  return true;
+}
+
+// The assumptions among what made this one false: every decision so far is an assumption.
+void Cdcl::explain_failure(Lit assumption) {
+  failed_assumptions.assign(1, assumption);
+  std::vector<std::int32_t> clear{assumption.variable()};
+  seen_[idx(assumption.variable())] = 1;
+  for (std::size_t i = trail_.size(); i-- > 0;) {
+    const Lit l = trail_[i];
+    const std::int32_t v = l.variable();
+    if (!seen_[idx(v)] || level_of_[idx(v)] == 0) continue;
+    if (reason_[idx(v)] == kNoClause) {
+      failed_assumptions.push_back(l);
+      continue;
+    }
+    for (const Lit other : literals(reason_[idx(v)])) {
+      if (seen_[idx(other.variable())]) continue;
+      seen_[idx(other.variable())] = 1;
+      clear.push_back(other.variable());
+    }
+  }
+  for (const std::int32_t v : clear) seen_[idx(v)] = 0;
+}
+
+Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions) {
   std::int64_t run = 0, left = 64 * luby(0);
+  failed_assumptions.clear();
   for (;;) {
     if (final_conflict_ != kNoClause) return Result::unsatisfiable;
     if (const ClauseId conflict = propagate(); conflict != kNoClause) {
@@ -278,6 +318,10 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts) {
       left = 64 * luby(++run);
       restart();
       if (conflicts > next_reduce_) reduce();
+      continue;
+    }
+    if (idx(level()) < assumptions.size()) {
+      if (!assume(assumptions)) return Result::unsatisfiable;
       continue;
     }
     if (decide()) continue;

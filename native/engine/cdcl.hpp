@@ -46,7 +46,10 @@ class Cdcl {
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
   enum class Result { satisfiable, unsatisfiable, gave_up };
-  Result solve(std::int64_t max_conflicts);  // unsatisfiable: see core()
+  // Unsatisfiable: see core(). If that is only so under the assumptions, `failed_assumptions` has those that clash, and
+  // the clauses alone may be satisfiable.
+  Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {});
+  std::vector<Lit> failed_assumptions;
 
   // 1 true, -1 false, 0 open
   int value(Lit l) const {
@@ -82,6 +85,8 @@ class Cdcl {
   void analyze(ClauseId conflict);
   void backtrack(std::int32_t level);
   bool decide();
+  bool assume(const std::vector<Lit>& assumptions);
+  void explain_failure(Lit assumption);
   void reduce();
   void bump(std::int32_t variable);
   std::size_t next_antecedents(ClauseId id) const;

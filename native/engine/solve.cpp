@@ -6,6 +6,9 @@
 #include <optional>
 #include <span>
 
+#include "engine/one_cycle.hpp"
+#include "engine/session_hints.hpp"
+
 namespace isolang {
 namespace {
 
@@ -58,8 +61,10 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
       }
       if (h.op_value[idx(op)] == kUnknownValue || std::ranges::find(written, key) != written.end()) continue;
       for (std::int32_t i = r; i < end; ++i)
-        if (p.read_key[idx(i)] == key && model.source[idx(i)] >= 0 && saw_the_same(p.read_op[idx(i)], op))
+        if (p.read_key[idx(i)] == key && model.source[idx(i)] >= 0 && saw_the_same(p.read_op[idx(i)], op)) {
           source[idx(op)] = p.writer_txn[idx(model.source[idx(i)])];
+          if (p.read_op[idx(i)] == op) break;  // not merged
+        }
     }
     r = end;
   }
@@ -69,63 +74,57 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
 namespace {
 
 constexpr std::int64_t kTrialConflicts = 2000;
+constexpr int kTrials = 64;
 
-// The same checks with session order wherever only T0 is ordered first. What meets these meets the original ones, for so
-// contains init and every edge of the weaker product is an edge of the stronger.
-std::optional<std::vector<Automaton>> with_sessions(std::vector<Automaton> automata) {
-  bool stronger = false;
-  for (Automaton& m : automata) {
-    auto& so = m.steps[static_cast<std::size_t>(Relation::so)];
-    auto& init = m.steps[static_cast<std::size_t>(Relation::init)];
-    if (init.empty() || !so.empty()) continue;
-    so.swap(init);
-    m.so_repeatable = m.repeats(Relation::so);
-    stronger = true;
-  }
-  if (!stronger) return std::nullopt;
-  return automata;
-}
-
+// One event graph: pruned, then searched, then refuted.
 class Attempt {
  public:
-  Attempt(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed, std::size_t max_clock_bytes,
-          std::int64_t max_conflicts, Budget& budget, Solution& solution)
-      : solution_(solution) {
-    budget.phase = "building the event graph";
-    EventGraph graph(problem, automata);
-    note("nodes", graph.nodes());
-    note("edges_known", graph.edges.size());
-    note("seconds_graph", watch_.lap());
-    budget.phase = "pruning";
-    Pruner pruner(graph, budget, max_clock_bytes);
-    const bool open = pruner.run();
-    note("edges_after_pruning", graph.edges.size());
-    note("chains", pruner.clocks.chains());
-    note("prune_passes", pruner.passes);
-    note("orders_forced", pruner.forced_orders);
-    note("sources_struck", pruner.struck_sources);
+  Attempt(const Problem& problem, const std::vector<Automaton>& automata, const std::vector<std::uint8_t>& breaks,
+          std::uint64_t seed, std::size_t max_clock_bytes, Budget& budget, Solution& solution)
+      : seed_(seed), budget_(budget), solution_(solution), graph_(problem, automata, breaks), pruner_(prepare(max_clock_bytes)) {
+    open_ = pruner_.run();
+    note("edges_after_pruning", graph_.edges.size());
+    note("chains", pruner_.clocks.chains());
+    note("prune_passes", pruner_.passes);
+    note("orders_forced", pruner_.forced_orders);
+    note("sources_struck", pruner_.struck_sources);
     note("seconds_prune", watch_.lap());
-    const bool refute = max_conflicts == std::numeric_limits<std::int64_t>::max();
-    if (!open) {
-      if (refute) solution.refutation = Refuter(pruner, budget).from_pruning();
-      note("seconds_refute", watch_.lap());
-      return;
-    }
-    budget.phase = "searching";
-    Search search(pruner, budget, seed);
-    const Cdcl::Result result = search.run(max_conflicts);
-    note("variables", search.sat().variables());
-    note("decisions", search.sat().decisions);
-    note("conflicts", search.sat().conflicts);
-    note("restarts", search.sat().restarts);
-    note("rounds", search.rounds);
+  }
+
+  Cdcl::Result search(std::int64_t max_conflicts) {
+    if (!open_) return Cdcl::Result::unsatisfiable;
+    watch_.lap();
+    budget_.phase = "searching";
+    search_.emplace(pruner_, budget_, seed_);
+    const Cdcl::Result result = search_->run(max_conflicts);
+    note("variables", search_->sat().variables());
+    note("decisions", search_->sat().decisions);
+    note("conflicts", search_->sat().conflicts);
+    note("restarts", search_->sat().restarts);
+    note("rounds", search_->rounds);
     note("seconds_search", watch_.lap());
-    if (result == Cdcl::Result::satisfiable) solution.model = search.model();
-    if (result == Cdcl::Result::unsatisfiable && refute) solution.refutation = Refuter(pruner, budget).from_search(search);
+    if (result == Cdcl::Result::satisfiable) solution_.model = search_->model();
+    return result;
+  }
+  bool refuted_by_pruning() const { return !open_; }
+
+  std::vector<ProofStep> refutation() {
+    watch_.lap();
+    budget_.phase = "refuting";
+    Refuter refuter(pruner_, budget_);
+    auto steps = open_ ? refuter.from_search(*search_) : refuter.from_pruning();
     note("seconds_refute", watch_.lap());
+    return steps;
   }
 
  private:
+  Pruner prepare(std::size_t max_clock_bytes) {
+    note("nodes", graph_.nodes());
+    note("edges_known", graph_.edges.size());
+    note("seconds_graph", watch_.lap());
+    budget_.phase = "pruning";
+    return Pruner(graph_, budget_, max_clock_bytes);
+  }
   template <typename T>
   void note(const char* name, T value) {
     for (auto& [known, sum] : solution_.statistics)
@@ -135,21 +134,54 @@ class Attempt {
       }
     solution_.statistics.emplace_back(name, static_cast<double>(value));
   }
-  Solution& solution_;
   Stopwatch watch_;
+  std::uint64_t seed_;
+  Budget& budget_;
+  Solution& solution_;
+  EventGraph graph_;
+  Pruner pruner_;
+  std::optional<Search> search_;
+  bool open_ = false;
 };
 
 }  // namespace
 
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
-               std::size_t max_clock_bytes, Budget& budget) {
+               std::size_t max_clock_bytes, Budget& budget, bool trial_first) {
+  constexpr auto kNoLimit = std::numeric_limits<std::int64_t>::max();
   Solution solution;
+  std::optional<Attempt> plain, trial;
+  const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
+                         const std::vector<std::uint8_t>& breaks) {
+    budget.phase = "building the event graph";
+    attempt.emplace(problem, checks, breaks, seed, max_clock_bytes, budget, solution);
+  };
+  if (const auto cycle = trial_first ? as_one_cycle(problem, automata) : std::nullopt) {
+    begin(trial, with_sessions(*cycle).value_or(*cycle), {});
+    if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
+  }
   // Without session order the clocks know little and the search is long; but most real histories also have a model that
-  // respects sessions, and looking for that one first costs little.
-  if (const auto stronger = with_sessions(automata))
-    Attempt(problem, *stronger, seed, max_clock_bytes, kTrialConflicts, budget, solution);
-  if (!solution.model)
-    Attempt(problem, automata, seed, max_clock_bytes, std::numeric_limits<std::int64_t>::max(), budget, solution);
+  // respects sessions almost everywhere, and looking for that one first costs little.
+  if (const auto stronger = with_sessions(automata)) {
+    SessionHints hints(problem);
+    for (int i = 0; i < kTrials; ++i) {
+      begin(trial, *stronger, hints.breaks());
+      const Cdcl::Result result = trial->search(kTrialConflicts);
+      if (result == Cdcl::Result::satisfiable) return solution;
+      if (result == Cdcl::Result::gave_up) break;
+      auto steps = trial->refutation();
+      if (!hints.blame(steps, *stronger)) {
+        solution.refutation = std::move(steps);
+        return solution;
+      }
+      if (i > 0) continue;
+      begin(plain, automata, {});
+      if (plain->refuted_by_pruning()) break;
+    }
+  }
+  trial.reset();
+  if (!plain) begin(plain, automata, {});
+  if (plain->search(kNoLimit) == Cdcl::Result::unsatisfiable) solution.refutation = plain->refutation();
   return solution;
 }
 
