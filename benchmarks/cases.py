@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-PARTS = ("corpora", "simulated", "mini", "hard")
+PARTS = ("corpora", "simulated", "mini", "weak", "hard")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +182,31 @@ def mini(*, quick: bool) -> Iterator[Case]:
             expected=dict.fromkeys(("ser", "si", "sser"), "valid"),
             shape={"size": size, "reads": "mini", "values": "unique", "sessions": "24 sessions"},
         )
+
+
+def weak(*, quick: bool) -> Iterator[Case]:
+    """Each weak level under the rule that gives it, and under the strictest."""
+    for size in (16_000,) if quick else (16_000, 100_000, 1_000_000):
+        for values, number in VALUES.items():
+            for level, own in (("rc", "read-committed"), ("ra", "read-atomic"), ("cc", "causal")):
+                for rule in (own, "serializable"):
+                    yield Case(
+                        part="weak",
+                        name=f"{_size(size)} {rule} {values} {level}",
+                        levels=(level,),
+                        form="dbcop",
+                        options={
+                            "rule": rule,
+                            "transactions": size,
+                            "keys": size // 10,
+                            "values": number,
+                            "sessions": 24,
+                            "seed": 1,
+                        },
+                        expected={level: "valid"},
+                        shape={"size": size, "reads": rule, "values": values,
+                               "sessions": "24 sessions"},
+                    )  # fmt: skip
 
 
 def hard(*, quick: bool, seeds: range) -> Iterator[Case]:

@@ -32,7 +32,7 @@ def markdown(results: dict[str, Any]) -> str:
         "the same command on a history of two lines; medians.\n"
     )
     rows = results["rows"]
-    for part in ("corpora", "simulated", "mini"):
+    for part in ("corpora", "simulated", "mini", "weak"):
         mine = [row for row in rows if row["part"] == part]
         if mine:
             out += [f"## {part.capitalize()}\n", _plain(mine)]
@@ -118,7 +118,8 @@ def plots(results: dict[str, Any], folder: Path) -> list[Path]:
         return []
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "isolang"
-    rows = [r for r in results["rows"] if r["part"] in ("simulated", "mini") and r["ended"] == "ok"]
+    parts = ("simulated", "mini", "weak")
+    rows = [r for r in results["rows"] if r["part"] in parts and r["ended"] == "ok"]
     made = []
     if len({row["shape"]["size"] for row in rows}) > 1:
         for level in sorted({row["level"] for row in rows}):

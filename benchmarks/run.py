@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cases import PARTS, Case, anomalies, corpora, hard, mini, simulated
+from cases import PARTS, Case, anomalies, corpora, hard, mini, simulated, weak
 from measuring import Bench, Tool
 from report import markdown, plots
 
@@ -91,6 +91,8 @@ def select(options: argparse.Namespace) -> Iterator[Case]:
         found.append(simulated(quick=options.quick))
     if "mini" in options.only:
         found.append(mini(quick=options.quick))
+    if "weak" in options.only:
+        found.append(weak(quick=options.quick))
     if "hard" in options.only:
         found.append(hard(quick=options.quick, seeds=options.seeds))
     for cases in found:

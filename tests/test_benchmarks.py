@@ -75,6 +75,7 @@ def test_every_case_can_be_made():
     found = [
         *cases.simulated(quick=False),
         *cases.mini(quick=False),
+        *cases.weak(quick=False),
         *cases.hard(quick=False, seeds=range(1, 3)),
     ]
     assert len({(case.part, case.name) for case in found}) == len(found)
