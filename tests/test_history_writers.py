@@ -409,10 +409,10 @@ def test_drop():
         "empty-transactions)"
     )
     with pytest.raises(HistoryError) as error:
-        write_history(h, io.BytesIO(), format="awdit")
+        write_history(h, io.BytesIO(), format="yaml")
     assert str(error.value) == (
-        "unknown format to write (got 'awdit', expected one of edn, jepsen-json, dbcop, "
-        "dbcop-json, hist, plume)"
+        "unknown format to write (got 'yaml', expected one of edn, jepsen-json, dbcop, "
+        "dbcop-json, hist, cobra, viper, plume, awdit)"
     )
 
 
@@ -471,3 +471,65 @@ def test_generated_histories_in_every_format(form):
         if form == "jepsen-json":
             assert meaning(back, edn=True)[1] == meaning(h, edn=True)[1]
         assert after == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    transactions(
+        keys=st.integers(0, 3),
+        values=values,
+        lists=False,
+        times=False,
+        sources=False,
+        statuses=("committed",),
+    ),
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from(["cobra", "viper", "awdit"]),
+    st.booleans(),
+)
+def test_formats_of_committed_transactions(tmp_path_factory, txns, initial, form, renumber):
+    """Folders of logs, and AWDIT's text with its explicit initial transaction."""
+    h = History.from_transactions(txns, initial=initial)
+    target = tmp_path_factory.mktemp("written") / "history"
+    try:
+        report = write_history(
+            h, target, format=form, renumber=renumber, drop=["empty-transactions"]
+        )
+    except HistoryError:
+        return
+    if not h.columns.operations():
+        return  # an empty history is nothing that can be told by its content
+    declared = 1 if any("--initial 1" in note for note in report.notes) else None
+    back = load_history(target, format=form, initial=declared)
+    if form == "viper":  # there every value that nobody writes is initial: thin air has no text
+        written_to = {(t, o[1], o[2]) for t in [0] for x in txns for o in x.ops if o[0] == "w"}
+        unread = [
+            o for x in txns for o in x.ops if o[0] == "r" and (0, o[1], o[2]) not in written_to
+        ]
+        if any(o[2] not in (None, initial) for o in unread):
+            return
+    empty = form == "awdit"
+    before, after = (meaning(x)[0] for x in (h, back))
+    if empty:
+        before = [[t for t in s if t[1]] for s in before]
+        before = [s for s in before if s]
+    assert after == before
+
+
+def test_folders(tmp_path):
+    """A folder that is there already, a stream, an aborted transaction: refused."""
+    h = generate(Workload(transactions=40, sessions=3, operations=3, seed=2))
+    write_history(h, tmp_path / "logs", format="cobra", drop=["real-time"])
+    assert len(list((tmp_path / "logs").glob("T*.log"))) == 3
+    back = load_history(tmp_path / "logs")
+    assert (back.format, meaning(back)[0]) == ("cobra", meaning(h)[0])
+    write_history(h, tmp_path / "viper", format="viper", drop=["real-time"])
+    back = load_history(tmp_path / "viper")
+    assert (back.format, meaning(back)[0]) == ("viper", meaning(h)[0])
+    with pytest.raises(HistoryError, match="File exists"):
+        write_history(h, tmp_path / "logs", format="cobra", drop=["real-time"])
+    with pytest.raises(HistoryError, match="to a stream"):
+        write_history(h, io.BytesIO(), format="viper", drop=["real-time"])
+    aborted = History.from_transactions([Transaction([("w", 1, 1)], status="aborted")])
+    with pytest.raises(HistoryError, match="an aborted transaction cannot be expressed in AWDIT"):
+        write_history(aborted, io.BytesIO(), format="awdit")

@@ -167,7 +167,7 @@ def convert_command(
     source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it.")],
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, jepsen-json, dbcop, "
-                                    "dbcop-json, hist or plume.")],
+                                    "dbcop-json, hist, cobra, viper, plume or awdit.")],
     from_: Format = "auto",
     timestamps: Timestamps = False,
     initial: Initial = None,

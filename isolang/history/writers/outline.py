@@ -21,6 +21,7 @@ class Target:
         name: its name in messages.
         lists: appends and list reads.
         maybe: transactions with an unknown outcome.
+        aborted: transactions that aborted.
         real_time: the order of begins and ends.
         failed: operations that failed inside their transaction.
         unknown: reads with unknown results, by transactions that are not committed.
@@ -31,6 +32,7 @@ class Target:
     name: str
     lists: bool = False
     maybe: bool = False
+    aborted: bool = True
     real_time: bool = False
     failed: bool = False
     unknown: bool = False
@@ -112,10 +114,13 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         if "real-time" not in drop:
             raise refuse("real time cannot be expressed", may="real-time")
         notes.append("real time")
-    found = np.flatnonzero(status == c.MAYBE)
-    if len(found) and not target.maybe:
-        what = "a transaction whose outcome is unknown cannot be expressed"
-        raise refuse(what, txn=int(found[0]))
+    for code, allowed, what in (
+        (c.MAYBE, target.maybe, "a transaction whose outcome is unknown"),
+        (c.ABORTED, target.aborted, "an aborted transaction"),
+    ):
+        found = np.flatnonzero(status == code)
+        if len(found) and not allowed:
+            raise refuse(f"{what} cannot be expressed", txn=int(found[0]))
     lists = (columns.op_kind == c.APPEND) | (columns.op_kind == c.READ_LIST)
     found = np.flatnonzero(lists & keep)
     if len(found) and not target.lists:
