@@ -48,7 +48,8 @@ class Revision:
             shutil.copytree(ROOT, self.tree, ignore=skip)
         venv.create(folder / "venv", with_pip=True)
         self.python = folder / "venv" / "bin" / "python"
-        subprocess.run([str(self.python), "-m", "pip", "install", "-q", str(self.tree)], check=True)
+        install = [str(self.python), "-m", "pip", "install", "-q", str(self.tree)]
+        subprocess.run(install, check=True, capture_output=True)
 
     def tool(self, options: str) -> Tool:
         """Its command."""
