@@ -26,6 +26,7 @@ DIRECT = {
     "solvers": {"encodings", "problem"},
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
+    "smallscope": {"language"},
     "workload": {"history"},
 }
 # These may import everything.
@@ -33,6 +34,7 @@ SURFACE = {
     "api",
     "cli",
     "engines",
+    "levels",
     "limits",
     "minimal",
     "options",

@@ -39,6 +39,7 @@ MEANING: Final = {
     "write skew": "two transactions each read what the other one then overwrote",
     "long fork": "readers saw writes in orders that contradict each other",
     "G2": "anti-dependency cycle: no order of the transactions explains what they read",
+    "no assignment": "no choice of the relations that the specification asks for meets its checks",
 }
 """What each name says, in a line; the suffixes add *across a session* and *in real time*."""
 
