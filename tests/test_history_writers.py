@@ -50,7 +50,9 @@ def meaning(h, *, aborted_borders=True, edn=False):
                 who += (bool(c.op_ok[op]),)
                 writers.setdefault((int(c.op_key[op]), int(c.op_value[op])), set()).add(who)
     source_name = {
-        op: (*name[t], i, bool(c.op_ok[op])) for t in name for i, op in enumerate(counted(t))
+        op: (*name[t], i if h.status(t) != "aborted" or aborted_borders else "", bool(c.op_ok[op]))
+        for t in name
+        for i, op in enumerate(counted(t))
     }
 
     def from_(key, value):
