@@ -166,6 +166,21 @@ class AcyclicSolver:
 
     def statistics(self) -> dict[str, int]: ...
 
+def operation_sources(
+    columns: Columns, problem: Problem, source: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Per operation the transaction that it reads from, or -1; ``source``: per read a writer."""
+
+# --- pruning ---
+
+def prune(
+    problem: Problem,
+    automata: Sequence[object],
+    seconds: float = ...,
+    max_clock_bytes: int = ...,
+    progress: Callable[[str], object] | None = ...,
+) -> dict[str, Any]: ...
+
 # --- problem ---
 
 class NotExpressible(ValueError):  # noqa: N818 - as the core calls it

@@ -66,6 +66,9 @@ def check(
     memory: float | None = None,
     certify: bool = True,
     seed: int = 0,
+    solver: str = "auto",
+    encoding: str = "auto",
+    prune: str = "auto",
     progress: Callable[[str], object] | None = None,
 ) -> Verdict:
     """Decide whether a history satisfies a specification.
@@ -80,6 +83,10 @@ def check(
         certify: have an independent checker accept the witness or the refutation. What it refuses
             becomes unknown.
         seed: breaks ties in the search; equal seeds give equal runs.
+        solver: which back end decides, of docs/encodings.md; ``sat:glucose4`` names one of
+            python-sat's. Only specs of the kind *event graph* have a choice.
+        encoding: how the problem is put to it.
+        prune: what is concluded before: ``none``, ``known`` or ``fixpoint``.
         progress: called with the name of each phase as it begins.
 
     Returns:
@@ -88,6 +95,7 @@ def check(
     Raises:
         SpecError: the spec is outside what is supported; the message says why.
         HistoryError: the spec uses real time and the history has none.
+        SolverError: there is no such pair, or it is not installed.
 
     >>> from isolang import History, Transaction
     >>> history = History.from_transactions([
@@ -105,6 +113,6 @@ def check(
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive (got {memory})")
     chosen = spec if isinstance(spec, Route) else route(spec)
-    options = Options(certify=certify, seed=seed)
+    options = Options(certify=certify, seed=seed, solver=solver, encoding=encoding, prune=prune)
     with memory_cap(memory):
         return decide(history, chosen, Spending(timeout), options, progress or (lambda phase: None))

@@ -35,3 +35,7 @@ class HistoryError(IsolangError):
 
 class UnsupportedError(IsolangError):
     """A well-formed input that this version cannot decide: *unknown*, never a pass."""
+
+
+class SolverError(IsolangError):
+    """A solver or an encoding that there is not, is not installed, or that do not fit together."""

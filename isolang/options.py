@@ -12,7 +12,13 @@ class Options:
     Attributes:
         certify: have an independent checker accept the verdict.
         seed: breaks ties; equal seeds give equal runs.
+        solver: which back end decides, ``auto`` or a name of docs/encodings.md.
+        encoding: how the problem is put to it, likewise.
+        prune: how much is concluded before, ``auto``, ``none``, ``known`` or ``fixpoint``.
     """
 
     certify: bool = True
     seed: int = 0
+    solver: str = "auto"
+    encoding: str = "auto"
+    prune: str = "auto"

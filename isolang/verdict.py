@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from isolang.solvers.native import Model
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown"]
-Cause: TypeAlias = Literal["timeout", "memory", "unsupported", "crash", "certificate rejected"]
+Cause: TypeAlias = Literal[
+    "timeout", "memory", "unsupported", "crash", "certificate rejected", "disagreement"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,8 @@ class _Judged:
         statistics: what the engine did, by name.
         solver: the back end that decided it; empty if none was needed.
         encoding: how the problem was put to it; empty if it was not.
+        prune: what was concluded before that; empty if it was not put to a solver.
+        choice: why these, where the user left them open.
         anomalies: the intrinsic anomalies, also those that the spec does not forbid.
         ignored: what the pre-pass left out, one phrase each.
         notes: how it was decided where that is worth knowing, one sentence each; and what the
@@ -84,6 +88,8 @@ class _Judged:
     statistics: Mapping[str, float] = field(default_factory=dict)
     solver: str = ""
     encoding: str = ""
+    prune: str = ""
+    choice: str = ""
     anomalies: tuple[AnomalyCount, ...] = ()
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

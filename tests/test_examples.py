@@ -16,6 +16,7 @@ EXPECTED = [
     ("on-call.edn", "examples/my-level.iso", None),
     ("counter.txt", "pl-2", None),
     ("counter.txt", "si", "lost update"),
+    ("three.txt", "ser", None),
     ("append.edn", "pl-2", None),
     ("append.edn", "pc", "long fork"),
     ("append.edn", "sser", "G-single-realtime"),

@@ -33,6 +33,7 @@ DIRECT = {
 SURFACE = {
     "api",
     "cli",
+    "crosscheck",
     "engines",
     "levels",
     "limits",
@@ -51,6 +52,7 @@ SECTIONS = {
     "writers": "history",
     "problem": "problem",
     "engine": "solvers",
+    "pruning": "problem",
     "certify": "certify",
     "workload": "workload",
 }

@@ -112,6 +112,10 @@ def check(
     minimal: str,
     jobs: int,
     profile: bool = False,
+    solver: str = "auto",
+    encoding: str = "auto",
+    prune: str = "auto",
+    cross_check: str = "",
 ) -> int:
     """Check, and give the exit code; see ``isocheck check --help`` for the arguments.
 
@@ -128,6 +132,7 @@ def check(
         except OSError as error:
             reason = error.strerror or str(error)
             raise UsageProblem(f"--certificate {certificates}: cannot be made ({reason})") from None
+    _check_pairs(solver, encoding, prune, cross_check)
     try:
         routes = load_routes(specs, include)
     except IsolangError as error:
@@ -146,6 +151,10 @@ def check(
             seed=seed,
             certificates=certificates,
             minimal=minimal,
+            solver=solver,
+            encoding=encoding,
+            prune=prune,
+            cross_check=cross_check,
         )
         for history in histories
     ]
@@ -156,6 +165,23 @@ def check(
         return run(everything, output=output, parallel=min(jobs, len(everything)), profile=profile)
     _forget_stdout()
     return EXIT_INPUT
+
+
+def _check_pairs(solver: str, encoding: str, prune: str, cross_check: str) -> None:
+    """See that the pairs exist and are installed, before any history is read."""
+    if {solver, encoding, prune} == {"auto"} and not cross_check:
+        return
+    from isolang.errors import SolverError
+    from isolang.solvers.registry import choose_pair
+
+    try:
+        chosen, _ = choose_pair(encoding, solver, prune)
+        if cross_check:
+            from isolang.crosscheck import partners
+
+            partners(chosen, cross_check)
+    except SolverError as error:
+        raise UsageProblem(str(error)) from None
 
 
 def _forget_stdout() -> None:

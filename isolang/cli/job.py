@@ -13,6 +13,7 @@ from isolang.errors import IsolangError
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.route import Route
+    from isolang.options import Options
     from isolang.verdict import Invalid, Verdict
 
 
@@ -32,6 +33,10 @@ class Job:
         seed: of ``--seed``.
         certificates: where to save certificates; empty for nowhere.
         minimal: where to write the smallest invalid part; empty for nowhere.
+        solver: of ``--solver``.
+        encoding: of ``--encoding``.
+        prune: of ``--prune``.
+        cross_check: of ``--cross-check``; empty for none.
     """
 
     history: str
@@ -45,6 +50,10 @@ class Job:
     seed: int = 0
     certificates: str = ""
     minimal: str = ""
+    solver: str = "auto"
+    encoding: str = "auto"
+    prune: str = "auto"
+    cross_check: str = ""
 
 
 def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str], object]) -> None:
@@ -54,7 +63,7 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
 
     from isolang import _native  # noqa: F401
     from isolang.limits import Spending
-    from isolang.pipeline import Options, decide
+    from isolang.pipeline import decide
 
     reading = Spending(job.timeout)
     progress("read")
@@ -75,15 +84,31 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
     for name, route in job.specs:
         spending = Spending(job.timeout, already=spent)
         try:
-            options = Options(certify=job.certify, seed=job.seed)
-            verdict = decide(history, route, spending, options, progress)
+            verdict = decide(history, route, spending, _options(job), progress)
         except IsolangError as error:
             emit(error_report(job.history, name, str(error), spending.seconds()))
             continue
         report = report_of(job.history, name, verdict)
         report["warnings"] = list(route.warnings)
         _save(job, report, verdict, route)
+        if job.cross_check:
+            from isolang.cli.crosscheck import cross_checked
+
+            progress("cross-check")
+            cross_checked(job, report, verdict, route, spending)
         emit(report)
+
+
+def _options(job: Job) -> Options:
+    from isolang.pipeline import Options
+
+    return Options(
+        certify=job.certify,
+        seed=job.seed,
+        solver=job.solver,
+        encoding=job.encoding,
+        prune=job.prune,
+    )
 
 
 def _read(job: Job) -> History:

@@ -14,7 +14,9 @@ import typer
 from isolang.cli import spec as spec_commands
 from isolang.cli.generate import generate_command
 
-COMMANDS = ("check", "verify", "convert", "stats", "generate", "levels", "spec")
+COMMANDS = (
+    "check", "verify", "convert", "stats", "generate", "levels", "spec", "compare", "encode",
+)  # fmt: skip
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -27,7 +29,7 @@ app = typer.Typer(
     help="Tell whether a database gives the isolation it promises. "
     "`isocheck --spec si history.edn` is short for `isocheck check --spec si history.edn`.",
     epilog="Exit codes: 0 valid; 1 a history is invalid; 2 an input cannot be used; "
-    "3 unknown; 4 a certificate was rejected.",
+    "3 unknown; 4 a certificate was rejected, or solvers disagree.",
 )
 
 
@@ -46,6 +48,22 @@ class Plain(StrEnum):
     json = "json"
 
 
+class Tabular(StrEnum):
+    """How a comparison is printed."""
+
+    text = "text"
+    json = "json"
+    csv = "csv"
+
+
+class Exported(StrEnum):
+    """What an encoding is written as."""
+
+    dimacs = "dimacs"
+    smt2 = "smt2"
+    gnf = "gnf"
+
+
 Format = Annotated[
     str, typer.Option("--from", metavar="FORMAT", help="The histories' format, by default found "
                       "out: edn, jepsen-json, dbcop, dbcop-json, hist, cobra, viper, plume, awdit.")
@@ -57,6 +75,19 @@ Initial = Annotated[
 Include = Annotated[
     list[str] | None, typer.Option("--include", metavar="DIR", help="Where to look for includes.")
 ]
+
+SolverOption = Annotated[
+    str, typer.Option("--solver", metavar="NAME", help="What decides: auto, native, sat, clingo, "
+                      "z3, pysmt; sat:NAME and pysmt:NAME for one of theirs.")
+]  # fmt: skip
+EncodingOption = Annotated[
+    str, typer.Option("--encoding", metavar="NAME", help="How the problem is put to it: auto, "
+                      "event-graph, one_variable, monosat, hyper_polygraph, …")
+]  # fmt: skip
+PruneOption = Annotated[
+    str, typer.Option("--prune", metavar="STAGE", help="What is concluded before: none, known or "
+                      "fixpoint.")
+]  # fmt: skip
 
 
 app.add_typer(spec_commands.app, name="spec")
@@ -123,6 +154,14 @@ def check_command(
     profile: Annotated[
         bool, typer.Option("--profile", help="Say where the time went (text output; JSON has it).")
     ] = False,
+    solver: SolverOption = "auto",
+    encoding: EncodingOption = "auto",
+    prune: PruneOption = "auto",
+    cross_check: Annotated[
+        str,
+        typer.Option("--cross-check", metavar="[PAIR|all]", help="Ask other pairs, too: one that "
+                     "shares nothing with the first, all, or encoding/solver/prune."),
+    ] = "",
     include: Include = None,
 ) -> None:  # fmt: skip
     """Check histories against isolation levels."""
@@ -148,6 +187,10 @@ def check_command(
             minimal=minimal,
             jobs=jobs,
             profile=profile,
+            solver=solver,
+            encoding=encoding,
+            prune=prune,
+            cross_check=cross_check,
         )
     except UsageProblem as problem:
         raise typer.BadParameter(str(problem)) from None
@@ -253,6 +296,108 @@ def stats_command(
 app.command("generate")(generate_command)
 
 
+@app.command("compare")
+def compare_command(
+    *,
+    histories: Annotated[
+        list[str], typer.Argument(metavar="HISTORY", help="Files or folders of logs.")
+    ],
+    spec: Annotated[
+        str, typer.Option("--spec", "-s", metavar="SPEC", help="A level or a .iso file.")
+    ],
+    output: Annotated[
+        Tabular, typer.Option("--output", "-o", help="How to print.")
+    ] = Tabular.text,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Only pairs with this encoding, solver or "
+                     "encoding/solver; may be repeated."),
+    ] = None,
+    prune: Annotated[
+        list[str] | None,
+        typer.Option("--prune", metavar="STAGE", help="Stages of pruning, by default fixpoint; "
+                     "may be repeated."),
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option("--repeat", metavar="N", min=1, help="Runs of each; the median counts.")
+    ] = 1,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="S", help="Seconds for each run.")
+    ] = 60.0,
+    memory: Annotated[
+        float | None, typer.Option("--memory", metavar="MB", help="Megabytes for each run.")
+    ] = None,
+    plot: Annotated[
+        str, typer.Option("--plot", metavar="FILE", help="Draw time against size (.svg, .png).")
+    ] = "",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
+    from_: Format = "auto",
+    timestamps: Timestamps = False,
+    initial: Initial = None,
+    include: Include = None,
+) -> None:  # fmt: skip
+    """Run every encoding with every solver on the same histories."""
+    from isolang.cli.check import UsageProblem
+    from isolang.cli.compare import compare
+
+    try:
+        code = compare(
+            spec=spec,
+            histories=histories,
+            include=include or [],
+            output=output.value,
+            only=only or [],
+            prune=prune or ["fixpoint"],
+            repeat=repeat,
+            timeout=timeout,
+            memory=memory,
+            plot=plot,
+            seed=seed,
+            format=from_,
+            timestamps=timestamps,
+            initial=initial,
+        )
+    except UsageProblem as problem:
+        raise typer.BadParameter(str(problem)) from None
+    raise typer.Exit(code)
+
+
+@app.command("encode")
+def encode_command(
+    *,
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="A history.")],
+    target: Annotated[str, typer.Argument(metavar="FILE", help="Where to write; - for stdout.")],
+    spec: Annotated[
+        str, typer.Option("--spec", "-s", metavar="SPEC", help="A level or a .iso file.")
+    ],
+    to: Annotated[Exported, typer.Option("--to", help="What to write.")],
+    encoding: Annotated[
+        str, typer.Option("--encoding", metavar="NAME", help="One of docs/encodings.md.")
+    ],
+    prune: PruneOption = "auto",
+    from_: Format = "auto",
+    timestamps: Timestamps = False,
+    initial: Initial = None,
+    include: Include = None,
+) -> None:
+    """Write what a solver would get, for any solver there is."""
+    from isolang.cli.encode import encode
+
+    code = encode(
+        history,
+        target,
+        spec=spec,
+        to=to.value,
+        encoding=encoding,
+        prune=prune,
+        format=from_,
+        timestamps=timestamps,
+        initial=initial,
+        include=include or [],
+    )
+    raise typer.Exit(code)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code is the return value."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -260,7 +405,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A file name that is not UTF-8 must not stop the report about it.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    code = _guarded(_with_command(arguments))
+    code = _guarded(_with_value(_with_command(arguments)))
     if code == EXIT_INTERRUPTED:
         print("isocheck: interrupted", file=sys.stderr)
     return code
@@ -295,6 +440,19 @@ def _with_command(arguments: list[str]) -> list[str]:
     if not arguments or arguments[0] in COMMANDS or arguments[0] in ("--help", "-h", "--version"):
         return arguments
     return ["check", *arguments]
+
+
+def _with_value(arguments: list[str]) -> list[str]:
+    """Put in ``auto`` where ``--cross-check`` stands alone."""
+    out: list[str] = []
+    for i, argument in enumerate(arguments):
+        out.append(argument)
+        if argument == "--cross-check":
+            following = arguments[i + 1] if i + 1 < len(arguments) else ""
+            named = following.endswith(("/none", "/known", "/fixpoint"))
+            if following not in ("auto", "all") and not named:
+                out.append("auto")
+    return out
 
 
 def _run(arguments: list[str]) -> int:

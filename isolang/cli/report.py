@@ -35,6 +35,8 @@ def blank(history: str, spec: str) -> Report:
         "keys": None,
         "solver": None,
         "encoding": None,
+        "prune": None,
+        "choice": "",
         "certified": False,
         "certified_reason": "",
         "seconds": {"read": 0.0, "prepare": 0.0, "solve": 0.0, "certify": 0.0, "total": 0.0},
@@ -44,6 +46,7 @@ def blank(history: str, spec: str) -> Report:
         "anomalies": [],
         "certificate": None,
         "minimal": None,
+        "cross_check": None,
         "warnings": [],
         "statistics": {},
     }
@@ -79,6 +82,8 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
         **{name: counts[name] for name in names},
         "solver": verdict.solver or None,
         "encoding": verdict.encoding or None,
+        "prune": verdict.prune or None,
+        "choice": verdict.choice,
         "certified": verdict.certified,
         "certified_reason": verdict.certified_reason,
         **_seconds(verdict.seconds),
@@ -142,7 +147,9 @@ def exit_code(codes: set[int]) -> int:
 
 def code_of(report: Report) -> int:
     """The exit code of one report."""
-    if report["verdict"] == "unknown" and report["reason"].startswith("certificate rejected"):
+    if report["verdict"] == "unknown" and report["reason"].startswith(
+        ("certificate rejected", "disagreement")
+    ):
         return EXIT_REJECTED
     codes = {"invalid": EXIT_INVALID, "error": EXIT_INPUT, "unknown": EXIT_UNKNOWN}
     return codes.get(report["verdict"], EXIT_VALID)

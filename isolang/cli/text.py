@@ -203,9 +203,11 @@ def _facts(report: Report) -> RenderableType:
         *(("note", note) for note in known["notes"]),
         *(("note", note) for note in (report["level"] or {}).get("notes", ())),
         *(("warning", warning) for warning in report["warnings"]),
+        ("decided by", _decided(report)),
         ("certified", f"{'yes' if report['certified'] else 'no'}: {report['certified_reason']}"),
         ("certificate", report["certificate"]),
         ("minimal part", report["minimal"]),
+        *(("cross-check", line) for line in _cross_check(report)),
         ("time", _time(report)),
     ]
     grid = _grid(2)
@@ -213,6 +215,30 @@ def _facts(report: Report) -> RenderableType:
         if value and (name != "certified" or report["certified_reason"]):
             grid.add_row(_styled(name, "dim"), value)
     return _padded(grid, 2)
+
+
+def _decided(report: Report) -> str:
+    """The pair, where it is not the one that everyone gets."""
+    if not report["solver"] or (report["solver"] == "native" and report["prune"] is None):
+        return ""
+    if report["encoding"] == "event-graph" and not report["cross_check"]:
+        return ""
+    pair = f"{report['encoding']}/{report['solver']}/{report['prune']}"
+    return f"{pair} ({report['choice']})" if report["choice"] else pair
+
+
+def _cross_check(report: Report) -> list[str]:
+    found = report["cross_check"]
+    if not found:
+        return []
+    lines = [
+        f"{c['pair']}: {c['outcome']}, {c['detail']} ({c['seconds']:.2f} s)"
+        for c in found["claims"]
+    ]
+    saved = [f"saved as {found['history']}"] if found["history"] else []
+    if found["minimal"]:
+        saved.append(f"the smallest part found on which they disagree: {found['minimal']}")
+    return [*lines, found["summary"], *saved]
 
 
 def _time(report: Report) -> str:

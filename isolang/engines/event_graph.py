@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from isolang.certify.certificate import Refutation, Witness
+from isolang.certify.certificate import Certificate, Refutation, Witness
 from isolang.certify.steps import CycleStep, Step
+from isolang.engines.prove import prove
 from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
 from isolang.engines.reconstruct import reconstruct
 from isolang.engines.run import SWITCHED_OFF, Run
+from isolang.errors import SolverError
 from isolang.explain.explain import explain
 from isolang.explain.smaller import Finder, cost
 from isolang.language.classify import Plan
 from isolang.problem import Problem
 from isolang.solvers import native
-from isolang.verdict import Invalid, Valid, Verdict
+from isolang.solvers.pair import WrongModelError, solve_pair
+from isolang.solvers.registry import choose_pair, not_an_event_graph
+from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
     from isolang.language.automaton import Automaton
@@ -49,19 +53,66 @@ class EventGraphRun(Run):
             return self._invalid(problem, intrinsic)
         with self.spending.during("solve"):
             self.progress("solve")
-            self.common.update(solver=native.NAME, encoding=native.ENCODING)
-            answer = native.solve(
-                self.history.columns,
-                problem.native,
-                self.plan.automata,
-                seconds=self.spending.remaining(),
-                seed=self.options.seed,
-                progress=self.progress,
-            )
-        self.common["statistics"] = dict(answer.statistics)
+            answer = self._answer(problem)
+        if isinstance(answer, Unknown):
+            return answer
         if isinstance(answer, native.Model):
             return self._valid(answer)
         return self._invalid(problem, Refutation.of(answer.steps))
+
+    def _answer(self, problem: Problem) -> native.Model | native.Refutation | Unknown:
+        """What the chosen solver says; if it has no proof that there is no model, with one."""
+        o = self.options
+        pair, why = choose_pair(o.encoding, o.solver, o.prune)
+        self.common.update(solver=pair.solver, encoding=pair.encoding, prune=pair.prune, choice=why)
+        if not pair.is_engine and self.plan.kind != "event graph":
+            raise SolverError(f"{pair}: {not_an_event_graph(self.plan)}")
+        if pair.is_engine:
+            answer = self._engine(problem)
+            self.common["statistics"] = dict(answer.statistics)
+            return answer
+        try:
+            found = solve_pair(
+                problem,
+                self.plan.automata,
+                pair,
+                seconds=self.spending.remaining(),
+                seed=o.seed,
+                progress=self.progress,
+            )
+        except WrongModelError as error:
+            return self.unknown("certificate rejected", f"{pair}: {error}")
+        self.common["statistics"] = dict(found.statistics)
+        if isinstance(found, native.Model):
+            return found
+        self.progress("prove")
+        proved = prove(problem, self.plan, found, self._engine)
+        if isinstance(proved, native.Refutation):
+            return proved
+        # The engine has a model. It counts only if the checker accepts it.
+        witness = Witness(proved.source, proved.order_start, proved.order_txn)
+        accepted, reason = self.certified(witness, needed=True)
+        evidence = Certificate.of(
+            self.history,
+            self.route.spec,
+            Witness.of(proved.source, proved.order_start, proved.order_txn),
+        )
+        said = "and its witness was accepted" if accepted else f"not certified ({reason})"
+        return self.unknown(
+            "disagreement",
+            f"{pair} finds no model, the native engine does, {said}",
+            evidence=evidence,
+        )
+
+    def _engine(self, problem: Problem) -> native.Model | native.Refutation:
+        return native.solve(
+            problem.history.columns,
+            problem.native,
+            self.plan.automata,
+            seconds=self.spending.remaining(),
+            seed=self.options.seed,
+            progress=self.progress,
+        )
 
     # --- valid ---
 

@@ -119,6 +119,51 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
   return result;
 }
 
+// Pruning alone, for other encodings: what remains of the problem. `consistent` is false if nothing remains.
+nb::dict prune_problem(const Problem& problem, nb::sequence automata, double seconds, std::size_t max_clock_bytes,
+                       nb::object progress) {
+  std::vector<Automaton> machines;
+  for (nb::handle a : automata) machines.push_back(automaton_of(a));
+  Budget budget = interruptible_budget(seconds, progress);
+  EventGraph graph(problem, machines);
+  Pruner pruner(graph, budget, max_clock_bytes);
+  Pruner::Pairs pairs;
+  std::vector<std::int32_t> edges;
+  bool consistent = false;
+  {
+    nb::gil_scoped_release release;
+    budget.phase = "pruning";
+    consistent = pruner.run();
+    if (consistent) pairs = pruner.pairs();
+    edges.reserve(graph.edges.size() * 2);
+    for (const Edge& e : graph.edges) edges.insert(edges.end(), {e.from, e.to});
+  }
+  nb::dict result;
+  result["consistent"] = consistent;
+  result["nodes"] = graph.nodes();
+  result["version_base"] = graph.has_version_nodes() ? graph.order_node(0) : -1;
+  result["edges"] = array(std::move(edges));
+  result["source"] = array(std::move(pruner.source));
+  result["alive"] = array(std::move(pruner.alive));
+  result["inclusion"] = array(std::move(pruner.inclusion));
+  result["settled"] = array(std::move(pairs.settled));
+  result["open"] = array(std::move(pairs.open));
+  result["passes"] = pruner.passes;
+  result["fixpoint"] = pruner.at_fixpoint();
+  return result;
+}
+
+nb::object operation_sources(const History& history, const Problem& problem,
+                             nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> source) {
+  if (source.shape(0) != static_cast<std::size_t>(problem.reads())) throw nb::value_error("source: one entry per read");
+  Model model;
+  model.source.assign(source.data(), source.data() + source.shape(0));
+  for (const std::int32_t writer : model.source)
+    if (writer < -1 || writer >= static_cast<std::int32_t>(problem.writer_txn.size()))
+      throw nb::value_error("source: no such writer");
+  return array(sources_by_operation(history, problem, model));
+}
+
 }  // namespace
 
 void register_engine(nb::module_& m) {
@@ -126,6 +171,10 @@ void register_engine(nb::module_& m) {
   m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
         "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "trial"_a = true,
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
+  m.def("prune", &prune_problem, "problem"_a, "automata"_a, "seconds"_a = 0.0, "max_clock_bytes"_a = std::size_t{1} << 29,
+        "progress"_a = nb::none(), "Known edges, settled sources and orders, and the choices that are left.");
+  m.def("operation_sources", &operation_sources, "columns"_a, "problem"_a, "source"_a,
+        "The transaction that each operation reads from, given each read's writer.");
 }
 
 }  // namespace isolang

@@ -395,4 +395,30 @@ bool Pruner::prune_key(std::int32_t key) {
   return true;
 }
 
+Pruner::Pairs Pruner::pairs() {
+  Pairs found;
+  std::vector<std::uint8_t> precedes;  // [i * count + j]: writers_[i] precedes writers_[j]
+  for (std::int32_t key = 0; graph.uses_orders && key < graph.problem.keys; ++key) {
+    load(key);
+    const std::size_t count = writers_.size();
+    forced_.resize(count);
+    precedes.assign(count * count, 0);
+    for (std::size_t j = 0; j < count; ++j) {
+      budget_.poll();
+      mark_forced(writers_[j], j);
+      for (std::size_t i = 0; i < count; ++i) precedes[i * count + j] = forced_[i];
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        if (initial(writers_[i]) || initial(writers_[j])) continue;
+        const bool up = precedes[i * count + j] != 0, down = precedes[j * count + i] != 0;
+        auto& list = up || down ? found.settled : found.open;
+        const bool i_first = up || (!down && writers_[i] < writers_[j]);
+        list.push_back(writers_[i_first ? i : j]);
+        list.push_back(writers_[i_first ? j : i]);
+      }
+  }
+  return found;
+}
+
 }  // namespace isolang

@@ -65,6 +65,15 @@ class Pruner {
   std::vector<Order> orders;
   std::vector<Struck> struck;
 
+  // After run() without a contradiction: for each pair of writers of each key whether its order is settled, as flat lists
+  // of pairs. T0's writers come first and are left out.
+  struct Pairs {
+    std::vector<std::int32_t> settled;  // before, after
+    std::vector<std::int32_t> open;     // either may come first
+  };
+  Pairs pairs();
+  bool at_fixpoint() const { return gained_ == 0; }  // else settled reads may lack edges to settled writers
+
   // The known ways back of direct checks from a writer of the key to a read: no source of the read precedes that writer.
   // The closing edges lack their source.
   struct WayBack {

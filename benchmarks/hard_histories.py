@@ -1,0 +1,104 @@
+"""Histories that pruning leaves open: many blind writes on few keys, few reads.
+
+    python benchmarks/hard_histories.py FOLDER [--transactions N ...] [--seed S]
+
+writes, for each size, ``sat-N.plume`` and ``unsat-N.plume``. ``sat`` is what the sessions of a
+small serial store saw, so it is serializable. For ``unsat`` single reads are changed to other
+values that were written, until the history is not serializable, and the native engine has needed
+conflicts to see it: pruning alone did not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+
+Row = tuple[str, int, int]  # r or w, key, value
+
+
+def store(
+    rng: random.Random, transactions: int, sessions: int, keys: int, values: int
+) -> list[tuple[int, list[Row]]]:
+    """What the sessions of a serial store did: mostly blind writes."""
+    state: dict[int, int] = {}
+    history = []
+    for _ in range(transactions):
+        ops: list[Row] = []
+        for _ in range(3):
+            key = rng.randrange(keys)
+            if rng.random() < 0.2 and key in state:
+                ops.append(("r", key, state[key]))
+            else:
+                state[key] = rng.randint(1, values)
+                ops.append(("w", key, state[key]))
+        history.append((rng.randrange(sessions), ops))
+    return history
+
+
+def changed(
+    rng: random.Random, history: list[tuple[int, list[Row]]]
+) -> list[tuple[int, list[Row]]]:
+    """The history with another value in one of its reads, one that was written."""
+    written: dict[int, list[int]] = {}
+    reads = []
+    for t, (_, ops) in enumerate(history):
+        own = set()
+        for i, (kind, key, value) in enumerate(ops):
+            if kind == "w":
+                written.setdefault(key, []).append(value)
+                own.add(key)
+            elif key not in own:
+                reads.append((t, i))
+    t, i = rng.choice(reads)
+    session, ops = history[t]
+    key = ops[i][1]
+    new: Row = ("r", key, rng.choice(written[key]))
+    return [*history[:t], (session, [*ops[:i], new, *ops[i + 1 :]]), *history[t + 1 :]]
+
+
+def unsatisfiable(rng: random.Random, transactions: int, **shape: int) -> str:
+    """A history that is not serializable, and that pruning does not refute."""
+    import io
+
+    from isolang import check, load_history, load_spec
+
+    spec = load_spec("ser")
+    while True:
+        history = store(rng, transactions, **shape)
+        for _ in range(transactions):
+            history = changed(rng, history)
+            loaded = load_history(io.BytesIO(plume(history).encode()), "plume")
+            verdict = check(loaded, spec, timeout=5)
+            if verdict.outcome == "invalid":
+                if verdict.statistics.get("conflicts", 0) > 0:
+                    return plume(history)
+                break
+
+
+def plume(history: list[tuple[int, list[Row]]]) -> str:
+    """Plume text: one operation a line."""
+    lines = [
+        f"{kind}({key},{value},{session},{txn})"
+        for txn, (session, ops) in enumerate(history, 1)
+        for kind, key, value in ops
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--transactions", type=int, nargs="+", default=[20, 40, 60])
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for n in arguments.transactions:
+        rng = random.Random(arguments.seed * 1_000_003 + n)
+        shape = {"sessions": max(4, n // 5), "keys": 3, "values": max(3, n // 10)}
+        (arguments.folder / f"sat-{n}.plume").write_text(plume(store(rng, n, **shape)))
+        (arguments.folder / f"unsat-{n}.plume").write_text(unsatisfiable(rng, n, **shape))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""``isocheck encode``: what a solver would get, written for any solver there is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from isolang.cli.check import load_routes
+from isolang.cli.report import EXIT_INPUT
+from isolang.errors import IsolangError, SolverError
+
+if TYPE_CHECKING:
+    from isolang.encodings.formula import Formula, Theory
+
+# Which theories a format can say, what suits it best first.
+_THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
+    "dimacs": ("none",),
+    "smt2": ("difference", "bitvector", "none"),
+    "gnf": ("acyclicity",),
+}
+
+
+def encode(
+    history: str,
+    target: str,
+    *,
+    spec: str,
+    to: str,
+    encoding: str,
+    prune: str,
+    format: str,  # noqa: A002 - the option's name
+    timestamps: bool,
+    initial: int | None,
+    include: Sequence[str],
+) -> int:
+    """Write a history's problem as a file, and give the exit code."""
+    try:
+        text = _text(
+            history,
+            spec=spec,
+            to=to,
+            encoding=encoding,
+            prune=prune,
+            format=format,
+            timestamps=timestamps,
+            initial=initial,
+            include=include,
+        )
+    except IsolangError as error:
+        print(f"isocheck: {error}", file=sys.stderr)
+        return EXIT_INPUT
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        with open(target, "w", encoding="utf-8") as out:
+            out.write(text)
+    return 0
+
+
+def _text(
+    path: str,
+    *,
+    spec: str,
+    to: str,
+    encoding: str,
+    prune: str,
+    format: str,  # noqa: A002
+    timestamps: bool,
+    initial: int | None,
+    include: Sequence[str],
+) -> str:
+    from isolang.crosscheck import has_intrinsic_violation
+    from isolang.encodings.export import to_dimacs, to_gnf
+    from isolang.encodings.registry import ENCODINGS
+    from isolang.errors import UnsupportedError
+    from isolang.history import load_history
+    from isolang.language.classify import Plan
+    from isolang.problem import build_problem
+    from isolang.problem.polygraph import PRUNE, build_polygraph
+    from isolang.solvers.registry import not_an_event_graph
+
+    if encoding not in ENCODINGS:
+        expected = ", ".join(ENCODINGS)
+        raise SolverError(f"no such encoding (got {encoding!r}, expected {expected})")
+    stage = "fixpoint" if prune == "auto" else prune
+    if stage not in PRUNE:
+        raise SolverError(f"no such pruning (got {prune!r}, expected {', '.join(PRUNE)})")
+    theory = next((t for t in _THEORIES[to] if t in ENCODINGS[encoding].makers), None)
+    if theory is None:
+        fit = [n for n, e in ENCODINGS.items() if set(e.makers) & set(_THEORIES[to])]
+        msg = f"{to} cannot say {encoding} (got {encoding}, expected {', '.join(fit)})"
+        raise SolverError(msg)
+    ((_, plan),) = load_routes([spec], include)
+    if not isinstance(plan, Plan) or plan.kind != "event graph":
+        raise UnsupportedError(f"{spec}: {not_an_event_graph(plan)}")
+    history = load_history(path, format=format, timestamps=timestamps, initial=initial)
+    problem = build_problem(history)
+    if has_intrinsic_violation(problem, plan):
+        msg = f"{path}: the pre-pass alone refutes it; `isocheck check` says why"
+        raise UnsupportedError(msg)
+    polygraph = build_polygraph(problem, plan.automata, stage)
+    formula = ENCODINGS[encoding].encode(polygraph, theory)
+    return {"dimacs": to_dimacs, "gnf": to_gnf, "smt2": _to_smt2}[to](formula)
+
+
+def _to_smt2(formula: Formula) -> str:
+    """SMT-LIB 2 through pySMT."""
+    from isolang.encodings.export import comments
+    from isolang.solvers.pysmt import to_smtlib
+
+    return comments(formula, "; ") + to_smtlib(formula)

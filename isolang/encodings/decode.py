@@ -1,0 +1,99 @@
+"""From an assignment back to what it says: a source for each read, an order for each key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isolang.problem.problem import Inclusion
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from isolang.encodings.formula import Formula
+    from isolang.problem.polygraph import Polygraph
+
+    Ints = NDArray[np.int32]
+
+
+class NoOrderError(Exception):
+    """An assignment under which the edges form a cycle: no model, so the solver is wrong."""
+
+
+def decode(formula: Formula, values: NDArray[np.int8]) -> tuple[Ints, NDArray[np.int64], Ints]:
+    """Read the choices off an assignment.
+
+    Args:
+        formula: what was solved.
+        values: 0 or 1 by variable; entry 0 is unused.
+
+    Returns:
+        Per read its writer, or -1; and the writers by key (``start``, ``txn``), T0's left out.
+
+    Raises:
+        NoOrderError: the edges that are there form a cycle.
+    """
+    polygraph = formula.polygraph
+    there = formula.present(values)
+    order = topological_order(formula.nodes, formula.edges[there, 0], formula.edges[there, 1])
+    if order is None:
+        msg = f"{formula.encoding}: the edges of the assignment form a cycle"
+        raise NoOrderError(msg)
+    rank = np.empty(formula.nodes, np.int64)
+    rank[order] = np.arange(formula.nodes)
+    native = polygraph.problem.native
+    key = np.repeat(np.arange(native.keys), np.diff(native.key_start))
+    by_key = np.lexsort((rank[polygraph.graph.order_node], key))
+    txn = native.writer_txn[by_key]
+    start = native.key_start.astype(np.int64) - np.arange(native.keys + 1)  # without T0's
+    return _sources(formula, values), start, txn[txn != native.n]
+
+
+def _sources(formula: Formula, values: NDArray[np.int8]) -> Ints:
+    polygraph = formula.polygraph
+    native = polygraph.problem.native
+    source = polygraph.source.copy()
+    if polygraph.graph.uses_reads:
+        literal = formula.choice
+        chosen = values[np.abs(literal)] == (literal > 0)
+    else:  # no check judges reads: any candidate will do
+        per_read = np.diff(native.candidate_start)
+        source = np.full(len(per_read), -1, np.int32)
+        source[per_read > 0] = native.candidate[native.candidate_start[:-1][per_read > 0]]
+        chosen = np.zeros(0, bool)
+    if len(chosen):
+        reads = polygraph.choice_read[chosen][::-1]  # of several true ones, the first
+        source[reads] = polygraph.choice_writer[chosen][::-1]
+    return _of_included(polygraph, source)
+
+
+def _of_included(polygraph: Polygraph, source: Ints) -> Ints:
+    """Without the reads of transactions that nothing included reads from."""
+    native = polygraph.problem.native
+    included = native.inclusion == int(Inclusion.IN)
+    while True:
+        reading = included[native.read_txn] & (source >= 0)
+        written = native.writer_txn[source[reading]]
+        if included[written].all():
+            break
+        included[written] = True
+    return np.where(included[native.read_txn], source, -1).astype(np.int32)
+
+
+def topological_order(nodes: int, u: Ints, v: Ints) -> NDArray[np.int64] | None:
+    """An order of the nodes in which all edges go up; ``None`` if there is a cycle."""
+    by_tail = np.argsort(u, kind="stable")
+    heads = v[by_tail].tolist()
+    start = np.searchsorted(u[by_tail], np.arange(nodes + 1)).tolist()
+    waiting = np.bincount(v, minlength=nodes).tolist()
+    ready = [node for node in range(nodes) if waiting[node] == 0]
+    order: list[int] = []
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for head in heads[start[node] : start[node + 1]]:
+            waiting[head] -= 1
+            if waiting[head] == 0:
+                ready.append(head)
+    return np.array(order, np.int64) if len(order) == nodes else None

@@ -1,0 +1,280 @@
+"""The dependencies that choices add, each with the choices that it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from isolang.encodings.formula import Builder, Formula, Ints, Theory
+from isolang.problem.chains import Chains, combine
+from isolang.problem.polygraph import spread
+from isolang.problem.problem import Inclusion
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from isolang.problem.polygraph import Polygraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """Pairs of ``ww`` and ``rw``, as far as they are not known; ``wr`` is the choices.
+
+    A dependency holds if its choice and its order do. ``choice``: 0, or 1 + the number of a source
+    choice. ``order``: 0, or ±(1 + the number of an open pair of chains), positive if the first
+    chain comes first.
+
+    Attributes:
+        chains: the writers, combined or not.
+        known: int32[m, 2]; edges that hold whatever is chosen, the polygraph's among them.
+        ww_first: int32; writers, from …
+        ww_second: int32; … to; ``ww_order`` says under which order.
+        ww_order: int32.
+        rw_reader: int32; transactions, from …
+        rw_writer: int32; … to writers, under ``rw_choice`` and ``rw_order``.
+        rw_choice: int32.
+        rw_order: int32.
+    """
+
+    chains: Chains
+    known: Ints
+    ww_first: Ints
+    ww_second: Ints
+    ww_order: Ints
+    rw_reader: Ints
+    rw_writer: Ints
+    rw_choice: Ints
+    rw_order: Ints
+
+
+def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencies:
+    """List the dependencies of a polygraph.
+
+    Args:
+        polygraph: after whatever pruning.
+        combined: combine writers to chains; the caller knows that the automata allow it.
+    """
+    graph, native = polygraph.graph, polygraph.problem.native
+    chains = combine(polygraph, allowed=combined)
+    a, b = chains.open[:, 0], chains.open[:, 1]
+    number = np.arange(1, len(a) + 1, dtype=np.int32)
+    none = np.zeros(0, np.int32)
+    if not graph.uses_orders:
+        empty = dict.fromkeys(("ww_first", "ww_second", "ww_order", "rw_reader"), none)
+        more = dict.fromkeys(("rw_writer", "rw_choice", "rw_order"), none)
+        return Dependencies(chains=chains, known=polygraph.known, **empty, **more)
+    ordered = _Ordered(
+        np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([number, -number])
+    )
+    settled = _Ordered(
+        chains.settled[:, 0], chains.settled[:, 1], np.zeros(len(chains.settled), np.int32)
+    )
+    settled_reads = np.flatnonzero(polygraph.source >= 0)
+    reader = native.read_txn[settled_reads]
+    source = polygraph.source[settled_reads]
+    seat = _seats(polygraph, chains, source, reader)
+    certain_readers = _Readers(reader, seat, np.zeros(len(reader), np.int32))
+    # Settled readers before writers that certainly come later: the polygraph has these edges as far
+    # as its pairs of writers are settled, not those that only combining settles.
+    fresh = _Ordered(*_not_settled(polygraph, chains), settled.order[:0])
+    moved = seat != source
+    parts = [
+        _overwrites(polygraph, chains, ordered, certain_readers),
+        _overwrites(polygraph, chains, settled, _Readers(*(c[moved] for c in certain_readers))),
+        _overwrites(polygraph, chains, fresh, certain_readers),
+        _next_ones(chains, certain_readers),
+    ]
+    chooser = native.read_txn[polygraph.choice_read]
+    seat = _seats(polygraph, chains, polygraph.choice_writer, chooser)
+    choice = np.arange(1, len(chooser) + 1, dtype=np.int32)
+    for part in (ordered, settled):
+        parts.append(_overwrites(polygraph, chains, part, _Readers(chooser, seat, choice)))
+    parts.append(_next_ones(chains, _Readers(chooser, seat, choice)))
+    rw = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    certain = (rw[2] == 0) & (rw[3] == 0)
+    known = [polygraph.known]
+    for u, v, _ in (
+        graph.rw(rw[0][certain], rw[1][certain]),
+        graph.ww(np.flatnonzero(chains.next >= 0).astype(np.int32), chains.next[chains.next >= 0]),
+        graph.ww(chains.tail[fresh.first], fresh.second),
+    ):
+        known.append(np.stack((u, v), axis=1))
+    return Dependencies(
+        chains=chains,
+        known=np.concatenate(known),
+        ww_first=chains.tail[ordered.first],
+        ww_second=ordered.second,
+        ww_order=ordered.order,
+        rw_reader=rw[0][~certain],
+        rw_writer=rw[1][~certain],
+        rw_choice=rw[2][~certain],
+        rw_order=rw[3][~certain],
+    )
+
+
+class _Ordered:
+    """Pairs of chains (heads) in an order, found by the first one."""
+
+    def __init__(self, first: Ints, second: Ints, order: Ints) -> None:
+        order = order if len(order) == len(first) else np.zeros(len(first), np.int32)
+        by_first = np.argsort(first, kind="stable")
+        self.first, self.second = first[by_first], second[by_first]
+        self.order = order[by_first]
+
+    def after(self, heads: Ints) -> tuple[NDArray[np.int64], Ints, Ints]:
+        """All chains after some: (place in ``heads``, the later head, the order it needs)."""
+        start = np.searchsorted(self.first, heads, side="left")
+        end = np.searchsorted(self.first, heads, side="right")
+        place, index = spread(start, end)
+        return place, self.second[index], self.order[index]
+
+
+def _seats(polygraph: Polygraph, chains: Chains, writer: Ints, reader: Ints) -> Ints:
+    """The writer after which a reader's next overwriter comes: its source, or itself if it is next.
+
+    A transaction does not overwrite what it read itself: ``rw`` leaves out the identity.
+    """
+    following = chains.next[writer]
+    own = (following >= 0) & (polygraph.problem.native.writer_txn[following] == reader)
+    return np.where(own, following, writer).astype(np.int32)
+
+
+class _Readers(NamedTuple):
+    """Reading transactions, the writers they sit after, and the choices behind that (0: none)."""
+
+    reader: Ints
+    seat: Ints
+    choice: Ints
+
+
+def _overwrites(
+    polygraph: Polygraph, chains: Chains, ordered: _Ordered, readers: _Readers
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """From readers at the tail of a chain to the heads of later chains."""
+    reader, seat, choice = readers
+    (at_tail,) = np.nonzero(chains.next[seat] < 0)
+    place, writer, order = ordered.after(chains.head[seat[at_tail]])
+    place = at_tail[place]
+    own = polygraph.problem.native.writer_txn[writer] == reader[place]
+    writer = np.where(own, chains.next[writer], writer).astype(np.int32)
+    keep = writer >= 0
+    place = place[keep]
+    return reader[place], writer[keep], choice[place], order[keep]
+
+
+def _next_ones(chains: Chains, readers: _Readers) -> tuple[Ints, Ints, Ints, Ints]:
+    """From readers inside a chain to the next writer, which certainly follows."""
+    reader, seat, choice = readers
+    (inside,) = np.nonzero(chains.next[seat] >= 0)
+    writer = chains.next[seat[inside]]
+    return reader[inside], writer, choice[inside], np.zeros(len(inside), np.int32)
+
+
+def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
+    """Settled pairs of chains whose tail and head are not a settled pair of writers."""
+    native = polygraph.problem.native
+    count = len(native.writer_txn)
+    tail, head = chains.tail[chains.settled[:, 0]].astype(np.int64), chains.settled[:, 1]
+    known = polygraph.settled[:, 0].astype(np.int64) * count + polygraph.settled[:, 1]
+    fresh = ~np.isin(tail * count + head, known) & (native.writer_txn[tail] != native.n)
+    return chains.settled[fresh, 0], chains.settled[fresh, 1]
+
+
+# --- what all encodings have in common ---
+
+
+def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
+    """Variables for the open sources, and "a read has a source" for each read without a known one.
+
+    A maybe transaction is in if an included one reads from it; only then its own reads count.
+
+    Returns:
+        The literal of each source choice, and :attr:`Formula.reads`.
+    """
+    native, names = polygraph.problem.native, _Names(polygraph)
+    source = builder.new(len(polygraph.choice_read), names.source)
+    optional = np.flatnonzero(polygraph.inclusion == int(Inclusion.OPTIONAL))
+    if not polygraph.graph.uses_reads:
+        optional = optional[:0]
+    included = np.zeros(native.n + 1, np.int32)
+    included[optional] = builder.new(
+        len(optional), lambda i: f"{names.txn(int(optional[i]))} is in"
+    )
+    out = native.impossible[included[native.impossible] > 0]
+    builder.clauses(-included[out])
+    takes = included[native.writer_txn[polygraph.choice_writer]]
+    builder.clauses(-source[takes > 0], takes[takes > 0])
+    reads = polygraph.choosing_reads()
+    if polygraph.contradiction:
+        builder.raw_clauses([0])
+        reads = reads[:0]
+    start = np.searchsorted(polygraph.choice_read, reads, side="left").tolist()
+    end = np.searchsorted(polygraph.choice_read, reads, side="right").tolist()
+    listed, flat, known = source.tolist(), [], []
+    first = sum(int(np.count_nonzero(part == 0)) for part in [builder.all_clauses()])
+    for number, (read, a, b) in enumerate(zip(reads.tolist(), start, end, strict=True)):
+        reader = int(included[native.read_txn[read]])
+        flat += [*([-reader] if reader else []), *listed[a:b], 0]
+        known.append((read, first + number))
+    builder.raw_clauses(flat)
+    return source, np.array(known, np.int32).reshape(-1, 2)
+
+
+def finished(
+    builder: Builder,
+    polygraph: Polygraph,
+    *,
+    encoding: str,
+    theory: Theory,
+    choice: Ints,
+    reads: Ints,
+    width: int = 0,
+) -> Formula:
+    """The formula that a builder holds."""
+    return Formula(
+        encoding=encoding,
+        theory=theory,
+        variables=builder.variables,
+        clauses=builder.all_clauses(),
+        nodes=polygraph.graph.nodes,
+        edges=builder.all_edges(),
+        choice=choice,
+        reads=reads,
+        width=width,
+        polygraph=polygraph,
+        names=tuple(builder.names),
+    )
+
+
+class _Names:
+    """What variables mean, in the words of the history."""
+
+    def __init__(self, polygraph: Polygraph) -> None:
+        self._polygraph = polygraph
+        self._history = polygraph.problem.history
+        self._native = polygraph.problem.native
+
+    def txn(self, txn: int) -> str:
+        return "T0" if txn == self._native.n else self._history.label(txn)
+
+    def writer(self, writer: int) -> str:
+        return self.txn(int(self._native.writer_txn[writer]))
+
+    def key(self, writer: int) -> str:
+        key = int(np.searchsorted(self._native.key_start, writer, side="right")) - 1
+        return self._history.key(key)
+
+    def source(self, i: int) -> str:
+        read, writer = self._polygraph.choice_read[i], int(self._polygraph.choice_writer[i])
+        reader = self.txn(int(self._native.read_txn[read]))
+        return f"{self.writer(writer)} -wr-> {reader} on {self.key(writer)}"
+
+    def order(self, first: int, second: int) -> str:
+        return f"{self.writer(first)} -ww-> {self.writer(second)} on {self.key(first)}"
+
+
+def names_of(polygraph: Polygraph) -> _Names:
+    """What variables mean, in the words of the history."""
+    return _Names(polygraph)

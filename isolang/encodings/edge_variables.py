@@ -1,0 +1,126 @@
+"""A variable per possible edge, implied by the choices behind it: what several encodings share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isolang.encodings.dependencies import choose_sources, dependencies, names_of
+from isolang.encodings.formula import Builder, Ints
+
+if TYPE_CHECKING:
+    from isolang.problem.event_graph import Edges
+    from isolang.problem.polygraph import Polygraph
+
+
+def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) -> tuple[Ints, Ints]:
+    """Make a variable per source choice, per pair of writers (or chains) and per possible edge.
+
+    Returns:
+        The literal of each source choice, and ``Formula.reads``.
+    """
+    graph, names = polygraph.graph, names_of(polygraph)
+    choice, reads = choose_sources(builder, polygraph)
+    every = dependencies(polygraph, combined=combined)
+    builder.edges(every.known[:, 0], every.known[:, 1], 0)
+    pairs = every.chains.open
+    order = builder.new(len(pairs), lambda i: names.order(int(pairs[i, 0]), int(pairs[i, 1])))
+    rows = Rows(graph.nodes)
+    rows.sources(polygraph, choice)
+    rows.add(graph.ww(every.ww_first, every.ww_second), 0, signed(order, every.ww_order))
+    rows.add(
+        graph.rw(every.rw_reader, every.rw_writer),
+        signed(choice, every.rw_choice),
+        signed(order, every.rw_order),
+    )
+    rows.finish(builder)
+    return choice, reads
+
+
+def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
+    """Make a constraint per reader and other writer, and one per pair of writers nobody reads.
+
+    Papadimitriou's polygraph: if S reads from T, then another writer U comes before T or after S.
+    Here the order of T and U, too, is part of each of them, as most automata see ``ww``; several
+    about one pair agree because ``ww`` would have a cycle else.
+
+    Returns:
+        The literal of each source choice, and ``Formula.reads``.
+    """
+    graph, names = polygraph.graph, names_of(polygraph)
+    choice, reads = choose_sources(builder, polygraph)
+    every = dependencies(polygraph)
+    builder.edges(every.known[:, 0], every.known[:, 1], 0)
+    rows = Rows(graph.nodes)
+    rows.sources(polygraph, choice)
+    pairs = every.chains.open
+
+    (certain,) = np.nonzero(every.rw_order == 0)  # after a chosen source, without any order
+    rows.add(
+        graph.rw(every.rw_reader[certain], every.rw_writer[certain]),
+        signed(choice, every.rw_choice[certain]),
+        0,
+    )
+    (path,) = np.nonzero(every.rw_order)
+    side, pair = every.rw_order[path], pairs[np.abs(every.rw_order[path]) - 1]
+    source = np.where(side > 0, pair[:, 0], pair[:, 1])
+    other = np.where(side > 0, pair[:, 1], pair[:, 0])
+    after = builder.new(
+        len(path),
+        lambda i: (
+            f"{names.writer(int(other[i]))} after "
+            f"{names.txn(int(every.rw_reader[path[i]]))}'s read of {names.writer(int(source[i]))}"
+        ),
+    )
+    guard = signed(choice, every.rw_choice[path])
+    rows.add(graph.rw(every.rw_reader[path], other), guard, after)
+    rows.add(graph.ww(source, other), guard, after)
+    rows.add(graph.ww(other, source), guard, -after)
+
+    ordered = np.zeros(len(pairs), bool)  # by the reader of a settled source
+    ordered[np.abs(side[every.rw_choice[path] == 0]) - 1] = True
+    a, b = pairs[~ordered].T
+    order = builder.new(len(a), lambda i: names.order(int(a[i]), int(b[i])))
+    rows.add(graph.ww(a, b), 0, order)
+    rows.add(graph.ww(b, a), 0, -order)
+    rows.finish(builder)
+    return choice, reads
+
+
+def signed(literals: Ints, numbers: Ints) -> Ints:
+    """The literals that numbers ±(1 + index) stand for; 0 stays 0."""
+    padded = np.concatenate([np.zeros(1, np.int32), literals])
+    found: Ints = (np.sign(numbers) * padded[np.abs(numbers)]).astype(np.int32)
+    return found
+
+
+class Rows:
+    """Edges with up to two literals that they need."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = max(nodes, 1)
+        self._columns: list[tuple[Ints, Ints, Ints, Ints]] = []
+
+    def add(self, edges: Edges, first: Ints | int, second: Ints | int) -> None:
+        """Add edges of pairs; the literals are those of the pairs."""
+        u, v, origin = edges
+        size = int(origin.max()) + 1 if len(origin) else 0
+        one, two = (
+            np.broadcast_to(np.asarray(x, np.int32), max(size, np.size(x))) for x in (first, second)
+        )
+        self._columns.append((u, v, one[origin], two[origin]))
+
+    def sources(self, polygraph: Polygraph, choice: Ints) -> None:
+        """Add the ``wr`` edges of the source choices."""
+        reader = polygraph.problem.native.read_txn[polygraph.choice_read]
+        self.add(polygraph.graph.wr(polygraph.choice_writer, reader), choice, 0)
+
+    def finish(self, builder: Builder) -> None:
+        """Make one variable per edge, implied by each pair of literals that it was given."""
+        u, v, one, two = (np.concatenate([c[i] for c in self._columns]) for i in range(4))
+        ends, which = np.unique(u.astype(np.int64) * self._nodes + v, return_inverse=True)
+        tails, heads = np.divmod(ends, self._nodes)
+        edge = builder.new(len(ends), lambda i: f"edge {tails[i]} -> {heads[i]}")
+        builder.clauses(-one, -two, edge[which])
+        builder.edges(tails.astype(np.int32), heads.astype(np.int32), edge)

@@ -1,0 +1,82 @@
+"""Formulas as files: DIMACS CNF, SMT-LIB 2, and MonoSAT's GNF, with what each variable means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from isolang.encodings.formula import Formula
+
+
+def to_dimacs(formula: Formula) -> str:
+    """DIMACS CNF.
+
+    Raises:
+        ValueError: the clauses alone do not say it all.
+    """
+    if formula.theory != "none":
+        raise ValueError(f"{formula.encoding} is not plain CNF")
+    lines = [*_comments(formula, "c "), f"p cnf {formula.variables} {formula.clause_count}"]
+    lines += [" ".join(map(str, [*clause, 0])) for clause in formula.clause_list()]
+    return "\n".join(lines) + "\n"
+
+
+def to_gnf(formula: Formula) -> str:
+    """MonoSAT's GNF: a graph whose edges are variables, none of them shared, and its acyclicity.
+
+    Raises:
+        ValueError: the theory is not acyclicity.
+    """
+    if formula.theory != "acyclicity":
+        raise ValueError(f"{formula.encoding} is not about a graph")
+    # Each edge gets a variable of its own, as the format demands: implied by its literal.
+    count, first = len(formula.edges), formula.variables + 1
+    acyclic = first + count
+    clauses = formula.clause_list()
+    for number, literal in enumerate(formula.edges[:, 2].tolist()):
+        clauses.append([*([-literal] if literal else []), first + number])
+    clauses.append([acyclic])
+    lines = [*_comments(formula, "c ")]
+    if count:
+        lines.append(f"c {first}-{first + count - 1}: the edges below, in order")
+    lines += [f"c {acyclic}: the graph has no cycle", f"p cnf {acyclic} {len(clauses)}"]
+    lines += [" ".join(map(str, [*clause, 0])) for clause in clauses]
+    lines.append(f"digraph int {formula.nodes} {count} 0")
+    for number, (u, v, _) in enumerate(formula.edges.tolist()):
+        lines.append(f"edge 0 {u} {v} {first + number}")
+    lines.append(f"acyclic 0 {acyclic}")
+    return "\n".join(lines) + "\n"
+
+
+def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
+    """What the nodes of transactions are; auxiliary ones are left out."""
+    graph = formula.polygraph.graph
+    native, history = formula.polygraph.problem.native, formula.polygraph.problem.history
+    for base, automaton in zip(graph.base, graph.automata, strict=True):
+        for txn in [*np.flatnonzero(native.inclusion[:-1]).tolist(), native.n]:
+            name = "T0" if txn == native.n else history.label(txn)
+            for state in range(automaton.states):
+                where = f", state {state}" if automaton.states > 1 else ""
+                yield base + txn * automaton.states + state, f"{name}{where}, {automaton.check}"
+
+
+def _comments(formula: Formula, mark: str) -> Iterator[str]:
+    yield f"{mark}{formula.encoding}, pruned: {formula.polygraph.prune}"
+    yield f"{mark}history: {formula.polygraph.problem.history.name}"
+    for first, count, name in formula.names:
+        for i in range(count):
+            yield f"{mark}{first + i}: {name(i)}"
+    for node, what in node_names(formula):
+        yield f"{mark}node {node}: {what}"
+
+
+def comments(formula: Formula, mark: str) -> str:
+    """What variables and nodes mean, one a line."""
+    out = StringIO()
+    for line in _comments(formula, mark):
+        out.write(line + "\n")
+    return out.getvalue()

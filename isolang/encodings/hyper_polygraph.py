@@ -1,0 +1,131 @@
+"""The hyper-polygraph encoding (VeriStrong): a variable per dependency, modulo acyclicity.
+
+One variable per possible WW edge and per possible WR edge; a variable per possible RW edge, which
+clauses derive: ``wr(T, S) ∧ ww(T, U) → rw(S, U)``. For each pair of writers one direction or the
+other, for each read a source. The edges whose variable is true must form no cycle.
+
+Size, with W writers and R reads of a key, C candidates a read: W² + R·C + (distinct RW) variables,
+W² + R·C·W clauses.
+
+``+2width`` adds, before solving, a clause for each pair of edges that closes a cycle with known
+edges between them, and for each edge that does so alone: the published solver's heuristic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isolang.encodings.dependencies import choose_sources, dependencies, finished, names_of
+from isolang.encodings.formula import Builder, Formula, Ints
+from isolang.problem.polygraph import remaining
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from isolang.problem.polygraph import Polygraph
+
+
+def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
+    """Encode without the clauses for cycles of two edges."""
+    builder = Builder()
+    choice, reads = _dependencies(builder, polygraph)
+    return finished(
+        builder,
+        polygraph,
+        encoding="hyper_polygraph",
+        theory="acyclicity",
+        choice=choice,
+        reads=reads,
+    )
+
+
+def encode_with_2width(polygraph: Polygraph, *, until: float | None = None) -> Formula:
+    """Encode with a clause for each pair of edges that closes a cycle of known edges."""
+    builder = Builder()
+    choice, reads = _dependencies(builder, polygraph)
+    _forbid_short_cycles(builder, polygraph.graph.nodes, until)
+    return finished(
+        builder,
+        polygraph,
+        encoding="hyper_polygraph+2width",
+        theory="acyclicity",
+        choice=choice,
+        reads=reads,
+    )
+
+
+def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
+    graph, native, names = polygraph.graph, polygraph.problem.native, names_of(polygraph)
+    choice, reads = choose_sources(builder, polygraph)
+    every = dependencies(polygraph)
+    builder.edges(every.known[:, 0], every.known[:, 1], 0)
+    u, v, origin = graph.wr(polygraph.choice_writer, native.read_txn[polygraph.choice_read])
+    builder.edges(u, v, choice[origin])
+
+    # A variable for each direction of each pair.
+    first, second = every.ww_first, every.ww_second
+    ww = builder.new(len(first), lambda i: names.order(int(first[i]), int(second[i])))
+    of_order = np.zeros(2 * len(every.chains.open) + 1, np.int32)
+    of_order[every.ww_order] = ww  # negative numbers count from the end
+    forward, backward = (
+        of_order[1 : len(every.chains.open) + 1],
+        of_order[: -len(every.chains.open) - 1 : -1],
+    )
+    builder.clauses(forward, backward)
+    builder.clauses(-forward, -backward)
+    u, v, origin = graph.ww(first, second)
+    builder.edges(u, v, ww[origin])
+
+    # A variable for each pair of transactions that anti-depend, whatever the key.
+    code = every.rw_reader.astype(np.int64) * (native.n + 1) + native.writer_txn[every.rw_writer]
+    _, sample, which = np.unique(code, return_index=True, return_inverse=True)
+    reader, writer = every.rw_reader[sample], every.rw_writer[sample]
+    rw = builder.new(
+        len(sample), lambda i: f"{names.txn(int(reader[i]))} -rw-> {names.writer(int(writer[i]))}"
+    )
+    guard = np.concatenate([np.zeros(1, np.int32), choice])[every.rw_choice]
+    builder.clauses(-guard, -of_order[every.rw_order], rw[which])
+    u, v, origin = graph.rw(reader, writer)
+    builder.edges(u, v, rw[origin])
+    return choice, reads
+
+
+def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> None:
+    edges = builder.all_edges()
+    known, open_ = edges[edges[:, 2] == 0], edges[edges[:, 2] != 0]
+    reach = reachability(nodes, known[:, :2], until)
+    if reach is None:
+        return  # the known edges form a cycle, which any solver finds
+    u, v, literal = open_.T
+    alone = reach[v, u]
+    builder.clauses(-literal[alone])
+    u, v, literal = open_[~alone].T
+    for i in range(len(u)):
+        if i % 256 == 0:
+            remaining(until)
+        # From this edge's head to a later one's tail, and from its head to this one's tail.
+        closes = reach[v[i], u[i + 1 :]] & reach[v[i + 1 :], u[i]]
+        if closes.any():
+            others = np.unique(literal[i + 1 :][closes])
+            builder.clauses(-literal[i], -others[others != literal[i]])
+
+
+def reachability(nodes: int, edges: Ints, until: float | None = None) -> NDArray[np.bool_] | None:
+    """bool[nodes, nodes]: which nodes reach which, and itself; ``None`` if there is a cycle."""
+    from isolang.encodings.decode import topological_order
+
+    order = topological_order(nodes, edges[:, 0], edges[:, 1])
+    if order is None:
+        return None
+    reach = np.eye(nodes, dtype=bool)
+    by_tail = edges[np.argsort(edges[:, 0], kind="stable")]
+    start = np.searchsorted(by_tail[:, 0], np.arange(nodes + 1))
+    for number, node in enumerate(order[::-1].tolist()):
+        if number % 1024 == 0:
+            remaining(until)
+        heads = by_tail[start[node] : start[node + 1], 1]
+        if len(heads):
+            reach[node] |= reach[heads].any(axis=0)
+    return reach

@@ -1,0 +1,52 @@
+"""Vbox's encoding: one variable per constraint, whose literal stands for a whole set of edges.
+
+No variable per edge: the edges of both directions of a pair of chains carry the pair's literal or
+its negation themselves, and the edges of a source carry the source's. An anti-dependency that needs
+a chosen source and an order has a variable for the two together.
+
+Size: a variable per pair of chains and per open source; clauses only for the reads, and one per
+(open source, later chain). Several edges share a literal, which the solver's theory must take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isolang.encodings.dependencies import choose_sources, dependencies, finished, names_of
+from isolang.encodings.edge_variables import signed
+from isolang.encodings.formula import Builder, Formula
+from isolang.problem.chains import chains_allowed
+
+if TYPE_CHECKING:
+    from isolang.problem.polygraph import Polygraph
+
+
+def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
+    """Encode with one variable per constraint."""
+    graph, native, names = polygraph.graph, polygraph.problem.native, names_of(polygraph)
+    builder = Builder()
+    choice, reads = choose_sources(builder, polygraph)
+    every = dependencies(polygraph, combined=chains_allowed(graph.automata))
+    builder.edges(every.known[:, 0], every.known[:, 1], 0)
+    u, v, origin = graph.wr(polygraph.choice_writer, native.read_txn[polygraph.choice_read])
+    builder.edges(u, v, choice[origin])
+    pairs = every.chains.open
+    order = builder.new(len(pairs), lambda i: names.order(int(pairs[i, 0]), int(pairs[i, 1])))
+    u, v, origin = graph.ww(every.ww_first, every.ww_second)
+    builder.edges(u, v, signed(order, every.ww_order)[origin])
+
+    source, direction = signed(choice, every.rw_choice), signed(order, every.rw_order)
+    literal = np.where(source == 0, direction, source)
+    (both,) = np.nonzero((source != 0) & (direction != 0))
+    couples = np.stack((source[both], direction[both]), axis=1)
+    distinct, which = np.unique(couples, axis=0, return_inverse=True)
+    together = builder.new(len(distinct), lambda i: f"{distinct[i, 0]} and {distinct[i, 1]}")
+    builder.clauses(-distinct[:, 0], -distinct[:, 1], together)
+    literal[both] = together[which.ravel()]
+    u, v, origin = graph.rw(every.rw_reader, every.rw_writer)
+    builder.edges(u, v, literal[origin])
+    return finished(
+        builder, polygraph, encoding="one_variable", theory="acyclicity", choice=choice, reads=reads
+    )

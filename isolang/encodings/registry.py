@@ -1,0 +1,67 @@
+"""The encodings, one line each; they are imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from isolang.encodings.formula import Formula, Theory
+    from isolang.problem.polygraph import Polygraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """One way to put a polygraph to a solver.
+
+    Attributes:
+        name: as users type it.
+        makers: per theory that it can be expressed in, ``module:function``.
+        source: who proposed it.
+    """
+
+    name: str
+    makers: Mapping[Theory, str]
+    source: str
+
+    def encode(
+        self, polygraph: Polygraph, theory: Theory, *, until: float | None = None
+    ) -> Formula:
+        """Encode for a solver of some theory, one of ``makers``.
+
+        Raises:
+            TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        """
+        module, function = self.makers[theory].split(":")
+        formula: Formula = getattr(import_module(module), function)(polygraph, until=until)
+        return formula
+
+
+def _row(name: str, source: str, **makers: str) -> Encoding:
+    there = {theory: f"isolang.encodings.{maker}" for theory, maker in makers.items()}
+    return Encoding(name=name, makers=there, source=source)  # type: ignore[arg-type]
+
+
+ENCODINGS: Final[dict[str, Encoding]] = {
+    row.name: row
+    for row in (
+        _row("one_variable", "Vbox", acyclicity="one_variable:encode"),
+        _row("monosat", "Cobra", acyclicity="monosat:encode"),
+        _row("monosat+raw", "Papadimitriou; Cobra's baseline", acyclicity="monosat:encode_raw"),
+        _row("hyper_polygraph", "VeriStrong", acyclicity="hyper_polygraph:encode"),
+        _row(
+            "hyper_polygraph+2width",
+            "VeriStrong",
+            acyclicity="hyper_polygraph:encode_with_2width",
+        ),
+        _row("integer_order", "difference logic", difference="integer_order:encode"),
+        _row(
+            "binary_labeling",
+            "Janota, Grigore, Manquinho; Cobra's Z3 baseline",
+            none="binary_labeling:encode",
+            bitvector="binary_labeling:encode_bitvector",
+        ),
+    )
+}

@@ -1,0 +1,152 @@
+"""Chains of combined writes (Cobra, OSDI 2020): writers that must follow each other.
+
+If S reads x from T and writes x itself, and both are in, then nothing comes between the two in the
+version order of x: ``T → S`` is a link, and a maximal path of links is a chain. Only the order of
+chains is left open, and an edge from the tail of one to the head of the other stands for all pairs.
+
+That is sound only where the automata say so (:func:`chains_allowed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isolang.problem.event_graph import Ints, reached_inside
+from isolang.problem.problem import Inclusion
+
+if TYPE_CHECKING:
+    from isolang.language.automaton import Automaton
+    from isolang.problem.polygraph import Polygraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chains:
+    """The chains of a polygraph; all arrays speak of writers.
+
+    Attributes:
+        next: int32[writers]; the writer that follows directly, or -1.
+        head: int32[writers]; the first one of each one's chain.
+        tail: int32[writers]; the last one.
+        open: int32[p, 2]; heads of chains of one key, in either order.
+        settled: int32[s, 2]; heads of chains, the first one before the second; those of T0's chain,
+            which is before all others of its key, included.
+    """
+
+    next: Ints
+    head: Ints
+    tail: Ints
+    open: Ints
+    settled: Ints
+
+
+def chains_allowed(automata: Sequence[Automaton]) -> bool:
+    """Whether writers may be combined, and immediate edges between chains suffice.
+
+    Three conditions. (1) ``ww ; rw`` and (2) ``ww ; wr`` close a loop, so that neither can U come
+    between T and its reader S that also writes (T ww U ww S, S rw U), nor S come before T. The
+    second matters: under ``acyclic ww | rw`` S may read from T and still come before T. (3) Each
+    ``ww`` step can be made by two, and each ``rw`` step by an ``rw`` and a ``ww`` step, so that the
+    edges of the pairs between are implied. PC fails (1): its ``ww`` ends where no ``rw`` begins.
+    """
+    return (
+        any(_closes(a, "ww", "rw") for a in automata)
+        and any(_closes(a, "ww", "wr") for a in automata)
+        and all(_repeats(a, "ww") and _repeats(a, "rw") for a in automata)
+    )
+
+
+def _closes(a: Automaton, first: str, second: str) -> bool:
+    """Whether a pair of steps, with moves inside transactions, comes back to where it began."""
+    return any(
+        q2 in reached_inside(a, r1) and q1 in reached_inside(a, r2)
+        for q1, r1 in a.steps.get(first, ())
+        for q2, r2 in a.steps.get(second, ())
+    )
+
+
+def _repeats(a: Automaton, relation: str) -> bool:
+    """Whether each step of a relation is also that relation's step and then a ``ww`` step."""
+    steps = a.steps.get(relation, ())
+    return all(
+        any(
+            q1 == q and q2 in reached_inside(a, r1) and r in reached_inside(a, r2)
+            for q1, r1 in steps
+            for q2, r2 in a.steps.get("ww", ())
+        )
+        for q, r in steps
+    )
+
+
+def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
+    """Combine the writers of a polygraph; if not ``allowed``, each one is a chain of its own."""
+    native = polygraph.problem.native
+    count = len(native.writer_txn)
+    follows = _links(polygraph) if allowed else np.full(count, -1, np.int32)
+    head = np.arange(count, dtype=np.int32)
+    tail = np.arange(count, dtype=np.int32)
+    starts = np.ones(count, bool)
+    starts[follows[follows >= 0]] = False
+    for first in np.flatnonzero(starts & (follows >= 0)).tolist():
+        members = [first]
+        while (after := int(follows[members[-1]])) >= 0:
+            members.append(after)
+        head[members], tail[members] = first, members[-1]
+    initial = native.key_start[:-1]
+    of_key = np.repeat(initial, np.diff(native.key_start))
+    heads = np.flatnonzero((head == np.arange(count)) & (head != head[of_key]))
+    initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
+    open_pairs, settled = head[polygraph.open], head[polygraph.settled]
+    beside = np.isin(open_pairs, initial).any(axis=1)  # T0's chain is first
+    settled = _distinct(np.concatenate([settled, initial_first]), count)
+    known = np.concatenate([settled, settled[:, ::-1]])
+    open_pairs = _distinct(np.sort(open_pairs[~beside], axis=1), count)
+    code = open_pairs[:, 0].astype(np.int64) * count + open_pairs[:, 1]
+    taken = np.isin(code, known[:, 0].astype(np.int64) * count + known[:, 1])
+    return Chains(next=follows, head=head, tail=tail, open=open_pairs[~taken], settled=settled)
+
+
+def _distinct(pairs: Ints, count: int) -> Ints:
+    """The pairs of two different writers, each once."""
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    code = np.unique(pairs[:, 0].astype(np.int64) * count + pairs[:, 1])
+    return np.stack(np.divmod(code, max(count, 1)), axis=1).astype(np.int32)
+
+
+def _links(polygraph: Polygraph) -> Ints:
+    """Per writer the one that follows it directly, or -1; paths only, no cycle."""
+    native = polygraph.problem.native
+    follows = np.full(len(native.writer_txn), -1, np.int32)
+    certain = polygraph.inclusion == int(Inclusion.IN)
+    own = own_writers(polygraph)
+    reads = np.flatnonzero((polygraph.source >= 0) & (own >= 0) & certain[native.read_txn])
+    seen = np.zeros(len(native.writer_txn), bool)
+    for read in reads.tolist():
+        before, after = int(polygraph.source[read]), int(own[read])
+        # A second follower contradicts the first one, which the edges show by themselves.
+        if follows[before] >= 0 or seen[after]:
+            continue
+        here = after
+        while (here := int(follows[here])) >= 0 and here != before:
+            pass
+        if here == before or native.writer_txn[after] == native.n:
+            continue
+        follows[before], seen[after] = after, True
+    return follows
+
+
+def own_writers(polygraph: Polygraph) -> Ints:
+    """Per read: the reader's own writer of the key, or -1."""
+    native = polygraph.problem.native
+    key = np.repeat(np.arange(native.keys), np.diff(native.key_start)).astype(np.int64)
+    code = key * (native.n + 1) + native.writer_txn
+    order = np.argsort(code)
+    wanted = native.read_key.astype(np.int64) * (native.n + 1) + native.read_txn
+    place = np.minimum(np.searchsorted(code[order], wanted), max(len(order) - 1, 0))
+    if not len(order):
+        return np.full(len(wanted), -1, np.int32)
+    found = order[place]
+    return np.where(code[found] == wanted, found, -1).astype(np.int32)

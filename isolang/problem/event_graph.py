@@ -1,0 +1,244 @@
+"""The event graph in numpy: nodes, the edges that are facts, and the product of a relation's pairs.
+
+A second construction, beside ``native/engine/event_graph.cpp``, from the same definition: what
+the encodings say without pruning shares nothing with the engine but the problem itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from isolang.language.automaton import Automaton
+    from isolang.problem.problem import Problem
+
+Ints: TypeAlias = NDArray[np.int32]
+Edges: TypeAlias = tuple[Ints, Ints, NDArray[np.int64]]
+"""From, to, and for each edge which of the given pairs it comes from."""
+
+Step: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventGraph:
+    """The product of a history with automata, several as a disjoint union.
+
+    Node ``(check, transaction, state)`` has the number ``base[check] + transaction · states +
+    state``; auxiliary nodes, and version nodes where no automaton orders the versions, follow.
+
+    Attributes:
+        problem: of the history.
+        automata: one per check.
+        nodes: how many there are.
+        facts: int32[m, 2]; edges that no choice can take away.
+        base: per check its first node.
+        order_node: int32[writers]; the node whose place in a topological order of all edges is the
+            writer's place in the version order of its key.
+        version_base: the first version node, or -1.
+        uses_reads: whether some step is ``wr`` or ``rw``.
+        uses_orders: whether some step is ``ww`` or ``rw``.
+    """
+
+    problem: Problem
+    automata: Sequence[Automaton]
+    nodes: int
+    facts: Ints
+    base: tuple[int, ...]
+    order_node: Ints
+    version_base: int
+    uses_reads: bool
+    uses_orders: bool
+
+    def wr(self, writer: Ints, reader: Ints) -> Edges:
+        """The edges of reads-from pairs: of writers (indices) to reading transactions."""
+        return self._product("wr", self.problem.native.writer_txn[writer], reader)
+
+    def ww(self, first: Ints, second: Ints) -> Edges:
+        """The edges of pairs of writers (indices), the first before the second."""
+        writer_txn = self.problem.native.writer_txn
+        u, v, origin = self._product("ww", writer_txn[first], writer_txn[second])
+        if self.version_base < 0:
+            return u, v, origin
+        own = np.arange(len(first), dtype=np.int64)
+        return (
+            np.concatenate([u, self.order_node[first]]),
+            np.concatenate([v, self.order_node[second]]),
+            np.concatenate([origin, own]),
+        )
+
+    def rw(self, reader: Ints, writer: Ints) -> Edges:
+        r"""The edges of anti-dependencies: of reading transactions to writers (indices).
+
+        None from a transaction to itself: ``rw = (wr^-1 ; ww) \ id``.
+        """
+        overwriter = self.problem.native.writer_txn[writer]
+        (other,) = np.nonzero(reader != overwriter)
+        u, v, origin = self._product("rw", reader[other], overwriter[other])
+        return u, v, other[origin]
+
+    def _product(self, relation: str, a: Ints, b: Ints) -> Edges:
+        u, v, origin = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        for base, automaton in zip(self.base, self.automata, strict=True):
+            for q, r in automaton.steps.get(relation, ()):
+                u.append((base + a * automaton.states + q).astype(np.int32))
+                v.append((base + b * automaton.states + r).astype(np.int32))
+                origin.append(np.arange(len(a), dtype=np.int64))
+        return np.concatenate(u), np.concatenate(v), np.concatenate(origin)
+
+
+def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventGraph:
+    """Build the event graph of a problem."""
+    native = problem.native
+    n = native.n
+    (present,) = np.nonzero(native.inclusion[:n])
+    base, total = [], 0
+    for automaton in automata:
+        base.append(total)
+        total += (n + 1) * automaton.states
+    chunks = _Chunks(total)
+    for first, automaton in zip(base, automata, strict=True):
+        states = automaton.states
+        for q, r in automaton.epsilon:
+            everyone = np.append(present, n)
+            chunks.add(first + everyone * states + q, first + everyone * states + r)
+        for q, r in automaton.steps.get("init", ()):
+            chunks.add(np.full(len(present), first + n * states + q), first + present * states + r)
+        for q, r in automaton.steps.get("so", ()):
+            for members in _sessions(problem, present):
+                if "so" in automaton.repeatable:
+                    _immediate(chunks, problem, members, (first + q, first + r), states)
+                else:
+                    _rail(chunks, problem, members, (first + q, first + r), states)
+        for q, r in automaton.steps.get("rt", ()):
+            _moments(chunks, problem, present, (first + q, first + r), states)
+    used = {name for a in automata for name, steps in a.steps.items() if steps}
+    uses_orders = bool(used & {"ww", "rw"})
+    ordering = next((c for c, a in enumerate(automata) if orders_versions(a)), None)
+    version_base = -1
+    if ordering is not None:
+        order_node = (base[ordering] + native.writer_txn * automata[ordering].states).astype(
+            np.int64
+        )
+    else:
+        version_base = chunks.fresh(len(native.writer_txn))
+        order_node = version_base + np.arange(len(native.writer_txn))
+    graph = EventGraph(
+        problem=problem,
+        automata=automata,
+        nodes=chunks.nodes,
+        facts=np.zeros((0, 2), np.int32),
+        base=tuple(base),
+        order_node=order_node.astype(np.int32),
+        version_base=version_base,
+        uses_reads=bool(used & {"wr", "rw"}),
+        uses_orders=uses_orders,
+    )
+    initial = native.key_start[:-1]
+    first_writer = np.repeat(initial, np.diff(native.key_start))
+    everyone = np.arange(len(native.writer_txn), dtype=np.int32)
+    later = everyone != first_writer
+    for before, after in (
+        (first_writer[later], everyone[later]),  # every ww contains init
+        (native.vo_before, native.vo_after),
+    ):
+        u, v, _ = graph.ww(before, after)
+        chunks.add(u, v)
+    return replace(graph, facts=chunks.edges())
+
+
+def orders_versions(automaton: Automaton) -> bool:
+    """Whether a ``ww`` pair leads from hub to hub, so that the versions follow the hub's nodes."""
+    return any(
+        q == 0 and 0 in reached_inside(automaton, r) for q, r in automaton.steps.get("ww", ())
+    )
+
+
+def reached_inside(automaton: Automaton, state: int) -> set[int]:
+    """The states that moves inside one transaction reach from a state, itself included."""
+    found, todo = {state}, [state]
+    while todo:
+        here = todo.pop()
+        fresh = {r for q, r in automaton.epsilon if q == here} - found
+        found |= fresh
+        todo += fresh
+    return found
+
+
+class _Chunks:
+    """Edges under construction, and fresh nodes."""
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self._u: list[NDArray[np.int64]] = []
+        self._v: list[NDArray[np.int64]] = []
+
+    def fresh(self, count: int) -> int:
+        self.nodes += count
+        return self.nodes - count
+
+    def add(self, u: object, v: object) -> None:
+        self._u.append(np.asarray(u, np.int64))
+        self._v.append(np.asarray(v, np.int64))
+
+    def edges(self) -> Ints:
+        none = np.zeros(0, np.int64)
+        columns = (np.concatenate([none, *self._u]), np.concatenate([none, *self._v]))
+        return np.stack(columns, axis=1).astype(np.int32)
+
+
+def _sessions(problem: Problem, present: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The transactions of each session in order."""
+    session = problem.native.session[present]
+    order = np.argsort(session, kind="stable")
+    (cuts,) = np.nonzero(np.diff(session[order]))
+    return [part for part in np.split(present[order], cuts + 1) if len(part)]
+
+
+def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each member the place of the last finished one before it, or -1 (then T0)."""
+    finished = problem.native.unfinished[members] == 0
+    places = np.where(finished, np.arange(len(members)), -1)
+    return np.concatenate([[-1], np.maximum.accumulate(places)[:-1]])
+
+
+def _immediate(
+    chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
+) -> None:
+    """Only neighbours: the automaton can repeat its session step."""
+    q, r = step
+    last = _last_finished(problem, members)
+    before = np.where(last < 0, problem.native.n, members[last])
+    chunks.add(before * states + q, members * states + r)
+
+
+def _rail(
+    chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
+) -> None:
+    """All pairs in linear size: one enters the rail at one's place, every later one may leave."""
+    q, r = step
+    rail = chunks.fresh(len(members)) + np.arange(len(members))
+    chunks.add([problem.native.n * states + q], rail[:1])
+    chunks.add(rail[:-1], rail[1:])
+    chunks.add(rail, members * states + r)
+    (finished,) = np.nonzero(problem.native.unfinished[members[:-1]] == 0)
+    chunks.add(members[finished] * states + q, rail[finished + 1])
+
+
+def _moments(
+    chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
+) -> None:
+    """Real time in linear size: a chain of the moments at which transactions end."""
+    native, (q, r) = problem.native, step
+    ended = present[native.unfinished[present] == 0]
+    times, place = np.unique(native.end[ended], return_inverse=True)
+    chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # the first one is T0's
+    chunks.add(chain[:-1], chain[1:])
+    chunks.add([native.n * states + q], chain[:1])
+    chunks.add(ended * states + q, chain[place + 1])
+    left = np.searchsorted(times, native.begin[present], side="left")  # ends strictly before
+    chunks.add(chain[left], present * states + r)

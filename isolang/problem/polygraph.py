@@ -1,0 +1,329 @@
+"""The hyper-polygraph of a history: known edges, and the choices that are left, after pruning.
+
+Every encoding starts from it. How much pruning has been done is a stage of its own:
+
+* ``none``: only what the history says. Each external read chooses among its candidates, also where
+  there is only one; each pair of writers of a key may come in either order.
+* ``known``: facts, and their consequences once: a read with one candidate reads from it; orders
+  that list reads show are closed; anti-dependencies follow.
+* ``fixpoint``: all that the native engine concludes from paths of known edges.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import numpy as np
+
+from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
+from isolang.problem.problem import Inclusion, Problem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from isolang.language.automaton import Automaton
+
+Prune: TypeAlias = Literal["none", "known", "fixpoint"]
+PRUNE: Final[tuple[Prune, ...]] = ("none", "known", "fixpoint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polygraph:
+    """What every encoding starts from. Writers are indices into ``Problem.native.writer_*``.
+
+    Attributes:
+        graph: the event graph, for the edges that choices add.
+        prune: the stage of pruning.
+        contradiction: pruning found that nothing satisfies the axioms; the rest is of no use then.
+        known: int32[m, 2]; edges that hold whatever is chosen.
+        source: int32[reads]; the writer that a read certainly takes, or -1.
+        choice_read: int32[k]; with ``choice_writer`` the candidates of the other reads, by read.
+        choice_writer: int32[k].
+        settled: int32[s, 2]; pairs (before, after) of writers of one key, T0's left out (they are
+            first).
+        open: int32[p, 2]; the other pairs, which may come in either order.
+        inclusion: uint8[n + 1]; as in the problem, optional transactions may have come in.
+    """
+
+    graph: EventGraph
+    prune: Prune
+    contradiction: bool
+    known: Ints
+    source: Ints
+    choice_read: Ints
+    choice_writer: Ints
+    settled: Ints
+    open: Ints
+    inclusion: NDArray[np.uint8]
+
+    @property
+    def problem(self) -> Problem:
+        """The problem it was made of."""
+        return self.graph.problem
+
+    def choosing_reads(self) -> NDArray[np.intp]:
+        """The reads without a settled source, whether or not they have candidates."""
+        if not self.graph.uses_reads:
+            return np.zeros(0, np.intp)
+        (reads,) = np.nonzero(self.source < 0)
+        return reads
+
+
+def build_polygraph(
+    problem: Problem,
+    automata: Sequence[Automaton],
+    prune: Prune = "fixpoint",
+    *,
+    until: float | None = None,
+) -> Polygraph:
+    """Build the polygraph of a problem after a stage of pruning.
+
+    Args:
+        problem: without intrinsic anomalies (the caller has dealt with them).
+        automata: one per check.
+        prune: the stage.
+        until: a moment of ``time.perf_counter`` at which to give up.
+
+    Raises:
+        TimeoutError: the moment came.
+    """
+    graph = build_event_graph(problem, automata)
+    if prune == "fixpoint":
+        return _fixpoint(graph, until)
+    native = problem.native
+    source = np.full(len(native.read_txn), -1, np.int32)
+    alive = np.ones(len(native.candidate), bool)
+    inclusion = native.inclusion.copy()
+    settled = np.zeros((0, 2), np.int32)
+    edges = [graph.facts]
+    if prune == "known":
+        if graph.uses_reads:
+            alive = ~np.isin(native.writer_txn[native.candidate], native.impossible)
+            source = _only_candidates(problem, alive)
+            taken = native.writer_txn[source[source >= 0]]
+            inclusion[taken] = int(Inclusion.IN)
+        if graph.uses_orders:
+            settled = _shown_orders(problem)
+            u, v, _ = graph.ww(settled[:, 0], settled[:, 1])
+            edges.append(np.stack((u, v), axis=1))
+        edges += _of_settled_reads(graph, source, settled)
+    return _assembled(
+        graph,
+        prune,
+        known=np.concatenate(edges),
+        source=source,
+        alive=alive,
+        settled=settled,
+        inclusion=inclusion,
+        until=until,
+    )
+
+
+def remaining(until: float | None) -> float:
+    """Seconds until a moment, for native calls (0: no limit).
+
+    Raises:
+        TimeoutError: it has passed.
+    """
+    if until is None:
+        return 0.0
+    left = until - time.perf_counter()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
+    """Per read of a transaction that is in: its only candidate, or -1."""
+    native = problem.native
+    reads = len(native.read_txn)
+    of_read = np.repeat(np.arange(reads), np.diff(native.candidate_start))[alive]
+    count = np.bincount(of_read, minlength=reads)
+    only = np.full(reads, -1, np.int32)
+    only[of_read] = native.candidate[alive]
+    reader_in = native.inclusion[native.read_txn] == int(Inclusion.IN)
+    return np.where((count == 1) & reader_in, only, np.int32(-1))
+
+
+def _shown_orders(problem: Problem) -> Ints:
+    """The transitive closure of the orders that list reads show."""
+    native = problem.native
+    after: dict[int, set[int]] = defaultdict(set)
+    for a, b in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
+        after[a].add(b)
+    reach: dict[int, int] = {}  # writer -> the later ones, as bits relative to its key's first
+    first_of = native.key_start.tolist()
+    pairs: list[tuple[int, int]] = []
+    for a in _latest_first(after):
+        first = first_of[int(np.searchsorted(native.key_start, a, side="right")) - 1]
+        bits = 0
+        for b in after[a]:
+            bits |= 1 << (b - first) | reach.get(b, 0)
+        reach[a] = bits
+        if native.writer_txn[a] == native.n:
+            continue
+        while bits:
+            low = bits & -bits
+            pairs.append((a, first + low.bit_length() - 1))
+            bits ^= low
+    return np.array(pairs, np.int32).reshape(-1, 2)
+
+
+def _latest_first(after: dict[int, set[int]]) -> list[int]:
+    """The writers that precede others, each one after all that it precedes."""
+    done: dict[int, None] = {}
+    for start in after:
+        stack = [start]
+        while stack:
+            a = stack[-1]
+            waiting = [b for b in after[a] if b in after and b not in done] if a not in done else []
+            if waiting:
+                stack += waiting
+            else:
+                done.setdefault(stack.pop())
+    return list(done)
+
+
+def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
+    """The edges of reads whose source is settled: wr, and rw to all that certainly comes later."""
+    native = graph.problem.native
+    (reads,) = np.nonzero(source >= 0)
+    u, v, _ = graph.wr(source[reads], native.read_txn[reads])
+    edges = [np.stack((u, v), axis=1)]
+    if graph.uses_orders:
+        which, writer = later_writers(graph.problem, source[reads], settled)
+        u, v, _ = graph.rw(native.read_txn[reads[which]], writer)
+        edges.append(np.stack((u, v), axis=1))
+    return edges
+
+
+def later_writers(
+    problem: Problem, writers: Ints, settled: Ints
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """For each of some writers, all that certainly come later: (place in ``writers``, later one).
+
+    T0's writer is before all others of its key.
+    """
+    native = problem.native
+    order = np.argsort(settled[:, 0], kind="stable")
+    start = np.searchsorted(settled[order, 0], np.arange(len(native.writer_txn) + 1))
+    place, index = spread(start[writers], start[writers + 1])
+    later = settled[order[index], 1]
+    initial = native.writer_txn[writers] == native.n
+    key = np.searchsorted(native.key_start, writers, side="right") - 1
+    (which,) = np.nonzero(initial)
+    place0, writer0 = spread(writers[which] + 1, native.key_start[key[which] + 1])
+    return (
+        np.concatenate([place, which[place0]]),
+        np.concatenate([later, writer0]).astype(np.int32),
+    )
+
+
+def spread(
+    start: NDArray[np.integer], end: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All numbers of some ranges, each with the place of its range."""
+    length = (end - start).astype(np.int64)
+    place = np.repeat(np.arange(len(length)), length)
+    offset = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
+    return place, start[place].astype(np.int64) + offset
+
+
+def _assembled(
+    graph: EventGraph,
+    prune: Prune,
+    *,
+    known: Ints,
+    source: Ints,
+    alive: NDArray[np.bool_],
+    settled: Ints,
+    inclusion: NDArray[np.uint8],
+    until: float | None,
+) -> Polygraph:
+    native = graph.problem.native
+    of_read = _read_of_candidates(graph.problem)
+    chosen = alive & (source[of_read] < 0) & graph.uses_reads
+    orphan = np.bincount(of_read[alive], minlength=len(source)) == 0
+    orphan &= inclusion[native.read_txn] == int(Inclusion.IN)
+    return Polygraph(
+        graph=graph,
+        prune=prune,
+        contradiction=bool(graph.uses_reads and orphan.any()),
+        known=known,
+        source=source,
+        choice_read=of_read[chosen],
+        choice_writer=native.candidate[chosen],
+        settled=settled,
+        open=_other_pairs(graph.problem, settled, until) if graph.uses_orders else settled[:0],
+        inclusion=inclusion,
+    )
+
+
+def _read_of_candidates(problem: Problem) -> Ints:
+    native = problem.native
+    reads = np.arange(len(native.read_txn), dtype=np.int32)
+    return np.repeat(reads, np.diff(native.candidate_start))
+
+
+def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
+    """The pairs of writers of one key, T0's left out, that are not settled."""
+    native = problem.native
+    count = len(native.writer_txn)
+    known = np.unique(settled.min(axis=1).astype(np.int64) * count + settled.max(axis=1))
+    pairs = [np.zeros((0, 2), np.int32)]
+    starts = native.key_start.tolist()
+    for first, last in pairwise(starts):
+        remaining(until)
+        i, j = np.triu_indices(last - first - 1, 1)
+        a, b = first + 1 + i, first + 1 + j
+        if len(known):
+            free = ~np.isin(a.astype(np.int64) * count + b, known)
+            a, b = a[free], b[free]
+        pairs.append(np.stack((a, b), axis=1).astype(np.int32))
+    return np.concatenate(pairs)
+
+
+def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
+    from isolang import _native
+
+    native = graph.problem.native
+    left = _native.prune(native, list(graph.automata), remaining(until))
+    graph = _with_nodes_of(graph, left["nodes"], left["version_base"])
+    source: Ints = left["source"]
+    settled: Ints = left["settled"].reshape(-1, 2)
+    known = [left["edges"].reshape(-1, 2)]
+    if not graph.uses_orders:
+        u, v, _ = graph.ww(native.vo_before, native.vo_after)
+        known.append(np.stack((u, v), axis=1))
+    if left["consistent"] and not left["fixpoint"]:
+        known += _of_settled_reads(graph, source, settled)
+    of_read = _read_of_candidates(graph.problem)
+    chosen = left["alive"].astype(bool) & (source[of_read] < 0) & graph.uses_reads
+    return Polygraph(
+        graph=graph,
+        prune="fixpoint",
+        contradiction=not left["consistent"],
+        known=np.concatenate(known),
+        source=source,
+        choice_read=of_read[chosen],
+        choice_writer=native.candidate[chosen],
+        settled=settled,
+        open=left["open"].reshape(-1, 2),
+        inclusion=left["inclusion"],
+    )
+
+
+def _with_nodes_of(graph: EventGraph, nodes: int, version_base: int) -> EventGraph:
+    """The graph with the engine's numbers for auxiliary and version nodes; the others agree."""
+    if graph.version_base < 0:
+        return replace(graph, nodes=nodes)
+    writers = len(graph.order_node)
+    base = version_base if version_base >= 0 else nodes
+    order_node = base + np.arange(writers, dtype=np.int32)
+    nodes = max(nodes, base + writers)
+    return replace(graph, nodes=nodes, version_base=base, order_node=order_node)

@@ -1,0 +1,44 @@
+"""What a back end says about a formula."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A solver's answer; that it found none in time is a ``TimeoutError`` instead.
+
+    Attributes:
+        satisfiable: whether there is an assignment.
+        values: int8[variables + 1]; 0 or 1 by variable, entry 0 unused; if satisfiable.
+        core: if unsatisfiable and the solver gives cores: the rows of ``Formula.reads`` that clash
+            with all the rest; ``None`` if it gives none.
+        statistics: what the solver did, by name; ``conflicts`` where it counts them.
+    """
+
+    satisfiable: bool
+    values: NDArray[np.int8] | None = None
+    core: tuple[int, ...] | None = None
+    statistics: Mapping[str, float] = field(default_factory=dict)
+
+
+def seconds_left(until: float | None) -> float | None:
+    """Seconds until a moment of ``time.perf_counter``; ``None`` if there is no limit.
+
+    Raises:
+        TimeoutError: it has passed.
+    """
+    if until is None:
+        return None
+    left = until - time.perf_counter()
+    if left <= 0:
+        raise TimeoutError
+    return left

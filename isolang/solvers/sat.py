@@ -1,0 +1,151 @@
+"""python-sat: any of its solvers, CaDiCaL by default; acyclicity by a clause per cycle found.
+
+After each model its edges are searched for cycles; each cycle found becomes a clause, and the
+solver goes on from there, until there is a model without cycles or none at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isolang.encodings.formula import split_clauses
+from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.clauses import with_selectors
+
+if TYPE_CHECKING:
+    from isolang.encodings.formula import Formula
+
+DEFAULT = "cadical195"
+# kissat aborts the process when clauses are added after a solve.
+UNUSABLE = ("kissat",)
+
+
+def names() -> list[str]:
+    """The solvers of python-sat by their names there, that can be used here."""
+    from pysat.solvers import SolverNames
+
+    every = [n for n in vars(SolverNames) if not n.startswith("_")]
+    return sorted(n for n in every if not n.startswith(UNUSABLE))
+
+
+def solve(
+    formula: Formula, *, until: float | None = None, seed: int = 0, name: str = DEFAULT
+) -> Answer:
+    """Solve a formula whose theory is ``acyclicity`` or ``none``.
+
+    The deadline is looked at between two calls of the SAT solver, and by those solvers that can be
+    interrupted (CaDiCaL cannot).
+
+    Raises:
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+    """
+    from pysat.solvers import Solver
+
+    clauses, selectors = with_selectors(formula)
+    graph = _Graph(formula) if formula.theory == "acyclicity" else None
+    rounds = cycles = 0
+    with Solver(name=name) as solver:
+        top = formula.variables + len(selectors)
+        if top:  # all variables have a value in a model
+            solver.append_formula([[top, -top]])
+        solver.append_formula(split_clauses(clauses))
+        while True:
+            rounds += 1
+            satisfiable = _call(solver, selectors, until)
+            statistics = {"rounds": rounds, "cycles": cycles, **_counts(solver)}
+            if not satisfiable:
+                first = formula.variables + 1
+                core = tuple(sorted(one - first for one in solver.get_core() or () if one >= first))
+                return Answer(satisfiable=False, core=core, statistics=statistics)
+            values = np.zeros(formula.variables + 1, np.int8)
+            true = np.array(solver.get_model() or [0], np.int64)
+            values[true[(true > 0) & (true <= formula.variables)]] = 1
+            if graph is None:
+                return Answer(satisfiable=True, values=values, statistics=statistics)
+            found = list(graph.cycles(values))
+            if not found:
+                return Answer(satisfiable=True, values=values, statistics=statistics)
+            seconds_left(until)
+            cycles += len(found)
+            for clause in found:
+                if not clause:  # a cycle of edges that are always there
+                    return Answer(satisfiable=False, core=(), statistics=statistics)
+                solver.add_clause(clause)
+
+
+def _call(solver: Any, assumptions: list[int], until: float | None) -> bool:
+    left = seconds_left(until)
+    if left is None or not _interruptible(solver):
+        return bool(solver.solve(assumptions=assumptions))
+    from threading import Timer
+
+    timer = Timer(left, solver.interrupt)
+    timer.start()
+    try:
+        found = solver.solve_limited(assumptions=assumptions, expect_interrupt=True)
+    finally:
+        timer.cancel()
+    if found is None:
+        raise TimeoutError
+    return bool(found)
+
+
+def _interruptible(solver: Any) -> bool:
+    kind = type(solver.solver).__name__.lower()
+    return any(part in kind for part in ("glucose", "minisat", "maplechrono", "minicard"))
+
+
+def _counts(solver: Any) -> dict[str, float]:
+    try:
+        counted = solver.accum_stats() or {}
+    except NotImplementedError:
+        return {}
+    return {name: float(counted[name]) for name in ("conflicts", "decisions") if name in counted}
+
+
+class _Graph:
+    """The edges of a formula, searched for cycles under one assignment after the other."""
+
+    def __init__(self, formula: Formula) -> None:
+        self._nodes = formula.nodes
+        self._formula = formula
+
+    def cycles(self, values: Any) -> Iterator[list[int]]:
+        """One clause per cycle found: no node is on two of them."""
+        edges = self._formula.edges[self._formula.present(values)]
+        edges = edges[np.argsort(edges[:, 0], kind="stable")]
+        start = np.searchsorted(edges[:, 0], np.arange(self._nodes + 1)).tolist()
+        heads, literals = edges[:, 1].tolist(), edges[:, 2].tolist()
+        state = bytearray(self._nodes)  # 0: new, 1: on the path, 2: done
+        place = [0] * self._nodes
+        for root in range(self._nodes):
+            if state[root]:
+                continue
+            path, via = [root], [0]
+            state[root] = 1
+            place[root] = start[root]
+            while path:
+                node = path[-1]
+                at = place[node]
+                if at == start[node + 1]:
+                    state[node] = 2
+                    path.pop()
+                    via.pop()
+                    continue
+                place[node] = at + 1
+                head = heads[at]
+                if state[head] == 0:
+                    state[head] = 1
+                    place[head] = start[head]
+                    path.append(head)
+                    via.append(literals[at])
+                elif state[head] == 1:
+                    first = path.index(head)
+                    on = [literals[at], *via[first + 1 :]]
+                    yield [-literal for literal in dict.fromkeys(on) if literal]
+                    for node in path[first:]:
+                        state[node] = 2
+                    del path[first:], via[first:]

@@ -1,0 +1,159 @@
+"""Cross-checking: that pairs agree, and what happens when an encoding is wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from broken_encodings import BROKEN
+from cli_support import LOST_UPDATE, THIN_AIR, VALID, run_here
+
+from isolang import check, load_history, load_spec
+from isolang.crosscheck import claim, cross_check, disagree, parse_pair, partners
+from isolang.encodings.registry import ENCODINGS
+from isolang.errors import SolverError
+from isolang.language.classify import classify
+from isolang.solvers.registry import ENGINE, Pair, fitting
+
+SER = classify(load_spec("ser"))
+pytestmark = pytest.mark.skipif(
+    "ISOLANG_SANITIZED" in os.environ, reason="mostly other people's native code"
+)
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    for name, encoding in BROKEN.items():
+        monkeypatch.setitem(ENCODINGS, name, encoding)
+
+
+def store(transactions: int = 40, seed: int = 3) -> str:
+    """What the sessions of a serial store saw, in Plume text, with reads of initial values."""
+    rng, state, lines, value = random.Random(seed), {}, [], 0
+    for txn in range(1, transactions + 1):
+        session = rng.randrange(6)
+        for key in rng.sample(range(8), 3):
+            if rng.random() < 0.6:
+                lines.append(f"r({key},{state.get(key, 0)},{session},{txn})")
+            else:
+                value += 1
+                state[key] = value
+                lines.append(f"w({key},{value},{session},{txn})")
+    return "\n".join(lines) + "\n"
+
+
+def skewed() -> str:
+    """The same, and a write skew of two further transactions."""
+    one = "r(90,0,91,901)\nr(91,0,91,901)\nw(90,1,91,901)\n"
+    other = "r(90,0,92,902)\nr(91,0,92,902)\nw(91,1,92,902)\n"
+    return store() + one + other
+
+
+@pytest.mark.parametrize(("name", "text"), [("forgets", skewed()), ("invents", store())])
+def test_a_broken_encoding_is_caught_and_shrinks(broken, tmp_path, capfd, name, text):
+    """Exit 4; the history is saved, and the smallest part with it: four transactions at most."""
+    path = tmp_path / "history.plume"
+    path.write_text(text)
+    run = run_here(
+        capfd, "check", "--spec", "ser", "--cross-check", f"{name}/native/none",
+        "--certificate", tmp_path / "saved", "-o", "json", path,
+    )  # fmt: skip
+    assert run.code == 4
+    (report,) = run.reports()
+    assert report["verdict"] == "unknown"
+    assert report["reason"].startswith("disagreement:")
+    found = report["cross_check"]
+    minimal = load_history(found["minimal"].split(" (")[0])
+    assert minimal.counts()["transactions"] <= 4
+    assert load_history(found["history"].split(" (")[0]).counts()["transactions"] > 4
+    pairs = (ENGINE, parse_pair(f"{name}/native/none"))
+    said = [claim(minimal, SER, pair, seconds=20).outcome for pair in pairs]
+    assert disagree(said), "the smallest part shows it, too"
+
+
+def test_the_broken_pair_itself_is_no_verdict(broken, tmp_path, capfd):
+    """What it accepts, the checker refuses; what it refuses, the engine cannot prove."""
+    for name, text, begins in (
+        ("forgets", skewed(), "certificate rejected"),
+        ("invents", store(), "disagreement"),
+    ):
+        path = tmp_path / name
+        path.write_text(text)
+        run = run_here(
+            capfd, "--spec", "ser", "--encoding", name, "--solver", "native", "--prune", "none",
+            "--certificate", tmp_path, "-o", "json", path,
+        )  # fmt: skip
+        assert run.code == 4
+        assert run.reports()[0]["reason"].startswith(begins)
+
+
+@pytest.mark.parametrize(("text", "code"), [(VALID, 0), (LOST_UPDATE, 1), (THIN_AIR, 1)])
+@pytest.mark.parametrize("which", ["auto", "all"])
+def test_agreement_changes_nothing(tmp_path, capfd, text, code, which):
+    path = tmp_path / "h"
+    path.write_text(text)
+    run = run_here(capfd, "--spec", "si", "--cross-check", which, "-o", "json", path)
+    (report,) = run.reports()
+    assert run.code == code
+    assert report["cross_check"]["summary"].endswith("other pairs agree")
+    outcomes = {c["outcome"] for c in report["cross_check"]["claims"]}
+    assert outcomes == {report["verdict"]}
+    if which == "all":
+        assert len(report["cross_check"]["claims"]) == 2 * (len(list(fitting())) - 1) + 1
+
+
+def test_the_option_stands_alone(tmp_path, capfd):
+    """``--cross-check HISTORY``: the history is no name of a pair."""
+    path = tmp_path / "h"
+    path.write_text(VALID)
+    assert "other pairs agree" in run_here(capfd, "--spec", "si", "--cross-check", path).out
+
+
+def test_the_partner_shares_nothing():
+    for encoding, solver in fitting():
+        for prune in ("none", "fixpoint"):
+            chosen = Pair(encoding, solver, prune)
+            (partner,) = partners(chosen, "auto")
+            assert not partner.shares_with(chosen)
+            assert (partner.prune == "none") == (prune != "none")
+
+
+def test_too_little_time_is_said(tmp_path):
+    """Beyond the size that the partner can decide, the verdict rests on its certificate."""
+    path = tmp_path / "h"
+    path.write_text(store())
+    history = load_history(str(path))
+    found = cross_check(history, SER, ENGINE, partners(ENGINE, "auto"), seconds=1e-6)
+    assert not found.disagreement
+    assert "rests on its certificate" in found.summary()
+
+
+def test_no_such_pair():
+    for text in (
+        "one_variable",
+        "one_variable/nobody/none",
+        "none/native/none",
+        "one_variable/sat/some",
+    ):
+        with pytest.raises(SolverError, match="got '"):
+            partners(ENGINE, text)
+
+
+def test_wrong_names_are_usage_errors(tmp_path, capfd):
+    for option in ("--solver=nobody", "--encoding=nothing", "--prune=trees", "--cross-check=x/y/z"):
+        run = run_here(capfd, "--spec", "si", option, tmp_path)
+        assert run.code == 2
+        assert "got '" in run.err
+
+
+def test_every_choice_is_explained(tmp_path):
+    path = tmp_path / "h"
+    path.write_text(VALID)
+    history, spec = load_history(str(path)), load_spec("si")
+    assert "fastest" in check(history, spec).choice
+    verdict = check(history, spec, solver="z3")
+    assert (verdict.solver, verdict.encoding, verdict.prune) == ("z3", "integer_order", "fixpoint")
+    assert "suits z3 best" in verdict.choice
+    verdict = check(history, spec, encoding="monosat", solver="sat:glucose4", prune="none")
+    assert (verdict.solver, verdict.certified, verdict.choice) == ("sat:glucose4", True, "")

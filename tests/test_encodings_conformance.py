@@ -1,0 +1,111 @@
+"""Every applicable (encoding, solver, prune) triple against brute force.
+
+A witness that the checker refuses is an error here, not only a wrong verdict. The long run is
+``benchmarks/conformance.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from encodings_support import PAIRS, SLOW, Conformance, applies, separating
+from oracle import semantics
+from oracle.expressions import HARD, random_checks, spec_text
+from oracle.generate import any_history, litmus_table
+from oracle.history import has_time, parse, show, timed, with_wide_times
+from oracle.pipeline import Levels, to_tool
+
+from isolang.api import load_spec
+from isolang.language.classify import NotAnEventGraph, classify
+from isolang.problem.polygraph import PRUNE
+from isolang.solvers.registry import SOLVERS
+
+#: Separating histories per triple, and for the solvers that are slow to set up.
+MANY, FEW, SLICES = 300, 32, 4
+
+#: A sanitizer watches our own native code alone, and makes the rest slow.
+SANITIZED = "ISOLANG_SANITIZED" in os.environ
+QUICK_PAIRS = tuple(p for p in PAIRS if p[1] not in SLOW and (p[1] == "native" or not SANITIZED))
+SLOW_PAIRS = tuple(p for p in PAIRS if p[1] in SLOW)
+
+
+@pytest.fixture(scope="module")
+def levels() -> Levels:
+    return Levels()
+
+
+def run(pairs: tuple[tuple[str, str], ...], count: int, seed: int, levels: Levels) -> None:
+    rng = random.Random(seed)
+    runs = Conformance(pairs=pairs)
+    done = 0
+    for number, (history, level, expected) in enumerate(separating(rng, levels)):
+        done += runs.run(to_tool(history), levels.plans[level], expected, seed=number)
+        assert not runs.wrong, f"{runs.wrong[0]} for {level}: {show(history)}"
+        if done == count:
+            break
+    assert set(runs.compared) == {(e, s, p) for e, s in pairs for p in PRUNE}
+    assert set(runs.compared.values()) == {count}
+    assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > count / 5
+
+
+@pytest.mark.parametrize("part", range(SLICES))
+def test_separating_histories(levels: Levels, part: int) -> None:
+    run(QUICK_PAIRS, MANY // SLICES, 7_000 + part, levels)
+
+
+@pytest.mark.skipif(SANITIZED, reason="other people's native code")
+@pytest.mark.parametrize("part", range(2))
+def test_separating_histories_with_smt_solvers(levels: Levels, part: int) -> None:
+    run(SLOW_PAIRS, FEW // 2, 7_500 + part, levels)
+
+
+def test_all_solvers_are_tested_here() -> None:
+    """The test environment has every solver of the registry; none is skipped unnoticed."""
+    assert {name for _, name in PAIRS} == set(SOLVERS)
+
+
+def test_litmus(levels: Levels) -> None:
+    """The litmus table, by every quick pair without pruning: three levels a history."""
+    rng = random.Random(1)
+    runs = Conformance(pairs=QUICK_PAIRS, stages=("none",))
+    for row in litmus_table():
+        history = parse(row["operations"])
+        history = history if has_time(history) else with_wide_times(history)
+        names = [name for name, plan in levels.plans.items() if applies(plan)]
+        for level in rng.sample(sorted(names), 3):
+            runs.run(to_tool(history), levels.plans[level], row[level])
+            assert not runs.wrong, f"{row['history']}, {level}: {runs.wrong[0]}"
+    assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > 10
+
+
+def expressions(rng: random.Random, specs: list, per_spec: int) -> Conformance:
+    runs = Conformance(pairs=tuple(p for p in QUICK_PAIRS if p[1] == "native"))
+    for checks in specs:
+        try:
+            plan = classify(load_spec(spec_text(checks)))
+        except NotAnEventGraph:
+            continue
+        for _ in range(per_spec):
+            history = any_history(rng)
+            if semantics.needs_time(checks) and not timed(history):
+                continue
+            try:
+                (valid,) = semantics.satisfied(history, [checks], limit=3_000)
+            except semantics.TooLargeError:
+                continue
+            runs.run(to_tool(history), plan, "valid" if valid else "invalid")
+            assert not runs.wrong, f"{runs.wrong[0]} for {spec_text(checks)}{show(history)}"
+    return runs
+
+
+def test_specifications_nobody_wrote() -> None:
+    """Combining writes, above all, must be left out where an expression does not permit it."""
+    rng = random.Random(77)
+    runs = expressions(rng, [random_checks(rng) for _ in range(120)], 3)
+    assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > 10
+
+
+def test_specifications_that_stress_the_version_order() -> None:
+    expressions(random.Random(78), list(HARD), 4)
