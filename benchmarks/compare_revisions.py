@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -173,6 +174,8 @@ def main(argv: list[str] | None = None) -> int:
     suite += ["--corpora", options.corpora] if options.corpora else []
     cases = list(select(parse_suite(suite)))
     rows: list[dict[str, Any]] = []
+    # Ended from outside, it still removes its worktrees.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="isolang-compare-") as temporary:
         folder = Path(temporary)
         revisions: list[Revision] = []
