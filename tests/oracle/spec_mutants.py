@@ -139,12 +139,13 @@ MOST, LIMIT = 4, 3_000
 
 
 #: Where what must have come before is forced, but not by what is seen: two conflicts of snapshots,
-#: two orders of versions that only lists show.
+#: two orders of versions that only lists show, and three of which none sees another.
 FORCED = (
     "w(x,1) -> append(y,1) || r(x,nil) append(y,2) || r(y,[1 2])",
     "w(x,1) w(z,1) || r(z,1) append(y,1) || r(x,nil) append(y,2) || r(y,[1 2])",
     "append(x,1) w(q,1) || r(z,nil) append(x,2) w(y,1) || r(x,[1 2]) || r(y,1) r(q,nil)",
     "w(p,1) || r(p,1) append(x,1) || append(x,2) r(p,nil) || r(x,[1 2])",
+    "r(y,nil) r(z,nil) w(x,1) || r(x,nil) r(z,nil) w(y,1) || r(x,nil) r(y,nil) w(z,1)",
 )
 
 
@@ -277,6 +278,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ),
     ("s?ser-vis.*", r"require .*; (ar|vis) ; wr\[x\]\^-1\) \\ id in (ar|vis) as EXT", _ALL_SEEN),
     ("s?ser-vis.*", r"exists vis : .*", _ALL_SEEN),
+    ("sser-vis.*", r"require rt in vis as real-time", _ALL_SEEN),
     ("mr", r"require vis ; so ; \[R\] in vis as MR", _READER),
     ("mw", r"require \[W\] ; so in ar as MW-order", _WRITER),
     ("mw", r"require \[W\] ; so ; vis in vis as MW", _WRITER),
