@@ -122,7 +122,9 @@ def solve(
     seed: int = ...,
     max_clock_bytes: int = ...,
     progress: Callable[[str], object] | None = ...,
+    strategy: str = ...,
 ) -> dict[str, Any]: ...
+def load(problem: Problem) -> float: ...
 
 class AcyclicSolver:
     """Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.

@@ -52,6 +52,7 @@ def solve(
     seed: int = 0,
     clock_bytes: int = 1 << 29,
     progress: Callable[[str], object] | None = None,
+    strategy: str = "auto",
 ) -> Model | Refutation:
     """Decide a problem whose intrinsic anomalies the caller has dealt with.
 
@@ -63,6 +64,8 @@ def solve(
         seed: breaks ties between variables; equal seeds give equal runs.
         clock_bytes: memory for the reachability clocks; with less the pruning is weaker and the
             search longer.
+        strategy: what searches for what pruning leaves open: ``cdcl``, or first ``anneal`` or
+            ``frontier`` to their end, or (``auto``) all in turns.
         progress: called now and then with what is being done.
 
     Raises:
@@ -72,7 +75,7 @@ def solve(
     from isolang import _native
 
     result = _native.solve(
-        columns, problem, list(automata), seconds or 0.0, seed, clock_bytes, progress
+        columns, problem, list(automata), seconds or 0.0, seed, clock_bytes, progress, strategy
     )
     if "refutation" in result:
         # The core numbers the checks; everyone else knows them by name.

@@ -3,6 +3,7 @@
 
 #include "bindings/bindings.hpp"
 #include "engine/solve.hpp"
+#include "engine/timeline.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -78,16 +79,24 @@ nb::object array(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
+Strategy strategy_of(const std::string& name) {
+  constexpr const char* names[] = {"auto", "cdcl", "anneal", "frontier"};
+  for (std::size_t i = 0; i < std::size(names); ++i)
+    if (name == names[i]) return static_cast<Strategy>(i);
+  throw nb::value_error(("strategy (got " + name + ", expected auto, cdcl, anneal or frontier)").c_str());
+}
+
 nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds, std::uint64_t seed,
-                       std::size_t max_clock_bytes, nb::object progress) {
+                       std::size_t max_clock_bytes, nb::object progress, const std::string& strategy) {
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
+  const Strategy how = strategy_of(strategy);
   Budget budget = interruptible_budget(seconds, progress);
   Solution solution;
   std::vector<std::int32_t> source;
   {
     nb::gil_scoped_release release;
-    solution = solve(problem, machines, seed, max_clock_bytes, budget);
+    solution = solve(problem, machines, seed, max_clock_bytes, budget, how);
     if (solution.model) source = sources_by_operation(history, problem, *solution.model);
   }
   nb::dict result, statistics;
@@ -108,9 +117,11 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
 }  // namespace
 
 void register_engine(nb::module_& m) {
+  m.def("load", &Timeline::load, "problem"_a,
+        "What the reads demand against what the concurrency leaves open; beyond about 0.5 a history is hard to decide.");
   nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
   m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
-        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
+        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "strategy"_a = "auto",
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
 }
 

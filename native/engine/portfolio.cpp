@@ -1,0 +1,69 @@
+#include "engine/portfolio.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/anneal.hpp"
+
+namespace isolang {
+namespace {
+
+constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried
+constexpr std::int64_t kConflicts = 500;      // a first turn of each; all grow by half a turn
+constexpr std::int64_t kMoves = 500'000;
+constexpr std::int32_t kCoolings = 3;         // annealing that is forced gives up after so many
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed, Budget& budget,
+             const std::function<void(const char*, double)>& note) {
+  Outcome outcome;
+  const auto cdcl = [&](std::int64_t conflicts) {
+    const std::int64_t done = search.sat().conflicts;
+    budget.phase = "searching";
+    const Cdcl::Result result = search.run(conflicts == kNoLimit ? kNoLimit : done + conflicts);
+    outcome.by = Outcome::By::cdcl;
+    if (result == Cdcl::Result::satisfiable) outcome.model = search.model();
+    outcome.refuted = result == Cdcl::Result::unsatisfiable;
+    return result != Cdcl::Result::gave_up;
+  };
+  if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(kAlone))) {
+    if (strategy == Strategy::cdcl) cdcl(kNoLimit);
+    return outcome;
+  }
+  const auto line = Timeline::of(pruner);
+  note("load", Timeline::load(pruner.graph.problem));
+  if (!line) {
+    cdcl(kNoLimit);
+    return outcome;
+  }
+  Annealing annealing(*line, budget, seed);
+  const auto anneal = [&](std::int64_t moves) {
+    budget.phase = "annealing";
+    if (!annealing.run(moves)) return false;
+    outcome.by = Outcome::By::anneal;
+    outcome.model = annealing.model();
+    return outcome.model.has_value();
+  };
+  const auto counted = [&] {
+    note("annealing_moves", static_cast<double>(annealing.moves));
+    note("annealing_coolings", annealing.coolings);
+    note("annealing_best", static_cast<double>(annealing.best));
+  };
+  if (strategy == Strategy::anneal) {
+    while (annealing.coolings < kCoolings)
+      if (anneal(kMoves) || (annealing.cost == 0 && !outcome.model)) break;
+    counted();
+    if (!outcome.model) cdcl(kNoLimit);
+    return outcome;
+  }
+  for (double share = 1;; share *= 1.5) {
+    const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
+    if (anneal(turn(kMoves)) || cdcl(turn(kConflicts))) break;
+  }
+  counted();
+  return outcome;
+}
+
+}  // namespace isolang
