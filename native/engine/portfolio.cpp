@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/anneal.hpp"
+#include "engine/frontier.hpp"
 
 namespace isolang {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried
 constexpr std::int64_t kConflicts = 500;      // a first turn of each; all grow by half a turn
 constexpr std::int64_t kMoves = 500'000;
+constexpr std::int64_t kStates = 20'000;
 constexpr std::int32_t kCoolings = 3;         // annealing that is forced gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
@@ -46,6 +48,25 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
     outcome.model = annealing.model();
     return outcome.model.has_value();
   };
+  std::optional<Frontiers> frontiers(std::in_place, *line, budget);
+  if (!frontiers->applies()) frontiers.reset();
+  const auto frontier = [&](std::int64_t states) {
+    if (!frontiers) return false;
+    budget.phase = "searching over frontiers";
+    Frontiers::Answer answer = Frontiers::Answer::gave_up;
+    try {
+      answer = frontiers->run(states);
+    } catch (const std::bad_alloc&) {  // the others need less
+    }
+    outcome.by = Outcome::By::frontier;
+    if (answer == Frontiers::Answer::found) outcome.model = frontiers->model();
+    outcome.refuted = answer == Frontiers::Answer::refuted;
+    note("frontier_states", static_cast<double>(frontiers->expanded));
+    note("frontier_width", static_cast<double>(frontiers->width));
+    note("frontier_deepest", frontiers->deepest);
+    if (answer == Frontiers::Answer::gave_up || answer == Frontiers::Answer::found) frontiers.reset();
+    return outcome.model || outcome.refuted;
+  };
   const auto counted = [&] {
     note("annealing_moves", static_cast<double>(annealing.moves));
     note("annealing_coolings", annealing.coolings);
@@ -53,14 +74,20 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
   };
   if (strategy == Strategy::anneal) {
     while (annealing.coolings < kCoolings)
-      if (anneal(kMoves) || (annealing.cost == 0 && !outcome.model)) break;
+      if (anneal(kMoves) || annealing.cost == 0) break;
     counted();
     if (!outcome.model) cdcl(kNoLimit);
     return outcome;
   }
+  if (strategy == Strategy::frontier) {
+    while (frontiers && !frontier(kStates)) {
+    }
+    if (!outcome.model && !outcome.refuted) cdcl(kNoLimit);
+    return outcome;
+  }
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
-    if (anneal(turn(kMoves)) || cdcl(turn(kConflicts))) break;
+    if (anneal(turn(kMoves)) || frontier(turn(kStates)) || cdcl(turn(kConflicts))) break;
   }
   counted();
   return outcome;
