@@ -1,6 +1,7 @@
 #include "engine/frontier.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -325,7 +326,7 @@ void Frontiers::insert(const Scratch& s, std::uint32_t parent, std::int32_t chai
   Layer& layer = layers_[idx(s.done)];
   if (layer.size() >= static_cast<std::size_t>(4 * width)) keep_best(layer);
   if (2 * (layer.size() + 1) > layer.table.size()) {
-    layer.table.assign(std::max<std::size_t>(64, 4 * layer.table.size()), 0);
+    layer.table.assign(std::bit_ceil(std::max<std::size_t>(64, 4 * layer.size())), 0);
     for (std::size_t i = 0; i < layer.size(); ++i) {
       std::size_t slot = hash_of(layer.cells.data() + i * cells_, cells_);
       while (layer.table[slot &= layer.table.size() - 1] != 0) ++slot;
