@@ -67,7 +67,7 @@ def decide(
     try:
         return run.verdict()
     except TimeoutError:
-        return run.unknown("timeout", f"the time ran out in phase {spending.phase}")
+        return run.unknown("timeout", f"the time ran out in phase {spending.phase}{run.hardness()}")
     except MemoryError:
         return run.unknown("memory", f"the memory ran out in phase {spending.phase}")
     except UnsupportedError as error:
@@ -88,6 +88,7 @@ class _Run:
         self._spending = spending
         self._options = options
         self._progress = progress
+        self._problem: Problem | None = None
         self._common: dict[str, Any] = {"history": history, "spec": plan.spec}
 
     def unknown(self, cause: Any, reason: str, **more: Any) -> Unknown:
@@ -103,10 +104,23 @@ class _Run:
             **more,
         )
 
+    def hardness(self) -> str:
+        """Why the engine may have needed so long, as the end of a sentence."""
+        if self._problem is None or self._spending.phase != "solve":
+            return ""
+        load = native.load(self._problem.native)
+        self._common["statistics"] = {"load": load}
+        if not native.HARD[0] <= load <= native.HARD[1]:
+            return ""
+        return (
+            f"; the history lies in the hard region (rho = {load:.2f}: what its reads demand over "
+            "what its concurrency leaves open; docs/hard-region.md)"
+        )
+
     def verdict(self) -> Verdict:
         with self._spending.during("prepare"):
             self._progress("prepare")
-            problem = build_problem(self._history)
+            self._problem = problem = build_problem(self._history)
             self._common["anomalies"] = _anomalies(problem)
             self._common["ignored"] = problem.ignored()
             intrinsic = self._intrinsic(problem)
@@ -209,6 +223,7 @@ class _Run:
             automata,
             seconds=seconds,
             seed=self._options.seed,
+            strategy="cdcl",  # the one that leaves proofs
         )
         if isinstance(answer, native.Model):
             return None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from isolang.certify.errors import CertificateRejected
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import Positions, judged, uses_reads
 from isolang.certify.facts import Anomaly, Facts
 from isolang.certify.propagation import FALSE, TRUE, Propagation
@@ -16,6 +16,7 @@ from isolang.certify.steps import (
     ChoiceStep,
     CycleStep,
     Edge,
+    ExhaustionStep,
     In,
     Literal,
     OrderStep,
@@ -84,6 +85,11 @@ class _Checker:
                 clause = self._cycle(step)
             case OrderStep():
                 clause = self._order(step)
+            case ExhaustionStep():
+                raise NotCertifiedError(
+                    "not certified: an exhaustive search found no order of the transactions, "
+                    "which leaves no proof to check"
+                )
             case RupStep():
                 clause = [
                     self._literal(literal) ^ (not positive) for positive, literal in step.literals

@@ -37,6 +37,7 @@ MEANING: Final = {
     "G-single": "a transaction missed a write that it should have seen (read skew)",
     "write skew": "two transactions each read what the other one then overwrote",
     "long fork": "readers saw writes in orders that contradict each other",
+    "no order": "no order of the transactions explains what they read (found by exhaustion)",
     "G2": "anti-dependency cycle: no order of the transactions explains what they read",
 }
 """What each name says, in a line; the suffixes add *across a session* and *in real time*."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 NAME = "native"
 ENCODING = "event-graph"
+# Between these loads neither models nor refutations are easy to find (docs/hard-region.md).
+HARD = (0.4, 1.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +92,14 @@ def solve(
         order_txn=result["order_txn"],
         statistics=result["statistics"],
     )
+
+
+def load(problem: _native.Problem) -> float:
+    """How hard a history is: what its reads demand over what its concurrency leaves open.
+
+    The sum over the reads of -ln(share of the key's writers that the read may take its value from),
+    divided by ln(number of interleavings of the sessions).
+    """
+    from isolang import _native
+
+    return _native.load(problem)

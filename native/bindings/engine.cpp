@@ -66,6 +66,8 @@ nb::tuple step(const ProofStep& s) {
     case ProofStep::Kind::order:
       for (const std::int32_t t : s.txns) items.append(t);
       return nb::make_tuple("order", s.key, items);
+    case ProofStep::Kind::exhaustion:
+      return nb::make_tuple("exhaustion", s.states);
     default:
       for (const ProofLiteral& l : s.literals) items.append(literal(l));
       return nb::make_tuple("rup", items);

@@ -61,6 +61,7 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
     outcome.by = Outcome::By::frontier;
     if (answer == Frontiers::Answer::found) outcome.model = frontiers->model();
     outcome.refuted = answer == Frontiers::Answer::refuted;
+    outcome.states = frontiers->expanded;
     note("frontier_states", static_cast<double>(frontiers->expanded));
     note("frontier_width", static_cast<double>(frontiers->width));
     note("frontier_deepest", frontiers->deepest);

@@ -18,6 +18,7 @@ struct Outcome {
   enum class By : std::uint8_t { cdcl, anneal, frontier } by = By::cdcl;
   std::optional<Model> model;
   bool refuted = false;
+  std::int64_t states = 0;  // of the search over frontiers, if it is what refuted
 };
 
 // `note` gets what was counted, by name.

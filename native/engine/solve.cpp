@@ -167,7 +167,8 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
   };
   // Without session order the clocks know little and the search is long; but most real histories also have a model that
   // respects sessions almost everywhere, and looking for that one first costs little.
-  if (const auto stronger = with_sessions(automata)) {
+  const bool forced = strategy == Strategy::anneal || strategy == Strategy::frontier;
+  if (const auto stronger = with_sessions(automata); stronger && !forced) {
     SessionHints hints(problem);
     for (int i = 0; i < kTrials; ++i) {
       begin(trial, *stronger, hints.breaks());
@@ -193,7 +194,7 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
     solution.refutation = plain->refutation();
   } else {
     ProofStep step{ProofStep::Kind::exhaustion};
-    step.count = outcome.states;
+    step.states = outcome.states;
     solution.refutation.push_back(std::move(step));
   }
   return solution;
