@@ -130,7 +130,7 @@ def serial(rng, *, transactions, keys, values, sessions, changes=0):
 @pytest.mark.parametrize("strategy", ["auto", *FORCED])
 def test_equal_seeds_give_equal_runs(plans, strategy):
     rng = random.Random(11)
-    history = serial(rng, transactions=120, keys=12, values=3, sessions=12)
+    history = serial(rng, transactions=70, keys=10, values=3, sessions=8)
     runs = [answer(history, plans["si"], seed=7, strategy=strategy) for _ in range(2)]
     counts = [
         {k: v for k, v in run.statistics.items() if not k.startswith("seconds")} for run in runs
