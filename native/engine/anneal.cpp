@@ -9,6 +9,8 @@ namespace {
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr double kHot = 0.5, kCold = 0.12;
 constexpr double kLonger = 2.5;
+constexpr std::uint64_t kMend = 20;  // of 100 moves
+
 constexpr double kFirst = -1.0;  // the moment of T0
 
 }  // namespace
@@ -25,6 +27,7 @@ Annealing::Annealing(const Timeline& line, Budget& budget, std::uint64_t seed)
     const std::int32_t txn = line.graph.transaction_of(v);
     if (line.graph.check_of(v) >= 0 && txn != p.n && (txn < 0 || line.usable(txn))) {
       movable_.push_back(v);
+      txn_of_.push_back(txn);
       moment_[idx(v)] = line.pruner.rank[idx(v)];
       if (txn >= 0) {
         if (v == line.read_node(txn))
@@ -180,7 +183,47 @@ bool Annealing::accepts(std::int32_t difference) {
 
 void Annealing::move_node(Node v) {
   const double low = below(v), high = above(v), moment = between(low, high);
-  if (!(low < moment && moment < high)) return;  // no room left between two numbers
+  if (low < moment && moment < high) move_to(v, moment);  // else no room is left between two numbers
+}
+
+void Annealing::find_unsatisfied() {
+  unsatisfied_.clear();
+  for (const auto& entries : keys_) {
+    std::int32_t last = -1;
+    for (const Entry& e : entries)
+      if (e.write())
+        last = e.item;
+      else if (mismatch(~e.item, last))
+        unsatisfied_.push_back(~e.item);
+  }
+}
+
+// Satisfied since the last look or not: the read is judged anew, so an old list only wastes a move.
+void Annealing::mend() {
+  const std::int32_t r = unsatisfied_[pick(unsatisfied_.size())];
+  const Problem& p = line_.problem;
+  const Node reader = line_.read_node(p.read_txn[idx(r)]);
+  const auto first = p.candidate_start[idx(r)];
+  const auto& entries = keys_[idx(p.read_key[idx(r)])];
+  auto previous = place_in(entries, moment_[idx(reader)]);
+  do --previous;
+  while (!previous->write());
+  if (!mismatch(r, previous->item)) return;
+  if (random() % 2 == 0) {
+    const std::int32_t w = p.candidate[static_cast<std::size_t>(first) + pick(static_cast<std::size_t>(p.candidate_start[idx(r) + 1] - first))];
+    const std::int32_t txn = p.writer_txn[idx(w)];
+    if (txn == p.n || !line_.usable(txn) || !present_[idx(txn)]) return;
+    const Node v = line_.write_node(txn);
+    const double low = std::max(previous->moment, below(v)), high = std::min(moment_[idx(reader)], above(v));
+    if (!(low < high)) return;
+    const double moment = between(low, high);
+    if (low < moment && moment < high) move_to(v, moment);
+  } else {
+    move_node(reader);
+  }
+}
+
+void Annealing::move_to(Node v, double moment) {
   const std::int32_t difference = change(v, moment) - change(v, moment_[idx(v)]);
   if (!accepts(difference)) return;
   take(v);
@@ -254,8 +297,10 @@ void Annealing::step() {
     toggle(optional_[pick(optional_.size())]);
     return;
   }
-  const Node v = movable_[pick(movable_.size())];
-  const std::int32_t txn = line_.graph.transaction_of(v);
+  if (!unsatisfied_.empty() && random() % 100 < kMend) return mend();
+  const std::size_t i = pick(movable_.size());
+  const Node v = movable_[i];
+  const std::int32_t txn = txn_of_[i];
   if (txn >= 0 && !present_[idx(txn)]) {
     const double low = below(v), high = above(v), moment = between(low, high);
     if (low < moment && moment < high) moment_[idx(v)] = moment;
@@ -299,6 +344,7 @@ bool Annealing::run(std::int64_t count) {
     if (cost == 0) return true;
     if (++in_sweep_ < static_cast<std::int64_t>(movable_.size())) continue;
     in_sweep_ = 0;
+    find_unsatisfied();
     if (++sweep_ % 8 == 0) evenly();
     if (sweep_ >= sweeps_) {
       sweep_ = 0;

@@ -2,6 +2,8 @@
 // cost is the number of reads that do not see their value and of locks that are broken, and a move puts one node, or one
 // transaction, anywhere between its neighbours among the known edges. A line without cost is a model.
 //
+// One move in five is about a read that is not satisfied: its reader goes elsewhere, or a writer of its value comes.
+//
 // Only what is near matters: a write that comes or goes changes the reads up to the next write of its key, and the lock
 // of that write. So each key keeps its reads and writes sorted by moment, and a move is judged by two short scans a key.
 #pragma once
@@ -54,6 +56,9 @@ class Annealing {
   bool accepts(std::int32_t difference);
   void step();
   void move_node(Node v);
+  void move_to(Node v, double moment);
+  void mend();                     // a move that may satisfy a read
+  void find_unsatisfied();
   void move_transaction(std::int32_t txn);
   void toggle(std::int32_t txn);
   void evenly();  // moments become 0, 1, 2, …
@@ -71,7 +76,9 @@ class Annealing {
   std::vector<double> moment_;                // per node
   std::vector<std::uint8_t> present_;         // per transaction
   std::vector<Node> movable_;
+  std::vector<std::int32_t> txn_of_;          // per movable node
   std::vector<std::int32_t> optional_;
+  std::vector<std::int32_t> unsatisfied_;     // reads, as of the last look at all
   std::vector<std::vector<Entry>> keys_;
   std::vector<std::int32_t> touch_start_;     // per node, into touches_
   std::vector<Touch> touches_;

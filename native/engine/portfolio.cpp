@@ -10,8 +10,8 @@ namespace isolang {
 namespace {
 
 constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried
-constexpr std::int64_t kConflicts = 500;      // a first turn of each; all grow by half a turn
-constexpr std::int64_t kMoves = 500'000;
+constexpr std::int64_t kConflicts = 250;      // a first turn of each; all grow by half a turn
+constexpr std::int64_t kMoves = 1'000'000;
 constexpr std::int64_t kStates = 20'000;
 constexpr std::int32_t kCoolings = 3;         // annealing that is forced gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
