@@ -145,7 +145,7 @@ def test_equal_seeds_give_equal_runs(plans, strategy):
 )
 def test_the_deadline_holds_in_each_phase(plans, strategy, phase):
     rng = random.Random(1)
-    history = serial(rng, transactions=900, keys=20, values=5, sessions=30, changes=40)
+    history = serial(rng, transactions=900, keys=20, values=5, sessions=30)
     problem = build_problem(history).native
     with pytest.raises(_native.OutOfTime, match=phase):
         solve(
@@ -155,7 +155,7 @@ def test_the_deadline_holds_in_each_phase(plans, strategy, phase):
 
 def test_an_unknown_says_how_hard_the_history_is():
     rng = random.Random(1)
-    history = serial(rng, transactions=900, keys=20, values=5, sessions=30, changes=40)
+    history = serial(rng, transactions=900, keys=20, values=5, sessions=30)
     verdict = check(history, load_spec("ser"), timeout=0.5)
     assert verdict.outcome == "unknown"
     assert "rho = " in verdict.reason

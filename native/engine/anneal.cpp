@@ -202,6 +202,7 @@ void Annealing::find_unsatisfied() {
 void Annealing::mend() {
   const std::int32_t r = unsatisfied_[pick(unsatisfied_.size())];
   const Problem& p = line_.problem;
+  if (!present_[idx(p.read_txn[idx(r)])]) return;
   const Node reader = line_.read_node(p.read_txn[idx(r)]);
   const auto first = p.candidate_start[idx(r)];
   const auto& entries = keys_[idx(p.read_key[idx(r)])];

@@ -286,6 +286,44 @@ bool Frontiers::close(Scratch& s) {
   return true;
 }
 
+// Is there an event that can never run, even if values stayed once they are there? SOUND BECAUSE the events of any
+// completion, taken in its order, can all run so. (The delete relaxation of planning: Bonet and Geffner, AIJ 129, 2001.)
+bool Frontiers::stuck(const Scratch& s) {
+  seen_.assign(values_, 0);
+  for (std::int32_t key = 0; key < static_cast<std::int32_t>(fine_.size()); ++key)
+    if (value_start_[idx(key)] < value_start_[idx(key) + 1]) seen_[idx(current(s, key))] = 1;
+  reached_.assign(s.cells.begin(), s.cells.begin() + static_cast<std::ptrdiff_t>(chains_));
+  const auto can = [&](const Event& e) {
+    for (std::int32_t i = e.need; i < e.need + e.needs; ++i)
+      if (reached_[idx(needs_[idx(i)].chain)] < needs_[idx(i)].count) return false;
+    for (std::int32_t i = e.read; i < e.read + e.reads; ++i) {
+      const Read& read = reads_[idx(i)];
+      const std::int32_t first = value_start_[idx(read.key)], count = value_start_[idx(read.key) + 1] - first;
+      bool found = false;
+      for (std::int32_t v = 0; v < count && !found; ++v) found = seen_[idx(first + v)] && match_[idx(read.first_value + v)];
+      if (!found) return false;
+    }
+    return true;
+  };
+  bool again = true, all = false;
+  while (again && !all) {
+    again = false;
+    all = true;
+    for (std::size_t c = 0; c < chains_; ++c) {
+      const std::int32_t length = chain_start_[c + 1] - chain_start_[c];
+      while (reached_[c] < length) {
+        const Event& e = events_[idx(chain_start_[c] + reached_[c])];
+        if (!can(e)) break;
+        for (std::int32_t i = e.write; i < e.write + e.writes; ++i) seen_[idx(writes_[idx(i)].value)] = 1;
+        ++reached_[c];
+        again = true;
+      }
+      all = all && reached_[c] == length;
+    }
+  }
+  return !all;
+}
+
 // The logarithm of a guess at the number of completions: the interleavings of what is left of the chains, times for each
 // read that is left the share of the instances of its value.
 float Frontiers::promise(const Scratch& s) const {
@@ -418,6 +456,7 @@ Frontiers::Answer Frontiers::run(std::int64_t expansions) {
     const std::uint32_t origin = layer.origin[state_++];
     ++expanded;
     --expansions;
+    if (stuck(parent_)) continue;
     for (std::int32_t c = 0; c < static_cast<std::int32_t>(chains_); ++c) {
       const Event* const e = next(parent_, c);
       if (e == nullptr || !can_run(parent_, *e)) continue;

@@ -80,6 +80,7 @@ class Frontiers {
   bool run_event(Scratch& s, std::int32_t chain);  // false: no completion
   bool close(Scratch& s);                          // runs what may run at once
   bool impossible(const Scratch& s, std::int32_t key, std::int32_t value) const;
+  bool stuck(const Scratch& s);
   Answer next_pass();
   void insert(const Scratch& s, std::uint32_t parent, std::int32_t chain);
   void keep_best(Layer& layer);
@@ -120,6 +121,8 @@ class Frontiers {
   std::vector<std::int32_t> ran_;          // of the replay: the chains in the order in which their events ran
   bool replay_ = false;
   Scratch parent_, child_;
+  std::vector<std::uint8_t> seen_;         // of stuck(): the values that could be there
+  std::vector<std::int32_t> reached_;      // and how far each chain could get
 };
 
 }  // namespace isolang

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "engine/anneal.hpp"
 #include "engine/frontier.hpp"
@@ -11,8 +12,10 @@ namespace {
 
 constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried
 constexpr std::int64_t kConflicts = 250;      // a first turn of each; all grow by half a turn
-constexpr std::int64_t kMoves = 1'000'000;
+constexpr std::int64_t kMoves = 800'000;
 constexpr std::int64_t kStates = 20'000;
+constexpr double kDemanding = 1.0;            // from this load on frontiers are worth more states:
+constexpr std::int64_t kManyStates = 80'000;  // what is over-constrained has narrow layers
 constexpr std::int32_t kCoolings = 3;         // annealing that is forced gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
@@ -35,7 +38,8 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
     return outcome;
   }
   const auto line = Timeline::of(pruner);
-  note("load", Timeline::load(pruner.graph.problem));
+  const double load = Timeline::load(pruner.graph.problem);
+  note("load", load);
   if (!line) {
     cdcl(kNoLimit);
     return outcome;
@@ -48,15 +52,19 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
     outcome.model = annealing.model();
     return outcome.model.has_value();
   };
-  std::optional<Frontiers> frontiers(std::in_place, *line, budget);
-  if (!frontiers->applies()) frontiers.reset();
+  std::optional<Frontiers> frontiers;
+  try {
+    frontiers.emplace(*line, budget);
+    if (!frontiers->applies()) frontiers.reset();
+  } catch (const std::bad_alloc&) {  // the others need less
+  }
   const auto frontier = [&](std::int64_t states) {
     if (!frontiers) return false;
     budget.phase = "searching over frontiers";
     Frontiers::Answer answer = Frontiers::Answer::gave_up;
     try {
       answer = frontiers->run(states);
-    } catch (const std::bad_alloc&) {  // the others need less
+    } catch (const std::bad_alloc&) {
     }
     outcome.by = Outcome::By::frontier;
     if (answer == Frontiers::Answer::found) outcome.model = frontiers->model();
@@ -88,7 +96,7 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
   }
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
-    if (anneal(turn(kMoves)) || frontier(turn(kStates)) || cdcl(turn(kConflicts))) break;
+    if (anneal(turn(kMoves)) || frontier(turn(load > kDemanding ? kManyStates : kStates)) || cdcl(turn(kConflicts))) break;
   }
   counted();
   return outcome;
