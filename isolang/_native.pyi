@@ -122,6 +122,7 @@ def solve(
     seed: int = ...,
     max_clock_bytes: int = ...,
     progress: Callable[[str], object] | None = ...,
+    trial: bool = ...,
     strategy: str = ...,
 ) -> dict[str, Any]: ...
 def load(problem: Problem) -> float: ...

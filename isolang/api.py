@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from isolang.history import load_history as _load_history
-from isolang.language.classify import Plan, classify
 from isolang.language.load import load_spec
+from isolang.language.route import Route, route
 from isolang.limits import Spending, memory_cap
 from isolang.pipeline import Options, decide
 
@@ -60,7 +60,7 @@ def load_history(
 
 def check(
     history: History,
-    spec: Spec | Plan,
+    spec: Spec | Route,
     *,
     timeout: float | None = None,
     memory: float | None = None,
@@ -72,7 +72,8 @@ def check(
 
     Args:
         history: of ``load_history`` or ``History.from_transactions``.
-        spec: of ``load_spec``; or a plan, to classify a spec once for many histories.
+        spec: of ``load_spec``; or a route of it (``isolang.language.route``), to
+            choose one once for many histories.
         timeout: seconds for all phases together; when they are over, the verdict is unknown.
         memory: megabytes that the check may allocate; beyond, the verdict is unknown (Linux; other
             platforms have no such limit).
@@ -103,7 +104,7 @@ def check(
         raise ValueError(f"timeout must be positive (got {timeout})")
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive (got {memory})")
-    plan = spec if isinstance(spec, Plan) else classify(spec)
+    chosen = spec if isinstance(spec, Route) else route(spec)
     options = Options(certify=certify, seed=seed)
     with memory_cap(memory):
-        return decide(history, plan, Spending(timeout), options, progress or (lambda phase: None))
+        return decide(history, chosen, Spending(timeout), options, progress or (lambda phase: None))

@@ -15,15 +15,15 @@ from isolang.verdict import Invalid
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.classify import Plan
+    from isolang.language.route import Route
 
 
-def minimise(verdict: Invalid, plan: Plan, *, seconds: float = 10.0, seed: int = 0) -> History:
+def minimise(verdict: Invalid, route: Route, *, seconds: float = 10.0, seed: int = 0) -> History:
     """Find a small part of a history with the same anomaly.
 
     Args:
         verdict: of the whole history.
-        plan: of the spec that it violates.
+        route: of the spec that it violates.
         seconds: how long to look for a smaller one.
         seed: as in ``check``.
 
@@ -41,7 +41,7 @@ def minimise(verdict: Invalid, plan: Plan, *, seconds: float = 10.0, seed: int =
         left = max(0.1, end - time.perf_counter())
         options = Options(certify=False, seed=seed)
         try:
-            found = decide(part.history, plan, Spending(left), options)
+            found = decide(part.history, route, Spending(left), options)
         except IsolangError:
             return False  # without its times, say, a part cannot be judged
         return (

@@ -1,5 +1,6 @@
 """Time, memory, interruption and crashes: always a verdict or one line, never a traceback."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -83,12 +84,17 @@ def test_interrupt(hard, extra):
         start_new_session=True,
         env=ENVIRONMENT,
     )
-    time.sleep(3)
-    assert child.poll() is None, child.communicate()
-    workers = _workers_of(child.pid)
-    assert bool(workers) == bool(extra)
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=20)
+    try:
+        time.sleep(3)
+        assert child.poll() is None, child.communicate()
+        workers = _workers_of(child.pid)
+        assert bool(workers) == bool(extra)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=20)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # a failure leaves nothing behind either
+        raise
     assert child.returncode == 130
     assert err.decode().strip() == "isocheck: interrupted"
     assert out == b""

@@ -133,7 +133,7 @@ def test_whatever_is_explained_is_proved(rows, level):
         assert verdict.violation.transactions
         for how, outcome in verdict.violation.relaxed.items():
             relaxed = classify(spec)
-            from isolang.language.classify import without_real_time, without_sessions
+            from isolang.language.route import without_real_time, without_sessions
 
             drop = without_sessions if how == "without sessions" else without_real_time
             assert check(history, drop(relaxed)).outcome == outcome

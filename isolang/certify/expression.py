@@ -8,10 +8,11 @@ core expression. A word is a sequence of relation names along a walk; a walk fro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from isolang.certify.errors import NotCertifiedError
+from isolang.certify.orders import over_one_order, translated
 from isolang.language.core import (
     Check,
     Core,
@@ -60,6 +61,21 @@ class Positions:
     def reads_repeated(self, word: Sequence[str]) -> bool:
         """Whether ``word`` is in L(e)⁺."""
         return self._run(word, again=True)
+
+    def parted(self) -> tuple[Positions, Positions] | None:
+        """The words without ``rw``, and what stands before it in those that end in their only one.
+
+        ``None`` if some word has an ``rw`` elsewhere.
+        """
+        overwriting = {p for p, label in enumerate(self.labels) if label == "rw"}
+        if any(self.follow[p] for p in overwriting):
+            return None
+        follow = tuple(after - overwriting for after in self.follow)
+        ends = {p for p, after in enumerate(self.follow) if p and after & overwriting}
+        return (
+            replace(self, follow=follow, accepting=self.accepting - overwriting),
+            replace(self, follow=follow, accepting=frozenset(ends), nullable=False),
+        )
 
     def _run(self, word: Sequence[str], *, again: bool) -> bool:
         if not word:
@@ -204,9 +220,13 @@ def walk(expr: Core) -> Iterator[Core]:
 def judged(spec: Spec) -> tuple[Check, ...]:
     """The checks that decide the verdict, in order; flags are only reported and decide nothing.
 
+    Axioms on an order of the transactions are given as checks over dependencies (``orders``).
+
     Raises:
         NotCertifiedError: a check is not ``acyclic`` or ``irreflexive``, or is negated.
     """
+    if over_one_order(spec):
+        return translated(spec)
     checks = tuple(check for check in spec.checks if not check.flag)
     for check in checks:
         if check.kind not in ("acyclic", "irreflexive") or check.negated:

@@ -15,6 +15,7 @@ from isolang.certify.errors import NotCertifiedError
 from isolang.certify.facts import COMMITTED, Facts
 from isolang.certify.machine import Machine
 
+_BITS_LIMIT = 4_000_000_000  # bits, of sets of transactions
 _PER_SOURCE_LIMIT = 20_000_000  # edge visits, when words may not be repeated
 
 
@@ -45,17 +46,18 @@ class Product:
         if machine.looped:
             for t in included:
                 for q in machine.accepting:
-                    self._edge(self._node(t, q), self._node(t, 0))
+                    self._edge(self.node(t, q), self.node(t, 0))
         for p, q in machine.steps.get("wr", ()):
             for reader, _, source in reads:
                 if source != facts.n:
-                    self._edge(self._node(source, p), self._node(reader, q))
+                    self._edge(self.node(source, p), self.node(reader, q))
         self._session_order()
         self._real_time()
         self._version_order(orders)
         self._anti_dependencies(reads, orders)
 
-    def _node(self, t: int, state: int) -> int:
+    def node(self, t: int, state: int) -> int:
+        """The number of a node."""
         return t * self._machine.states + state
 
     def _edge(self, a: int, b: int) -> None:
@@ -67,7 +69,7 @@ class Product:
         if at not in self._tails:
             first = self._tails[at] = len(self._successors)
             for i, t in enumerate(targets):
-                self._successors.append([self._node(t, state)])
+                self._successors.append([self.node(t, state)])
                 if i + 1 < len(targets):
                     self._edge(first + i, first + i + 1)
         return self._tails[at]
@@ -84,7 +86,7 @@ class Product:
         """Edges from ``t`` to ``targets[later:]``."""
         if later < len(targets):
             chain = self._tail(name, number, step[1], targets)
-            self._edge(self._node(t, step[0]), chain + later)
+            self._edge(self.node(t, step[0]), chain + later)
 
     def _session_order(self) -> None:
         facts = self._facts
@@ -129,7 +131,7 @@ class Product:
                 # rw leaves out the identity: single edges up to the own write, the chain behind it.
                 if own >= later:
                     for t in order[later:own]:
-                        self._edge(self._node(reader, step[0]), self._node(t, step[1]))
+                        self._edge(self.node(reader, step[0]), self.node(t, step[1]))
                 self._to_later("key", key, reader, step, max(later, own + 1), order)
 
     def broken(self) -> bool:
@@ -140,6 +142,36 @@ class Product:
                 from each transaction.
         """
         return self._start_on_cycle() if self._machine.looped else self._returns()
+
+    def origins(self) -> list[int]:
+        """For each node, the transactions whose start reaches it, a bit each.
+
+        Raises:
+            NotCertifiedError: the product has a cycle, or is too large.
+        """
+        if len(self._successors) * len(self._included) > _BITS_LIMIT:
+            raise NotCertifiedError("not certified: ways back in a large history")
+        if self._peel():
+            raise NotCertifiedError(
+                "not certified: irreflexive over words that run in cycles, which no other check "
+                "forbids"
+            )
+        incoming = [0] * len(self._successors)
+        for targets in self._successors:
+            for v in targets:
+                incoming[v] += 1
+        origins = [0] * len(self._successors)
+        work = [v for v, count in enumerate(incoming) if count == 0]
+        starts = {self.node(t, 0): 1 << t for t in self._included}
+        while work:
+            v = work.pop()
+            reaching = origins[v] | starts.get(v, 0)
+            for w in self._successors[v]:
+                origins[w] |= reaching
+                incoming[w] -= 1
+                if incoming[w] == 0:
+                    work.append(w)
+        return origins
 
     def _start_on_cycle(self) -> bool:
         # SOUND BECAUSE a word begins at a start and every pass through a start ends one word and
@@ -153,7 +185,7 @@ class Product:
         return any(
             sizes[component[v]] > 1 or v in self._successors[v]
             for t in self._included
-            if (v := self._node(t, 0)) in component
+            if (v := self.node(t, 0)) in component
         )
 
     def _peel(self) -> list[int]:
@@ -212,8 +244,8 @@ class Product:
                 "on a large history"
             )
         for t in self._included:
-            goals = {self._node(t, q) for q in self._machine.accepting}
-            seen = {self._node(t, 0)}
+            goals = {self.node(t, q) for q in self._machine.accepting}
+            seen = {self.node(t, 0)}
             work = list(seen)
             while work:
                 for v in self._successors[work.pop()]:

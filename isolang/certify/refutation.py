@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import Positions, judged, uses_reads
 from isolang.certify.facts import Anomaly, Facts
+from isolang.certify.orders import EARLIER
 from isolang.certify.propagation import FALSE, TRUE, Propagation
 from isolang.certify.steps import (
     AnomalyStep,
@@ -154,6 +155,8 @@ class _Checker:
         fits = positions.reads_repeated if kind == "acyclic" else positions.reads
         if not fits(word):
             raise CertificateRejected(f"cycle: '{' ; '.join(word)}' is no word of {step.check}")
+        if kind == EARLIER and step.edges[0].op >= step.edges[1].op:
+            raise CertificateRejected("cycle: the first of the two reads is not the earlier one")
         return [literal ^ 1 for literal in clause]
 
     def _order(self, step: OrderStep) -> list[int]:

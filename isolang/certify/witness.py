@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.expression import Positions, glushkov, judged, uses_reads
 from isolang.certify.facts import COMMITTED, Facts
-from isolang.certify.machine import machine
+from isolang.certify.machine import Machine, machine
+from isolang.certify.orders import EARLIER
 from isolang.certify.product import Product
+from isolang.certify.ways_back import Read, WaysBack
 from isolang.language.core import Check, Spec
 
 if TYPE_CHECKING:
@@ -58,10 +60,26 @@ def check_witness(
     reads = _reads(facts, included, sources, judges_reads=uses_reads(spec))
     orders = _orders(facts, included, order_start, order_txn)
     members = sorted(included)
+    triples = [(reader, key, source) for reader, key, source, _ in reads]
+
+    def product(walks: Machine) -> Product:
+        return Product(facts, members, triples, orders, walks)
+
     for check, positions in checks:
-        again = check.kind == "acyclic" or positions.repeatable
-        product = Product(facts, members, reads, orders, machine(positions, looped=again))
-        if product.broken():
+        parted = None
+        if check.kind != "acyclic" and (check.kind == EARLIER or not positions.repeatable):
+            parted = positions.parted()
+        if check.kind == EARLIER:
+            broken = WaysBack(facts, members, reads, orders).closes_earlier_read()
+        elif parted is None:
+            looped = check.kind == "acyclic" or positions.repeatable
+            broken = product(machine(positions, looped=looped)).broken()
+        else:
+            without, before = parted
+            walks = machine(without, looped=without.repeatable)
+            broken = bool(without.accepting) and product(walks).broken()
+            broken = broken or WaysBack(facts, members, reads, orders).closes(before)
+        if broken:
             raise CertificateRejected(f"check {check.name}: the witness has a violating cycle")
 
 
@@ -103,8 +121,8 @@ def _included(facts: Facts, source: Sequence[int]) -> set[int]:
 
 def _reads(
     facts: Facts, included: set[int], source: Sequence[int], *, judges_reads: bool
-) -> list[tuple[int, int, int]]:
-    """The external reads of included transactions with their sources: (reader, key, source)."""
+) -> list[Read]:
+    """The external reads of included transactions with their sources."""
     reads = []
     for op, u in enumerate(source):
         reader = facts.txn_of[op]
@@ -131,7 +149,7 @@ def _reads(
                 f"(candidates: {candidates})"
             )
         else:
-            reads.append((reader, facts.key[op], u))
+            reads.append((reader, facts.key[op], u, op))
     return reads
 
 

@@ -16,23 +16,23 @@ from isolang.cli.report import EXIT_INPUT, Report, code_of, exit_code
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
-    from isolang.language.classify import Plan
+    from isolang.language.route import Route
 
 
 class UsageProblem(Exception):  # noqa: N818 - it is about the command line, not about the program
     """What the user typed makes no sense; the message is complete."""
 
 
-def load_plans(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str, Plan], ...]:
-    """Load and classify specs, before any history is read: a typo should not cost an hour.
+def load_routes(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str, Route], ...]:
+    """Load specs and route them, before any history is read: a typo should not cost an hour.
 
     Raises:
         SpecError: the first one that cannot be used.
     """
-    from isolang.language.classify import classify
     from isolang.language.load import load_spec
+    from isolang.language.route import route
 
-    return tuple((name, classify(load_spec(name, include_path=include))) for name in specs)
+    return tuple((name, route(load_spec(name, include_path=include))) for name in specs)
 
 
 def run(jobs: Sequence[Job], *, output: str, parallel: int) -> int:
@@ -124,14 +124,14 @@ def check(
             reason = error.strerror or str(error)
             raise UsageProblem(f"--certificate {certificates}: cannot be made ({reason})") from None
     try:
-        plans = load_plans(specs, include)
+        routes = load_routes(specs, include)
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
     everything = [
         Job(
             history=history,
-            specs=plans,
+            specs=routes,
             format=format,
             timestamps=timestamps,
             initial=initial,
@@ -145,7 +145,7 @@ def check(
         for history in histories
     ]
     if output == "text":
-        for line in dict.fromkeys(warning for _, plan in plans for warning in plan.warnings):
+        for line in dict.fromkeys(warning for _, route in routes for warning in route.warnings):
             print(f"warning: {line}", file=sys.stderr)
     with suppress(BrokenPipeError):
         return run(everything, output=output, parallel=min(jobs, len(everything)))

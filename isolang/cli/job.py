@@ -12,7 +12,7 @@ from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.classify import Plan
+    from isolang.language.route import Route
     from isolang.verdict import Invalid, Verdict
 
 
@@ -22,7 +22,7 @@ class Job:
 
     Attributes:
         history: a path, or ``-``.
-        specs: each as the user named it, and its plan.
+        specs: each as the user named it, and its route.
         format: of ``--from``.
         timestamps: of ``--timestamps``.
         initial: of ``--initial``.
@@ -35,7 +35,7 @@ class Job:
     """
 
     history: str
-    specs: tuple[tuple[str, Plan], ...]
+    specs: tuple[tuple[str, Route], ...]
     format: str = "auto"
     timestamps: bool = False
     initial: int | None = None
@@ -72,17 +72,17 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
             emit(unknown_report(job.history, name, reason, reading.seconds()))
         return
     spent = {"read": reading.seconds().read}
-    for name, plan in job.specs:
+    for name, route in job.specs:
         spending = Spending(job.timeout, already=spent)
         try:
             options = Options(certify=job.certify, seed=job.seed)
-            verdict = decide(history, plan, spending, options, progress)
+            verdict = decide(history, route, spending, options, progress)
         except IsolangError as error:
             emit(error_report(job.history, name, str(error), spending.seconds()))
             continue
         report = report_of(job.history, name, verdict)
-        report["warnings"] = list(plan.warnings)
-        _save(job, report, verdict, plan)
+        report["warnings"] = list(route.warnings)
+        _save(job, report, verdict, route)
         emit(report)
 
 
@@ -98,7 +98,7 @@ def _read(job: Job) -> History:
     )
 
 
-def _save(job: Job, report: Report, verdict: Verdict, plan: Plan) -> None:
+def _save(job: Job, report: Report, verdict: Verdict, route: Route) -> None:
     """Save what the user asked for, and evidence that no one asked for: a rejected certificate."""
     from isolang.verdict import Invalid, Unknown, Valid
 
@@ -109,12 +109,12 @@ def _save(job: Job, report: Report, verdict: Verdict, plan: Plan) -> None:
         if isinstance(verdict, Valid | Invalid) and job.certificates:
             report["certificate"] = str(verdict.certificate(options).save(job.certificates))
         if isinstance(verdict, Invalid) and job.minimal:
-            report["minimal"] = _write_minimal(job, verdict, plan)
+            report["minimal"] = _write_minimal(job, verdict, route)
     except IsolangError as error:
         report["warnings"].append(str(error))
 
 
-def _write_minimal(job: Job, verdict: Invalid, plan: Plan) -> str:
+def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     from isolang.history.writers import write_history
     from isolang.minimal import minimise
 
@@ -122,7 +122,7 @@ def _write_minimal(job: Job, verdict: Invalid, plan: Plan) -> str:
     left = 10.0
     if job.timeout is not None:
         left = max(0.1, min(left, job.timeout - verdict.seconds.total))
-    part = minimise(verdict, plan, seconds=left, seed=job.seed)
+    part = minimise(verdict, route, seconds=left, seed=job.seed)
     written = write_history(part, job.minimal, format="edn", renumber=True)
     counts = part.counts()
     return (

@@ -32,6 +32,7 @@ MEANING: Final = {
     "G0": "write cycle: the writes of transactions are interleaved",
     "G1c": "circular information flow: transactions depend on each other in a circle",
     "lost update": "a transaction wrote what it had read before, without seeing a write in between",
+    "non-monotonic read": "a transaction saw one write of another one and then missed another",
     "fractured read": "a transaction saw one write of another transaction and missed another",
     "causality violation": "a transaction saw an effect and missed its cause",
     "G-single": "a transaction missed a write that it should have seen (read skew)",
@@ -45,8 +46,8 @@ MEANING: Final = {
 # From the weakest promise broken to the strongest. Where a case split has several cycles, at least
 # the anomaly that stands last here happened, whichever case is the true one: it names the
 # violation.
-SEVERITY: Final = ("G0", "G1c", "lost update", "fractured read", "causality violation", "G-single",
-                   "long fork", "write skew", "G2")  # fmt: skip
+SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read",
+                   "causality violation", "G-single", "long fork", "write skew", "G2")  # fmt: skip
 
 _SUFFIXES = ("-session", "-realtime")
 
@@ -63,7 +64,7 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool]) -> 
         edges: the cycle.
         writes: whether a transaction writes a key.
 
-    >>> cycle = [Edge("wr", 1, 2, 0, 7), Edge("rw", 2, 1, 1, 8, 9)]
+    >>> cycle = [Edge("wr", 1, 2, 0, 8), Edge("rw", 2, 1, 1, 7, 9)]
     >>> name_of_cycle(cycle, lambda txn, key: False)
     'fractured read'
     >>> name_of_cycle([Edge("so", 1, 2), Edge("rw", 2, 1, 1, 8, 9)], lambda txn, key: False)
@@ -102,7 +103,8 @@ def _one_rw(edges: Sequence[Edge], relations: list[str], writes: Callable[[int, 
         return "lost update"
     rest = [relation for relation in relations if relation != "rw"]
     if rest == ["wr"]:
-        return "fractured read"
+        (seen,) = (edge for edge in edges if edge.relation == "wr")
+        return "non-monotonic read" if seen.op < missed.op else "fractured read"
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
     return "G-single"

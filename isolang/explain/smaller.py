@@ -117,7 +117,12 @@ class Finder:
         if "rw" not in _relations(steps):
             return None
         weaker = [
-            replace(a, steps={r: s for r, s in a.steps.items() if r != "rw"})
+            replace(
+                a,
+                steps={r: s for r, s in a.steps.items() if r != "rw"},
+                back=(),
+                direct=frozenset(),
+            )
             for a in self._plan.automata
         ]
         return self._solve(self._problem, weaker)
@@ -133,7 +138,7 @@ class Finder:
         return None
 
     def _relaxed_plan(self, relation: str) -> Plan:
-        from isolang.language.classify import without_real_time, without_sessions
+        from isolang.language.route import without_real_time, without_sessions
 
         return without_sessions(self._plan) if relation == "so" else without_real_time(self._plan)
 

@@ -27,10 +27,11 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``name(argument, …)``."""
+    """``name(argument, …)`` or ``name[key](argument, …)``."""
 
     span: Span
     name: str
+    key: Ident | None
     args: tuple[Expr, ...]
 
 
@@ -110,8 +111,8 @@ def children(e: Expr) -> tuple[Expr, ...]:
 
 def uses_key(e: Expr, key: str) -> bool:
     """Whether the key variable occurs free in ``e``."""
-    if isinstance(e, Ref):
-        return e.key is not None and e.key.text == key
+    if isinstance(e, Ref | Call) and e.key is not None and e.key.text == key:
+        return True
     if isinstance(e, For) and e.key.text == key:
         return False
     return any(uses_key(child, key) for child in children(e))

@@ -24,6 +24,12 @@ class Automaton:
         epsilon: moves ``(q, q')`` inside one transaction: product edges (T, q) → (T, q').
         repeatable: the relations among ``so``, ``rt`` whose immediate pairs suffice, because each
             step can be repeated in place.
+        back: ways back that a single ``rw`` must not close: for each ``(q, q')``, an ``rw`` pair
+            S → B is forbidden if (B, q') reaches (S, q). Such pairs are no edges of the product,
+            and the automaton need not pass its hub.
+        direct: the same where the way back is one pair: ``so``, ``wr``, or ``earlier wr``, which
+            means: S read from B by an operation before the one that the ``rw`` pair is about. Such
+            an automaton has no steps.
     """
 
     check: str
@@ -31,3 +37,5 @@ class Automaton:
     steps: Mapping[str, tuple[tuple[int, int], ...]]
     epsilon: tuple[tuple[int, int], ...]
     repeatable: frozenset[str]
+    back: tuple[tuple[int, int], ...] = ()
+    direct: frozenset[str] = frozenset()

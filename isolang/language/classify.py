@@ -19,6 +19,7 @@ from isolang.language.expression import (
 )
 from isolang.language.hub import generators, hub_automaton
 from isolang.language.lower import CANONICAL_EXISTS
+from isolang.language.plan import Kind, Route
 from isolang.language.regular import (
     Dfa,
     TooLargeError,
@@ -55,26 +56,15 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How a specification is decided: one event graph per check.
+class Plan(Route):
+    """The route of event graphs: one for each check.
 
     Attributes:
-        spec: the specification.
         automata: one per check, in the order of ``spec.checks``.
-        uses_reads_from: whether the checks use ``rf``; then intrinsic anomalies are violations.
-        uses_version_order: whether they use ``ww`` or ``rw``.
-        uses_sessions: whether they use ``so``.
-        uses_real_time: whether they use ``rt``; a history must have times then.
-        warnings: of ``spec``, and what the automata show (a check that cannot fail).
     """
 
-    spec: Spec
+    kind: Kind = "event graph"
     automata: tuple[Automaton, ...]
-    uses_reads_from: bool
-    uses_version_order: bool
-    uses_sessions: bool
-    uses_real_time: bool
-    warnings: tuple[str, ...] = ()
 
 
 def classify(spec: Spec) -> Plan:
@@ -110,19 +100,6 @@ def classify(spec: Spec) -> Plan:
         uses_real_time=facts.uses_real_time(spec),
         warnings=(*spec.warnings, *warnings),
     )
-
-
-def without_sessions(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``so``.
-
-    It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
-    """
-    return classify(facts.without_sessions(plan.spec))
-
-
-def without_real_time(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``rt``."""
-    return classify(facts.without_real_time(plan.spec))
 
 
 _FORMS: Mapping[str, tuple[str, str]] = {

@@ -88,11 +88,11 @@ def hub_automaton(check: str, base: Dfa) -> Automaton:
         epsilon=silent,
         repeatable=frozenset(),
     )
-    repeatable = (r for r in ("so", "rt") if r in steps and _repeatable(automaton, r))
+    repeatable = (r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r))
     return replace(automaton, repeatable=frozenset(repeatable))
 
 
-def _repeatable(automaton: Automaton, relation: str) -> bool:
+def is_repeatable(automaton: Automaton, relation: str) -> bool:
     """Whether immediate pairs of a transitive relation suffice.
 
     SOUND BECAUSE: if each step q → q' of the relation can be made as two steps in a row, with

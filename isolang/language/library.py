@@ -17,11 +17,22 @@ FRAGMENTS = {
     "obs": "prelude.iso",
     "ww": "adya.iso",
     "rw": "adya.iso",
+    "co": "commit-order.iso",
+    "ar": "visibility.iso",
+    "vis": "visibility.iso",
+    "conflict": "visibility.iso",
 }
 """Names that the library's fragments define, and the fragment: for the hint at an unknown name."""
 
 _HEADER = re.compile(r'^\s*spec\s+([A-Za-z0-9_-]+)(?:\s+"([^"\n]*)")?', re.MULTILINE)
 _ALIAS = re.compile(r"^//\s*alias of ([a-z0-9-]+)", re.MULTILINE)
+_INCLUDE = re.compile(r'^\s*include\s+"([^"\n]+)"', re.MULTILINE)
+_STYLES = {
+    "adya": "dependencies",
+    "commit-order": "commit order",
+    "visibility": "visibility",
+}
+"""Fragments, without ``-nosession``, and what is chosen besides the sources of the reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +43,15 @@ class LibraryEntry:
         name: what ``load_spec`` takes, in lower case.
         title: one line.
         alias_of: the level whose checks it shares, or empty.
+        style: the school of its axioms: ``dependencies`` (Adya), ``commit order`` (Biswas, Enea) or
+            ``visibility`` (Cerone, Burckhardt).
         path: the file.
     """
 
     name: str
     title: str
     alias_of: str
+    style: str
     path: Path
 
 
@@ -58,19 +72,35 @@ def list_library() -> tuple[LibraryEntry, ...]:
                     name=path.stem,
                     title=header.group(2) or "",
                     alias_of=alias.group(1) if alias else "",
+                    style=_style(path),
                     path=path,
                 )
             )
     return tuple(entries)
 
 
+def plain_levels() -> list[str]:
+    """The levels in their usual form: no alias, no other style, with sessions."""
+    names = [entry.name for entry in list_library() if not entry.alias_of]
+    return [name for name in names if not re.search(r"-(adya|co|vis|nosession)(-|$)", name)]
+
+
+def _style(path: Path) -> str:
+    """Of the fragment that a file of the library includes, directly or through another level."""
+    style = _STYLES.get(path.stem.removesuffix("-nosession"), "")
+    for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
+        style = style or _style(SPECS / name)
+    return style
+
+
 def normalise(name: str) -> str:
     """A library name as people write it, in the form of the file names.
 
-    >>> normalise("Snapshot_Isolation"), normalise("strong si.iso")
-    ('snapshot-isolation', 'strong-si')
+    >>> normalise("Snapshot_Isolation"), normalise("strong si.iso"), normalise("PL-2+")
+    ('snapshot-isolation', 'strong-si', 'pl-2-plus')
     """
-    return re.sub(r"[ _-]+", "-", name.strip().lower()).removesuffix(".iso")
+    plain = re.sub(r"[ _-]+", "-", name.strip().lower()).removesuffix(".iso")
+    return f"{plain[:-1]}-plus" if plain.endswith("+") else plain
 
 
 def library_file(name: str) -> Path | None:

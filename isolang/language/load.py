@@ -11,7 +11,7 @@ from pathlib import Path
 from isolang.errors import SpecError
 from isolang.language.core import Spec
 from isolang.language.includes import gather, is_there, read_source, readable
-from isolang.language.library import library_file, list_library, near_names
+from isolang.language.library import library_file, near_names, plain_levels
 from isolang.language.lower import lower
 from isolang.language.sorts import check_sorts
 from isolang.language.source import Source
@@ -121,7 +121,7 @@ def _not_found(path: Path) -> SpecError:
     if near:
         hint = "did you mean " + " or ".join(f"`{name}`" for name in near) + "?"
     else:
-        hint = "the library has " + ", ".join(entry.name for entry in list_library())
+        hint = f"the library has {', '.join(plain_levels())}; `isocheck spec list` has all names"
     is_name = path.parent == Path() and not path.suffix
     kind = "no file and no level of the library has this name" if is_name else "no such file"
     shown = readable(str(path)) if str(path).strip() else "''"

@@ -172,7 +172,7 @@ class _Lowering:
             case ast.Ref():
                 return self._ref(e, inner, pos)
             case ast.Call():
-                return self._call(e, inner)
+                return self._call(e, inner, pos)
             case ast.Nary():
                 parts = tuple(self.expr(part, inner) for part in e.parts)
                 if e.op == "|":
@@ -203,25 +203,34 @@ class _Lowering:
     def _ref(self, e: ast.Ref, env: _Env, pos: Position) -> Core:
         if e.name in env.params:
             return env.params[e.name]
-        key = env.keys[e.key.text] if e.key is not None else None
         item = self._scope.entries[e.name].item
         if e.name in BUILTINS or e.name in CANONICAL_LETS or not isinstance(item, ast.Let):
-            return Rel(e.name, key, pos)
-        if item.key is None:
-            return self._expand(item, e.span, env, {}, {})
-        if key is not None:
-            return self._expand(item, e.span, env, {item.key.text: key}, {})
-        # Without its key: the union over keys.
-        fresh = _fresh(item.key.text, env.taken)
-        union = _Env(env.keys, env.params, env.taken | {fresh}, env.expansion, env.depth)
-        return ForKey(fresh, self._expand(item, e.span, union, {item.key.text: fresh}, {}), pos)
+            return Rel(e.name, env.keys[e.key.text] if e.key is not None else None, pos)
+        return self._use(item, e, env, {}, pos)
 
-    def _call(self, e: ast.Call, env: _Env) -> Core:
+    def _call(self, e: ast.Call, env: _Env, pos: Position) -> Core:
         item = self._scope.entries[e.name].item
         assert isinstance(item, ast.Let)
         args = [self.expr(arg, env) for arg in e.args]
         names = [param.text for param in item.params]
-        return self._expand(item, e.span, env, {}, dict(zip(names, args, strict=True)))
+        return self._use(item, e, env, dict(zip(names, args, strict=True)), pos)
+
+    def _use(
+        self,
+        item: ast.Let,
+        e: ast.Ref | ast.Call,
+        env: _Env,
+        params: Mapping[str, Core],
+        pos: Position,
+    ) -> Core:
+        """A definition where it is used; without its key, the union over keys."""
+        if item.key is None:
+            return self._expand(item, e.span, env, {}, params)
+        if e.key is not None:
+            return self._expand(item, e.span, env, {item.key.text: env.keys[e.key.text]}, params)
+        fresh = _fresh(item.key.text, env.taken)
+        union = _Env(env.keys, env.params, env.taken | {fresh}, env.expansion, env.depth)
+        return ForKey(fresh, self._expand(item, e.span, union, {item.key.text: fresh}, params), pos)
 
     def _expand(
         self,

@@ -38,6 +38,14 @@ def keywords() -> frozenset[str]:
     return frozenset(value for value in values if value.isalpha())
 
 
+def tokens(source: Source) -> list[Token]:
+    """The tokens of a text that ``parse`` accepts, without comments.
+
+    Their ``start_pos`` and ``end_pos`` are offsets in the text.
+    """
+    return list(_tokens(source.text, stop=None))
+
+
 def parse(source: Source) -> ast.File:
     """Parse one text.
 
@@ -259,8 +267,10 @@ class _Builder:
                 key = self._ident(self._leaves(children[0])[0]) if children else None
                 return ast.Ref(span, str(self._leaves(node)[0]), key)
             case "call":
-                args = tuple(self._expr(child) for child in children)
-                return ast.Call(span, str(self._leaves(node)[0]), args)
+                keyed = bool(children) and children[0].data == "key"
+                key = self._ident(self._leaves(children[0])[0]) if keyed else None
+                args = tuple(self._expr(child) for child in children[keyed:])
+                return ast.Call(span, str(self._leaves(node)[0]), key, args)
             case "lift":
                 return ast.Lift(span, self._expr(children[0]))
             case "domain":

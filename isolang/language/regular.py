@@ -336,3 +336,59 @@ def _shortest_loop(dfa: Dfa, state: int) -> Word | None:
         if target == state
     ]
     return min(loops, key=lambda w: (len(w), w), default=None)
+
+
+def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
+    """The words that use none of ``letters``."""
+    unwanted = frozenset(letters)
+    rows = tuple({a: t for a, t in row.items() if a not in unwanted} for row in dfa.moves)
+    everything = Dfa(({},), frozenset())
+    return subtract(Dfa(rows, dfa.final), everything)
+
+
+def most_uses(dfa: Dfa, letter: str) -> int:
+    """How often a word uses ``letter``: 0, 1, or 2 for more than once."""
+    order = [(0, 0)]
+    seen = set(order)
+    for state, uses in order:
+        for a, target in dfa.moves[state].items():
+            found = (target, min(2, uses + (a == letter)))
+            if found not in seen:
+                seen.add(found)
+                order.append(found)
+    return max(uses for _, uses in order)
+
+
+def around(dfa: Dfa, letter: str) -> Dfa:
+    """The words v u for all words u a v, where a is ``letter`` and u and v have none."""
+    nfa = Nfa()
+    rest = Dfa(tuple({a: t for a, t in row.items() if a != letter} for row in dfa.moves), dfa.final)
+    for state, row in enumerate(dfa.moves):
+        if letter in row:
+            second, finals = nfa.embed(rest)
+            first, _ = nfa.embed(rest)
+            nfa.skip(nfa.initial, second + row[letter])
+            for final in finals:
+                nfa.skip(final, first)
+            nfa.skip(first + state, nfa.final)
+    return minimise(determinise(nfa))
+
+
+def union(*languages: Dfa) -> Dfa:
+    """The words of any of the languages."""
+    nfa = Nfa()
+    for dfa in languages:
+        start, finals = nfa.embed(dfa)
+        nfa.skip(nfa.initial, start)
+        for final in finals:
+            nfa.skip(final, nfa.final)
+    return minimise(determinise(nfa))
+
+
+def loops(dfa: Dfa, state: int) -> Dfa:
+    """The words that lead from ``state`` back to it, the empty one among them."""
+    nfa = Nfa()
+    start, _ = nfa.embed(dfa)
+    nfa.skip(nfa.initial, start + state)
+    nfa.skip(start + state, nfa.final)
+    return minimise(determinise(nfa))

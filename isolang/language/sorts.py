@@ -231,19 +231,21 @@ class _Checker:
             want = _call_form(entry)
             what = f"`{e.name}` without its arguments (got `{e.name}`, expected `{want}`)"
             raise error_at(e.span, what, hint=f"write `{want}`")
-        if e.key is None:
-            return entry.sort
+        if e.key is not None:
+            self._want_key(e.name, e.key, entry, context)
+        return entry.sort
+
+    def _want_key(self, name: str, key: ast.Ident, entry: Entry, context: _Context) -> None:
         if not entry.keyed:
-            what = f"`{e.name}` has no key (got `{e.name}[{e.key.text}]`, expected `{e.name}`)"
-            raise error_at(e.key.span, what, hint=_KEY_HINT)
-        if e.key.text not in context.keys:
-            known = ", ".join(f"`{key}`" for key in sorted(context.keys))
-            what = f"unknown key variable `{e.key.text}`"
+            what = f"`{name}` has no key (got `{name}[{key.text}]`, expected `{name}`)"
+            raise error_at(key.span, what, hint=_KEY_HINT)
+        if key.text not in context.keys:
+            known = ", ".join(f"`{bound}`" for bound in sorted(context.keys))
+            what = f"unknown key variable `{key.text}`"
             if known:
                 what += f" (expected {known})"
-            hint = f"bind it: `for {e.key.text}: …`, or write `{e.name}` for the union over keys"
-            raise error_at(e.key.span, what, hint=hint)
-        return entry.sort
+            hint = f"bind it: `for {key.text}: …`, or write `{name}` for the union over keys"
+            raise error_at(key.span, what, hint=hint)
 
     def _call(self, e: ast.Call, context: _Context) -> Sort:
         entry = self._resolve(e.name, e.span, context)
@@ -257,13 +259,17 @@ class _Checker:
             plural = "" if count == 1 else "s"
             what = f"`{e.name}` takes {count} argument{plural} (got {len(args)})"
             raise error_at(e.span, what, hint=f"write `{_call_form(entry)}`")
-        if entry.keyed:
-            what = f"`{e.name}` has a key and parameters; it cannot be called"
-            raise error_at(e.span, what, hint="define it with `for` inside, or without the key")
+        if e.key is not None:
+            self._want_key(e.name, e.key, entry, context)
         if context.depth >= MAX_CALL_DEPTH:
             raise error_at(e.span, f"calls nested too deeply (expected at most {MAX_CALL_DEPTH})")
         names = [param.text for param in entry.params]
-        inner = _Context(frozenset(), dict(zip(names, args, strict=True)), context.depth + 1)
+        key = entry.item.key
+        inner = _Context(
+            frozenset((key.text,)) if key is not None else frozenset(),
+            dict(zip(names, args, strict=True)),
+            context.depth + 1,
+        )
         try:
             return self.expr(entry.item.body, inner)
         except SpecError as error:

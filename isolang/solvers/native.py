@@ -54,6 +54,7 @@ def solve(
     seed: int = 0,
     clock_bytes: int = 1 << 29,
     progress: Callable[[str], object] | None = None,
+    trial: bool = True,
     strategy: str = "auto",
 ) -> Model | Refutation:
     """Decide a problem whose intrinsic anomalies the caller has dealt with.
@@ -69,6 +70,7 @@ def solve(
         strategy: what searches for what pruning leaves open: ``cdcl``, or first ``anneal`` or
             ``frontier`` to their end, or (``auto``) all in turns.
         progress: called now and then with what is being done.
+        trial: look for a model of stronger checks first; most histories have one.
 
     Raises:
         isolang._native.OutOfTime: the limit was reached (a ``TimeoutError``).
@@ -77,7 +79,15 @@ def solve(
     from isolang import _native
 
     result = _native.solve(
-        columns, problem, list(automata), seconds or 0.0, seed, clock_bytes, progress, strategy
+        columns,
+        problem,
+        list(automata),
+        seconds or 0.0,
+        seed,
+        clock_bytes,
+        progress,
+        trial,
+        strategy,
     )
     if "refutation" in result:
         # The core numbers the checks; everyone else knows them by name.

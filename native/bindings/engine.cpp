@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,11 +33,18 @@ Automaton automaton_of(nb::handle a) {
     }
   if (known != nb::len(steps)) throw nb::value_error("automaton: unknown relation among its steps");
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
+  m.back = steps_of(a.attr("back"));
+  const nb::object direct = a.attr("direct");
+  const auto has = [&](const char* name) { return nb::cast<bool>(direct.attr("__contains__")(name)); };
+  m.back_so = has("so");
+  m.back_wr = has("wr");
+  m.back_earlier_wr = has("earlier wr");
   const auto check = [&](const std::vector<Automaton::Step>& list) {
     for (const auto& [q, r] : list)
       if (q < 0 || r < 0 || q >= m.states || r >= m.states) throw nb::value_error("automaton: step out of range");
   };
   check(m.epsilon);
+  check(m.back);
   for (const auto& list : m.steps) check(list);
   return m;
 }
@@ -89,7 +98,7 @@ Strategy strategy_of(const std::string& name) {
 }
 
 nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds, std::uint64_t seed,
-                       std::size_t max_clock_bytes, nb::object progress, const std::string& strategy) {
+                       std::size_t max_clock_bytes, nb::object progress, bool trial, const std::string& strategy) {
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
   const Strategy how = strategy_of(strategy);
@@ -98,8 +107,12 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
   std::vector<std::int32_t> source;
   {
     nb::gil_scoped_release release;
-    solution = solve(problem, machines, seed, max_clock_bytes, budget, how);
-    if (solution.model) source = sources_by_operation(history, problem, *solution.model);
+    // A check that looks at the order of the reads in a transaction needs each of them.
+    const bool each_read = std::ranges::any_of(machines, &Automaton::back_earlier_wr);
+    const Problem unmerged = each_read ? build_problem_of_each_read(history) : Problem{};
+    const Problem& used = each_read ? unmerged : problem;
+    solution = solve(used, machines, seed, max_clock_bytes, budget, trial, how);
+    if (solution.model) source = sources_by_operation(history, used, *solution.model);
   }
   nb::dict result, statistics;
   for (const auto& [name, value] : solution.statistics) statistics[name.c_str()] = value;
@@ -123,7 +136,7 @@ void register_engine(nb::module_& m) {
         "What the reads demand against what the concurrency leaves open; beyond about 0.5 a history is hard to decide.");
   nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
   m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
-        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "strategy"_a = "auto",
+        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "trial"_a = true, "strategy"_a = "auto",
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
 }
 

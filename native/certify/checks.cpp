@@ -8,10 +8,14 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
   std::vector<ReadCheck> checks;
   bool times = false;
   for (const CheckText& text : texts) {
-    if (text.kind != "acyclic" && text.kind != "irreflexive")
+    const bool earlier = text.kind == "earlier";
+    if (text.kind != "acyclic" && text.kind != "irreflexive" && !earlier)
       throw NotCertified{"not certified: check " + text.name + " is '" + text.kind + "' (expected acyclic or irreflexive)"};
-    checks.push_back({text.name, text.kind == "acyclic", read_expression(text.expression)});
+    checks.push_back({text.name, text.kind == "acyclic", earlier, read_expression(text.expression)});
     const Positions& positions = checks.back().positions;
+    if (earlier && (positions.label != std::vector{kNoRelation, static_cast<int>(Relation::wr), static_cast<int>(Relation::rw)} ||
+                    !positions.reads({static_cast<int>(Relation::wr), static_cast<int>(Relation::rw)}, false)))
+      throw NotCertified{"not certified: check " + text.name + ": the order of reads matters to 'wr ; rw' only"};
     if (positions.nullable) throw Rejected{"check " + text.name + ": the expression contains the identity"};
     times |= positions.mentions(Relation::rt);
   }

@@ -10,6 +10,7 @@ namespace isolang::certify {
 struct ReadCheck {
   std::string name;
   bool acyclic;  // else irreflexive
+  bool earlier;  // irreflexive wr ; rw, where the read of wr precedes that of rw in their transaction
   Positions positions;
 };
 

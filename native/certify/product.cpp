@@ -27,6 +27,7 @@ class Product {
   }
 
   bool breaks() { return m_.looped ? start_on_cycle() : returns(); }
+  ProductGraph graph() && { return {nodes_, std::move(edge_start_), std::move(edge_to_)}; }
 
  private:
   const History& h_;
@@ -329,6 +330,10 @@ class Product {
 };
 
 }  // namespace
+
+ProductGraph product(const History& history, const Choice& choice, const Machine& machine, Budget& budget) {
+  return Product(history, choice, machine, budget).graph();
+}
 
 bool breaks(const History& history, const Choice& choice, const Machine& machine, Budget& budget) {
   return Product(history, choice, machine, budget).breaks();

@@ -79,5 +79,7 @@ struct Problem {
 // Throws std::domain_error, with a message for the user, for what it cannot express (a key both registered and
 // appended to; an ambiguous list element).
 Problem build_problem(const History& history);
+// The same with every external read, for checks that look at the order of operations in a transaction: no two are one.
+Problem build_problem_of_each_read(const History& history);
 
 }  // namespace isolang

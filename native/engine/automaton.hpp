@@ -22,6 +22,17 @@ struct Automaton {
   bool so_repeatable = false;  // immediate pairs of so suffice
   bool so_is_hint = false;     // the check does not demand so, see session_hints.hpp
 
+  // Ways back that a single rw must not close (`irreflexive phi ; rw`): for each (q, r), an rw pair s -> b is forbidden
+  // if (b, r) reaches (s, q). Such pairs are no edges of the product, because a cycle of several of them is allowed. An
+  // automaton with ways back need not pass its hub; its product has no cycle unless another check forbids it.
+  std::vector<Step> back;
+  // The same where the way back is one pair, for which no product is needed: b precedes s in its session; s read from
+  // b; s read from b by an operation before the one that the rw pair is about. Such an automaton has no steps.
+  bool back_so = false, back_wr = false, back_earlier_wr = false;
+
+  bool direct() const { return back_so || back_wr || back_earlier_wr; }
+  bool forbids_ways_back() const { return direct() || !back.empty(); }
+
   const std::vector<Step>& of(Relation r) const { return steps[static_cast<std::size_t>(r)]; }
 
   // Do immediate pairs of so suffice: for each step q -> r, is there a way q -so-> . -ε*-> . -so-> r?
@@ -47,7 +58,9 @@ struct Automaton {
 
   // Is one ww step, followed by moves inside a transaction, a way from hub to hub? Then every cycle of ww pairs is a
   // violation, and the version order of a key can be read off the ranks of the hub nodes.
-  bool orders_versions() const {
+  bool orders_versions() const { return from_hub_to_hub(Relation::ww); }
+
+  bool from_hub_to_hub(Relation relation) const {
     std::vector<bool> to_hub(static_cast<std::size_t>(states), false);
     to_hub[0] = true;
     for (bool grown = true; grown;) {
@@ -56,7 +69,7 @@ struct Automaton {
         if (to_hub[static_cast<std::size_t>(r)] && !to_hub[static_cast<std::size_t>(q)])
           to_hub[static_cast<std::size_t>(q)] = grown = true;
     }
-    for (const auto& [q, r] : of(Relation::ww))
+    for (const auto& [q, r] : of(relation))
       if (q == 0 && to_hub[static_cast<std::size_t>(r)]) return true;
     return false;
   }

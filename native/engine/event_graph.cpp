@@ -36,10 +36,14 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const std::ve
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
-    node_count_ += (p.n + 1) * m.states;
-    uses_reads |= !m.of(Relation::wr).empty() || !m.of(Relation::rw).empty();
-    uses_orders |= !m.of(Relation::ww).empty() || !m.of(Relation::rw).empty();
-    if (order_check_ < 0 && m.orders_versions()) order_check_ = static_cast<std::int32_t>(c);
+    if (!m.direct()) node_count_ += (p.n + 1) * m.states;
+    forbids_ways_back |= m.forbids_ways_back();
+    uses_reads |= !m.of(Relation::wr).empty() || !m.of(Relation::rw).empty() || m.forbids_ways_back();
+    uses_orders |= !m.of(Relation::ww).empty() || !m.of(Relation::rw).empty() || m.forbids_ways_back();
+    if (m.orders_versions()) {
+      if (order_check_ < 0) order_check_ = static_cast<std::int32_t>(c);
+      sessions_order_versions |= m.from_hub_to_hub(Relation::so);
+    }
   }
   auxiliary_base_ = node_count_;
   for (std::size_t c = 0; c < automata.size(); ++c) {
@@ -58,6 +62,8 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const std::ve
     version_base_ = node_count_;
     node_count_ += static_cast<Node>(p.writer_txn.size());
   }
+  for (std::size_t c = 0, labels = 0; c < automata.size(); ++c)
+    if (automata[c].direct()) base_[c] = node_count_ + static_cast<Node>(labels++) * (p.n + 1);
   if (uses_orders)
     for (std::size_t i = 0; i < p.vo_before.size(); ++i)
       ww_edges(p.vo_before[i], p.vo_after[i], [&](const Edge& e) { edges.push_back(e); });
@@ -73,7 +79,9 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
   static const std::vector<std::uint8_t> kNoBreaks;
   const Automaton& m = automata[c];
   if (m.of(Relation::so).empty()) return;
-  for (const auto& order : session_orders(problem, m.so_is_hint ? breaks : kNoBreaks)) {
+  for (auto order : session_orders(problem, m.so_is_hint ? breaks : kNoBreaks)) {
+    if (m.so_is_hint) order.erase(order.begin());  // what comes after T0 is a fact: init says it, or nothing does
+    if (order.empty()) continue;
     for (const auto& [q, r] : m.of(Relation::so)) {
       if (m.so_repeatable) {
         std::int32_t last = order.front();
@@ -134,15 +142,18 @@ void EventGraph::add_real_time(std::size_t c) {
 }
 
 std::int32_t EventGraph::transaction_of(Node v) const {
-  if (v >= auxiliary_base_) return -1;
+  if (v >= auxiliary_base_ && v < node_count_) return -1;
   const auto c = idx(check_of(v));
   return (v - base_[c]) / automata[c].states;
 }
 
 std::int32_t EventGraph::check_of(Node v) const {
+  const auto holds = [&](std::size_t c) { return v >= base_[c] && v < base_[c] + (problem.n + 1) * automata[c].states; };
+  if (v < auxiliary_base_ || v >= node_count_)
+    for (std::size_t c = 0; c < base_.size(); ++c)
+      if (automata[c].direct() == (v >= node_count_) && holds(c)) return static_cast<std::int32_t>(c);
   if (version_base_ >= 0 && v >= version_base_) return -1;
-  if (v >= auxiliary_base_) return auxiliary_check_[idx(v - auxiliary_base_)];
-  return static_cast<std::int32_t>(std::ranges::upper_bound(base_, v) - base_.begin()) - 1;
+  return auxiliary_check_[idx(v - auxiliary_base_)];
 }
 
 // Transactions by their end if there is time, else by their place in their session: an order near to one that the

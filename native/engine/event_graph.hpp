@@ -31,12 +31,16 @@ class EventGraph {
   const std::vector<Automaton> automata;
   bool uses_reads = false;   // some step is wr or rw
   bool uses_orders = false;  // some step is ww or rw
+  bool forbids_ways_back = false;  // some check does
+  bool sessions_order_versions = false;  // a writer precedes the later ones of its session
 
   // --- nodes ---
   Node nodes() const { return node_count_; }
   Node node(std::size_t check, std::int32_t txn, std::int32_t state) const {
     return base_[check] + txn * automata[check].states + state;
   }
+  // A direct check has no nodes in the graph; this number beyond them stands for one of its transactions, in reasons.
+  Node label(std::size_t check, std::int32_t txn) const { return base_[check] + txn; }
   // The node whose rank places writer w in its key's version order.
   Node order_node(std::int32_t writer) const {
     return version_base_ >= 0
@@ -45,6 +49,10 @@ class EventGraph {
   }
   bool has_version_nodes() const { return version_base_ >= 0; }
   std::int32_t transaction_of(Node v) const;  // -1 for auxiliary and version nodes
+  bool is_hub(Node v) const {
+    const std::int32_t txn = transaction_of(v);
+    return txn >= 0 && node(static_cast<std::size_t>(check_of(v)), txn, 0) == v;
+  }
   std::int32_t check_of(Node v) const;        // -1 for version nodes
   std::int32_t priority(Node v) const { return priority_[static_cast<std::size_t>(v)]; }  // a good order to start from
 
@@ -75,6 +83,19 @@ class EventGraph {
     if (reader == overwriter) return;  // rw = (wr^-1 ; ww) \ id
     for (std::size_t c = 0; c < automata.size(); ++c)
       for (const auto& [q, r] : automata[c].of(Relation::rw))
+        visit(Edge{node(c, reader, q), node(c, overwriter, r), Relation::rw, read, a, b});
+  }
+
+  // Those, and the pairs that must not close a way back.
+  template <typename Visit>
+  void rw_closings(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
+    rw_edges(read, a, b, visit);
+    if (!forbids_ways_back) return;
+    const auto reader = problem.read_txn[static_cast<std::size_t>(read)];
+    const auto overwriter = problem.writer_txn[static_cast<std::size_t>(b)];
+    if (reader == overwriter) return;
+    for (std::size_t c = 0; c < automata.size(); ++c)
+      for (const auto& [q, r] : automata[c].back)
         visit(Edge{node(c, reader, q), node(c, overwriter, r), Relation::rw, read, a, b});
   }
 

@@ -34,10 +34,12 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
     for (const auto& [q, r] : g.automata[c].of(Relation::ww)) ww_rows_.push_back({check, q, target_of(check, r)});
-    for (const auto& [q, r] : g.automata[c].of(Relation::rw)) rw_rows_.push_back({check, q, target_of(check, r)});
+    for (const auto* steps : {&g.automata[c].of(Relation::rw), &g.automata[c].back})
+      for (const auto& [q, r] : *steps) rw_rows_.push_back({check, q, target_of(check, r)});
   }
   if (g.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
   find_own_writers();
+  if (std::ranges::any_of(g.automata, &Automaton::direct)) find_session_writers();
   if (!g.uses_reads) return;
   for (std::int32_t r = 0; r < p.reads() && !p.impossible.empty(); ++r)
     for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]); i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i)
@@ -54,8 +56,24 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
 bool Pruner::run() {
   const Problem& p = graph.problem;
   std::int64_t open = static_cast<std::int64_t>(p.candidate.size());
+  // Without an ambiguous read, and without rw edges or ways back by ww, one pass finds all that follows, and every version
+  // order that contains it will do. Direct checks do not even need the clocks.
+  const bool fixed = std::ranges::none_of(source, [](std::int32_t s) { return s < 0; });
+  const auto free_of_orders = [&](const Automaton& m) {
+    return m.of(Relation::rw).empty() && (m.back.empty() || m.of(Relation::ww).empty());
+  };
+  const bool one_pass = graph.forbids_ways_back && fixed && std::ranges::all_of(graph.automata, free_of_orders);
+  if (one_pass) {
+    saturated = true;
+    if (std::ranges::all_of(graph.automata, [](const Automaton& m) { return m.back.empty(); })) {
+      if (!prune_direct() || !settle()) return false;
+      clocks.build(group_by(graph.nodes(), 0, [](std::size_t) { return -1; }, [](std::size_t) { return -1; }), order, 0, budget_);
+      return true;
+    }
+  }
   while (passes < kMaxPasses) {
     if (!pass()) return false;
+    if (one_pass) return settle();
     if (gained_ == 0) return true;
     if (passes >= 3 && gained_ * 50 < open) break;
     open = std::max<std::int64_t>(gained_, 1000);
@@ -136,7 +154,7 @@ void Pruner::find_cycle(std::vector<std::uint8_t> sorted) {
 }
 
 bool Pruner::pass() {
-  if (!settle()) return false;
+  if (!prune_direct() || !settle()) return false;
   ++passes;
   gained_ = 0;
   const Problem& p = graph.problem;
@@ -156,7 +174,8 @@ bool Pruner::pass() {
         return rank[idx(graph.node(0, p.read_txn[idx(a)], 0))] > rank[idx(graph.node(0, p.read_txn[idx(b)], 0))];
       });
   if (graph.uses_orders)
-    for (std::int32_t key = 0; key < p.keys; ++key) prune_key(key);
+    for (std::int32_t key = 0; key < p.keys; ++key)
+      if (!prune_key(key)) return false;
   if (graph.uses_reads)
     for (std::int32_t r = 0; r < p.reads(); ++r)
       if (source[idx(r)] < 0 && !prune_read(r)) return false;
@@ -172,7 +191,7 @@ std::optional<Edge> Pruner::closing_order(std::int32_t a, std::int32_t b) const 
   graph.ww_edges(a, b, test);
   if (found) return found;
   for (const std::int32_t r : readers_.of(a)) {
-    graph.rw_edges(r, a, b, test);
+    graph.rw_closings(r, a, b, test);
     if (found) return found;
   }
   return found;
@@ -188,11 +207,11 @@ std::size_t Pruner::target_of(std::int32_t check, std::int32_t state) {
 void Pruner::find_own_writers() {
   const Problem& p = graph.problem;
   own_writer.assign(idx(p.reads()), -1);
-  const auto writers_by_txn = group_by(
+  writers_by_txn_ = group_by(
       p.n + 1, p.writer_txn.size(), [&](std::size_t w) { return p.writer_txn[w]; },
       [](std::size_t w) { return static_cast<std::int32_t>(w); });
   for (std::int32_t r = 0; r < p.reads(); ++r) {
-    const auto own = writers_by_txn.of(p.read_txn[idx(r)]);  // ascending, hence by key
+    const auto own = writers_by_txn_.of(p.read_txn[idx(r)]);  // ascending, hence by key
     const auto it = std::ranges::lower_bound(own, p.read_key[idx(r)], {}, [&](std::int32_t w) { return key_of_[idx(w)]; });
     if (it != own.end() && key_of_[idx(*it)] == p.read_key[idx(r)]) own_writer[idx(r)] = *it;
   }
@@ -250,10 +269,10 @@ bool Pruner::keep_unless_implied(const Edge& e) {
   return true;
 }
 
-void Pruner::prune_key(std::int32_t key) {
+bool Pruner::prune_key(std::int32_t key) {
   const Problem& p = graph.problem;
   const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
-  if (last - first < 2) return;
+  if (last - first < 2) return true;
   writers_.resize(idx(last - first));
   std::iota(writers_.begin(), writers_.end(), first);
   std::ranges::sort(writers_, std::greater<>(), [&](std::int32_t w) { return rank[idx(graph.order_node(w))]; });
@@ -270,7 +289,15 @@ void Pruner::prune_key(std::int32_t key) {
   const std::size_t words = (writers_.size() + 63) / 64;
   for (std::size_t self = 0; self < writers_.size(); ++self) {
     const std::int32_t after = writers_[self];
-    if (initial(after)) continue;
+    if (initial(after)) {
+      // T0 precedes every writer: no way may lead back to its readers.
+      if (!graph.forbids_ways_back || readers_.of(after).empty()) continue;
+      mark_forced(after, self);
+      const auto closed_by = std::ranges::find(forced_, 1);
+      if (closed_by == forced_.end()) continue;
+      graph.edges.push_back(*closing_order(after, writers_[static_cast<std::size_t>(closed_by - forced_.begin())]));
+      return settle();
+    }
     budget_.poll();
     const std::size_t known = graph.edges.size();
     covered_.clear();
@@ -295,33 +322,41 @@ void Pruner::prune_key(std::int32_t key) {
     }
     gained_ += static_cast<std::int64_t>(graph.edges.size() - known);
   }
+  return true;
 }
 
 bool Pruner::prune_read(std::int32_t r) {
   const Problem& p = graph.problem;
   const std::int32_t key = p.read_key[idx(r)];
   // Writers that certainly precede the reader in the sense of rw: the reader cannot have missed them.
-  std::vector<std::pair<std::int32_t, Edge>> seen;
+  struct Seen {
+    std::int32_t writer;
+    Edge rw;
+    std::optional<Edge> back;
+  };
+  std::vector<Seen> seen;
+  direct_ways_back(r, [&](std::int32_t other) { return source[idx(other)]; }, ways_back_);
+  for (const auto& [b, rw, back] : ways_back_) seen.push_back({b, rw, back});
   for (std::int32_t b = p.key_start[idx(key)]; b < p.key_start[idx(key) + 1]; ++b) {
     if (initial(b)) continue;
     bool found = false;
-    graph.rw_edges(r, -1, b, [&](const Edge& e) {
+    graph.rw_closings(r, -1, b, [&](const Edge& e) {
       if (found || !clocks.reaches(e.to, e.from)) return;
       found = true;
-      seen.emplace_back(b, e);
+      seen.push_back({b, e, std::nullopt});
     });
   }
-  std::ranges::sort(seen, std::greater<>(), [&](const auto& s) { return rank[idx(graph.order_node(s.first))]; });
+  std::ranges::sort(seen, std::greater<>(), [&](const auto& s) { return rank[idx(graph.order_node(s.writer))]; });
   std::int32_t left = 0, only = -1;
   for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]); i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i) {
     if (!alive[i]) continue;
     const std::int32_t a = p.candidate[i];
-    std::optional<Edge> closing;
+    std::optional<Edge> closing, back;
     graph.wr_edges(r, a, [&](const Edge& e) {
       if (!closing && clocks.reaches(e.to, e.from)) closing = e;
     });
     if (!closing) {
-      for (const auto& [b, rw] : seen) {
+      for (const auto& [b, rw, way] : seen) {
         budget_.poll();
         if (b == a) continue;
         if (!initial(a)) {
@@ -331,6 +366,7 @@ bool Pruner::prune_read(std::int32_t r) {
         }
         closing = rw;
         closing->a = a;
+        back = way;
         break;
       }
     }
@@ -338,7 +374,7 @@ bool Pruner::prune_read(std::int32_t r) {
       alive[i] = 0;
       ++struck_sources;
       ++gained_;
-      struck.push_back({r, a, Impossible{*closing, epoch_}});
+      struck.push_back({r, a, Impossible{*closing, epoch_, back}});
     } else {
       ++left;
       only = a;

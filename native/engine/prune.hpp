@@ -3,9 +3,15 @@
 // A choice is impossible if one edge that it adds would close a cycle of known edges. For writers a, b of a key whose
 // order a, b is impossible, b precedes a: a ww edge from b, and an rw edge from each of b's readers, become known. A
 // candidate source that is impossible is struck out; the last one left is the source.
+//
+// Ways back that a single rw must not close are tested with the others and never become edges: they order writers, which
+// is the saturation by which RA and CC are polynomial (Biswas and Enea, On the complexity of checking transactional
+// consistency, OOPSLA 2019) where each read has one source and no way back has a ww step.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "core/budget.hpp"
@@ -15,10 +21,11 @@
 namespace isolang {
 
 // Why a choice is impossible: its edge `closing` would close a cycle with a path closing.to → closing.from of edges
-// that were known before edge number `epoch`.
+// that were known before edge number `epoch`; in a direct check, with the one pair `back`.
 struct Impossible {
   Edge closing;
   std::size_t epoch;
+  std::optional<Edge> back = std::nullopt;
 };
 
 class Pruner {
@@ -39,9 +46,12 @@ class Pruner {
   std::int32_t passes = 0;
   std::int64_t forced_orders = 0, struck_sources = 0;
 
-  // Contradictions: a cycle of known edges (their numbers, in order), or a read without any source left.
+  // Contradictions: a cycle of known edges (their numbers, in order), a known rw pair that closes a direct check's way
+  // back, or a read without any source left.
   std::vector<std::int32_t> cycle;
+  std::optional<Impossible> closed;
   std::int32_t orphan = -1;
+  bool saturated = false;  // what remains to be chosen closes no way back, whatever is chosen
 
   // The conclusions by their literal, in the order in which they were drawn.
   struct Order {
@@ -55,6 +65,15 @@ class Pruner {
   std::vector<Order> orders;
   std::vector<Struck> struck;
 
+  // The known ways back of direct checks from a writer of the key to a read: no source of the read precedes that writer.
+  // The closing edges lack their source.
+  struct WayBack {
+    std::int32_t writer;
+    Edge closing, back;
+  };
+  template <typename SourceOf>
+  void direct_ways_back(std::int32_t read, SourceOf source_of, std::vector<WayBack>& found) const;
+
   bool included_reader(std::int32_t read) const {
     return inclusion[static_cast<std::size_t>(graph.problem.read_txn[static_cast<std::size_t>(read)])] ==
            static_cast<std::uint8_t>(Inclusion::in);
@@ -63,11 +82,12 @@ class Pruner {
  private:
   bool settle();  // topological order and clocks of the known edges; false: cycle
   bool pass();
-  void prune_key(std::int32_t key);
+  bool prune_key(std::int32_t key);
   void mark_forced(std::int32_t after, std::size_t self);
   bool prune_read(std::int32_t read);
   void resolve(std::int32_t read, std::int32_t writer);
   void find_cycle(std::vector<std::uint8_t> sorted);
+  bool prune_direct();
   std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
   bool impossible_order(std::int32_t a, std::int32_t b) const { return closing_order(a, b).has_value(); }
   bool initial(std::int32_t writer) const {
@@ -105,8 +125,46 @@ class Pruner {
   std::vector<std::vector<std::uint64_t>> settled_pairs_;
   void unsettle(std::int32_t writer);
   void find_own_writers();
+  void find_session_writers();
+  std::vector<std::int32_t> session_writer_;  // per read: the last writer of its key before it in its session, or -1
+  std::vector<std::int32_t> session_before_;  // per writer: the one before it in its session, or -1
+  Adjacency writers_by_txn_, reads_by_txn_;
+  std::vector<WayBack> ways_back_;
+  std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
 };
+
+template <typename SourceOf>
+void Pruner::direct_ways_back(std::int32_t read, SourceOf source_of, std::vector<WayBack>& found) const {
+  const auto idx = [](std::int32_t i) { return static_cast<std::size_t>(i); };
+  const Problem& p = graph.problem;
+  const std::int32_t reader = p.read_txn[idx(read)], key = p.read_key[idx(read)];
+  found.clear();
+  for (std::size_t c = 0; c < graph.automata.size(); ++c) {
+    const Automaton& m = graph.automata[c];
+    if (!m.direct()) continue;
+    const Node here = graph.label(c, reader);
+    const auto add = [&](std::int32_t b, Relation relation, std::int32_t other) {
+      const Node there = graph.label(c, p.writer_txn[idx(b)]);
+      const std::int32_t from = relation == Relation::wr ? source_of(other) : -1;
+      found.push_back({b, {here, there, Relation::rw, read, -1, b}, {there, here, relation, other, from, -1}});
+    };
+    if (m.back_so)
+      for (std::int32_t b = session_writer_[idx(read)]; b >= 0; b = session_before_[idx(b)]) {
+        add(b, Relation::so, -1);
+        if (graph.sessions_order_versions) break;  // those before it precede it
+      }
+    if (!m.back_wr && !m.back_earlier_wr) continue;
+    for (const std::int32_t other : reads_by_txn_.of(reader)) {
+      const std::int32_t seen = source_of(other);
+      if (other == read || seen < 0 || initial(seen)) continue;
+      if (!m.back_wr && p.read_op[idx(other)] > p.read_op[idx(read)]) continue;
+      const auto written = writers_by_txn_.of(p.writer_txn[idx(seen)]);  // ascending, hence by key
+      const auto b = std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of_[idx(w)]; });
+      if (b != written.end() && key_of_[idx(*b)] == key) add(*b, Relation::wr, other);
+    }
+  }
+}
 
 }  // namespace isolang

@@ -49,7 +49,11 @@ Refuter::Refuter(const Pruner& pruner, Budget& budget)
 }
 
 std::vector<ProofStep> Refuter::from_pruning() {
-  if (!pruner_.cycle.empty()) {
+  if (pruner_.closed) {
+    known(*pruner_.closed->back);
+    known(pruner_.closed->closing);
+    cycle({*pruner_.closed->back, pruner_.closed->closing});
+  } else if (!pruner_.cycle.empty()) {
     std::vector<Edge> edges;
     for (const std::int32_t e : pruner_.cycle) edges.push_back(graph_.edges[idx(e)]);
     for (const Edge& e : edges) known(e);
@@ -139,7 +143,7 @@ void Refuter::impossible(const Impossible& why, bool refutes_source) {
     else
       source(closing.read, closing.a);
   }
-  std::vector<Edge> edges = path(closing.to, closing.from, why.epoch);
+  std::vector<Edge> edges = why.back ? std::vector{*why.back} : path(closing.to, closing.from, why.epoch);
   for (const Edge& e : edges) known(e);
   edges.push_back(closing);
   cycle(edges);
@@ -209,12 +213,12 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
   }
   step.kind = ProofStep::Kind::cycle;
   step.check = check;
-  const auto is_hub = [&](Node v) {
-    const std::int32_t txn = graph_.transaction_of(v);
-    return txn >= 0 && graph_.node(idx(check), txn, 0) == v;
-  };
   std::size_t start = 0;
-  while (!is_hub(edges[start].from)) ++start;
+  if (const auto rw = std::ranges::find(edges, Relation::rw, &Edge::relation);
+      rw != edges.end() && graph_.automata[idx(check)].of(Relation::rw).empty())
+    start = static_cast<std::size_t>(rw - edges.begin() + 1) % edges.size();  // the way back, then its rw
+  else
+    while (!graph_.is_hub(edges[start].from)) ++start;
   std::int32_t entered = -1;  // the transaction from which the auxiliary chain was entered
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const Edge& e = edges[(start + i) % edges.size()];

@@ -28,7 +28,8 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed)
       budget_(budget),
       sat_(*this, budget, seed),
       order_(pruner.graph.nodes(), ends(pruner.graph.edges, &Edge::from), ends(pruner.graph.edges, &Edge::to), pruner.rank),
-      permanent_(pruner.graph.edges.size()) {
+      permanent_(pruner.graph.edges.size()),
+      ways_back_(pruner, budget) {
   source_variable_.assign(p_.candidate.size(), -1);
   in_variable_.assign(p_.inclusion.size(), -1);
   active_read_.assign(idx(p_.reads()), 0);
@@ -152,7 +153,7 @@ void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
   };
   if (e.relation == Relation::ww || e.relation == Relation::rw) {
     const std::int32_t v = find_order(e.a, e.b);
-    add_false(e.a < e.b ? Lit::negative(v) : Lit::positive(v));
+    if (v >= 0) add_false(e.a < e.b ? Lit::negative(v) : Lit::positive(v));  // else T0 comes first, a fact
   }
   if (e.relation == Relation::wr || e.relation == Relation::rw) {
     if (pruner_.source[idx(e.read)] >= 0) return;
@@ -304,11 +305,42 @@ Theory::Answer Search::complete() {
       inspect_read(r);
     }
   std::erase_if(want_order_, [&](const auto& pair) { return find_order(pair.first, pair.second) >= 0; });
-  if (want_order_.empty() && want_read_.empty()) return Answer::consistent;
+  if (want_order_.empty() && want_read_.empty())
+    return graph_.forbids_ways_back && forbid_ways_back() ? Answer::extended : Answer::consistent;
   sat_.restart();
   for (const auto& [a, b] : want_order_) activate_order(a, b);
   for (const std::int32_t r : want_read_) activate_read(r);
   return Answer::extended;
+}
+
+bool Search::is_in(std::int32_t txn) const {
+  if (certain(txn)) return true;
+  const std::int32_t in = in_variable_[idx(txn)];
+  return in >= 0 && sat_.value(Lit::positive(in)) > 0;
+}
+
+bool Search::forbid_ways_back() {
+  std::vector<std::uint8_t> in(p_.inclusion.size());
+  for (std::size_t t = 0; t < in.size(); ++t) in[t] = is_in(static_cast<std::int32_t>(t));
+  std::vector<std::int32_t> source(idx(p_.reads()));
+  for (std::int32_t r = 0; r < p_.reads(); ++r) source[idx(r)] = current_source(r);
+  const auto closed = ways_back_.closed({source, writers_, place_, in});
+  if (closed.empty()) return false;
+  sat_.restart();
+  for (const auto& edges : closed) {
+    for (const Edge& e : edges) {
+      if (e.read >= 0 && pruner_.source[idx(e.read)] < 0) activate_read(e.read);
+      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n) activate_order(e.a, e.b);
+    }
+    std::vector<Lit> clause;
+    pending_.clear();
+    for (const Edge& e : edges) {
+      collect(e, clause);
+      pending_.push_back({e, false});
+    }
+    lemma(sat_.add_clause(std::move(clause)));
+  }
+  return true;
 }
 
 // Where no check uses the version order, any one will do that contains what the data shows.

@@ -12,6 +12,7 @@
 #include "engine/cdcl.hpp"
 #include "engine/dynamic_order.hpp"
 #include "engine/prune.hpp"
+#include "engine/ways_back.hpp"
 
 namespace isolang {
 
@@ -76,6 +77,8 @@ class Search final : public Theory {
   void sort_writers();
   void inspect_key(std::int32_t key);
   void inspect_read(std::int32_t read);
+  bool is_in(std::int32_t txn) const;
+  bool forbid_ways_back();  // true: the choice closed some, and clauses now say so
 
   const Pruner& pruner_;
   const EventGraph& graph_;
@@ -104,6 +107,7 @@ class Search final : public Theory {
   std::vector<std::int32_t> lowest_;                        // per rw step and place: the lowest target from there on
   std::vector<std::pair<std::int32_t, std::int32_t>> want_order_;
   std::vector<std::int32_t> want_read_;
+  WaysBack ways_back_;
 };
 
 }  // namespace isolang

@@ -32,7 +32,7 @@ bool SessionHints::blame(const std::vector<ProofStep>& refutation, const std::ve
     if (step.kind != ProofStep::Kind::cycle || !stronger[static_cast<std::size_t>(step.check)].so_is_hint) continue;
     for (const ProofEdge& e : step.edges) {
       if (e.relation != Relation::so) continue;
-      leans = true;  // nothing leads to T0, so that e.from is a transaction
+      leans = true;
       isolate(e.from);
       isolate(e.to);
     }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "engine/one_cycle.hpp"
 #include "engine/session_hints.hpp"
 
 namespace isolang {
@@ -59,8 +60,10 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
       }
       if (h.op_value[idx(op)] == kUnknownValue || std::ranges::find(written, key) != written.end()) continue;
       for (std::int32_t i = r; i < end; ++i)
-        if (p.read_key[idx(i)] == key && model.source[idx(i)] >= 0 && saw_the_same(p.read_op[idx(i)], op))
+        if (p.read_key[idx(i)] == key && model.source[idx(i)] >= 0 && saw_the_same(p.read_op[idx(i)], op)) {
           source[idx(op)] = p.writer_txn[idx(model.source[idx(i)])];
+          if (p.read_op[idx(i)] == op) break;  // not merged
+        }
     }
     r = end;
   }
@@ -157,7 +160,7 @@ class Attempt {
 }  // namespace
 
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
-               std::size_t max_clock_bytes, Budget& budget, Strategy strategy) {
+               std::size_t max_clock_bytes, Budget& budget, bool trial_first, Strategy strategy) {
   Solution solution;
   std::optional<Attempt> plain, trial;
   const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
@@ -165,9 +168,13 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
     budget.phase = "building the event graph";
     attempt.emplace(problem, checks, breaks, seed, max_clock_bytes, budget, solution);
   };
+  const bool forced = strategy == Strategy::anneal || strategy == Strategy::frontier;
+  if (const auto cycle = trial_first && !forced ? as_one_cycle(problem, automata) : std::nullopt) {
+    begin(trial, with_sessions(*cycle).value_or(*cycle), {});
+    if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
+  }
   // Without session order the clocks know little and the search is long; but most real histories also have a model that
   // respects sessions almost everywhere, and looking for that one first costs little.
-  const bool forced = strategy == Strategy::anneal || strategy == Strategy::frontier;
   if (const auto stronger = with_sessions(automata); stronger && !forced) {
     SessionHints hints(problem);
     for (int i = 0; i < kTrials; ++i) {

@@ -66,11 +66,12 @@ std::int32_t renumbered(const std::vector<std::int32_t>& writer_of, std::int32_t
 
 // Reads with their candidates; returns those (of register keys) that have none.
 std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candidates& c,
-                                    const std::vector<std::int32_t>& writer_of, Problem& p) {
+                                    const std::vector<std::int32_t>& writer_of, bool each, Problem& p) {
   std::vector<std::int32_t> unexplained;
   const std::size_t reads = s.read_op.size();
   const auto counts = [&](std::size_t r) {
-    return p.inclusion[at(s.read_txn[r])] != 0 && (c.range[r].flags & prepass::kRepeated) == 0;
+    const bool repeated = (c.range[r].flags & prepass::kRepeated) != 0;
+    return p.inclusion[at(s.read_txn[r])] != 0 && (each || !repeated);
   };
   std::int64_t total = 0;
   for (std::size_t r = 0; r < reads; ++r)
@@ -150,9 +151,7 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
   }
 }
 
-}  // namespace
-
-Problem build_problem(const History& h) {
+Problem build(const History& h, bool each_read) {
   h.validate();
   const prepass::Scan s = prepass::scan(h);
   prepass::Candidates c = prepass::find_candidates(h, s);
@@ -163,7 +162,7 @@ Problem build_problem(const History& h) {
   p.ignored_failed_ops = s.ignored_failed_ops;
   p.ignored_unknown_reads = s.ignored_unknown_reads;
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
-  const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, p);
+  const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
   put_version_order(s, c, lists, writer_of, p);
   std::vector<Anomaly> found = prepass::classify_reads(h, s, unexplained);
@@ -174,5 +173,10 @@ Problem build_problem(const History& h) {
       throw std::domain_error(refusal.message);
   return p;
 }
+
+}  // namespace
+
+Problem build_problem(const History& h) { return build(h, false); }
+Problem build_problem_of_each_read(const History& h) { return build(h, true); }
 
 }  // namespace isolang

@@ -14,8 +14,8 @@ from isolang.api import check, load_spec
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction
 from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
-from isolang.language.classify import Plan, classify
 from isolang.language.core import Check
+from isolang.language.route import Route, route
 
 from . import semantics
 from .history import UNKNOWN, History, has_time, show, sort_by_session, timed, to_edn
@@ -60,12 +60,12 @@ class Disagreement:
         return f"{self.spec}: expected {self.expected}, got {self.got}: {show(self.history)}"
 
 
-def tool_verdict(history: History, spec: Plan, *, seed: int = 0) -> str:
+def tool_verdict(history: History, spec: Route, *, seed: int = 0) -> str:
     """``valid``, ``invalid``, or why there is no certified verdict."""
     return tool_verdict_of(to_tool(history), spec, seed=seed)
 
 
-def tool_verdict_of(history: ToolHistory, spec: Plan, *, seed: int = 0) -> str:
+def tool_verdict_of(history: ToolHistory, spec: Route, *, seed: int = 0) -> str:
     """The same for a history that the tool has read or built."""
     verdict = check(history, spec, seed=seed)
     if verdict.outcome == "unknown":
@@ -89,7 +89,7 @@ class Levels:
     """Compares on the library's levels; loads each of them once."""
 
     def __init__(self, names: Iterable[str] = tuple(LEVELS)) -> None:
-        self.plans = {name: classify(load_spec(name)) for name in names}
+        self.plans = {name: route(load_spec(name)) for name in names}
 
     def applicable(self, history: History) -> list[str]:
         """The levels with a defined verdict: real time needs times."""

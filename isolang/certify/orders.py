@@ -1,0 +1,224 @@
+r"""Axioms on a total order of the transactions, in the terms of version orders and cycles.
+
+The proofs speak of ``before(key, a, b)``. In a spec with one order ``o`` on T (``co``, or ``ar``
+with a visibility relation within it) that means: a precedes b in ``o``, both being writers of the
+key. Then, for a spec whose axioms are rules "this is contained in that",
+
+* ``o`` contains what it was declared to contain, and what rules put into it: a cycle of that, with
+  ``before`` as ``ww``, is impossible;
+* u is observed by a reader s (``obs(phi)``: u phi s) that took x from t ≠ u, and u wrote x: u is
+  before t in ``o``. So ``phi ; rw`` has no cycle, ``rw`` being that s took x from one before u.
+
+Conversely, given such version orders without such cycles, any total order that contains the acyclic
+relation (Szpilrajn) meets the axioms: an observed u before t is in ``ww``, else t ``ww`` u and the
+reader ``rw`` u, a cycle. What is observed must be within the order for that (a reader that observes
+itself), which is checked on its letters: each of them alone is contained in the order.
+
+``vis`` occurs on the left of rules only, so its least value is meant: what it was declared to
+contain, closed under its rules. If ``vis`` relates the writers of each key one way or the other and
+is transitive, ``before`` may mean that a is visible to b, and its least value has ``ww``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from isolang.certify.errors import NotCertifiedError
+from isolang.language.core import (
+    Check,
+    Core,
+    Diff,
+    Exists,
+    ForKey,
+    Inverse,
+    Lift,
+    Product,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+    Union,
+)
+
+EARLIER = "earlier"
+"""The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
+
+_ALLOWED = frozenset(("init", "so", "rt", "wr"))
+_CHOSEN = ("rf", "ww")
+
+
+def over_one_order(spec: Spec) -> bool:
+    """Whether a spec chooses something beside ``rf`` and ``ww``."""
+    return any(e.name not in _CHOSEN for e in spec.exists)
+
+
+def translated(spec: Spec) -> tuple[Check, ...]:
+    """The judged checks of a spec over one order, as checks over dependencies.
+
+    Raises:
+        NotCertifiedError: the spec has another form.
+    """
+    order, vis = _chosen(spec)
+    into_order: list[Core] = list(_summands(order.containing))
+    if Rel("vo") not in into_order:
+        raise _refusal(f"{order.name} need not contain vo")
+    into_order.remove(Rel("vo"))
+    into_vis: list[Core] = []
+    observed: list[tuple[Check, Core | None]] = []
+    total = False
+    for check in spec.checks:
+        if check.flag:
+            continue
+        if check.kind != "require" or check.negated or check.bound is None:
+            raise _refusal(f"check {check.name} is not 'require … in …'")
+        if check.bound == Rel(order.name):
+            seen = _what_is_observed(check.expr)
+            if seen is None:
+                into_order.append(check.expr)
+            else:
+                observed.append((check, seen[0]))
+        elif vis is not None and check.bound == Rel(vis.name):
+            into_vis.append(check.expr)
+        elif vis is not None and check.bound == Union((Rel(vis.name), Inverse(Rel(vis.name)))):
+            total = True
+            if not _all_writers(check.expr):
+                raise _refusal(f"check {check.name} is not about all writers of a key")
+        else:
+            raise _refusal(f"check {check.name}: its right side")
+    letters = {"ww"} if total else set()
+    if vis is not None:
+        least = _least(vis, into_vis, total=total)
+        into_order = [_put(e, vis.name, least) for e in into_order] + [least]
+        observed = [(c, None if e is None else _put(e, vis.name, least)) for c, e in observed]
+        letters |= {e.name for e in _summands(vis.containing) if isinstance(e, Rel)}
+    letters |= {e.name for e in into_order if isinstance(e, Rel)}
+    for e in into_order:
+        _need(_names(e) <= _ALLOWED | letters, f"what {order.name} contains")
+    whole = Check(name=order.name, kind="acyclic", expr=Union((*into_order, Rel("ww"))))
+    checks = [whole]
+    for check, seen_by in observed:
+        kind = EARLIER if seen_by is None else "irreflexive"
+        phi = seen_by or Rel("wr")
+        _need(
+            _names(phi) <= letters, f"check {check.name} observes more than {order.name} contains"
+        )
+        checks.append(
+            replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None)  # type: ignore[arg-type]
+        )
+    return tuple(checks)
+
+
+def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
+    own = [e for e in spec.exists if e.name not in _CHOSEN]
+    used = frozenset[str]().union(*(_names(c.expr) for c in spec.checks if not c.flag))
+    _need(not used & {"ww", "rw"}, "a version order beside the order of transactions")
+    _need(len(own) in (1, 2), "more than one order and a relation within it")
+    order = own[0]
+    _need(order.kind == "order" and order.over == Rel("T"), f"{order.name} is no order of T")
+    _need(order.within is None, f"{order.name} has an upper bound")
+    if len(own) == 1:
+        return order, None
+    vis = own[1]
+    _need(vis.kind == "relation" and vis.over == Rel("T"), f"{vis.name} is no relation on T")
+    _need(vis.within == Rel(order.name), f"{vis.name} is not within {order.name}")
+    return order, vis
+
+
+def _what_is_observed(e: Core) -> tuple[Core | None] | None:
+    """Phi of ``obs(phi)``; ``None`` in its place for "by an earlier read"; else ``None``."""
+    if isinstance(e, ForKey) and isinstance(e.body, Diff):
+        key, body, minus = e.key, e.body.left, e.body.right
+    elif isinstance(e, Diff) and isinstance(e.left, ForKey):
+        key, body, minus = e.left.key, e.left.body, e.right
+    else:
+        return None
+    if minus != Rel("id") or not isinstance(body, Seq):
+        return None
+    first, *middle, last = body.parts
+    if first != Lift(Rel("W", key)):
+        return None
+    if last == Inverse(Rel("wr", key)) and len(middle) == 1:
+        return (middle[0],)
+    read_first = [Inverse(Rel("tx")), Rel("rf"), Rel("po"), Inverse(Rel("rf", key))]
+    if last == Rel("tx") and middle == read_first:
+        return (None,)
+    return None
+
+
+def _all_writers(e: Core) -> bool:
+    if not isinstance(e, ForKey):
+        return False
+    writers = Rel("W", e.key)
+    return e.body == Diff(Product(writers, writers), Rel("id"))
+
+
+def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
+    """The least relation that contains what ``vis`` must and is closed under the rules."""
+    name = Rel(vis.name)
+    base: list[Core] = list(_summands(vis.containing))
+    before: list[Core] = []
+    between: list[Core] = []
+    after: list[Core] = []
+    for rule in rules:
+        if vis.name not in _names(rule):
+            base.append(rule)
+            continue
+        parts = list(rule.parts) if isinstance(rule, Seq) else [rule]
+        _need(all(p == name or vis.name not in _names(p) for p in parts), f"a rule for {vis.name}")
+        others = [p for p in parts if p != name]
+        middle = Seq(tuple(others)) if others else Rel("id")
+        if parts == [name, *others, name]:
+            between.append(middle)
+        elif parts == [name, *others]:
+            after.append(middle)
+        elif parts == [*others, name]:
+            before.append(middle)
+        else:
+            raise _refusal(f"a rule for {vis.name}")
+    if total:
+        # A version order is visible only if what is visible to what is visible is.
+        _need(Rel("id") in between, f"{vis.name} is not transitive")
+        base.append(Rel("ww"))
+    _need(bool(base), f"{vis.name} may be empty")
+    step: Core = Seq((*_any(before), Union(tuple(base)), *_any(after)))
+    return Seq((step, Star(Seq((Union(tuple(between)), step))))) if between else step
+
+
+def _any(rules: list[Core]) -> tuple[Core, ...]:
+    return (Star(Union(tuple(rules))),) if rules else ()
+
+
+def _put(e: Core, name: str, value: Core) -> Core:
+    """``e`` with ``value`` for the relation ``name``."""
+    if e == Rel(name):
+        return value
+    changed: dict[str, Any] = {}
+    for part in e.__dataclass_fields__:
+        old = getattr(e, part)
+        if isinstance(old, Core):
+            changed[part] = _put(old, name, value)
+        elif part == "parts":
+            changed[part] = tuple(_put(p, name, value) for p in old)
+    return replace(e, **changed) if changed else e
+
+
+def _names(e: Core) -> frozenset[str]:
+    from isolang.certify.expression import walk
+
+    return frozenset(part.name for part in walk(e) if isinstance(part, Rel)) - {"id"}
+
+
+def _summands(e: Core | None) -> tuple[Core, ...]:
+    if isinstance(e, Union):
+        return tuple(inner for part in e.parts for inner in _summands(part))
+    return () if e is None else (e,)
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        raise _refusal(what)
+
+
+def _refusal(what: str) -> NotCertifiedError:
+    return NotCertifiedError(f"not certified: axioms on an order in a form not known here ({what})")

@@ -1,0 +1,88 @@
+"""``irreflexive e``, words of e ending in their only ``rw``: does some pair close a way back?
+
+For each transaction, the set of all that may stand at the other end of a way back to it is an
+integer with one bit each. That is quadratic in space, unlike the native checker's clocks, and
+simple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from isolang.certify.expression import Positions
+from isolang.certify.facts import Facts
+from isolang.certify.machine import machine
+from isolang.certify.product import Product
+
+Read = tuple[int, int, int, int]
+"""Reader, key, source, operation."""
+
+
+class WaysBack:
+    """The ``rw`` pairs of a witness.
+
+    Args:
+        facts: the history.
+        included: the included transactions, ascending, T0 left out.
+        reads: the external reads of included transactions.
+        orders: per key, its included writers in version order, T0 left out.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        included: Sequence[int],
+        reads: Sequence[Read],
+        orders: Sequence[Sequence[int]],
+    ) -> None:
+        self._facts = facts
+        self._included = included
+        self._reads = reads
+        self._orders = orders
+
+    def closes(self, before: Positions) -> bool:
+        """Whether, for some ``rw`` pair s → b, a walk from b to s spells a word of ``before``.
+
+        Raises:
+            NotCertifiedError: the walks run in cycles, or the history is too large.
+        """
+        triples = [(reader, key, source) for reader, key, source, _ in self._reads]
+        walks = machine(before, looped=False)
+        product = Product(self._facts, self._included, triples, self._orders, walks)
+        origins = product.origins()
+        later = self._later_writers()
+        for number, (reader, _, _, _) in enumerate(self._reads):
+            reaching = 0
+            for state in walks.accepting:
+                reaching |= origins[product.node(reader, state)]
+            if reaching & later(number):
+                return True
+        return False
+
+    def closes_earlier_read(self) -> bool:
+        """Whether some reader first read from a transaction that overwrote what it read later."""
+        later = self._later_writers()
+        seen: dict[int, int] = {}
+        for number, (reader, _, source, _) in enumerate(self._reads):  # by operation
+            if seen.get(reader, 0) & later(number):
+                return True
+            if source != self._facts.n:
+                seen[reader] = seen.get(reader, 0) | 1 << source
+        return False
+
+    def _later_writers(self) -> Callable[[int], int]:
+        """From the number of a read to the set of those that its ``rw`` leads to."""
+        behind: list[dict[int, int]] = []
+        for order in self._orders:
+            sets, rest = {}, 0
+            for t in reversed(order):
+                sets[t] = rest
+                rest |= 1 << t
+            sets[self._facts.n] = rest
+            behind.append(sets)
+
+        def later(number: int) -> int:
+            reader, key, source, _ = self._reads[number]
+            return behind[key][source] & ~(1 << reader)
+
+        return later

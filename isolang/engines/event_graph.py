@@ -1,0 +1,147 @@
+"""The run of event graphs: the engine, and the simplest refutation the checker accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from isolang.certify.certificate import Refutation, Witness
+from isolang.certify.steps import CycleStep, Step
+from isolang.engines.run import SWITCHED_OFF, Run
+from isolang.explain.explain import explain
+from isolang.explain.smaller import Finder, cost
+from isolang.language.classify import Plan
+from isolang.problem import Problem
+from isolang.solvers import native
+from isolang.verdict import Invalid, Valid, Verdict
+
+if TYPE_CHECKING:
+    from isolang.language.automaton import Automaton
+
+# Looking for a simpler violation may take twice the engine's time, within these bounds.
+_REFINE_SECONDS = (0.75, 4.0)
+
+
+class EventGraphRun(Run):
+    """A history against the automata of a :class:`Plan`."""
+
+    @property
+    def plan(self) -> Plan:
+        """The route, which is a plan."""
+        assert isinstance(self.route, Plan)
+        return self.route
+
+    _problem: Problem | None = None
+
+    def hardness(self) -> str:
+        """See :meth:`Run.hardness`: the load of the history, if it is that of the hard region."""
+        if self._problem is None or self.spending.phase != "solve":
+            return ""
+        load = native.load(self._problem.native)
+        self.common["statistics"] = {"load": load}
+        if not native.HARD[0] <= load <= native.HARD[1]:
+            return ""
+        return (
+            f"; the history lies in the hard region (rho = {load:.2f}: what its reads demand over "
+            "what its concurrency leaves open; docs/hard-region.md)"
+        )
+
+    def verdict(self) -> Verdict:
+        """See :meth:`Run.verdict`."""
+        with self.spending.during("prepare"):
+            self.progress("prepare")
+            self._problem = problem = self.prepared()
+            intrinsic = self.intrinsic(problem)
+        if intrinsic is not None:
+            return self._invalid(problem, intrinsic)
+        with self.spending.during("solve"):
+            self.progress("solve")
+            self.common.update(solver=native.NAME, encoding=native.ENCODING)
+            answer = native.solve(
+                self.history.columns,
+                problem.native,
+                self.plan.automata,
+                seconds=self.spending.remaining(),
+                seed=self.options.seed,
+                progress=self.progress,
+            )
+        self.common["statistics"] = dict(answer.statistics)
+        if isinstance(answer, native.Model):
+            return self._valid(answer)
+        return self._invalid(problem, Refutation.of(answer.steps))
+
+    # --- valid ---
+
+    def _valid(self, model: native.Model) -> Verdict:
+        witness = Witness(model.source, model.order_start, model.order_txn)
+        certified, reason = self.certified(witness)
+        if certified is None:
+            return self.rejected(
+                Witness.of(model.source, model.order_start, model.order_txn),
+                reason,
+            )
+        self.common.update(certified=certified, certified_reason=reason)
+        return Valid(witness=model, seconds=self.spending.seconds(), **self.common)
+
+    # --- invalid ---
+
+    def _invalid(self, problem: Problem, first: Refutation) -> Verdict:
+        """Explain the simplest refutation found that the checker accepts."""
+        refutations = [first]
+        finder = None
+        if any(isinstance(step, CycleStep) for step in first.steps):
+            with self.spending.during("solve"):
+                self.progress("explain")
+                finder = self._finder(problem)
+                simpler = finder.simplest(first.steps)
+                found = [finder.shortened(simpler), simpler, first.steps]
+                refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
+        rejected = ""
+        for refutation in refutations:
+            # What was made of the engine's refutation is believed only if the checker accepts it,
+            # whether or not the user wants a certificate.
+            derived = refutation.steps != first.steps
+            certified, reason = self.certified(refutation, needed=derived)
+            if certified is None or (derived and not certified):
+                rejected = reason
+                continue
+            if not self.options.certify:
+                certified, reason = False, SWITCHED_OFF
+            self.common.update(certified=certified, certified_reason=reason)
+            # A certified violation is not given up for lack of time to explain it.
+            with self.spending.during("solve", to_the_end=True):
+                relaxed = {} if finder is None else finder.relaxed(refutation.steps)
+                violation = replace(explain(problem, refutation.steps), relaxed=relaxed)
+            return Invalid(
+                violation=violation,
+                refutation=refutation,
+                seconds=self.spending.seconds(),
+                **self.common,
+            )
+        return self.rejected(first, rejected)
+
+    def _finder(self, problem: Problem) -> Finder:
+        spent = self.spending.seconds().solve
+        least, most = _REFINE_SECONDS
+        seconds = min(max(least, 2 * spent), most)
+        left = self.spending.remaining()
+        if left is not None:
+            seconds = min(seconds, left / 4)
+        return Finder(problem, self.plan, self._refute, seconds=seconds)
+
+    def _refute(
+        self, problem: Problem, automata: Sequence[Automaton], seconds: float
+    ) -> Sequence[Step] | None:
+        """The engine, as :class:`Finder` wants it."""
+        answer = native.solve(
+            problem.history.columns,
+            problem.native,
+            automata,
+            seconds=seconds,
+            seed=self.options.seed,
+            strategy="cdcl",  # the one that leaves proofs
+        )
+        if isinstance(answer, native.Model):
+            return None
+        return Refutation.of(answer.steps).steps

@@ -1,0 +1,56 @@
+"""Which engine decides a specification: the fastest one that is exact for it."""
+
+from __future__ import annotations
+
+from isolang.language import facts
+from isolang.language.classify import NotAnEventGraph, Plan, classify
+from isolang.language.core import Spec
+from isolang.language.horn import classify_ways_back
+from isolang.language.plan import Kind, Route
+
+__all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
+
+
+def route(spec: Spec) -> Route:
+    """Choose how a specification is decided.
+
+    Args:
+        spec: of ``load_spec``.
+
+    Raises:
+        NotAnEventGraph: no engine decides it; the message says why.
+        SpecError: there is nothing to check.
+    """
+    return native_plan(spec)
+
+
+def native_plan(spec: Spec) -> Plan:
+    """The route of the native engine: event graphs, and ways back.
+
+    Args:
+        spec: of ``load_spec``.
+
+    Raises:
+        NotAnEventGraph: it has none; the message says why it is no event graph.
+        SpecError: there is nothing to check.
+    """
+    try:
+        return classify(spec)
+    except NotAnEventGraph as refusal:
+        try:
+            return classify_ways_back(spec, refusal.reason)
+        except NotAnEventGraph:
+            raise refusal from None
+
+
+def without_sessions(plan: Plan) -> Plan:
+    """The plan with ``init`` in place of ``so``.
+
+    It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
+    """
+    return native_plan(facts.without_sessions(plan.spec))
+
+
+def without_real_time(plan: Plan) -> Plan:
+    """The plan with ``init`` in place of ``rt``."""
+    return native_plan(facts.without_real_time(plan.spec))

@@ -1,0 +1,300 @@
+// Three ways to find a way back, by what U is:
+//   single pairs (so, wr)   the reads of the transaction, and the writers before it in its session, are looked at;
+//   words that compose      one clock row per node of the product, over a greedy cover of the transactions by chains: the
+//                           latest member of each chain that reaches the node; a row lives until its last reader;
+//   anything else           a search from every writer.
+#include "certify/ways_back.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "certify/product.hpp"
+
+namespace isolang::certify {
+namespace {
+
+constexpr double kVisitLimit = 4e8;               // edge visits, when every writer is a start of its own
+constexpr std::size_t kRowLimit = std::size_t{1} << 29;  // entries of clock rows at a time
+
+std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+bool single_pair(int label) {
+  return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) || label == static_cast<int>(Relation::init);
+}
+
+// The reads of each transaction, in the order of its operations.
+struct ByReader {
+  std::vector<std::int64_t> start;
+  std::vector<std::int64_t> item;
+};
+
+ByReader by_reader(const History& history, const Choice& choice) {
+  ByReader result;
+  result.start.assign(idx(history.transactions()) + 1, 0);
+  for (const ExternalRead& r : choice.reads) ++result.start[idx(r.reader) + 1];
+  std::partial_sum(result.start.begin(), result.start.end(), result.start.begin());
+  result.item.resize(choice.reads.size());
+  std::vector<std::int64_t> at(result.start.begin(), result.start.end() - 1);
+  for (std::size_t i = 0; i < choice.reads.size(); ++i)
+    result.item[idx(at[idx(choice.reads[i].reader)]++)] = static_cast<std::int64_t>(i);
+  return result;
+}
+
+// The place of each transaction in the order of each key that it writes: (key, place), by transaction.
+struct Places {
+  std::vector<std::int64_t> start;
+  std::vector<std::pair<std::int32_t, std::int32_t>> item;
+
+  Places(const History& history, const Choice& choice) {
+    start.assign(idx(history.transactions()) + 1, 0);
+    for (const std::int32_t t : choice.order) ++start[idx(t) + 1];
+    std::partial_sum(start.begin(), start.end(), start.begin());
+    item.resize(choice.order.size());
+    std::vector<std::int64_t> at(start.begin(), start.end() - 1);
+    for (std::size_t key = 0; key + 1 < choice.key_start.size(); ++key)
+      for (std::int64_t i = choice.key_start[key]; i < choice.key_start[key + 1]; ++i)
+        item[idx(at[idx(choice.order[idx(i)])]++)] = {static_cast<std::int32_t>(key), static_cast<std::int32_t>(i - choice.key_start[key])};
+  }
+  std::int32_t of(std::int32_t t, std::int32_t key) const {  // -1 if it does not write the key
+    const auto first = item.begin() + start[idx(t)], last = item.begin() + start[idx(t) + 1];
+    const auto found = std::lower_bound(first, last, std::pair(key, -1));
+    return found != last && found->first == key ? found->second : -1;
+  }
+};
+
+bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
+  const ByReader reads = by_reader(history, choice);
+  const Places places(history, choice);
+  const auto source = [&](const ExternalRead& r) { return choice.order[idx(choice.key_start[idx(r.key)] + r.source)]; };
+  for (std::int32_t t = 0; t < history.transactions(); ++t)
+    for (std::int64_t i = reads.start[idx(t)]; i < reads.start[idx(t) + 1]; ++i) {
+      const ExternalRead& seen = choice.reads[idx(reads.item[idx(i)])];
+      if (seen.source < 0) continue;
+      const std::int32_t writer = source(seen);
+      for (std::int64_t j = earlier_only ? i + 1 : reads.start[idx(t)]; j < reads.start[idx(t) + 1]; ++j) {
+        budget.poll();
+        const ExternalRead& other = choice.reads[idx(reads.item[idx(j)])];
+        if (places.of(writer, other.key) > other.source) return true;
+      }
+    }
+  return false;
+}
+
+bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
+  const ByReader reads = by_reader(history, choice);
+  const Places places(history, choice);
+  std::vector<std::int32_t> latest(choice.key_start.size(), -1), session_of(choice.key_start.size(), -1);
+  std::vector<std::vector<std::int32_t>> sessions(idx(history.sessions));
+  for (std::int32_t t = 0; t < history.transactions(); ++t)
+    if (choice.included[idx(t)]) sessions[idx(history.txn_session[idx(t)])].push_back(t);
+  for (std::int32_t session = 0; session < history.sessions; ++session)
+    for (const std::int32_t t : sessions[idx(session)]) {
+      budget.poll();
+      for (std::int64_t i = reads.start[idx(t)]; i < reads.start[idx(t) + 1]; ++i) {
+        const ExternalRead& r = choice.reads[idx(reads.item[idx(i)])];
+        if (session_of[idx(r.key)] == session && latest[idx(r.key)] > r.source) return true;
+      }
+      if (history.txn_status[idx(t)] != static_cast<std::uint8_t>(Status::committed)) continue;  // it precedes nothing
+      for (std::int64_t i = places.start[idx(t)]; i < places.start[idx(t) + 1]; ++i) {
+        const auto [key, place] = places.item[idx(i)];
+        latest[idx(key)] = session_of[idx(key)] == session ? std::max(latest[idx(key)], place) : place;
+        session_of[idx(key)] = session;
+      }
+    }
+  return false;
+}
+
+// Whether a walk from one start to another, of words that compose, is a way back.
+class Clocks {
+ public:
+  Clocks(const History& history, const Choice& choice, const Machine& machine, bool by_next, Budget& budget)
+      : h_(history), c_(choice), m_(machine), by_next_(by_next), budget_(budget), graph_(product(history, choice, machine, budget)) {}
+
+  bool close() {
+    sort();
+    cover();
+    const ByReader reads = by_reader(h_, c_);
+    std::vector<std::int64_t> row(idx(graph_.nodes), -1);
+    for (const std::int32_t v : order_) {
+      budget_.poll();
+      if (row[idx(v)] < 0) row[idx(v)] = fresh();
+      const std::int32_t t = start_of(v);
+      if (t >= 0) {
+        for (std::int64_t i = reads.start[idx(t)]; i < reads.start[idx(t) + 1]; ++i)
+          if (closes(c_.reads[idx(reads.item[idx(i)])], row[idx(v)])) return true;
+        entry(row[idx(v)], chain_[idx(t)]) = position_[idx(t)];
+      }
+      for (std::int64_t e = graph_.edge_start[idx(v)]; e < graph_.edge_start[idx(v) + 1]; ++e) {
+        const std::int32_t w = graph_.edge_to[idx(e)];
+        if (row[idx(w)] < 0) row[idx(w)] = fresh();
+        for (std::int32_t c = 0; c < chains_; ++c)
+          entry(row[idx(w)], c) = std::max(entry(row[idx(w)], c), entry(row[idx(v)], c));
+      }
+      free_.push_back(row[idx(v)]);  // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own
+    }
+    return false;
+  }
+
+ private:
+  std::int32_t start_of(std::int32_t v) const {
+    return v < static_cast<std::int64_t>(h_.transactions()) * m_.states && v % m_.states == 0 ? v / m_.states : -1;
+  }
+
+  void sort() {  // Kahn 1962
+    std::vector<std::int32_t> incoming(idx(graph_.nodes), 0);
+    for (const std::int32_t v : graph_.edge_to) ++incoming[idx(v)];
+    order_.reserve(idx(graph_.nodes));
+    // Depth first, so that few rows live at a time.
+    std::vector<std::int32_t> ready;
+    for (std::int64_t v = graph_.nodes - 1; v >= 0; --v)
+      if (incoming[idx(v)] == 0) ready.push_back(static_cast<std::int32_t>(v));
+    while (!ready.empty()) {
+      budget_.poll();
+      const std::int32_t v = ready.back();
+      ready.pop_back();
+      order_.push_back(v);
+      for (std::int64_t e = graph_.edge_start[idx(v)]; e < graph_.edge_start[idx(v) + 1]; ++e)
+        if (--incoming[idx(graph_.edge_to[idx(e)])] == 0) ready.push_back(graph_.edge_to[idx(e)]);
+    }
+    if (static_cast<std::int64_t>(order_.size()) < graph_.nodes)
+      throw NotCertified{"not certified: irreflexive over words that run in cycles, which no other check forbids"};
+  }
+
+  // Each node hands on the chain whose last member reaches it, to one successor; a start joins it.
+  void cover() {
+    chain_.assign(idx(h_.transactions()), -1);
+    position_.assign(idx(h_.transactions()), 0);
+    std::vector<std::int32_t> handed(idx(graph_.nodes), -1), length;
+    for (const std::int32_t v : order_) {
+      const std::int32_t t = start_of(v);
+      if (t >= 0 && c_.included[idx(t)]) {
+        if (handed[idx(v)] < 0) {
+          handed[idx(v)] = static_cast<std::int32_t>(length.size());
+          length.push_back(0);
+        }
+        chain_[idx(t)] = handed[idx(v)];
+        position_[idx(t)] = length[idx(handed[idx(v)])]++;
+      }
+      if (handed[idx(v)] < 0) continue;
+      for (std::int64_t e = graph_.edge_start[idx(v)]; e < graph_.edge_start[idx(v) + 1]; ++e)
+        if (const std::int32_t w = graph_.edge_to[idx(e)]; handed[idx(w)] < 0) {
+          handed[idx(w)] = handed[idx(v)];
+          break;
+        }
+    }
+    chains_ = std::max<std::int32_t>(1, static_cast<std::int32_t>(length.size()));
+    for (auto& c : chain_) c = std::max(c, 0);
+  }
+
+  std::int32_t& entry(std::int64_t row, std::int32_t chain) { return rows_[idx(row) * idx(chains_) + idx(chain)]; }
+
+  std::int64_t fresh() {
+    if (free_.empty()) {
+      if (rows_.size() + idx(chains_) > kRowLimit)
+        throw NotCertified{"not certified: the history is too wide for the clocks of this checker"};
+      free_.push_back(static_cast<std::int64_t>(rows_.size() / idx(chains_)));
+      rows_.resize(rows_.size() + idx(chains_));
+    }
+    const std::int64_t row = free_.back();
+    free_.pop_back();
+    std::fill_n(rows_.begin() + row * chains_, chains_, -1);
+    return row;
+  }
+
+  bool closes(const ExternalRead& r, std::int64_t row) {
+    const std::int64_t start = c_.key_start[idx(r.key)], size = c_.key_start[idx(r.key) + 1] - start;
+    for (std::int64_t i = r.source + 1; i < size; ++i) {
+      if (i == r.own) continue;
+      budget_.poll();
+      const std::int32_t b = c_.order[idx(start + i)];
+      if (entry(row, chain_[idx(b)]) >= position_[idx(b)]) return true;
+      if (by_next_) return false;
+    }
+    return false;
+  }
+
+  const History& h_;
+  const Choice& c_;
+  const Machine& m_;
+  const bool by_next_;
+  Budget& budget_;
+  const ProductGraph graph_;
+  std::vector<std::int32_t> order_, chain_, position_;
+  std::int32_t chains_ = 1;
+  std::vector<std::int32_t> rows_;
+  std::vector<std::int64_t> free_;
+};
+
+bool by_search(const History& history, const Choice& choice, const Machine& machine, Budget& budget) {
+  const ProductGraph graph = product(history, choice, machine, budget);
+  if (static_cast<double>(graph.edge_to.size()) * static_cast<double>(history.transactions()) > kVisitLimit)
+    throw NotCertified{"not certified: irreflexive over an expression whose words do not compose, on a large history"};
+  const Places places(history, choice);
+  std::vector<std::int32_t> seen(idx(graph.nodes), -1), work;
+  std::vector<std::vector<std::int64_t>> reads_of(choice.key_start.size());
+  for (std::size_t i = 0; i < choice.reads.size(); ++i)
+    reads_of[idx(choice.reads[i].key)].push_back(static_cast<std::int64_t>(i));
+  for (std::int32_t b = 0; b < history.transactions(); ++b) {
+    if (places.start[idx(b)] == places.start[idx(b) + 1]) continue;
+    work.assign(1, b * machine.states);
+    while (!work.empty()) {
+      budget.poll();
+      const std::int32_t v = work.back();
+      work.pop_back();
+      for (std::int64_t e = graph.edge_start[idx(v)]; e < graph.edge_start[idx(v) + 1]; ++e) {
+        const std::int32_t w = graph.edge_to[idx(e)];
+        if (seen[idx(w)] == b) continue;
+        seen[idx(w)] = b;
+        work.push_back(w);
+      }
+    }
+    for (std::int64_t i = places.start[idx(b)]; i < places.start[idx(b) + 1]; ++i) {
+      const auto [key, place] = places.item[idx(i)];
+      for (const std::int64_t number : reads_of[idx(key)]) {
+        budget.poll();
+        const ExternalRead& r = choice.reads[idx(number)];
+        if (r.reader == b || place <= r.source) continue;
+        for (const int q : machine.accepting)
+          if (seen[idx(r.reader * machine.states + q)] == b) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<SingleRw> single_rw(const Positions& p) {
+  constexpr int rw = static_cast<int>(Relation::rw);
+  SingleRw result{p, p};
+  for (std::size_t i = 0; i < p.label.size(); ++i) {
+    if (p.label[i] == rw && !p.follow[i].empty()) return std::nullopt;
+    const auto is_rw = [&](int f) { return p.label[idx(f)] == rw; };
+    result.before.accepting[i] = i > 0 && std::any_of(p.follow[i].begin(), p.follow[i].end(), is_rw);
+    if (p.label[i] == rw) result.without.accepting[i] = result.before.accepting[i] = 0;
+    for (Positions* part : {&result.without, &result.before}) std::erase_if(part->follow[i], is_rw);
+  }
+  return result;
+}
+
+bool closes_way_back(const History& history, const Choice& choice, const Positions& before, Budget& budget) {
+  if (std::find(before.accepting.begin(), before.accepting.end(), 1) == before.accepting.end()) return false;
+  const bool single = std::all_of(before.follow[0].begin(), before.follow[0].end(), [&](int p) {
+    return single_pair(before.label[idx(p)]) && before.follow[idx(p)].empty();
+  });
+  if (single) {
+    const auto reads = [&](Relation r) { return before.reads({static_cast<int>(r)}, false); };
+    // init leads from T0 alone, which no rw leads to.
+    return (reads(Relation::wr) && by_reads(history, choice, false, budget)) ||
+           (reads(Relation::so) && by_sessions(history, choice, budget));
+  }
+  if (!before.repeatable()) return by_search(history, choice, machine(before, false), budget);
+  const bool by_next = before.reads({static_cast<int>(Relation::ww)}, false);
+  return Clocks(history, choice, machine(before, true), by_next, budget).close();
+}
+
+bool closes_earlier_read(const History& history, const Choice& choice, Budget& budget) {
+  return by_reads(history, choice, true, budget);
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,43 @@
+#include "engine/one_cycle.hpp"
+
+#include <algorithm>
+
+namespace isolang {
+namespace {
+
+// State 0: before a pair; state 1: behind a pair that is no rw.
+Automaton nonadjacent(const Automaton& all) {
+  Automaton result;
+  result.states = 2;
+  for (std::size_t r = 0; r < kRelations; ++r)
+    if (!all.steps[r].empty()) result.steps[r] = {{0, 1}};
+  result.epsilon = {{1, 0}};
+  result.steps[static_cast<std::size_t>(Relation::rw)] = {{1, 0}};
+  result.so_repeatable = result.repeats(Relation::so);
+  return result;
+}
+
+bool one_source_each(const Problem& problem) {
+  const auto& start = problem.candidate_start;
+  return std::ranges::adjacent_find(start, [](auto a, auto b) { return b != a + 1; }) == start.end();
+}
+
+}  // namespace
+
+std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem, const std::vector<Automaton>& automata) {
+  const bool unique = one_source_each(problem);
+  Automaton all;
+  bool search = false;
+  for (const Automaton& m : automata) {
+    if (m.states > 1 || !m.of(Relation::rw).empty()) return std::nullopt;
+    search |= m.forbids_ways_back() && (!unique || !m.of(Relation::ww).empty());
+    for (std::size_t r = 0; r < kRelations; ++r)
+      if (!m.steps[r].empty()) all.steps[r] = m.steps[r];
+    if (m.back_so) all.steps[static_cast<std::size_t>(Relation::so)] = {{0, 0}};
+    if (m.back_wr || m.back_earlier_wr) all.steps[static_cast<std::size_t>(Relation::wr)] = {{0, 0}};
+  }
+  if (!search) return std::nullopt;
+  return std::vector{nonadjacent(all)};
+}
+
+}  // namespace isolang

@@ -1,0 +1,152 @@
+#include "engine/ways_back.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+
+namespace isolang {
+namespace {
+
+constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+constexpr std::size_t kMaxFound = 2000;
+constexpr std::size_t kClockBytes = std::size_t{1} << 29;
+
+}  // namespace
+
+WaysBack::WaysBack(const Pruner& pruner, Budget& budget) : pruner_(pruner), graph_(pruner.graph), budget_(budget) {
+  std::vector<std::uint8_t> wanted;
+  for (const Automaton& m : graph_.automata) {
+    wanted.push_back(!m.back.empty());
+    product_ |= !m.back.empty();
+    direct_ |= m.direct();
+    immediate_.push_back(m.repeats(Relation::ww));
+    // SOUND BECAUSE if a later writer leads back, so does the next one, by a ww step first.
+    by_next_.push_back(std::ranges::all_of(m.back, [&](const Automaton::Step& b) {
+      return std::ranges::find(m.of(Relation::ww), Automaton::Step{b.second, b.second}) != m.of(Relation::ww).end();
+    }));
+  }
+  if (!product_) return;
+  local_.assign(idx(graph_.nodes()), -1);
+  for (Node v = 0; v < graph_.nodes(); ++v)
+    if (const std::int32_t check = graph_.check_of(v); check >= 0 && wanted[idx(check)]) local_[idx(v)] = nodes_++;
+  for (const Edge& e : graph_.edges)
+    if (local_[idx(e.from)] >= 0 && e.relation != Relation::wr && e.relation != Relation::ww && e.relation != Relation::rw)
+      facts_.push_back(e);
+}
+
+std::vector<std::vector<Edge>> WaysBack::closed(const Choice& choice) {
+  std::vector<std::vector<Edge>> found;
+  if (pruner_.saturated) return found;
+  if (product_) build(choice);
+  for (std::int32_t r = 0; r < graph_.problem.reads() && found.size() < kMaxFound; ++r) {
+    if (choice.source[idx(r)] < 0 || !choice.in[idx(graph_.problem.read_txn[idx(r)])]) continue;
+    budget_.poll();
+    if (direct_) direct(choice, r, found);
+    if (product_) by_product(choice, r, found);
+  }
+  return found;
+}
+
+void WaysBack::build(const Choice& choice) {
+  const Problem& p = graph_.problem;
+  edges_ = facts_;
+  const auto add = [&](const Edge& e) {
+    if (idx(e.from) < local_.size() && local_[idx(e.from)] >= 0) edges_.push_back(e);
+  };
+  for (std::int32_t r = 0; r < p.reads(); ++r)
+    if (choice.source[idx(r)] >= 0 && choice.in[idx(p.read_txn[idx(r)])]) graph_.wr_edges(r, choice.source[idx(r)], add);
+  const auto in = [&](std::int32_t w) { return choice.in[idx(p.writer_txn[idx(w)])] != 0; };
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+    const auto& steps = graph_.automata[c].of(Relation::ww);
+    if (steps.empty() || graph_.automata[c].back.empty()) continue;
+    const auto ww = [&](std::int32_t a, std::int32_t b) {
+      for (const auto& [q, r] : steps)
+        edges_.push_back({graph_.node(c, p.writer_txn[idx(a)], q), graph_.node(c, p.writer_txn[idx(b)], r), Relation::ww, -1, a, b});
+    };
+    for (std::int32_t key = 0; key < p.keys; ++key)
+      for (std::int32_t i = p.key_start[idx(key)], last = p.key_start[idx(key) + 1]; i < last; ++i) {
+        if (!in(choice.writers[idx(i)])) continue;
+        budget_.poll();
+        for (std::int32_t j = i + 1; j < last; ++j) {
+          if (!in(choice.writers[idx(j)])) continue;
+          ww(choice.writers[idx(i)], choice.writers[idx(j)]);
+          if (immediate_[c]) break;
+        }
+      }
+  }
+  const auto from = [&](std::size_t i) { return local_[idx(edges_[i].from)]; };
+  const auto to = [&](std::size_t i) { return local_[idx(edges_[i].to)]; };
+  outgoing_ = group_by(nodes_, edges_.size(), from, [](std::size_t i) { return static_cast<std::int32_t>(i); });
+  std::vector<std::int32_t> priority(idx(nodes_));
+  for (Node v = 0; v < graph_.nodes(); ++v)
+    if (local_[idx(v)] >= 0) priority[idx(local_[idx(v)])] = graph_.priority(v);
+  const auto order = topological_order(group_by(nodes_, edges_.size(), from, to), priority, budget_);
+  if (order.size() < idx(nodes_)) throw std::logic_error("ways back: the chosen relations have a cycle that no check forbids");
+  rank_.resize(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) rank_[idx(order[i])] = static_cast<std::int32_t>(i);
+  clocks_.build(group_by(nodes_, edges_.size(), to, from), order, kClockBytes, budget_);
+  via_.assign(idx(nodes_), -1);
+}
+
+void WaysBack::direct(const Choice& choice, std::int32_t r, std::vector<std::vector<Edge>>& found) {
+  const std::int32_t a = choice.source[idx(r)];
+  pruner_.direct_ways_back(r, [&](std::int32_t other) { return choice.source[idx(other)]; }, ways_);
+  for (auto& [b, closing, back] : ways_) {
+    if (choice.place[idx(b)] <= choice.place[idx(a)] || !choice.in[idx(graph_.problem.writer_txn[idx(b)])]) continue;
+    closing.a = a;
+    found.push_back({back, closing});
+    return;
+  }
+}
+
+void WaysBack::by_product(const Choice& choice, std::int32_t r, std::vector<std::vector<Edge>>& found) {
+  const Problem& p = graph_.problem;
+  const std::int32_t a = choice.source[idx(r)], reader = p.read_txn[idx(r)];
+  const std::int32_t last = p.key_start[idx(p.read_key[idx(r)]) + 1];
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+    bool open = true;
+    for (std::int32_t i = choice.place[idx(a)] + 1; open && i < last; ++i) {
+      const std::int32_t b = choice.writers[idx(i)], txn = p.writer_txn[idx(b)];
+      if (!choice.in[idx(txn)] || txn == reader) continue;
+      for (const auto& [q, start] : graph_.automata[c].back) {
+        const Node from = local_[idx(graph_.node(c, txn, start))], to = local_[idx(graph_.node(c, reader, q))];
+        if (!open || rank_[idx(from)] > rank_[idx(to)]) continue;
+        // Clocks that are short of memory do not know: then the search for a path decides.
+        if (clocks_.columns() == clocks_.chains() && !clocks_.reaches(from, to)) continue;
+        std::vector<Edge> edges = path(from, to);
+        if (edges.empty()) continue;
+        edges.push_back({graph_.node(c, reader, q), graph_.node(c, txn, start), Relation::rw, r, a, b});
+        found.push_back(std::move(edges));
+        open = false;
+      }
+      if (by_next_[c]) break;
+    }
+  }
+}
+
+// Shortest; empty if there is none.
+std::vector<Edge> WaysBack::path(Node from, Node to) {
+  std::vector<Node> touched{from};
+  std::deque<Node> queue{from};
+  via_[idx(from)] = -2;
+  while (!queue.empty() && via_[idx(to)] == -1) {
+    budget_.poll();
+    const Node u = queue.front();
+    queue.pop_front();
+    for (const std::int32_t e : outgoing_.of(u)) {
+      const Node v = local_[idx(edges_[idx(e)].to)];
+      if (via_[idx(v)] != -1 || rank_[idx(v)] > rank_[idx(to)]) continue;
+      via_[idx(v)] = e;
+      touched.push_back(v);
+      queue.push_back(v);
+    }
+  }
+  std::vector<Edge> edges;
+  if (via_[idx(to)] != -1)
+    for (Node v = to; v != from; v = local_[idx(edges.back().from)]) edges.push_back(edges_[idx(via_[idx(v)])]);
+  std::ranges::reverse(edges);
+  for (const Node v : touched) via_[idx(v)] = -1;
+  return edges;
+}
+
+}  // namespace isolang

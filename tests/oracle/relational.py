@@ -1,0 +1,503 @@
+r"""Which small histories satisfy a specification, whatever it is made of? By trying everything.
+
+``semantics`` knows ``rf`` and ``ww`` and relations between transactions. This module reads the
+whole language: every ``exists``, events as well as transactions, every operator, ``flag`` and
+``not``. It takes nothing from the package but the lowered expressions, and it searches without any
+idea: existentials in the order of their declaration, each with all its values, each check as soon
+as everything that it names is there.
+
+How the language reference is read where it leaves a choice:
+
+* The universe is the included transactions and, if a name needs them, their events; ``id``, ``?``
+  and ``^*`` speak of all of it. T0 has one write event per key. The write event of a transaction
+  for a key is its last one; other events occur in ``po`` and ``tx`` only. A read whose result is
+  not known is an event, but no external read.
+* ``order on S`` is a strict total order on S; ``choice of e`` a part of e with exactly one pair for
+  each element of its range; ``relation on S`` any subset of S × S. ``containing`` and ``within``
+  are meant literally. Besides, what is called ``ww``, ``co``, ``ar`` or ``vis`` contains ``init``
+  (between its own elements), as the reference says.
+* A maybe transaction that nobody reads from may be in or out: both cases are always tried. Leaving
+  it out is sound for most specifications, and a reader of this module can see for which; the right
+  side of a ``\`` must have no composition or closure either.
+* Anomalies of the pre-pass are violations iff an unflagged check, or a bound of an ``exists`` other
+  than ``rf`` and ``ww``, mentions ``rf``, ``wr`` or ``rw``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import permutations, product
+
+from isolang.language import core
+
+from .history import UNKNOWN, History, keys, timed
+from .semantics import (
+    T0,
+    Facts,
+    TooLargeError,
+    _choices,
+    _shown_order,
+    _subsets,
+    closure,
+    compose,
+    facts,
+    names,
+    transpose,
+)
+
+__all__ = ["TooLargeError", "World", "evaluate", "flags", "holds", "satisfied", "worlds"]
+
+_ON_EVENTS = frozenset(("po", "tx", "rf", "cand"))
+_CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
+_SETS = frozenset(("T", "W", "R"))
+
+Rf = Sequence[tuple[int, str, int]]
+
+
+@dataclass(slots=True)
+class World:
+    """One assignment.
+
+    A relation is an integer of size·size bits, bit i·size + j meaning i → j; a set has size bits.
+    ``keyed`` has one value per key.
+    """
+
+    size: int
+    n_keys: int
+    plain: dict[str, int] = field(default_factory=dict)
+    keyed: dict[str, list[int]] = field(default_factory=dict)
+    sets: dict[str, int] = field(default_factory=dict)
+    included: tuple[int, ...] = ()
+
+    @property
+    def identity(self) -> int:
+        return _identity(self.size)
+
+    def pairs(self, value: int) -> set[tuple[int, int]]:
+        """A relation as a set of pairs: 0 is T0, i + 1 the i-th included transaction."""
+        n = self.size
+        return {(i // n, i % n) for i in range(n * n) if value >> i & 1}
+
+
+# --- expressions ---
+
+
+@lru_cache(maxsize=64)
+def _identity(n: int) -> int:
+    return sum(1 << (i * n + i) for i in range(n))
+
+
+def _times(rows: int, columns: int, n: int) -> int:
+    return sum(columns << (i * n) for i in range(n) if rows >> i & 1)
+
+
+def _rows(a: int, n: int) -> int:
+    row = (1 << n) - 1
+    return sum(1 << i for i in range(n) if (a >> (i * n)) & row)
+
+
+def _union(values: Sequence[int]) -> int:
+    out = 0
+    for value in values:
+        out |= value
+    return out
+
+
+Evaluate = Callable[[World, Mapping[str, int]], int]
+
+
+def evaluate(e: core.Core, w: World, binding: Mapping[str, int] | None = None) -> int:
+    """The value of an expression; ``binding`` gives key variables the numbers of their keys."""
+    return _compile(e)(w, binding or {})
+
+
+@lru_cache(maxsize=8192)
+def _compile(e: core.Core) -> Evaluate:
+    match e:
+        case core.Rel(name="id"):
+            return lambda w, _b: w.identity
+        case core.Rel(name=name, key=None) if name in _SETS:
+
+            def whole(w: World, _b: Mapping[str, int]) -> int:
+                return w.sets[name] if name in w.sets else _union(w.keyed[name])
+
+            return whole
+        case core.Rel(name=name, key=None):
+
+            def relation(w: World, _b: Mapping[str, int]) -> int:
+                return w.plain[name] if name in w.plain else _union(w.keyed[name])
+
+            return relation
+        case core.Rel(name=name, key=str() as key):
+            return lambda w, b: w.keyed[name][b[key]]
+        case core.Union(parts=parts):
+            fs = [_compile(p) for p in parts]
+            return lambda w, b: _union([f(w, b) for f in fs])
+        case core.Inter(parts=parts):
+            fs = [_compile(p) for p in parts]
+
+            def inter(w: World, b: Mapping[str, int]) -> int:
+                out = fs[0](w, b)
+                for f in fs[1:]:
+                    out &= f(w, b)
+                return out
+
+            return inter
+        case core.Seq(parts=parts):
+            fs = [_compile(p) for p in parts]
+
+            def seq(w: World, b: Mapping[str, int]) -> int:
+                out = fs[0](w, b)
+                for f in fs[1:]:
+                    out = compose(out, f(w, b), w.size)
+                return out
+
+            return seq
+        case core.Diff(left=left, right=right):
+            f, g = _compile(left), _compile(right)
+            return lambda w, b: f(w, b) & ~g(w, b)
+        case core.Product(left=left, right=right):
+            f, g = _compile(left), _compile(right)
+            return lambda w, b: _times(f(w, b), g(w, b), w.size)
+        case core.Inverse(arg=arg):
+            f = _compile(arg)
+            return lambda w, b: transpose(f(w, b), w.size)
+        case core.Plus(arg=arg):
+            f = _compile(arg)
+            return lambda w, b: closure(f(w, b), w.size)
+        case core.Star(arg=arg):
+            f = _compile(arg)
+            return lambda w, b: closure(f(w, b), w.size) | w.identity
+        case core.Opt(arg=arg):
+            f = _compile(arg)
+            return lambda w, b: f(w, b) | w.identity
+        case core.Lift(arg=arg):
+            f = _compile(arg)
+            return lambda w, b: _times(f(w, b), (1 << w.size) - 1, w.size) & w.identity
+        case core.Domain(arg=arg):
+            f = _compile(arg)
+            return lambda w, b: _rows(f(w, b), w.size)
+        case core.Range(arg=arg):
+            f = _compile(arg)
+            return lambda w, b: _rows(transpose(f(w, b), w.size), w.size)
+        case core.ForKey(key=key, body=body):
+            f = _compile(body)
+            return lambda w, b: _union([f(w, {**b, key: k}) for k in range(w.n_keys)])
+    raise TypeError(f"not a core expression: {e!r}")
+
+
+def holds(check: core.Check, w: World) -> bool:
+    """Whether an assignment meets a check."""
+    value = evaluate(check.expr, w)
+    match check.kind:
+        case "acyclic":
+            met = not closure(value, w.size) & w.identity
+        case "irreflexive":
+            met = not value & w.identity
+        case "empty":
+            met = not value
+        case "require":
+            assert check.bound is not None
+            met = not value & ~evaluate(check.bound, w)
+    return met != check.negated
+
+
+# --- what is given ---
+
+
+def _given(
+    history: History,
+    fact: list[Facts],
+    included: tuple[int, ...],
+    all_keys: list[str],
+    events: bool,
+) -> tuple[World, dict[tuple[int, int], int], dict[tuple[int, str], int]]:
+    """The given relations; and the numbers of events: of operations, and of last writes."""
+    number = {T0: 0} | {t: i + 1 for i, t in enumerate(included)}
+    m = len(included) + 1
+    op_event: dict[tuple[int, int], int] = {}
+    write_event: dict[tuple[int, str], int] = {}
+    owner: list[int] = []
+    if events:
+        for key in all_keys:
+            write_event[T0, key] = m + len(owner)
+            owner.append(0)
+        for t in included:
+            for j, (kind, key, _) in enumerate(history[t].ops):
+                op_event[t, j] = m + len(owner)
+                if kind != "r":
+                    write_event[t, key] = m + len(owner)
+                owner.append(number[t])
+    n = m + len(owner)
+    w = World(n, len(all_keys), included=included)
+
+    def edge(a: int, b: int) -> int:
+        return 1 << (a * n + b)
+
+    init = _union([edge(0, i) for i in range(1, m)])
+    so = rt = init
+    for a in included:
+        if history[a].status == "maybe":
+            continue  # it may have ended at any later time: no outgoing edges
+        for b in included:
+            first, second = history[a], history[b]
+            if a < b and first.session == second.session:
+                so |= edge(number[a], number[b])
+            if a != b and first.end is not None and second.begin is not None:
+                rt |= edge(number[a], number[b]) if first.end < second.begin else 0
+    w.sets["T"] = (1 << m) - 1
+    w.plain |= {"init": init, "so": so, "rt": rt}
+    w.keyed["W"], w.keyed["R"], w.keyed["vo"], w.keyed["cand"] = [], [], [], []
+    for key in all_keys:
+        writes = [t for t in included if any(o[0] != "r" and o[1] == key for o in history[t].ops)]
+        reads = [t for t in included if any(k == key for k, _ in fact[t].reads)]
+        w.keyed["W"].append(1 | sum(1 << number[t] for t in writes))
+        w.keyed["R"].append(sum(1 << number[t] for t in reads))
+        shown = [elements for t in included for k, elements in fact[t].lists if k == key]
+        order = _shown_order(history, key, included, shown)
+        w.keyed["vo"].append(_union([edge(number[a], number[b]) for a, b in order]))
+    if events:
+        w.plain["tx"] = _union([edge(m + i, t) for i, t in enumerate(owner)])
+        w.plain["po"] = _union(
+            [
+                edge(op_event[t, i], op_event[t, j])
+                for t in included
+                for j in range(len(history[t].ops))
+                for i in range(j)
+            ]
+        )
+        for key in all_keys:
+            candidates = 0
+            for t in included:
+                for event, k, sources in _external(history, fact, t, op_event):
+                    if k == key:
+                        for source in sources:
+                            if source in number:
+                                candidates |= edge(write_event[source, key], event)
+            w.keyed["cand"].append(candidates)
+    return w, op_event, write_event
+
+
+def _external(
+    history: History, fact: list[Facts], t: int, op_event: Mapping[tuple[int, int], int]
+) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+    """The external reads of a transaction without anomalies: event, key, sources.
+
+    In the order of ``fact[t].reads``, which has them without their places.
+    """
+    own: set[str] = set()
+    left = list(fact[t].reads)
+    for j, (kind, key, value) in enumerate(history[t].ops):
+        if kind != "r":
+            own.add(key)
+        elif value != UNKNOWN and key not in own and left and left[0][0] == key:
+            yield op_event[t, j], *left.pop(0)
+
+
+# --- what is chosen ---
+
+
+def _with_reads(
+    base: World,
+    history: History,
+    fact: list[Facts],
+    rf: Rf,
+    all_keys: list[str],
+    op_event: Mapping[tuple[int, int], int],
+    write_event: Mapping[tuple[int, str], int],
+) -> World:
+    w = World(base.size, base.n_keys, dict(base.plain), dict(base.keyed), base.sets, base.included)
+    number = {T0: 0} | {t: i + 1 for i, t in enumerate(w.included)}
+    n = w.size
+    wr = [0] * w.n_keys
+    for reader, key, source in rf:
+        wr[all_keys.index(key)] |= 1 << (number[source] * n + number[reader])
+    w.keyed["wr"] = wr
+    if "tx" in w.plain:
+        chosen = [0] * w.n_keys
+        for t in w.included:
+            sources = [source for reader, _, source in rf if reader == t]
+            for (event, key, _), source in zip(
+                _external(history, fact, t, op_event), sources, strict=True
+            ):
+                bit = 1 << (write_event[source, key] * n + event)
+                chosen[all_keys.index(key)] |= bit
+        w.keyed["rf"] = chosen
+    return w
+
+
+def _elements(s: int) -> list[int]:
+    return [i for i in range(s.bit_length()) if s >> i & 1]
+
+
+def _values(exists: core.Exists, w: World, binding: Mapping[str, int]) -> Iterator[int]:
+    """All values of one existential, for one key."""
+    n = w.size
+    over = evaluate(exists.over, w, binding)
+    least = evaluate(exists.containing, w, binding) if exists.containing is not None else 0
+    most = evaluate(exists.within, w, binding) if exists.within is not None else -1
+    if exists.kind == "choice":
+        most &= over
+        ends: dict[int, list[int]] = {}
+        for i in _elements(over):
+            ends.setdefault(i % n, []).append(i)
+        for pairs in product(*ends.values()):
+            value = _union([1 << i for i in pairs])
+            if not value & ~most and not least & ~value:
+                yield value
+        return
+    carrier = _times(over, over, n)
+    if exists.name in _CONTAIN_INIT:
+        least |= w.plain["init"] & carrier
+    if exists.kind == "order":
+        for order in permutations(_elements(over)):
+            value, later = 0, 0
+            for i in reversed(order):
+                value |= later << (i * n)
+                later |= 1 << i
+            if not least & ~value and not value & ~most:
+                yield value
+        return
+    most &= carrier
+    if least & ~most:
+        return
+    free = _elements(most & ~least)
+    if len(free) > 24:
+        raise TooLargeError(f"{len(free)} pairs may or may not be in `{exists.name}`")
+    for bits in range(1 << len(free)):
+        yield least | _union([1 << pair for i, pair in enumerate(free) if bits >> i & 1])
+
+
+def _mentioned(e: core.Core | None) -> set[str]:
+    """As `names`, with what the definitions of wr and rw stand for."""
+    found = names(e)
+    if "rw" in found:
+        found |= {"wr", "ww"}
+    return found | ({"rf"} if "wr" in found else set())
+
+
+def worlds(
+    history: History,
+    spec: core.Spec,
+    *,
+    initial: object = None,
+    limit: int | None = None,
+) -> Iterator[World]:
+    """Every assignment that meets every unflagged check.
+
+    Args:
+        history: at most four or so transactions.
+        spec: any specification.
+        initial: what T0 wrote to each register, beside nil.
+        limit: of assignments, complete or not.
+
+    Raises:
+        ValueError: real time is used and the history has none.
+        TooLargeError: the limit was passed.
+    """
+    checks = [check for check in spec.checks if not check.flag]
+    judged = set[str]().union(*(_mentioned(c.expr) | _mentioned(c.bound) for c in checks))
+    bounds = [e for e in spec.exists if e.name not in ("rf", "ww")]
+    for e in bounds:
+        judged |= _mentioned(e.over) | _mentioned(e.containing) | _mentioned(e.within)
+    if "rt" in judged and not timed(history):
+        raise ValueError("rt on a history without times is an error, never a pass")
+    events = bool(_spelled(spec) & _ON_EVENTS)
+    fact = facts(history, initial)
+    all_keys = keys(history)
+    declared = [e for e in spec.exists if e.name != "rf"]
+    stages = _stages(checks, declared)
+    committed = [i for i, t in enumerate(history) if t.status == "committed"]
+    maybes = [i for i, t in enumerate(history) if t.status == "maybe"]
+    budget = [limit if limit is not None else -1]
+    done: set[object] = set()
+    for extra in _subsets(maybes):
+        for included, rf in _choices(history, fact, committed + list(extra)):
+            seen = (included, tuple(sorted(rf)))
+            if seen in done:
+                continue
+            done.add(seen)
+            if "rf" in judged and any(fact[i].anomalies for i in included):
+                continue
+            base, op_event, write_event = _given(history, fact, included, all_keys, events)
+            w = _with_reads(base, history, fact, rf, all_keys, op_event, write_event)
+            yield from _assign(w, declared, stages, 0, budget)
+
+
+def _spelled(spec: core.Spec) -> set[str]:
+    """The names that must have a value; the bounds of rf are known without events."""
+    parts = [part for check in spec.checks for part in (check.expr, check.bound)]
+    for e in spec.exists:
+        if e.name != "rf":
+            parts += [e.over, e.containing, e.within]
+    parts += [expr for _, expr in spec.shows]
+    return set[str]().union(*map(names, parts))
+
+
+def _stages(checks: list[core.Check], declared: list[core.Exists]) -> list[list[core.Check]]:
+    """Stage i has the checks that can be judged once i existentials are there."""
+    order = {e.name: i + 1 for i, e in enumerate(declared)}
+    order["rw"] = order.get("ww", 0)
+    stages: list[list[core.Check]] = [[] for _ in range(len(declared) + 1)]
+    for check in checks:
+        needs = names(check.expr) | names(check.bound)
+        stages[max((order.get(name, 0) for name in needs), default=0)].append(check)
+    return stages
+
+
+def _assign(
+    w: World,
+    declared: list[core.Exists],
+    stages: list[list[core.Check]],
+    at: int,
+    budget: list[int],
+) -> Iterator[World]:
+    if budget[0] == 0:
+        raise TooLargeError("more assignments than allowed")
+    budget[0] -= 1
+    if not all(holds(check, w) for check in stages[at]):
+        return
+    if at == len(declared):
+        yield World(w.size, w.n_keys, dict(w.plain), dict(w.keyed), w.sets, w.included)
+        return
+    exists = declared[at]
+    if exists.key is None:
+        for value in _values(exists, w, {}):
+            w.plain[exists.name] = value
+            yield from _assign(w, declared, stages, at + 1, budget)
+        _forget(w, exists.name)
+        return
+    per_key = [list(_values(exists, w, {exists.key: k})) for k in range(w.n_keys)]
+    for combination in product(*per_key):
+        w.keyed[exists.name] = list(combination)
+        if exists.name == "ww":
+            w.keyed["rw"] = [
+                compose(transpose(wr, w.size), ww, w.size) & ~w.identity
+                for wr, ww in zip(w.keyed["wr"], combination, strict=True)
+            ]
+        yield from _assign(w, declared, stages, at + 1, budget)
+    _forget(w, exists.name)
+
+
+def _forget(w: World, name: str) -> None:
+    w.plain.pop(name, None)
+    w.keyed.pop(name, None)
+
+
+def satisfied(
+    history: History, spec: core.Spec, *, initial: object = None, limit: int | None = None
+) -> bool:
+    """Whether some assignment meets every unflagged check."""
+    return next(worlds(history, spec, initial=initial, limit=limit), None) is not None
+
+
+def flags(history: History, spec: core.Spec, *, initial: object = None) -> dict[str, bool]:
+    """For each flag, whether no assignment that meets the unflagged checks also meets it."""
+    held = {check.name: True for check in spec.checks if check.flag}
+    for w in worlds(history, spec, initial=initial):
+        for check in spec.checks:
+            if check.flag and holds(check, w):
+                held[check.name] = False
+    return held
