@@ -148,9 +148,7 @@ def test_the_deadline_holds_in_each_phase(plans, strategy, phase):
     history = serial(rng, transactions=900, keys=20, values=5, sessions=30)
     problem = build_problem(history).native
     with pytest.raises(_native.OutOfTime, match=phase):
-        solve(
-            history.columns, problem, plans["ser"].automata, seconds=0.4, strategy=strategy
-        )
+        solve(history.columns, problem, plans["ser"].automata, seconds=0.4, strategy=strategy)
 
 
 def test_an_unknown_says_how_hard_the_history_is():
@@ -195,7 +193,8 @@ def test_the_load_of_a_history():
             Transaction(ops=[("r", "y", 1)], session=2),
         ]
     )
-    assert load(build_problem(history).native) == pytest.approx(2 * np.log(2) / np.log(30), rel=1e-3)
+    expected = 2 * np.log(2) / np.log(30)
+    assert load(build_problem(history).native) == pytest.approx(expected, rel=1e-3)
 
 
 def test_an_unknown_strategy_is_refused(plans):

@@ -103,8 +103,8 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
 def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
     """What nobody can follow: that a search went through everything."""
     text = (
-        f"Every order of the transactions was tried, in {step.states} states of an exhaustive "
-        "search, and each leaves some read without its value; no cycle shows that by itself."
+        "Every order of the transactions leaves some read without its value: an exhaustive search "
+        f"found none ({step.states} states looked at). No cycle shows that by itself."
     )
     return Violation(
         anomaly="no order",
