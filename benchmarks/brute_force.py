@@ -2,13 +2,15 @@
 
     python benchmarks/brute_force.py generated --histories 20000 --seed 0 --log runs.jsonl
     python benchmarks/brute_force.py small --step 10 --offset 3 --log runs.jsonl
+    python benchmarks/brute_force.py generated --weak --histories 20000 --log runs.jsonl
     python benchmarks/brute_force.py expressions --specs 2000 --seed 0 --log runs.jsonl
     python benchmarks/brute_force.py report --log runs.jsonl
 
 ``generated`` compares every library level on mutated litmus histories, simulated databases and
 random histories; ``small`` on every STEP-th history of at most three transactions and two
-registers; ``expressions`` compares random specifications. Each slice appends one line to the log;
-``report`` adds the slices up and says how many histories separate each adjacent pair of levels.
+registers, both with ``--weak`` on RC, RA, CC and PSI in all styles; ``expressions`` compares random
+specifications. Each slice appends one line to the log; ``report`` adds the slices up and says how
+many histories separate each adjacent pair of levels.
 
 A history on which tool and oracle differ is shrunk, saved under ``tests/regressions`` with the
 oracle's verdict, printed, and makes the exit code 1.
@@ -22,7 +24,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,8 @@ from oracle import semantics
 from oracle.expressions import HARD, Checks, random_checks, spec_text
 from oracle.generate import any_history, every_small_history, well_formed
 from oracle.history import History, show, timed
-from oracle.levels import ADJACENT, LEVELS
-from oracle.pipeline import Levels, expected_verdicts, keep, shrink, tool_verdict
+from oracle.levels import ADJACENT, LEVELS, WEAK_ADJACENT, WEAK_STYLES
+from oracle.pipeline import Levels, keep, shrink, tool_verdict
 
 from isolang.api import load_spec
 from isolang.language.classify import NotAnEventGraph, classify
@@ -57,7 +59,7 @@ class Slice:
         self.counts["histories"] += 1
         for level, verdict in expected.items():
             self.verdicts[f"{level} {verdict}"] += 1
-        for weaker, stronger in ADJACENT:
+        for weaker, stronger in (*ADJACENT, *WEAK_ADJACENT):
             if expected.get(weaker) == "valid" and expected.get(stronger) == "invalid":
                 self.separated[f"{weaker} < {stronger}"] += 1
         if time.monotonic() - self.shown > 30:
@@ -83,9 +85,11 @@ class Slice:
             f.write(json.dumps(line) + "\n")
 
 
-def run_histories(histories: Iterator[History], result: Slice, name: str) -> None:
-    """Every library level on each history."""
-    levels = Levels()
+def run_histories(
+    histories: Iterator[History], result: Slice, name: str, names: Sequence[str]
+) -> None:
+    """The levels on each history."""
+    levels = Levels(names)
     for number, history in enumerate(histories):
         try:
             expected, wrong = levels.compare(history, seed=number)
@@ -100,20 +104,27 @@ def run_histories(histories: Iterator[History], result: Slice, name: str) -> Non
                 return well_formed(h) and any(d.spec == spec for d in levels.compare(h)[1])
 
             small = shrink(history, still) if still(history) else history
-            (verdict,) = expected_verdicts(small, [LEVELS[spec]])
+            verdict = levels.expected(small)[spec]
             got = tool_verdict(small, levels.plans[spec])
             result.differs(small, f"{name}-{number}", spec, verdict, got)
+
+
+def names_of(arguments: argparse.Namespace) -> Sequence[str]:
+    """The library's event graphs; or the weak levels in all styles, and their neighbours."""
+    return (*WEAK_STYLES, "pl-2", "pc", "si") if arguments.weak else tuple(LEVELS)
 
 
 def generated(arguments: argparse.Namespace, result: Slice) -> None:
     rng = random.Random(arguments.seed)
     histories = (any_history(rng) for _ in range(arguments.histories))
-    run_histories(histories, result, f"generated-{arguments.seed}")
+    run_histories(histories, result, f"generated-{arguments.seed}", names_of(arguments))
 
 
 def small(arguments: argparse.Namespace, result: Slice) -> None:
     histories = every_small_history(arguments.offset, arguments.step)
-    run_histories(histories, result, f"small-{arguments.step}-{arguments.offset}")
+    run_histories(
+        histories, result, f"small-{arguments.step}-{arguments.offset}", names_of(arguments)
+    )
 
 
 def expressions(arguments: argparse.Namespace, result: Slice) -> None:
@@ -168,7 +179,7 @@ def report(log: Path) -> int:
     separated: Counter[str] = Counter()
     for total in totals.values():
         separated.update({k: v for k, v in total.items() if k.startswith("separated")})
-    for weaker, stronger in ADJACENT:
+    for weaker, stronger in (*ADJACENT, *WEAK_ADJACENT):
         count = separated[f"separated {weaker} < {stronger}"]
         few = "" if count >= WANTED else f"  fewer than {WANTED}"
         print(f"  {weaker + ' < ' + stronger:<46} {count:>9,}{few}")
@@ -192,6 +203,8 @@ def main() -> int:
     run.add_argument("--per-spec", type=int, default=15)
     run.add_argument("--seed", type=int, default=0)
     run = commands.add_parser("report")
+    for name in ("generated", "small"):
+        commands.choices[name].add_argument("--weak", action="store_true")
     for each in commands.choices.values():
         each.add_argument("--log", type=Path, default=Path("brute_force.jsonl"))
     arguments = parser.parse_args()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from isolang.certify.certificate import Exhaustion
 from isolang.errors import IsolangError
-from isolang.explain.part import Part, Sources, part_of
+from isolang.explain.part import Part, Sources, operations_of, part_of
 from isolang.explain.smaller import shrink
 from isolang.limits import Spending
 from isolang.pipeline import Options, decide
@@ -33,7 +34,7 @@ def minimise(verdict: Invalid, route: Route, *, seconds: float = 10.0, seed: int
         before. Labels and places are those of the whole.
     """
     end = time.perf_counter() + seconds
-    history, steps = verdict.history, verdict.refutation.steps
+    history, refutation = verdict.history, verdict.refutation
 
     sources = Sources(build_problem(history))
 
@@ -50,7 +51,10 @@ def minimise(verdict: Invalid, route: Route, *, seconds: float = 10.0, seed: int
             and sources.keeps_candidates(part)
         )
 
-    part = part_of(history, sources.relevant(steps))
+    if isinstance(refutation, Exhaustion):
+        part = part_of(history, operations_of(history, refutation.transactions))
+    else:
+        part = part_of(history, sources.relevant(refutation.steps))
     if not same(part):
         part = part_of(history, range(history.columns.operations()))
     part = shrink(part, same, by_transaction=True, until=end)

@@ -14,6 +14,7 @@ from isolang.verdict import Verdict
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.route import Route
+    from isolang.problem import Problem
 
 __all__ = ["Options", "Progress", "decide"]
 
@@ -24,8 +25,18 @@ def decide(
     spending: Spending,
     options: Options,
     progress: Progress = lambda phase: None,
+    *,
+    problem: Problem | None = None,
 ) -> Verdict:
     """Decide whether a history satisfies a spec.
+
+    Args:
+        history: the history.
+        route: of the spec.
+        spending: the clock.
+        options: how to check.
+        progress: called with the name of each phase as it begins.
+        problem: of the history, if it was built before.
 
     Raises:
         HistoryError: the spec needs real time and the history has none, or the columns do not fit
@@ -38,6 +49,7 @@ def decide(
         )
         raise HistoryError(msg)
     run = run_of(history, route, spending, options, progress)
+    run.problem = problem
     try:
         return run.verdict()
     except TimeoutError:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from isolang.certify.certificate import Certificate, Refutation
+    from isolang.certify.certificate import (
+        Certificate,
+        Exhaustion,
+        Proof,
+        Refutation,
+        Relations,
+    )
     from isolang.explain.violation import Violation
     from isolang.history.history import History
     from isolang.language.core import Spec
@@ -66,6 +72,8 @@ class _Judged:
         encoding: how the problem was put to it; empty if it was not.
         anomalies: the intrinsic anomalies, also those that the spec does not forbid.
         ignored: what the pre-pass left out, one phrase each.
+        notes: how it was decided where that is worth knowing, one sentence each; and what the
+            specification asks to be shown.
     """
 
     history: History
@@ -78,6 +86,7 @@ class _Judged:
     encoding: str = ""
     anomalies: tuple[AnomalyCount, ...] = ()
     ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,19 +94,21 @@ class Valid(_Judged):
     """The history satisfies the spec.
 
     Attributes:
-        witness: a source for each read and an order of the versions of each key.
+        witness: a source for each read and an order of the versions of each key; or all relations
+            that the specification asks for.
     """
 
     outcome: ClassVar[Outcome] = "valid"
 
-    witness: Model
+    witness: Model | Relations
 
     def certificate(self, options: Mapping[str, Any] | None = None) -> Certificate:
         """The proof, to be saved; ``options`` are those the history was read with."""
-        from isolang.certify.certificate import Certificate, Witness
+        from isolang.certify.certificate import Certificate, Relations, Witness
 
         w = self.witness
-        proof = Witness.of(w.source, w.order_start, w.order_txn)
+        proof: Proof
+        proof = w if isinstance(w, Relations) else Witness.of(w.source, w.order_start, w.order_txn)
         return Certificate.of(self.history, self.spec, proof, options)
 
 
@@ -113,7 +124,7 @@ class Invalid(_Judged):
     outcome: ClassVar[Outcome] = "invalid"
 
     violation: Violation
-    refutation: Refutation
+    refutation: Refutation | Exhaustion
 
     def certificate(self, options: Mapping[str, Any] | None = None) -> Certificate:
         """The proof, to be saved; ``options`` are those the history was read with."""

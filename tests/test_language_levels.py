@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from oracle import relational
+from oracle.history import parse
 
 from isolang.errors import SpecError
 from isolang.language import facts
@@ -243,6 +246,20 @@ def test_the_documented_level_is_what_it_says(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load_spec(broken)
     assert str(caught.value).replace(str(broken), "my-si.iso") in text
+
+
+def test_the_documented_tutorial_is_true() -> None:
+    """Its first attempt forbids increments in a row, its second only the lost update."""
+    text = (DOCS / "language.md").read_text(encoding="utf-8")
+    first = text.split("```\n// no-lost-update.iso\n", 1)[1].split("```", 1)[0]
+    (second,) = re.findall(r"^irreflexive for x: .*$", text, re.MULTILINE)
+    increments = parse("r(x,nil) w(x,1) -> r(x,1) w(x,2) -> r(x,2) w(x,3)")
+    lost = parse("r(x,nil) w(x,1) || r(x,nil) w(x,2)")
+    attempt = load_spec(first)
+    assert not relational.satisfied(increments, attempt)
+    meant = load_spec(first.replace(first[first.index("empty") :], second + "\n"))
+    assert relational.satisfied(increments, meant)
+    assert not relational.satisfied(lost, meant)
 
 
 def test_near_names() -> None:

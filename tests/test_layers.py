@@ -26,12 +26,14 @@ DIRECT = {
     "solvers": {"encodings", "problem"},
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
+    "smallscope": {"language"},
 }
 # These may import everything.
 SURFACE = {
     "api",
     "cli",
     "engines",
+    "levels",
     "limits",
     "minimal",
     "options",

@@ -9,14 +9,15 @@ import pytest
 from oracle import read_committed, semantics
 from oracle.generate import LITMUS, litmus_table
 from oracle.history import History, from_columns, has_time, parse, to_edn, with_wide_times
-from oracle.levels import LEVELS, SLOWER
-from oracle.pipeline import REGRESSIONS, tool_verdict_of
+from oracle.levels import LEVELS, SLOWER, WEAK_STYLES
+from oracle.pipeline import REGRESSIONS, level_of, tool_verdict_of
 
 from isolang.api import load_history, load_spec
 from isolang.language.classify import NotAnEventGraph, classify
+from isolang.language.route import route
 
 #: Levels of the table that are no event graphs.
-UNSUPPORTED = ("rc", "ra", "cc", "psi")
+WAYS_BACK = ("rc", "ra", "cc", "psi")
 
 ROWS = {row["history"]: row for row in litmus_table()}
 COLUMNS = [c for c in litmus_table()[0] if c not in ("history", "operations")]
@@ -37,10 +38,10 @@ def test_every_file_is_in_the_table_and_says_what_the_table_says() -> None:
 
 
 def test_the_table_has_every_level() -> None:
-    assert set(COLUMNS) == {*LEVELS, *UNSUPPORTED}
+    assert set(COLUMNS) == {*LEVELS, *WAYS_BACK}
 
 
-@pytest.mark.parametrize("name", UNSUPPORTED)
+@pytest.mark.parametrize("name", WAYS_BACK)
 def test_levels_that_are_no_event_graphs(name: str) -> None:
     """The list above is true."""
     with pytest.raises(NotAnEventGraph):
@@ -61,9 +62,16 @@ def test_oracle(name: str) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_tool(name: str) -> None:
     history = load_history(LITMUS / f"{name}.edn")
-    supported = [c for c in COLUMNS if c not in UNSUPPORTED]
-    got = {c: tool_verdict_of(history, classify(load_spec(c))) for c in supported}
-    assert got == {c: ROWS[name][c] for c in supported}
+    got = {c: tool_verdict_of(history, route(load_spec(c))) for c in COLUMNS}
+    assert got == {c: ROWS[name][c] for c in COLUMNS}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_tool_in_all_styles(name: str) -> None:
+    history = load_history(LITMUS / f"{name}.edn")
+    for style in WEAK_STYLES:
+        if (level := level_of(style)) in ROWS[name]:
+            assert tool_verdict_of(history, route(load_spec(style))) == ROWS[name][level], style
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -88,4 +96,4 @@ def _regressions() -> list[dict[str, str]]:
 def test_regressions(row: dict[str, str]) -> None:
     """Every history on which the tool was once wrong."""
     history = load_history(REGRESSIONS / f"{row['history']}.edn")
-    assert tool_verdict_of(history, classify(load_spec(row["spec"]))) == row["verdict"]
+    assert tool_verdict_of(history, route(load_spec(row["spec"]))) == row["verdict"]

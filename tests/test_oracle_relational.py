@@ -12,6 +12,7 @@ from itertools import permutations, product
 import pytest
 from oracle import read_committed, relational, semantics
 from oracle.generate import litmus_table, mutated_litmus, random_history
+from oracle.guarantees import GUARANTEE_LITMUS
 from oracle.history import History, Txn, has_time, parse, show, timed, with_wide_times
 from oracle.levels import LEVELS, SLOWER, TIMED
 
@@ -152,26 +153,6 @@ def test_too_many_assignments() -> None:
 
 
 # Session guarantees
-
-#: history, the guarantees that forbid it. Every transaction has one operation, as in the paper, or
-#: is seen as a whole.
-GUARANTEE_LITMUS = [
-    ("w(x,1) -> r(x,nil)", "ryw"),
-    ("w(x,1) -> w(x,2) -> r(x,1)", ""),
-    ("w(x,1) || r(x,1) -> r(x,nil)", "mr"),
-    ("w(x,1) || w(x,2) || r(x,1) -> r(x,2) -> r(x,1)", "mr"),
-    ("w(x,1) -> w(y,1) || r(y,1) r(x,nil)", "mw"),
-    ("w(x,1) -> w(x,2) w(y,1) || r(y,1) r(x,1)", "mw"),
-    ("w(x,1) -> w(y,1) || r(y,1) -> r(x,nil)", ""),
-    ("w(x,1) || r(x,1) -> w(y,1) || r(y,1) r(x,nil)", "wfr"),
-    ("w(x,1) || r(x,1) w(y,1) || r(y,1) r(x,nil)", "wfr"),
-    ("w(x,1) || r(x,1) -> w(x,2) || r(x,2) -> r(x,1)", ""),
-    ("w(x,1) || r(x,1) -> w(x,2) w(y,1) || r(y,1) r(x,1)", "wfr"),
-    ("r(x,1) -> w(y,1) || r(y,1) w(x,1)", "wfr"),
-    ("w(x,1) || w(y,1) || r(x,1) r(y,nil) || r(x,nil) r(y,1)", ""),
-    ("r(x,nil) w(x,1) || r(x,nil) w(x,2)", ""),
-    ("w(x,1) -> r(x,1) w(y,1) -> r(y,1) r(x,1)", ""),
-]
 
 
 @pytest.mark.parametrize(("operations", "forbid"), GUARANTEE_LITMUS)

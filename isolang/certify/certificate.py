@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.steps import Step, parse_step
@@ -84,12 +84,64 @@ class Refutation:
         return [step.plain() for step in self.steps]
 
 
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Why a history is valid: the relations that a specification asks for.
+
+    Attributes:
+        included: the transactions that are included, T0 left out.
+        chosen: per ``exists`` name and key (-1 if it has none) the pairs; ``check_relations`` says
+            which, and how elements are numbered.
+    """
+
+    included: tuple[int, ...]
+    chosen: Mapping[str, Mapping[int, tuple[tuple[int, int], ...]]]
+
+    def plain(self) -> dict[str, Any]:
+        """What files hold."""
+        chosen = {
+            name: {str(key): [list(pair) for pair in pairs] for key, pairs in by_key.items()}
+            for name, by_key in self.chosen.items()
+        }
+        return {"included": list(self.included), "chosen": chosen}
+
+    @classmethod
+    def parse(cls, raw: Any) -> Relations:
+        """Read what files hold.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is something else.
+        """
+        chosen = {
+            _text(name): {
+                int(key): tuple(_pair(pair) for pair in pairs) for key, pairs in by_key.items()
+            }
+            for name, by_key in raw["chosen"].items()
+        }
+        return cls(tuple(_numbers(raw["included"])), chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Exhaustion:
+    """Why a history is invalid: nothing that can be chosen for a few transactions does.
+
+    Attributes:
+        transactions: these few; what is chosen for them is what one tries on their part alone.
+    """
+
+    transactions: tuple[int, ...]
+
+
+Proof: TypeAlias = Witness | Refutation | Relations | Exhaustion
+"""A witness or relations prove *valid*, a refutation or an exhaustion *invalid*."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """A verdict and its proof.
 
     Attributes:
-        proof: a witness (the verdict is *valid*) or a refutation (*invalid*).
+        proof: why.
         history_name: what the history was called.
         history_sha256: of the bytes that were read.
         history_format: the format's name, as ``--from`` takes it.
@@ -100,7 +152,7 @@ class Certificate:
         tool: who made the certificate.
     """
 
-    proof: Witness | Refutation
+    proof: Proof
     history_name: str
     history_sha256: str
     history_format: str
@@ -113,14 +165,14 @@ class Certificate:
     @property
     def verdict(self) -> Literal["valid", "invalid"]:
         """What the certificate claims."""
-        return "valid" if isinstance(self.proof, Witness) else "invalid"
+        return "valid" if isinstance(self.proof, Witness | Relations) else "invalid"
 
     @classmethod
     def of(
         cls,
         history: History,
         spec: Spec,
-        proof: Witness | Refutation,
+        proof: Proof,
         options: Mapping[str, Any] | None = None,
     ) -> Certificate:
         """The certificate of a verdict on ``history`` and ``spec``."""
@@ -147,6 +199,10 @@ class Certificate:
                     "order_txn": self.proof.order_txn.tolist(),
                 }
             }
+        elif isinstance(self.proof, Relations):
+            proof = {"relations": self.proof.plain()}
+        elif isinstance(self.proof, Exhaustion):
+            proof = {"exhaustion": {"transactions": list(self.proof.transactions)}}
         else:
             proof = {"refutation": self.proof.plain()}
         return json.dumps(
@@ -234,8 +290,12 @@ class Certificate:
             )
         try:
             history, spec, verdict = data["history"], data["spec"], data["verdict"]
-            proof: Witness | Refutation
-            if verdict == "valid":
+            proof: Proof
+            if verdict == "valid" and "relations" in data:
+                proof = Relations.parse(data["relations"])
+            elif verdict == "invalid" and "exhaustion" in data:
+                proof = Exhaustion(tuple(_numbers(data["exhaustion"]["transactions"])))
+            elif verdict == "valid":
                 witness = data["witness"]
                 proof = Witness.of(
                     source=_numbers(witness["source"]),
@@ -294,18 +354,35 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> None:
     check_proof(history, spec, certificate.proof)
 
 
-def check_proof(history: History, spec: Spec, proof: Witness | Refutation) -> None:
+def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | None = None) -> None:
     """Check a proof with the checkers in plain Python.
+
+    Args:
+        history: what it is about.
+        spec: the lowered spec.
+        proof: what to check.
+        seconds: after which an exhaustion is given up; ``None`` for no limit.
 
     Raises:
         CertificateRejected: it does not hold.
         NotCertifiedError: the spec or the history is beyond the checkers.
     """
+    from isolang.certify.exhaustion import check_exhaustion
     from isolang.certify.refutation import check_refutation
+    from isolang.certify.relations import check_relations
     from isolang.certify.witness import check_witness
+    from isolang.language.theorems import event_graph_form
 
+    if isinstance(proof, Witness | Refutation):
+        # Those speak of version orders; a theorem may say that the spec does, too.
+        theorem = event_graph_form(spec)
+        spec = spec if theorem is None else theorem.spec
     if isinstance(proof, Witness):
         check_witness(history, spec, proof.source, proof.order_start, proof.order_txn)
+    elif isinstance(proof, Relations):
+        check_relations(history, spec, proof.included, proof.chosen)
+    elif isinstance(proof, Exhaustion):
+        check_exhaustion(history, spec, proof.transactions, seconds=seconds)
     else:
         check_refutation(history, spec, proof.steps)
 
@@ -314,6 +391,11 @@ def _numbers(raw: Any) -> list[int]:
     if not isinstance(raw, list) or any(type(i) is not int for i in raw):
         raise TypeError("expected a list of whole numbers")
     return raw
+
+
+def _pair(raw: Any) -> tuple[int, int]:
+    first, second = _numbers(raw)
+    return first, second
 
 
 def _text(raw: Any) -> str:

@@ -240,23 +240,20 @@ def judged(spec: Spec) -> tuple[Check, ...]:
 
 def uses_reads(spec: Spec) -> bool:
     """Whether ``spec`` depends on ``rf``: only then do intrinsic anomalies violate it."""
-    exists = {e.name: e for e in spec.exists}
-    work: list[Core] = []
+    judged: list[Core | None] = []
     for check in spec.checks:
         if not check.flag:
-            work += [check.expr, *([check.bound] if check.bound is not None else [])]
-    seen: set[str] = set()
-    while work:
-        for e in walk(work.pop()):
-            if not isinstance(e, Rel) or e.name in seen:
-                continue
-            seen.add(e.name)
-            if e.name in _FROM_READS:
-                return True
-            if e.name in exists and e.name != "ww":
-                bounds = exists[e.name]
-                work += [b for b in (bounds.containing, bounds.within) if b is not None]
-    return False
+            judged += [check.expr, check.bound]
+    for exists in spec.exists:
+        # What is asked for must exist, used or not; of rf and ww every history has one.
+        if exists.name not in ("rf", "ww"):
+            judged += [exists.over, exists.containing, exists.within]
+    return any(
+        isinstance(e, Rel) and e.name in _FROM_READS
+        for whole in judged
+        if whole is not None
+        for e in walk(whole)
+    )
 
 
 def prefix_text(expr: Core) -> str:

@@ -138,6 +138,14 @@ class Facts:
             and self.begin[b] != _UNKNOWN_BEGIN
         )
 
+    def begins(self, t: int) -> bool:
+        """Whether it is known when a transaction began."""
+        return self.has_time and self.begin[t] != _UNKNOWN_BEGIN
+
+    def ends(self, t: int) -> bool:
+        """Whether it is known when a transaction ended."""
+        return self.has_time and self.end[t] != _UNKNOWN_END
+
     def init(self, a: int, b: int) -> bool:
         """T0 before every other transaction."""
         return a == self.n and b != self.n and self.live(b)

@@ -64,10 +64,14 @@ class _Checker:
     def __init__(self, facts: Facts, spec: Spec) -> None:
         self._facts = facts
         self._checks: dict[str, tuple[str, Positions]] = {}
-        for check in judged(spec):
-            self._checks[check.name] = (check.kind, certifiable(check))
-        if any("rt" in positions.labels for _, positions in self._checks.values()):
-            facts.require_times()
+        self._beyond: NotCertifiedError | CertificateRejected | None = None
+        try:
+            for check in judged(spec):
+                self._checks[check.name] = (check.kind, certifiable(check))
+            if any("rt" in positions.labels for _, positions in self._checks.values()):
+                facts.require_times()
+        except (NotCertifiedError, CertificateRejected) as error:
+            self._beyond = error
         self._judges_reads = uses_reads(spec)
         self._clauses = Propagation()
         self._literals: dict[Literal, int] = {}
@@ -77,6 +81,9 @@ class _Checker:
 
     def step(self, step: Step) -> list[int]:
         """Check one step, remember its clause and return it."""
+        # That a history contradicts itself needs no word of the checks.
+        if self._beyond is not None and not isinstance(step, AnomalyStep):
+            raise self._beyond
         match step:
             case AnomalyStep():
                 clause = self._anomaly(step)

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-COMMANDS = ("check", "verify", "convert", "stats")
+from isolang.cli import spec as spec_commands
+
+COMMANDS = ("check", "verify", "convert", "stats", "levels", "spec")
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -54,6 +56,9 @@ Initial = Annotated[
 Include = Annotated[
     list[str] | None, typer.Option("--include", metavar="DIR", help="Where to look for includes.")
 ]
+
+
+app.add_typer(spec_commands.app, name="spec")
 
 
 def _version(wanted: bool) -> None:
@@ -190,6 +195,40 @@ def convert_command(
     raise typer.Exit(code)
 
 
+@app.command("levels")
+def levels_command(
+    *,
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="A history.")],
+    output: Annotated[Plain, typer.Option("--output", "-o", help="How to print.")] = Plain.text,
+    from_: Format = "auto",
+    timestamps: Timestamps = False,
+    initial: Initial = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", help="Seconds for each level.")
+    ] = None,
+    no_certify: Annotated[
+        bool, typer.Option("--no-certify", help="Do not check verdicts independently.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
+) -> None:
+    """Find the strongest levels that a history satisfies, and the weakest it violates."""
+    from isolang.cli.levels import levels
+
+    if timeout is not None and not 0 < timeout < float("inf"):
+        raise typer.BadParameter(f"--timeout: not a positive number (got {timeout})")
+    code = levels(
+        history,
+        output=output.value,
+        format=from_,
+        timestamps=timestamps,
+        initial=initial,
+        timeout=timeout,
+        certify=not no_certify,
+        seed=seed,
+    )
+    raise typer.Exit(code)
+
+
 @app.command("stats")
 def stats_command(
     history: Annotated[str, typer.Argument(metavar="HISTORY", help="A history.")],
@@ -270,6 +309,9 @@ def _usage_error(error: Any, arguments: list[str]) -> int:
     message = error.format_message()
     if not message:  # help was asked for by giving nothing
         return int(error.exit_code)
+    if message.startswith("Usage:"):  # a group of commands without one
+        print(message, file=sys.stderr)
+        return 2
     print(f"isocheck: {message}", file=sys.stderr)
     typo = arguments[1] if arguments[0] == "check" and len(arguments) > 1 else ""
     near = difflib.get_close_matches(typo, COMMANDS, 1, 0.7)

@@ -87,7 +87,7 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
             "title": verdict.spec.title,
             "source": verdict.spec.source,
             "sha256": verdict.spec.sha256,
-            "notes": list(verdict.spec.notes),
+            "notes": [*verdict.spec.notes, *verdict.notes],
         },
         "input": input_of(verdict.history, verdict.ignored),
         "anomalies": [

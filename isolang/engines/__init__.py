@@ -21,5 +21,9 @@ def run_of(
             from isolang.engines.event_graph import EventGraphRun
 
             return EventGraphRun(history, route, spending, options, progress)
+        case "relational":
+            from isolang.engines.relational import RelationalRun
+
+            return RelationalRun(history, route, spending, options, progress)
         case _:
             raise AssertionError(f"no engine for a route of kind {route.kind}")

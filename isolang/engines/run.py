@@ -6,9 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from isolang.certify.certificate import Certificate, Refutation, Witness
+from isolang.certify.certificate import (
+    Certificate,
+    Exhaustion,
+    Proof,
+    Refutation,
+    Relations,
+    Witness,
+)
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.explain import names
+from isolang.language.classify import Plan
 from isolang.limits import Spending
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
@@ -16,12 +24,19 @@ from isolang.verdict import AnomalyCount, Cause, Unknown, Verdict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.language.core import Spec
     from isolang.language.route import Route
 
 Progress: TypeAlias = Callable[[str], object]
 
 SWITCHED_OFF = "certification was switched off"
 _EXAMPLES = 3
+_WHAT = {
+    Witness: "witness",
+    Relations: "chosen relations",
+    Refutation: "refutation",
+    Exhaustion: "exhaustion of all choices",
+}
 
 
 class Run(ABC):
@@ -34,6 +49,7 @@ class Run(ABC):
         options: how to check.
         progress: called with the name of each phase as it begins.
         common: what the verdict will have, whichever it is, as far as it is known.
+        problem: of the history, if it was built before.
     """
 
     def __init__(
@@ -51,6 +67,7 @@ class Run(ABC):
         self.options = options
         self.progress = progress
         self.common: dict[str, Any] = {"history": history, "spec": route.spec}
+        self.problem: Problem | None = None
 
     @abstractmethod
     def verdict(self) -> Verdict:
@@ -64,7 +81,7 @@ class Run(ABC):
 
     def prepared(self) -> Problem:
         """Build the problem, and note what the pre-pass found."""
-        problem = build_problem(self.history)
+        problem = self.problem or build_problem(self.history)
         self.common["anomalies"] = tuple(
             AnomalyCount(
                 name=names.INTRINSIC[AnomalyKind(kind)],
@@ -90,9 +107,11 @@ class Run(ABC):
         a = anomaly
         return Refutation.of([("anomaly", int(a.kind), a.txn, a.op, a.other_txn, a.other_op)])
 
-    def certified(
-        self, proof: Witness | Refutation, *, needed: bool = False
-    ) -> tuple[bool | None, str]:
+    def note(self, text: str) -> None:
+        """Something worth knowing about how the verdict was found."""
+        self.common["notes"] = (*self.common.get("notes", ()), text)
+
+    def certified(self, proof: Proof, *, needed: bool = False) -> tuple[bool | None, str]:
         """Whether the checker accepts a proof (``None``: it refuses it), and what it says.
 
         Args:
@@ -103,20 +122,34 @@ class Run(ABC):
             return False, SWITCHED_OFF
         with self.spending.during("certify"):
             self.progress("certify")
-            from isolang.certify.native import check_natively
-
             left = self.spending.remaining()
             try:
-                check_natively(self.history, self.route.spec, proof, seconds=left or 0.0)
+                self._check(proof, left)
             except CertificateRejected as error:
                 return None, str(error)
             except NotCertifiedError as error:
                 self.spending.remaining()  # it may have been the time
                 return False, str(error).removeprefix("not certified: ")
-        what = "witness" if isinstance(proof, Witness) else "refutation"
-        return True, f"an independent checker accepted the {what}"
+        return True, f"an independent checker accepted the {_WHAT[type(proof)]}"
 
-    def rejected(self, proof: Witness | Refutation, reason: str) -> Unknown:
+    def _check(self, proof: Proof, seconds: float | None) -> None:
+        """Have a proof checked: natively where there is a native checker for it."""
+        if self.route.kind != "relational" and isinstance(proof, Witness | Refutation):
+            from isolang.certify.native import check_natively
+
+            check_natively(self.history, self.route.spec, proof, seconds=seconds or 0.0)
+        else:
+            from isolang.certify.certificate import check_proof
+
+            check_proof(self.history, self._original, proof, seconds)
+
+    @property
+    def _original(self) -> Spec:
+        """The specification as the user wrote it."""
+        theorem = self.route.theorem if isinstance(self.route, Plan) else None
+        return self.route.spec if theorem is None else theorem.original
+
+    def rejected(self, proof: Proof, reason: str) -> Unknown:
         """The verdict that the checker refused the proof, which is kept as evidence."""
         evidence = Certificate.of(self.history, self.route.spec, proof)
         return self.unknown("certificate rejected", reason, evidence=evidence)

@@ -30,6 +30,8 @@ class Automaton:
         direct: the same where the way back is one pair: ``so``, ``wr``, or ``earlier wr``, which
             means: S read from B by an operation before the one that the ``rw`` pair is about. Such
             an automaton has no steps.
+        judges: whether cycles of the product are violations, as above. Not so if the automaton is
+            only there for its ways back; then some other check forbids each of its cycles.
     """
 
     check: str
@@ -39,3 +41,4 @@ class Automaton:
     repeatable: frozenset[str]
     back: tuple[tuple[int, int], ...] = ()
     direct: frozenset[str] = frozenset()
+    judges: bool = True

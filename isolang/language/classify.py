@@ -32,6 +32,7 @@ from isolang.language.regular import (
     subtract,
 )
 from isolang.language.source import message_at
+from isolang.language.theorems import Theorem
 
 
 class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
@@ -61,10 +62,12 @@ class Plan(Route):
 
     Attributes:
         automata: one per check, in the order of ``spec.checks``.
+        theorem: by which ``spec`` says the same as what the user wrote, if it is not that itself.
     """
 
     kind: Kind = "event graph"
     automata: tuple[Automaton, ...]
+    theorem: Theorem | None = None
 
 
 def classify(spec: Spec) -> Plan:

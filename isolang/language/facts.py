@@ -105,6 +105,22 @@ def uses_real_time(spec: Spec) -> bool:
     return "rt" in mentioned(spec)
 
 
+_ON_EVENTS = frozenset(("po", "tx", "rf", "cand"))
+
+
+def speaks_of_events(spec: Spec) -> bool:
+    """Whether operations are elements of its world: a relation of theirs occurs, but for ``rf``.
+
+    Then the identity speaks of them, too.
+    """
+    parts: list[Core | None] = [e for check in spec.checks for e in (check.expr, check.bound)]
+    for exists in spec.exists:
+        if exists.name != "rf":
+            parts += [exists.over, exists.containing, exists.within]
+    parts += [e for _, e in spec.shows]
+    return any(names(e) & _ON_EVENTS for e in parts if e is not None)
+
+
 def without_sessions(spec: Spec) -> Spec:
     """The same specification with ``init`` in place of ``so``.
 

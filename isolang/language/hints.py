@@ -7,6 +7,7 @@ each rule below looks at those: one rule per known slip, the first that fits spe
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -184,11 +185,15 @@ def _character(place: _Place) -> _Said | None:
         return None
     if char == '"':
         return "a text without its closing quote", 'texts stand on one line in double quotes: "…"'
+    if char == "^" and place.rest.startswith("^?"):
+        return "unknown operator", "at most one step is `?` without the caret, as in `rw?`"
+    if char == "~" and re.match(r"~\s*(acyclic|irreflexive|empty|require)\b", place.rest):
+        return "unexpected character", "a check is negated with `not`, as in `not acyclic so as c`"
+    if char == "0" and not place.rest[1:2].isalnum():
+        return "unexpected digit", "there is no name for the empty relation; `so \\ so` is empty"
     if char == "^":
-        return (
-            "unknown operator",
-            "after `^` comes `+` (closure), `*` (with identity) or `-1` (inverse)",
-        )
+        hint = "after `^` comes `+` (closure), `*` (with identity) or `-1` (inverse)"
+        return "unknown operator", hint
     if char == "-" and place.rest.startswith("--"):
         return "unexpected character", "comments are `// …` and `(* … *)`"
     if char == "-" and place.rest.startswith("->"):

@@ -117,7 +117,7 @@ class _Compiler:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._automata: list[Automaton] = []
-        self._acyclic: list[Dfa] = [language_of(Star(Rel(r))) for r in ("so", "rt")]
+        self._acyclic: list[Dfa] = []
         self._later: list[tuple[str, Dfa]] = []
 
     def check(self, check: Check) -> None:
@@ -156,6 +156,8 @@ class _Compiler:
             raise _NotHornError("it contains the identity; nothing satisfies it", name)
         if most_uses(language, "rw") > 1:
             raise _NotHornError("its words use `rw` more than once, and their cycles compose", name)
+        if any("rw" in row and language.moves[row["rw"]] for row in language.moves):
+            raise _NotHornError("its `rw` is not last; `a ; rw ; b` is `b ; a ; rw`", name)
         plain_words = without(language, ("rw",))
         if not plain_words.empty:
             self._without_rw(name, plain_words)
@@ -185,6 +187,7 @@ class _Compiler:
     def _add_ways_back(self, name: str, language: Dfa) -> None:
         words = subtract(language, _EPSILON)
         if words.empty:
+            self._automata.append(_automaton(name))  # it cannot fail
             return
         # SOUND BECAUSE rw leaves out the identity: a way back has at least one step.
         dfa = union(words, _EPSILON)
@@ -192,7 +195,8 @@ class _Compiler:
         if letters in _SINGLE and all(not dfa.moves[t] for t in dfa.moves[0].values()):
             self.add_direct(name, letters)
             return
-        allowed = union(_EPSILON, *map(rotations, self._acyclic))
+        strict = [language_of(Star(Rel(r))) for r in ("so", "rt")]
+        allowed = union(*strict, *map(rotations, self._acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
             reason = "a way back may turn in a loop that no other check forbids"
             raise _NotHornError(reason, name)
@@ -208,14 +212,14 @@ class _Compiler:
             r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r)
         )
         back = tuple((q, 0) for q in sorted(dfa.final))
-        automaton = replace(automaton, repeatable=repeatable, back=back)
+        automaton = replace(automaton, repeatable=repeatable)
         for i, other in enumerate(self._automata):
             # PSI's ways back run in the graph that its words without rw make; init leads nowhere.
             inner = {r: s for r, s in other.steps.items() if r != "init"}
-            if replace(automaton, back=()) == replace(other, steps=inner):
+            if automaton == replace(other, steps=inner):
                 self._automata[i] = replace(other, back=back)
                 return
-        self._automata.append(automaton)
+        self._automata.append(replace(automaton, back=back, judges=False))
 
     @staticmethod
     def _language(name: str, e: Core) -> Dfa:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from isolang.errors import SpecError
@@ -57,8 +58,17 @@ def gather(source: Source, *, path: Path | None, include_path: Sequence[Path] = 
     )
 
 
+_parsed = lru_cache(maxsize=256)(parse)
+"""By identity of the source: only the library's, which are read once, are found again."""
+
+
+@lru_cache(maxsize=256)
+def _library_source(path: Path) -> Source:
+    return _read(path, None)
+
+
 def read_source(path: Path, *, span: Span | None = None) -> Source:
-    """Read a file as text.
+    """Read a file as text; a file of the library once.
 
     Args:
         path: the file.
@@ -67,6 +77,10 @@ def read_source(path: Path, *, span: Span | None = None) -> Source:
     Raises:
         SpecError: it cannot be read, is too large, or is not UTF-8.
     """
+    return _library_source(path) if path.parent == SPECS else _read(path, span)
+
+
+def _read(path: Path, span: Span | None) -> Source:
     name = source_name(path)
 
     def fail(what: str, hint: str = "", line: int = 0) -> SpecError:
@@ -125,7 +139,7 @@ class _Walk:
         if path is not None:
             self._seen.add(path.resolve())
         self.sources.append(source)
-        file = parse(source)
+        file = _parsed(source) if source.name.startswith("library:") else parse(source)
         for item in file.items:
             if not isinstance(item, ast.Include):
                 self.items.append(item)

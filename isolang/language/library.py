@@ -63,7 +63,7 @@ def list_library() -> tuple[LibraryEntry, ...]:
     ['serializability, with session order']
     """
     entries = []
-    for path in sorted(SPECS.glob("*.iso")):
+    for path in sorted(SPECS.glob("*.iso"), key=lambda path: path.stem):
         text = path.read_text(encoding="utf-8")
         if header := _HEADER.search(text):
             alias = _ALIAS.search(text)

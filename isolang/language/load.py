@@ -14,6 +14,7 @@ from isolang.language.includes import gather, is_there, read_source, readable
 from isolang.language.library import library_file, near_names, plain_levels
 from isolang.language.lower import lower
 from isolang.language.sorts import check_sorts
+from isolang.language.sorts import find_errors as find_sort_errors
 from isolang.language.source import Source
 
 _TEXT = re.compile(
@@ -80,6 +81,33 @@ def load_spec(
         warnings=tuple(scope.warnings),
         texts={s.name: s.text for s in gathered.sources},
     )
+
+
+def find_errors(
+    name_or_path_or_text: str | os.PathLike[str],
+    *,
+    include_path: Sequence[str | os.PathLike[str]] = (),
+) -> list[SpecError]:
+    """Every error that ``load_spec`` would raise if those before it were not there.
+
+    A text that does not follow the grammar has one: what comes after it is not known.
+
+    Args:
+        name_or_path_or_text: as of ``load_spec``.
+        include_path: as of ``load_spec``.
+    """
+    try:
+        source, path, _ = _locate(name_or_path_or_text)
+        gathered = gather(source, path=path, include_path=[Path(f) for f in include_path])
+    except SpecError as error:
+        return [error]
+    if errors := find_sort_errors(gathered.items):
+        return errors
+    try:
+        load_spec(name_or_path_or_text, include_path=include_path)
+    except SpecError as error:
+        return [error]
+    return []
 
 
 def _digest(sources: Sequence[Source]) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 from isolang.language import facts
 from isolang.language.classify import NotAnEventGraph, Plan, classify
 from isolang.language.core import Spec
 from isolang.language.horn import classify_ways_back
 from isolang.language.plan import Kind, Route
+from isolang.language.relational import relational
+from isolang.language.theorems import event_graph_form
 
 __all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
 
@@ -18,10 +23,19 @@ def route(spec: Spec) -> Route:
         spec: of ``load_spec``.
 
     Raises:
-        NotAnEventGraph: no engine decides it; the message says why.
         SpecError: there is nothing to check.
     """
-    return native_plan(spec)
+    try:
+        return native_plan(spec)
+    except NotAnEventGraph as error:
+        what = f"check `{error.check}`: {error.reason}" if error.check else error.reason
+        reasons = (f"no event graph: {what}",)
+    theorem = event_graph_form(spec)
+    if theorem is not None:
+        with suppress(NotAnEventGraph):
+            plan = native_plan(theorem.spec)
+            return replace(plan, theorem=theorem, reasons=(*reasons, theorem.sentence))
+    return relational(spec, reasons)
 
 
 def native_plan(spec: Spec) -> Plan:

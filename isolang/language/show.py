@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from isolang.language.core import (
+    Check,
     Core,
     Diff,
     Domain,
+    Exists,
     ForKey,
     Inter,
     Inverse,
@@ -30,6 +32,36 @@ def show(e: Core) -> str:
     '(so | wr) ; rw?'
     """
     return _show(e)[0]
+
+
+def show_check(check: Check) -> str:
+    """A check as one would write it, its definitions expanded.
+
+    >>> show_check(Check(name="c", kind="require", expr=Rel("wr"), bound=Rel("co"), flag=True))
+    'flag require wr in co as c'
+    """
+    words = [*(["flag"] if check.flag else []), *(["not"] if check.negated else []), check.kind]
+    words.append(show(check.expr))
+    if check.bound is not None:
+        words += ["in", show(check.bound)]
+    words += ["as", check.name]
+    return " ".join(words + ([f'"{check.title}"'] if check.title else []))
+
+
+def show_exists(exists: Exists) -> str:
+    """A declaration as one would write it, its definitions expanded.
+
+    >>> show_exists(Exists(name="ww", key="x", kind="order", over=Rel("W", "x")))
+    'exists ww[x] : order on W[x]'
+    """
+    key = f"[{exists.key}]" if exists.key else ""
+    of = "of" if exists.kind == "choice" else "on"
+    text = f"exists {exists.name}{key} : {exists.kind} {of} {show(exists.over)}"
+    if exists.containing is not None:
+        text += f" containing {show(exists.containing)}"
+    if exists.within is not None:
+        text += f" within {show(exists.within)}"
+    return text
 
 
 def _wrap(e: Core, least: int) -> str:

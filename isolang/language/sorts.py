@@ -42,6 +42,22 @@ def check_sorts(items: Iterable[ast.Item], main: Source) -> Scope:
     return scope
 
 
+def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
+    """Every item's first error. What is wrongly declared counts as anything where it is used."""
+    items = tuple(items)
+    checker = _Checker(items)
+    errors = []
+    for item in items:
+        try:
+            checker.item(item)
+        except SpecError as error:
+            errors.append(error)
+            if isinstance(item, ast.Let | ast.ExistsItem) and item.name.text not in checker.entries:
+                keyed = item.key is not None
+                checker.entries[item.name.text] = Entry(item.name.text, ANY, keyed, item)
+    return errors
+
+
 @dataclass(frozen=True, slots=True)
 class _Context:
     """What an expression may refer to besides the global names."""
@@ -293,7 +309,9 @@ class _Checker:
             raise error_at(span, what, hint="move the definition up")
         known = [*self.entries, *context.params]
         folded = {candidate.lower(): candidate for candidate in known}
-        if name in FRAGMENTS:
+        if name in _ELSEWHERE:
+            hint = _ELSEWHERE[name]
+        elif name in FRAGMENTS:
             hint = f'write `include "{FRAGMENTS[name]}"`, which defines it'
         elif close := difflib.get_close_matches(name.lower(), sorted(folded), 1, 0.6):
             hint = f"did you mean `{folded[close[0]]}`?"
@@ -348,6 +366,12 @@ class _Checker:
 
 
 _KEY_HINT = "keyed are W, R, rf, cand, wr, ww, rw, vo and what is defined with a key"
+_ELSEWHERE = {
+    "fr": "what herd's cat calls `fr` is `rw`, the anti-dependency",
+    "mo": "what is `mo` for memory models is `ww`, the version order",
+    "_": "all pairs of transactions are `T * T`",
+}
+"""Names that people know from elsewhere."""
 _TX_HINT = "`tx` leads from an event to its transaction, `tx^-1` back"
 
 
@@ -370,10 +394,11 @@ def _call_form(entry: Entry) -> str:
 def _unused(items: tuple[ast.Item, ...], main: Source, checker: _Checker) -> list[str]:
     """Bindings of the main file that no check and no ``show`` needs, directly or through others.
 
-    A file without checks is meant to be included: its bindings are for others to use.
+    A file without checks is meant to be included: its bindings are for others to use. So are those
+    of the library.
     """
     own = [item for item in items if item.span.source is main]
-    if not any(isinstance(item, ast.CheckItem) for item in own):
+    if main.name.startswith("library:") or not any(isinstance(item, ast.CheckItem) for item in own):
         return []
     todo = [name for name in checker.used if name.startswith(("check ", "show "))]
     reached: set[str] = set()

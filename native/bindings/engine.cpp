@@ -34,6 +34,7 @@ Automaton automaton_of(nb::handle a) {
   if (known != nb::len(steps)) throw nb::value_error("automaton: unknown relation among its steps");
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
   m.back = steps_of(a.attr("back"));
+  m.judges = nb::cast<bool>(a.attr("judges"));
   const nb::object direct = a.attr("direct");
   const auto has = [&](const char* name) { return nb::cast<bool>(direct.attr("__contains__")(name)); };
   m.back_so = has("so");

@@ -26,6 +26,8 @@ struct Automaton {
   // if (b, r) reaches (s, q). Such pairs are no edges of the product, because a cycle of several of them is allowed. An
   // automaton with ways back need not pass its hub; its product has no cycle unless another check forbids it.
   std::vector<Step> back;
+  // Are its own cycles violations? Where it only has ways back they are not, and another check forbids every one of them.
+  bool judges = true;
   // The same where the way back is one pair, for which no product is needed: b precedes s in its session; s read from
   // b; s read from b by an operation before the one that the rw pair is about. Such an automaton has no steps.
   bool back_so = false, back_wr = false, back_earlier_wr = false;

@@ -33,17 +33,16 @@ std::vector<std::int32_t> topological_order(const Adjacency& successors, std::sp
   return order;
 }
 
-void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> order, std::size_t max_bytes,
-                   Budget& budget) {
+void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> order,
+                   std::span<const std::uint8_t> touched, std::size_t max_bytes, Budget& budget) {
   const std::size_t n = order.size();
-  std::vector<std::int32_t> rank(n), chain(n, -1), tail;
-  position_.assign(n, 0);
+  std::vector<std::int32_t> rank(n), chain(n, -1), position(n, 0), tail;
   for (std::size_t i = 0; i < n; ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
   for (const std::int32_t v : order) {
     for (const std::int32_t u : predecessors.of(v)) {
       if (tail[idx(chain[idx(u)])] != u) continue;
       chain[idx(v)] = chain[idx(u)];
-      position_[idx(v)] = position_[idx(u)] + 1;
+      position[idx(v)] = position[idx(u)] + 1;
       tail[idx(chain[idx(u)])] = v;
       break;
     }
@@ -52,36 +51,44 @@ void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> 
       tail.push_back(v);
     }
   }
-  chains_ = tail.size();
-
-  columns_ = std::min(chains_, std::max<std::size_t>(1, max_bytes / (sizeof(std::int32_t) * std::max<std::size_t>(1, n))));
-  std::vector<std::int32_t> column_of_chain(chains_);
-  std::iota(column_of_chain.begin(), column_of_chain.end(), 0);
-  if (columns_ < chains_) {
-    std::vector<std::int32_t> by_length(chains_);
-    std::iota(by_length.begin(), by_length.end(), 0);
-    std::ranges::stable_sort(by_length, std::greater<>(), [&](std::int32_t c) { return position_[idx(tail[idx(c)])]; });
-    std::ranges::fill(column_of_chain, -1);
-    for (std::size_t i = 0; i < columns_; ++i) column_of_chain[idx(by_length[i])] = static_cast<std::int32_t>(i);
+  const bool again = !touched.empty() && column_.size() == n && chains_ <= tail.size() + tail.size() / 8;
+  if (!again) {
+    position_ = std::move(position);
+    chains_ = tail.size();
+    columns_ = std::min(chains_, std::max<std::size_t>(1, max_bytes / (sizeof(std::int32_t) * std::max<std::size_t>(1, n))));
+    std::vector<std::int32_t> column_of_chain(chains_);
+    std::iota(column_of_chain.begin(), column_of_chain.end(), 0);
+    if (columns_ < chains_) {
+      std::vector<std::int32_t> by_length(chains_);
+      std::iota(by_length.begin(), by_length.end(), 0);
+      std::ranges::stable_sort(by_length, std::greater<>(), [&](std::int32_t c) { return position_[idx(tail[idx(c)])]; });
+      std::ranges::fill(column_of_chain, -1);
+      for (std::size_t i = 0; i < columns_; ++i) column_of_chain[idx(by_length[i])] = static_cast<std::int32_t>(i);
+    }
+    column_.resize(n);
+    for (std::size_t v = 0; v < n; ++v) column_[v] = column_of_chain[idx(chain[v])];
+    rows_.assign(n * columns_, -1);
   }
-  column_.resize(n);
-  for (std::size_t v = 0; v < n; ++v) column_[v] = column_of_chain[idx(chain[v])];
-
-  rows_.assign(n * columns_, -1);
-  std::vector<std::int32_t> sources;
+  changed_.assign(n, again ? 0 : 1);
+  std::vector<std::int32_t> sources, row(columns_);
   for (const std::int32_t v : order) {
     budget.poll();
-    std::int32_t* const row = rows_.data() + idx(v) * columns_;
-    // From the latest predecessor down: most of the others are then already covered, and cost one comparison.
     const auto all = predecessors.of(v);
+    if (again && touched[idx(v)] == 0 && std::ranges::none_of(all, [&](std::int32_t u) { return changed(u); })) continue;
+    std::ranges::fill(row, -1);
+    // From the latest predecessor down: most of the others are then already covered, and cost one comparison.
     sources.assign(all.begin(), all.end());
     std::ranges::sort(sources, std::greater<>(), [&](std::int32_t u) { return rank[idx(u)]; });
     for (const std::int32_t u : sources) {
-      if (const std::int32_t c = column_[idx(u)]; c >= 0 && row[c] >= position_[idx(u)]) continue;
+      if (const std::int32_t c = column_[idx(u)]; c >= 0 && row[idx(c)] >= position_[idx(u)]) continue;
       const std::int32_t* const other = rows_.data() + idx(u) * columns_;
       for (std::size_t c = 0; c < columns_; ++c) row[c] = std::max(row[c], other[c]);
     }
-    if (const std::int32_t c = column_[idx(v)]; c >= 0) row[c] = position_[idx(v)];
+    if (const std::int32_t c = column_[idx(v)]; c >= 0) row[idx(c)] = position_[idx(v)];
+    std::int32_t* const stored = rows_.data() + idx(v) * columns_;
+    if (again && std::equal(row.begin(), row.end(), stored)) continue;
+    std::ranges::copy(row, stored);
+    changed_[idx(v)] = 1;
   }
 }
 

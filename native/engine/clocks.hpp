@@ -47,7 +47,13 @@ class Clocks {
  public:
   // Memory is limited to about max_bytes: beyond that only the longest chains get a column, and `reaches` answers "not
   // known" (false) for nodes of the others. SOUND BECAUSE every use treats false as "not known to reach".
-  void build(const Adjacency& predecessors, std::span<const std::int32_t> order, std::size_t max_bytes, Budget& budget);
+  //
+  // A later call, after edges were added, keeps the chains (they still are paths) unless a cover with far fewer was found,
+  // and computes again only the rows that may differ. `touched`, per node: it has new predecessors;
+  // if it is empty everything is new.
+  void build(const Adjacency& predecessors, std::span<const std::int32_t> order, std::span<const std::uint8_t> touched,
+             std::size_t max_bytes, Budget& budget);
+  bool changed(std::int32_t v) const { return changed_[static_cast<std::size_t>(v)] != 0; }  // by the last build
 
   bool reaches(std::int32_t u, std::int32_t v) const {  // by a path of any length, zero included
     const std::int32_t column = column_[static_cast<std::size_t>(u)];
@@ -72,6 +78,7 @@ class Clocks {
   std::size_t columns_ = 0, chains_ = 0;
   std::vector<std::int32_t> column_, position_;
   std::vector<std::int32_t> rows_;
+  std::vector<std::uint8_t> changed_;
 };
 
 }  // namespace isolang

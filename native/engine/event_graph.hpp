@@ -86,6 +86,10 @@ class EventGraph {
         visit(Edge{node(c, reader, q), node(c, overwriter, r), Relation::rw, read, a, b});
   }
 
+  bool judges(Node v) const {
+    const std::int32_t check = check_of(v);
+    return check < 0 || automata[static_cast<std::size_t>(check)].judges;
+  }
   // Those, and the pairs that must not close a way back.
   template <typename Visit>
   void rw_closings(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {

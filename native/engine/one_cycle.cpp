@@ -30,7 +30,8 @@ std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem, const
   bool search = false;
   for (const Automaton& m : automata) {
     if (m.states > 1 || !m.of(Relation::rw).empty()) return std::nullopt;
-    search |= m.forbids_ways_back() && (!unique || !m.of(Relation::ww).empty());
+    // Direct checks are searched faster as they are.
+    search |= !m.back.empty() && (!unique || !m.of(Relation::ww).empty());
     for (std::size_t r = 0; r < kRelations; ++r)
       if (!m.steps[r].empty()) all.steps[r] = m.steps[r];
     if (m.back_so) all.steps[static_cast<std::size_t>(Relation::so)] = {{0, 0}};

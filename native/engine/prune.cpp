@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <utility>
 
 namespace isolang {
 namespace {
@@ -23,6 +24,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   key_of_.resize(p.writer_txn.size());
   std::size_t words = 0;
   settled_pairs_.resize(idx(p.keys));
+  restless_.assign(idx(p.keys), 1);
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
     std::fill(key_of_.begin() + first, key_of_.begin() + last, key);
@@ -33,13 +35,17 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
-    for (const auto& [q, r] : g.automata[c].of(Relation::ww)) ww_rows_.push_back({check, q, target_of(check, r)});
+    for (const auto& [q, r] : g.automata[c].of(Relation::ww))
+      if (g.automata[c].judges) ww_rows_.push_back({check, q, target_of(check, r)});
     for (const auto* steps : {&g.automata[c].of(Relation::rw), &g.automata[c].back})
       for (const auto& [q, r] : *steps) rw_rows_.push_back({check, q, target_of(check, r)});
   }
   if (g.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
   find_own_writers();
-  if (std::ranges::any_of(g.automata, &Automaton::direct)) find_session_writers();
+  open_reads_ = group_by(
+      p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; }, [](std::size_t r) { return static_cast<std::int32_t>(r); });
+  direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
+  if (direct_) find_session_writers();
   if (!g.uses_reads) return;
   for (std::int32_t r = 0; r < p.reads() && !p.impossible.empty(); ++r)
     for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]); i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i)
@@ -64,16 +70,18 @@ bool Pruner::run() {
   };
   const bool one_pass = graph.forbids_ways_back && fixed && std::ranges::all_of(graph.automata, free_of_orders);
   if (one_pass) {
-    saturated = true;
     if (std::ranges::all_of(graph.automata, [](const Automaton& m) { return m.back.empty(); })) {
       if (!prune_direct() || !settle()) return false;
-      clocks.build(group_by(graph.nodes(), 0, [](std::size_t) { return -1; }, [](std::size_t) { return -1; }), order, 0, budget_);
-      return true;
+      clocks.build(group_by(graph.nodes(), 0, [](std::size_t) { return -1; }, [](std::size_t) { return -1; }), order, {}, 0, budget_);
+      return saturated = true;
     }
   }
   while (passes < kMaxPasses) {
     if (!pass()) return false;
-    if (one_pass) return settle();
+    if (one_pass) {
+      saturated = clocks.columns() == clocks.chains();  // else they may not have known of some way back
+      return settle();
+    }
     if (gained_ == 0) return true;
     if (passes >= 3 && gained_ * 50 < open) break;
     open = std::max<std::int64_t>(gained_, 1000);
@@ -103,6 +111,9 @@ bool Pruner::settle() {
 // breadth-first from one node after the other, never deeper than the best cycle so far, within a limit of effort.
 void Pruner::find_cycle(std::vector<std::uint8_t> sorted) {
   const auto& edges = graph.edges;
+  if (std::ranges::any_of(graph.automata, [](const Automaton& m) { return !m.judges; }))
+    for (Node v = 0; v < graph.nodes(); ++v)
+      if (!graph.judges(v)) sorted[idx(v)] = 1;  // its cycles are elsewhere, too
   const auto inside = [&](std::size_t i) { return !sorted[idx(edges[i].from)] && !sorted[idx(edges[i].to)]; };
   const auto number = [](std::size_t i) { return static_cast<std::int32_t>(i); };
   const auto incoming = group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return inside(i) ? edges[i].to : -1; }, number);
@@ -161,7 +172,10 @@ bool Pruner::pass() {
   const auto& edges = graph.edges;
   const auto predecessors = group_by(
       graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, [&](std::size_t i) { return edges[i].from; });
-  clocks.build(predecessors, order, max_clock_bytes_, budget_);
+  std::vector<std::uint8_t> touched(idx(graph.nodes()), 0);
+  for (std::size_t e = epoch_; e < edges.size(); ++e) touched[idx(edges[e].to)] = 1;
+  clocks.build(predecessors, order, touched, max_clock_bytes_, budget_);
+  note_changes();
   epoch_ = edges.size();
   readers_ = group_by(
       static_cast<std::int32_t>(p.writer_txn.size()), source.size(), [&](std::size_t r) { return source[r]; },
@@ -173,12 +187,49 @@ bool Pruner::pass() {
       std::sort(first, last, [&](std::int32_t a, std::int32_t b) {
         return rank[idx(graph.node(0, p.read_txn[idx(a)], 0))] > rank[idx(graph.node(0, p.read_txn[idx(b)], 0))];
       });
-  if (graph.uses_orders)
-    for (std::int32_t key = 0; key < p.keys; ++key)
+  const bool every_read = std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    const bool quiet = is_quiet(key);
+    bool loaded = false;
+    if (graph.uses_orders && !quiet) {
+      load(key);
+      loaded = true;
       if (!prune_key(key)) return false;
-  if (graph.uses_reads)
-    for (std::int32_t r = 0; r < p.reads(); ++r)
-      if (source[idx(r)] < 0 && !prune_read(r)) return false;
+    }
+    if (!graph.uses_reads) continue;
+    for (const std::int32_t r : open_reads_.of(key)) {
+      if (source[idx(r)] >= 0 || (quiet && !every_read && changed_[idx(p.read_txn[idx(r)])] == 0)) continue;
+      if (!std::exchange(loaded, true)) load(key);
+      if (!prune_read(r)) return false;
+    }
+  }
+  return true;
+}
+
+// What may have changed since the last pass, per transaction: the clocks of one of its nodes.
+void Pruner::note_changes() {
+  const Problem& p = graph.problem;
+  changed_.assign(idx(p.n + 1), 0);
+  for (std::size_t c = 0; c < graph.automata.size(); ++c)
+    for (std::int32_t t = 0; t <= p.n; ++t)
+      for (std::int32_t q = 0; q < graph.automata[c].states; ++q)
+        changed_[idx(t)] |= static_cast<std::uint8_t>(clocks.changed(graph.node(c, t, q)));
+  if (graph.has_version_nodes())
+    for (std::int32_t w = 0; w < static_cast<std::int32_t>(p.writer_txn.size()); ++w)
+      changed_[idx(p.writer_txn[idx(w)])] |= static_cast<std::uint8_t>(clocks.changed(graph.order_node(w)));
+}
+
+bool Pruner::is_quiet_writer(std::int32_t writer) const {
+  const Problem& p = graph.problem;
+  return changed_[idx(p.writer_txn[idx(writer)])] == 0 &&
+         std::ranges::all_of(readers_.of(writer), [&](std::int32_t r) { return changed_[idx(p.read_txn[idx(r)])] == 0; });
+}
+
+// Nothing about the key's writers and their readers has changed: another look at them would find nothing.
+bool Pruner::is_quiet(std::int32_t key) const {
+  if (restless_[idx(key)] != 0) return false;
+  for (std::int32_t w = graph.problem.key_start[idx(key)]; w < graph.problem.key_start[idx(key) + 1]; ++w)
+    if (!is_quiet_writer(w)) return false;
   return true;
 }
 
@@ -186,7 +237,7 @@ bool Pruner::pass() {
 std::optional<Edge> Pruner::closing_order(std::int32_t a, std::int32_t b) const {
   std::optional<Edge> found;
   const auto test = [&](const Edge& e) {
-    if (!found && clocks.reaches(e.to, e.from)) found = e;
+    if (!found && clocks.reaches(e.to, e.from) && (e.relation == Relation::rw || graph.judges(e.from))) found = e;
   };
   graph.ww_edges(a, b, test);
   if (found) return found;
@@ -219,36 +270,48 @@ void Pruner::find_own_writers() {
 
 void Pruner::unsettle(std::int32_t writer) {
   const std::int32_t key = key_of_[idx(writer)], first = graph.problem.key_start[idx(key)];
+  restless_[idx(key)] = 1;
   auto& bits = settled_pairs_[idx(key)];
   if (bits.empty()) return;
   const std::size_t words = (idx(graph.problem.key_start[idx(key) + 1] - first) + 63) / 64;
   std::fill_n(bits.begin() + static_cast<std::ptrdiff_t>(idx(writer - first) * words), words, 0);
 }
 
-// forced_[i]: writers_[i] precedes `after`, because the reverse order would close a cycle. One clock row at a time
-// against the marks of all writers of the key.
-void Pruner::mark_forced(std::int32_t after, std::size_t self) {
+// Raises the row of a target by that of a node: what reaches one of the nodes is then one comparison away.
+void Pruner::raise(std::size_t target, Node node) {
+  const std::int32_t* const row = clocks.row(node);
+  std::int32_t* const combined = combined_.data() + target * clocks.columns();
+  for (std::size_t c = 0; c < clocks.columns(); ++c) combined[c] = std::max(combined[c], row[c]);
+}
+
+// By the nodes from which edges of "`writer` before another" start.
+void Pruner::raise_by(std::int32_t writer) {
   const Problem& p = graph.problem;
-  const std::size_t count = writers_.size();
+  for (const Row& row : ww_rows_)
+    raise(row.target, row.check < 0 ? graph.order_node(writer) : graph.node(idx(row.check), p.writer_txn[idx(writer)], row.state));
+  for (const std::int32_t r : readers_.of(writer))
+    for (const Row& row : rw_rows_) raise(row.target, graph.node(idx(row.check), p.read_txn[idx(r)], row.state));
+}
+
+// forced_[i]: writers_[i] precedes `after`, because the reverse order would close a cycle. The rows that tell are combined
+// first, so that there is one comparison per writer and target.
+void Pruner::mark_forced(std::int32_t after, std::size_t self) {
+  combined_.assign(targets_.size() * clocks.columns(), -1);
+  raise_by(after);
   std::ranges::fill(forced_, 0);
-  const auto test = [&](const std::int32_t* row, const std::vector<Clocks::Mark>& marks) {
-    for (std::size_t i = 0; i < count; ++i) forced_[i] |= row[marks[i].column] >= marks[i].position;
-  };
-  const std::int32_t txn = p.writer_txn[idx(after)];
-  for (const Row& row : ww_rows_) {
-    const Node node = row.check < 0 ? graph.order_node(after) : graph.node(idx(row.check), txn, row.state);
-    test(clocks.row(node), targets_[row.target].marks);
-  }
-  const std::int32_t first = p.key_start[idx(key_of_[idx(after)])];
-  for (const std::int32_t r : readers_.of(after)) {
-    // rw leaves out the reader itself
-    const std::size_t own = own_writer[idx(r)] < 0 ? count : idx(local_[idx(own_writer[idx(r)] - first)]);
-    const std::uint8_t before = own < count ? forced_[own] : 0;
-    for (const Row& row : rw_rows_)
-      test(clocks.row(graph.node(idx(row.check), p.read_txn[idx(r)], row.state)), targets_[row.target].marks);
-    if (own < count) forced_[own] = before;
+  for (std::size_t t = 0; t < targets_.size(); ++t) {
+    const std::int32_t* const row = combined_.data() + t * clocks.columns();
+    const std::vector<Clocks::Mark>& marks = targets_[t].marks;
+    for (std::size_t i = 0; i < forced_.size(); ++i) forced_[i] |= row[marks[i].column] >= marks[i].position;
   }
   forced_[self] = 0;
+  // rw leaves out the reader itself: a writer that has read from `after` may owe its mark to its own row.
+  const std::int32_t first = graph.problem.key_start[idx(key_of_[idx(after)])];
+  for (const std::int32_t r : readers_.of(after)) {
+    if (own_writer[idx(r)] < 0) continue;
+    std::uint8_t& mark = forced_[idx(local_[idx(own_writer[idx(r)] - first)])];
+    if (mark != 0) mark = impossible_order(after, own_writer[idx(r)]) ? 1 : 0;
+  }
 }
 
 // Adds an edge to one of the nodes of the writer at hand, unless the clocks or the edges just added to that node imply
@@ -269,13 +332,13 @@ bool Pruner::keep_unless_implied(const Edge& e) {
   return true;
 }
 
-bool Pruner::prune_key(std::int32_t key) {
+void Pruner::load(std::int32_t key) {
   const Problem& p = graph.problem;
   const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
-  if (last - first < 2) return true;
   writers_.resize(idx(last - first));
   std::iota(writers_.begin(), writers_.end(), first);
-  std::ranges::sort(writers_, std::greater<>(), [&](std::int32_t w) { return rank[idx(graph.order_node(w))]; });
+  if (graph.uses_orders)
+    std::ranges::sort(writers_, std::greater<>(), [&](std::int32_t w) { return rank[idx(graph.order_node(w))]; });
   local_.resize(writers_.size());
   for (std::size_t i = 0; i < writers_.size(); ++i) local_[idx(writers_[i] - first)] = static_cast<std::int32_t>(i);
   for (Target& target : targets_) {
@@ -284,6 +347,12 @@ bool Pruner::prune_key(std::int32_t key) {
       target.marks[i] = clocks.mark(target.check < 0 ? graph.order_node(writers_[i])
                                                      : graph.node(idx(target.check), p.writer_txn[idx(writers_[i])], target.state));
   }
+}
+
+bool Pruner::prune_key(std::int32_t key) {
+  const std::int32_t first = graph.problem.key_start[idx(key)];
+  const bool restless = std::exchange(restless_[idx(key)], std::uint8_t{0}) != 0;
+  if (writers_.size() < 2) return true;
   forced_.resize(writers_.size());
   auto& settled = settled_pairs_[idx(key)];
   const std::size_t words = (writers_.size() + 63) / 64;
@@ -295,9 +364,10 @@ bool Pruner::prune_key(std::int32_t key) {
       mark_forced(after, self);
       const auto closed_by = std::ranges::find(forced_, 1);
       if (closed_by == forced_.end()) continue;
-      graph.edges.push_back(*closing_order(after, writers_[static_cast<std::size_t>(closed_by - forced_.begin())]));
-      return settle();
+      closed = Impossible{*closing_order(after, writers_[static_cast<std::size_t>(closed_by - forced_.begin())]), epoch_};
+      return false;
     }
+    if (!restless && is_quiet_writer(after)) continue;
     budget_.poll();
     const std::size_t known = graph.edges.size();
     covered_.clear();
@@ -323,85 +393,6 @@ bool Pruner::prune_key(std::int32_t key) {
     gained_ += static_cast<std::int64_t>(graph.edges.size() - known);
   }
   return true;
-}
-
-bool Pruner::prune_read(std::int32_t r) {
-  const Problem& p = graph.problem;
-  const std::int32_t key = p.read_key[idx(r)];
-  // Writers that certainly precede the reader in the sense of rw: the reader cannot have missed them.
-  struct Seen {
-    std::int32_t writer;
-    Edge rw;
-    std::optional<Edge> back;
-  };
-  std::vector<Seen> seen;
-  direct_ways_back(r, [&](std::int32_t other) { return source[idx(other)]; }, ways_back_);
-  for (const auto& [b, rw, back] : ways_back_) seen.push_back({b, rw, back});
-  for (std::int32_t b = p.key_start[idx(key)]; b < p.key_start[idx(key) + 1]; ++b) {
-    if (initial(b)) continue;
-    bool found = false;
-    graph.rw_closings(r, -1, b, [&](const Edge& e) {
-      if (found || !clocks.reaches(e.to, e.from)) return;
-      found = true;
-      seen.push_back({b, e, std::nullopt});
-    });
-  }
-  std::ranges::sort(seen, std::greater<>(), [&](const auto& s) { return rank[idx(graph.order_node(s.writer))]; });
-  std::int32_t left = 0, only = -1;
-  for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]); i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i) {
-    if (!alive[i]) continue;
-    const std::int32_t a = p.candidate[i];
-    std::optional<Edge> closing, back;
-    graph.wr_edges(r, a, [&](const Edge& e) {
-      if (!closing && clocks.reaches(e.to, e.from)) closing = e;
-    });
-    if (!closing) {
-      for (const auto& [b, rw, way] : seen) {
-        budget_.poll();
-        if (b == a) continue;
-        if (!initial(a)) {
-          const auto reverse = closing_order(b, a);
-          if (!reverse) continue;
-          orders.push_back({a, b, {*reverse, epoch_}});
-        }
-        closing = rw;
-        closing->a = a;
-        back = way;
-        break;
-      }
-    }
-    if (closing) {
-      alive[i] = 0;
-      ++struck_sources;
-      ++gained_;
-      struck.push_back({r, a, Impossible{*closing, epoch_, back}});
-    } else {
-      ++left;
-      only = a;
-    }
-  }
-  if (!included_reader(r)) return true;  // without a source left its transaction is out: a clause of the search
-  if (left == 0) {
-    orphan = r;
-    return false;
-  }
-  if (left == 1) {
-    resolve(r, only);
-    ++gained_;
-  }
-  return true;
-}
-
-void Pruner::resolve(std::int32_t r, std::int32_t writer) {
-  source[idx(r)] = writer;
-  unsettle(writer);
-  graph.wr_edges(r, writer, [&](const Edge& e) { graph.edges.push_back(e); });
-  const std::int32_t txn = graph.problem.writer_txn[idx(writer)];
-  if (inclusion[idx(txn)] == static_cast<std::uint8_t>(Inclusion::optional)) {
-    inclusion[idx(txn)] = static_cast<std::uint8_t>(Inclusion::in);
-    included_by[idx(txn)] = r;
-    gained_ = std::max<std::int64_t>(gained_, 1);  // its own reads are to be judged now
-  }
 }
 
 }  // namespace isolang

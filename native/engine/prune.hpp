@@ -46,8 +46,8 @@ class Pruner {
   std::int32_t passes = 0;
   std::int64_t forced_orders = 0, struck_sources = 0;
 
-  // Contradictions: a cycle of known edges (their numbers, in order), a known rw pair that closes a direct check's way
-  // back, or a read without any source left.
+  // Contradictions: a cycle of known edges (their numbers, in order), a known rw pair that closes a way back, or a read
+  // without any source left.
   std::vector<std::int32_t> cycle;
   std::optional<Impossible> closed;
   std::int32_t orphan = -1;
@@ -80,9 +80,22 @@ class Pruner {
   }
 
  private:
+  struct Seen {
+    std::int32_t writer;
+    Edge closing;  // lacks its source
+    std::optional<Edge> back;
+  };
   bool settle();  // topological order and clocks of the known edges; false: cycle
   bool pass();
+  void load(std::int32_t key);
   bool prune_key(std::int32_t key);
+  void note_changes();
+  bool is_quiet(std::int32_t key) const;
+  bool is_quiet_writer(std::int32_t writer) const;
+  void raise(std::size_t target, Node node);
+  void raise_by(std::int32_t writer);
+  void find_seen(std::int32_t read);
+  const Seen* overwritten_by(std::int32_t candidate);
   void mark_forced(std::int32_t after, std::size_t self);
   bool prune_read(std::int32_t read);
   void resolve(std::int32_t read, std::int32_t writer);
@@ -98,6 +111,12 @@ class Pruner {
   const std::size_t max_clock_bytes_;
   std::size_t epoch_ = 0;
   Adjacency readers_;  // writer -> reads that certainly take it
+
+  Adjacency open_reads_;                // key -> its reads
+  std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
+  std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
+  bool every_read_ = false;             // look at all reads in the next pass
+  std::vector<std::int32_t> combined_;  // per target a row, see raise
 
   // Of the key at hand: its writers by descending rank, and for each target of a ww or rw step their marks.
   struct Target {
@@ -130,6 +149,8 @@ class Pruner {
   std::vector<std::int32_t> session_before_;  // per writer: the one before it in its session, or -1
   Adjacency writers_by_txn_, reads_by_txn_;
   std::vector<WayBack> ways_back_;
+  std::vector<Seen> seen_;  // of the read at hand
+  bool direct_ = false;     // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;

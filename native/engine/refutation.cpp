@@ -50,9 +50,7 @@ Refuter::Refuter(const Pruner& pruner, Budget& budget)
 
 std::vector<ProofStep> Refuter::from_pruning() {
   if (pruner_.closed) {
-    known(*pruner_.closed->back);
-    known(pruner_.closed->closing);
-    cycle({*pruner_.closed->back, pruner_.closed->closing});
+    impossible(*pruner_.closed, false);
   } else if (!pruner_.cycle.empty()) {
     std::vector<Edge> edges;
     for (const std::int32_t e : pruner_.cycle) edges.push_back(graph_.edges[idx(e)]);

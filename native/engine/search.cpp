@@ -33,6 +33,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed)
   source_variable_.assign(p_.candidate.size(), -1);
   in_variable_.assign(p_.inclusion.size(), -1);
   active_read_.assign(idx(p_.reads()), 0);
+  sources_taken_.assign(idx(p_.reads()), 0);
   orders_at_.resize(p_.writer_txn.size());
   sources_at_.resize(p_.writer_txn.size());
   readers_ = group_by(
@@ -122,6 +123,7 @@ bool Search::assign(Lit literal, std::vector<Lit>& conflict) {
   const std::int32_t v = literal.variable();
   processed_[idx(v)] = 1;
   const Meaning m = meaning_[idx(v)];
+  if (m.kind == Meaning::Kind::source && !literal.negated()) ++sources_taken_[idx(m.a)];
   bool fine = true;
   const auto try_add = [&](const Edge& e) { fine = fine && add(e); };
   if (m.kind == Meaning::Kind::before) {
@@ -162,6 +164,12 @@ void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
   }
 }
 
+void Search::unassign(Lit literal) {
+  processed_[idx(literal.variable())] = 0;
+  const Meaning& m = meaning_[idx(literal.variable())];
+  if (m.kind == Meaning::Kind::source && !literal.negated()) --sources_taken_[idx(m.a)];
+}
+
 void Search::undo(std::size_t mark) {
   order_.shrink(mark);
   dynamic_.resize(mark - permanent_);
@@ -179,7 +187,7 @@ bool Search::prefers(std::int32_t v) {
     case Meaning::Kind::before:
       return rank(graph_.order_node(m.a)) < rank(graph_.order_node(m.b));
     case Meaning::Kind::source:
-      return likely_source(m.a) == m.b;
+      return sources_taken_[idx(m.a)] == 0 && likely_source(m.a) == m.b;
     case Meaning::Kind::in:
       return false;
   }

@@ -56,7 +56,7 @@ class Search final : public Theory {
   bool assign(Lit literal, std::vector<Lit>& conflict) override;
   std::size_t mark() const override { return order_.edges(); }
   void undo(std::size_t mark) override;
-  void unassign(Lit literal) override { processed_[static_cast<std::size_t>(literal.variable())] = 0; }
+  void unassign(Lit literal) override;
   void lemma(ClauseId id) override;
   bool prefers(std::int32_t variable) override;
   Answer complete() override;
@@ -95,6 +95,7 @@ class Search final : public Theory {
   std::vector<std::int32_t> source_variable_;               // per candidate, or -1
   std::vector<std::int32_t> in_variable_;                   // per transaction, or -1
   std::vector<std::uint8_t> active_read_;
+  std::vector<std::int32_t> sources_taken_;                 // per read: its source variables that are true
   std::vector<std::vector<std::int32_t>> orders_at_;        // per writer: order variables that name it
   std::vector<std::vector<std::int32_t>> sources_at_;       // per writer: source variables that name it
   Adjacency readers_;                                       // per writer: reads that certainly take it

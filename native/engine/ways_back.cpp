@@ -84,7 +84,7 @@ void WaysBack::build(const Choice& choice) {
   if (order.size() < idx(nodes_)) throw std::logic_error("ways back: the chosen relations have a cycle that no check forbids");
   rank_.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) rank_[idx(order[i])] = static_cast<std::int32_t>(i);
-  clocks_.build(group_by(nodes_, edges_.size(), to, from), order, kClockBytes, budget_);
+  clocks_.build(group_by(nodes_, edges_.size(), to, from), order, {}, kClockBytes, budget_);
   via_.assign(idx(nodes_), -1);
 }
 

@@ -76,6 +76,36 @@ SLOWER: dict[str, Checks] = {
     "psi": (irreflexive("PSI", seq(core.Plus(union(so, wr, ww)), core.Opt(rw))),),
 }
 
+_hb_nosession = core.Plus(union(init, wr))
+
+#: The levels that a single ``rw`` must not close, in their ``adya`` style; RC, which looks inside
+#: transactions, is in ``read_committed``.
+WEAK: dict[str, Checks] = SLOWER | {
+    "ra-nosession": (
+        acyclic("no-cycle", union(init, wr, ww)),
+        irreflexive("fractured-read", seq(union(init, wr), rw)),
+    ),
+    "cc-nosession": (
+        acyclic("no-cycle", union(_hb_nosession, ww)),
+        irreflexive("causal", seq(_hb_nosession, rw)),
+    ),
+    "psi-nosession": (irreflexive("PSI", seq(core.Plus(union(init, wr, ww)), core.Opt(rw))),),
+}
+
+#: Each of them with RC, in all its styles.
+WEAK_STYLES = (
+    *("rc", "rc-nosession", "ra", "ra-adya", "ra-vis", "cc", "cc-adya", "cc-vis", "psi", "psi-vis"),
+    *("ra-nosession", "ra-adya-nosession", "ra-vis-nosession", "cc-nosession"),
+    *("cc-adya-nosession", "cc-vis-nosession", "psi-nosession", "psi-vis-nosession"),
+)
+
+#: (weaker, stronger) that some history must separate; the last ones reach into ``LEVELS``.
+WEAK_ADJACENT: tuple[tuple[str, str], ...] = (
+    *(("rc-nosession", "rc"), ("ra-nosession", "ra")),
+    *(("cc-nosession", "cc"), ("psi-nosession", "psi")),
+    *(("rc", "ra"), ("ra", "cc"), ("cc", "psi"), ("cc", "pc"), ("psi", "si"), ("pl-2", "rc")),
+)
+
 TIMED = {"strong-si-nosession", "sser-nosession", "strong-si", "sser"}
 
 #: (weaker, stronger): whatever satisfies the stronger level satisfies the weaker one.

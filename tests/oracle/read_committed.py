@@ -12,7 +12,8 @@ from .history import History, keys
 from .semantics import T0, _choices, _Frame, _identity, _union, closure, facts
 
 
-def satisfied(history: History) -> bool:
+def satisfied(history: History, *, sessions: bool = True) -> bool:
+    """Whether the history meets RC; without sessions T0 alone is first."""
     fact = facts(history)
     committed = [i for i, t in enumerate(history) if t.status == "committed"]
     all_keys = keys(history)
@@ -21,7 +22,7 @@ def satisfied(history: History) -> bool:
             continue
         frame = _Frame(history, fact, included, all_keys)
         m = frame.m
-        co = frame.so | _union(frame.vo)
+        co = (frame.so if sessions else frame.init) | _union(frame.vo)
         for reader, _, source in rf:
             co |= 1 << (frame.number[source] * m + frame.number[reader])
         for place, (reader, key, source) in enumerate(rf):

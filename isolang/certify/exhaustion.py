@@ -1,0 +1,234 @@
+"""The check that nothing can be chosen for a few transactions: by trying everything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from typing import TYPE_CHECKING
+
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.facts import INITIAL, Facts
+from isolang.certify.relations import CONTAIN_INIT, holds, ordered, outside_bounds
+from isolang.certify.world import Rows, World, bits, members_of
+from isolang.language.core import Check, Exists, Spec
+from isolang.language.facts import mentioned, names, speaks_of_events, uses_reads_from
+from isolang.language.heredity import why_not_hereditary
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+LARGEST = 8
+"""More transactions than this have too many orders."""
+TRIES = 40_000
+"""Assignments, complete or not, after which the check gives up."""
+
+_NONE = -1
+
+
+def check_exhaustion(
+    history: History, spec: Spec, transactions: Sequence[int], *, seconds: float | None = None
+) -> None:
+    """Check that no choice for some transactions meets the spec, and hence none for the whole.
+
+    Every relation is restricted to the transactions and T0; a read that may have its source outside
+    may have none. SOUND BECAUSE the spec is hereditary (``isolang.language.heredity``): from
+    relations that meet it on the whole, the restrictions to these transactions meet it, and the
+    restrictions are among what is tried.
+
+    Args:
+        history: the history.
+        spec: the lowered specification.
+        transactions: at most ``LARGEST`` of them.
+        seconds: after which to give up.
+
+    Raises:
+        CertificateRejected: some choice meets every check.
+        NotCertifiedError: the spec is not hereditary, or there is too much to try.
+    """
+    if reason := why_not_hereditary(spec):
+        raise NotCertifiedError(f"not certified: {reason}; a part says nothing about the whole")
+    if len(set(transactions)) > LARGEST:
+        raise NotCertifiedError(
+            f"not certified: {len(set(transactions))} transactions have too many orders to try "
+            f"(at most {LARGEST})"
+        )
+    facts = Facts(history)
+    if "rt" in mentioned(spec):
+        facts.require_times()
+    for t in transactions:
+        if not 0 <= t < facts.n or not facts.live(t) or facts.status[t] == INITIAL:
+            raise CertificateRejected(f"transaction {t} cannot be included")
+    _Search(facts, spec, sorted(set(transactions)), seconds).refute()
+
+
+class _Search:
+    def __init__(self, facts: Facts, spec: Spec, members: list[int], seconds: float | None) -> None:
+        self._facts = facts
+        self._spec = spec
+        self._members = members
+        self._judged = uses_reads_from(spec)
+        self._events = speaks_of_events(spec)
+        self._declared = [e for e in spec.exists if e.name != "rf"]
+        self._stages = self._staged()
+        self._keys = self._relevant_keys()
+        self._left = TRIES
+        self._end = None if seconds is None else time.perf_counter() + seconds
+
+    def _relevant_keys(self) -> list[int]:
+        """The keys that the transactions speak of, and one that they do not, if there is one.
+
+        SOUND BECAUSE all other keys look the same: T0 alone writes them, and of ``rf`` and ``ww``
+        they have nothing to choose. With a keyed relation of the user they may differ.
+        """
+        facts = self._facts
+        if any(e.key is not None and e.name != "ww" for e in self._declared):
+            return list(range(facts.keys))
+        spoken = {
+            facts.key[op]
+            for t in self._members
+            for op in range(facts.op_start[t], facts.op_start[t + 1])
+        }
+        other = next((k for k in range(facts.keys) if k not in spoken), None)
+        return sorted(spoken) + ([] if other is None else [other])
+
+    def refute(self) -> None:
+        for included, sources in self._beginnings():
+            if self._extends(included, sources, {}, 0):
+                shown = ", ".join(map(str, sorted(included)))
+                raise CertificateRejected(f"a choice for transactions {shown} meets every check")
+
+    def _beginnings(self) -> Iterator[tuple[set[int], dict[int, int]]]:
+        """Which transactions are in, and a source, or none, for each of their reads."""
+        facts = self._facts
+        certain = {t for t in self._members if facts.certain(t) or t in facts.forced}
+        maybe = [t for t in self._members if t not in certain]
+        for size in range(len(maybe) + 1):
+            for extra in combinations(maybe, size):
+                included = certain | set(extra)
+                if self._judged and any(map(self._contradicts_itself, included)):
+                    continue
+                reads = [
+                    op
+                    for t in sorted(included)
+                    for op in range(facts.op_start[t], facts.op_start[t + 1])
+                    if facts.is_external(op) and facts.candidates(op)
+                ]
+                options = [self._options(op, included) for op in reads]
+                for choice in product(*options):
+                    yield (
+                        included,
+                        {op: u for op, u in zip(reads, choice, strict=True) if u != _NONE},
+                    )
+
+    def _contradicts_itself(self, t: int) -> bool:
+        ops = range(self._facts.op_start[t], self._facts.op_start[t + 1])
+        return any(self._facts.anomalies(op) for op in ops)
+
+    def _options(self, op: int, included: set[int]) -> list[int]:
+        candidates = self._facts.candidates(op)
+        inside = [u for u in candidates if u == self._facts.n or u in included]
+        outside = any(u != self._facts.n and u not in self._members for u in candidates)
+        return [*inside, _NONE] if outside else inside
+
+    def _staged(self) -> list[list[Check]]:
+        """Stage i has the checks that can be judged once i relations are chosen."""
+        place = {e.name: i + 1 for i, e in enumerate(self._declared)}
+        place["rw"] = place.get("ww", 0)
+        stages: list[list[Check]] = [[] for _ in range(len(self._declared) + 1)]
+        for check in self._spec.checks:
+            if not check.flag:
+                used = names(check.expr) | (names(check.bound) if check.bound else frozenset())
+                stages[max((place.get(name, 0) for name in used), default=0)].append(check)
+        return stages
+
+    def _extends(
+        self,
+        included: set[int],
+        sources: dict[int, int],
+        chosen: dict[tuple[str, int | None], Rows],
+        at: int,
+    ) -> bool:
+        """Whether some choice of the remaining relations meets every check."""
+        self._left -= 1
+        if self._left < 0 or (self._end is not None and time.perf_counter() > self._end):
+            raise NotCertifiedError("not certified: there is too much to try")
+        world = World(self._facts, included, sources, events=self._events, keys=self._keys)
+        for (name, key), value in chosen.items():
+            world.choose(name, key, value)
+        if not all(holds(world, check) for check in self._stages[at]):
+            return False
+        if at == len(self._declared):
+            return True
+        exists = self._declared[at]
+        keys: list[int | None] = [None] if exists.key is None else [*self._keys]
+        choices = []
+        for key in keys:
+            binding = {} if key is None or exists.key is None else {exists.key: key}
+            choices.append([((exists.name, key), v) for v in _values(world, exists, binding)])
+        return any(
+            self._extends(included, sources, {**chosen, **dict(combination)}, at + 1)
+            for combination in product(*choices)
+        )
+
+
+def _values(world: World, exists: Exists, binding: dict[str, int]) -> list[Rows]:
+    """All values of a relation that are within its bounds."""
+    over = world.value(exists.over, binding)
+    elements = list(bits(members_of(over)))
+    candidates: Iterator[Rows]
+    if exists.kind == "order":
+        least = world.value(exists.containing, binding) if exists.containing is not None else {}
+        if exists.name in CONTAIN_INIT and world.t0 in elements:
+            least = {
+                **least,
+                world.t0: least.get(world.t0, 0) | members_of(over) & ~(1 << world.t0),
+            }
+        candidates = (ordered(row) for row in _extensions(elements, least))
+    else:
+        candidates = _subsets(world, exists, binding, elements)
+    found = []
+    for number, value in enumerate(candidates):
+        if number > TRIES:
+            raise NotCertifiedError(f"not certified: too many values of {exists.name} to try")
+        if not outside_bounds(world, exists, binding, over, value):
+            found.append(value)
+    return found
+
+
+def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
+    """All total orders of some elements that contain ``least``."""
+    if not elements:
+        yield []
+    for i in elements:
+        rest = [j for j in elements if j != i]
+        if not any(least.get(j, 0) >> i & 1 for j in rest) and not least.get(i, 0) >> i & 1:
+            for row in _extensions(rest, least):
+                yield [i, *row]
+
+
+def _subsets(
+    world: World, exists: Exists, binding: dict[str, int], elements: list[int]
+) -> Iterator[Rows]:
+    """All relations on some elements between the bounds."""
+    least = world.value(exists.containing, binding) if exists.containing is not None else {}
+    most = world.value(exists.within, binding) if exists.within is not None else None
+    certain, free = [], []
+    for i in elements:
+        for j in elements:
+            if least.get(i, 0) >> j & 1 or (
+                exists.name in CONTAIN_INIT and i == world.t0 != j and j <= world.t0
+            ):
+                certain.append((i, j))
+            elif most is None or most.get(i, 0) >> j & 1:
+                free.append((i, j))
+    if len(free) > 16:
+        raise NotCertifiedError(
+            f"not certified: {len(free)} pairs may or may not be in {exists.name}, too many to try"
+        )
+    for size in range(len(free) + 1):
+        for more in combinations(free, size):
+            value: Rows = {}
+            for i, j in (*certain, *more):
+                value[i] = value.get(i, 0) | 1 << j
+            yield value

@@ -1,0 +1,272 @@
+"""The check of chosen relations: evaluated, as plain pairs, on the axioms of any specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.facts import INITIAL, Facts
+from isolang.certify.world import Rows, World, bits, members_of, transposed
+from isolang.language.core import Check, Exists, Spec
+from isolang.language.facts import mentioned, speaks_of_events, uses_reads_from
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+LARGEST = 2_000
+"""With more transactions than this, sets of pairs take too long and too much memory."""
+
+CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
+
+Pairs = Sequence[tuple[int, int]]
+
+
+def check_relations(
+    history: History,
+    spec: Spec,
+    included: Sequence[int],
+    relations: Mapping[str, Mapping[int, Pairs]],
+) -> None:
+    """Check that chosen relations show the history to meet the spec.
+
+    Args:
+        history: the history.
+        spec: the lowered specification.
+        included: the transactions that are included, T0 left out.
+        relations: per ``exists`` name and key (-1 if it has none) the chosen pairs. Elements are
+            numbered as in :class:`World`; of an order the pairs are those of neighbours; of ``rf``
+            they are (transaction that is read from, operation that reads).
+
+    Raises:
+        CertificateRejected: a relation is none of its kind, or a check fails; the message says
+            which.
+        NotCertifiedError: the history is beyond this checker.
+    """
+    if len(included) > LARGEST:
+        raise NotCertifiedError(
+            f"not certified: {len(included)} transactions (chosen relations are checked up to "
+            f"{LARGEST})"
+        )
+    facts = Facts(history)
+    if "rt" in mentioned(spec):
+        facts.require_times()
+    world = _world(facts, spec, included, relations)
+    for check in spec.checks:
+        if not check.flag and not holds(world, check):
+            raise CertificateRejected(f"check {check.name}: the chosen relations violate it")
+
+
+def world_of(
+    history: History,
+    spec: Spec,
+    included: Sequence[int],
+    relations: Mapping[str, Mapping[int, Pairs]],
+) -> World:
+    """The assignment that chosen relations are, to evaluate other expressions in.
+
+    Raises:
+        CertificateRejected: a relation is none of its kind.
+    """
+    return _world(Facts(history), spec, included, relations)
+
+
+def _world(
+    facts: Facts,
+    spec: Spec,
+    included: Sequence[int],
+    relations: Mapping[str, Mapping[int, Pairs]],
+) -> World:
+    members = _included(facts, included)
+    judged = uses_reads_from(spec)
+    if judged:
+        _no_anomalies(facts, members)
+    sources = _sources(facts, members, relations.get("rf", {}), judged=judged)
+    world = World(facts, members, sources, events=speaks_of_events(spec))
+    for exists in spec.exists:
+        if exists.name != "rf":
+            _choose(world, exists, relations.get(exists.name, {}))
+    return world
+
+
+def holds(world: World, check: Check) -> bool:
+    """Whether a check is met in a world."""
+    value = world.value(check.expr)
+    match check.kind:
+        case "acyclic":
+            met = not _cyclic(value)
+        case "irreflexive":
+            met = not any(row >> i & 1 for i, row in value.items())
+        case "empty":
+            met = not any(value.values())
+        case "require":
+            assert check.bound is not None
+            bound = world.value(check.bound)
+            met = not any(row & ~bound.get(i, 0) for i, row in value.items())
+    return met != check.negated
+
+
+def _cyclic(rows: Rows) -> bool:
+    """Whether a relation has a cycle: nodes without predecessors are taken away, layer by layer."""
+    before = transposed(rows)
+    left = {i: row for i, row in before.items() if row}
+    nodes = set(left) | {i for i, row in rows.items() if row}
+    ready = [i for i in nodes if i not in left]
+    while ready:
+        i = ready.pop()
+        nodes.discard(i)
+        for j in bits(rows.get(i, 0)):
+            left[j] &= ~(1 << i)
+            if not left[j]:
+                ready.append(j)
+    return bool(nodes)
+
+
+# --- what a certificate must say ---
+
+
+def _included(facts: Facts, included: Sequence[int]) -> set[int]:
+    members = set(included)
+    for t in members:
+        if not 0 <= t < facts.n or not facts.live(t) or facts.status[t] == INITIAL:
+            raise CertificateRejected(f"transaction {t} cannot be included")
+    for t in range(facts.n):
+        if facts.certain(t) and t not in members:
+            raise CertificateRejected(f"the committed transaction {t} is left out")
+    for t in members:
+        for op in range(facts.op_start[t], facts.op_start[t + 1]):
+            if facts.is_read(op) and facts.is_list(op):
+                for u in facts.shown(op):
+                    if u != facts.n and u not in members:
+                        raise CertificateRejected(
+                            f"operation {op} shows transaction {u}, which is not included"
+                        )
+    return members
+
+
+def _no_anomalies(facts: Facts, members: set[int]) -> None:
+    for t in members:
+        for op in range(facts.op_start[t], facts.op_start[t + 1]):
+            if found := facts.anomalies(op):
+                names = ", ".join(sorted(a.name.lower().replace("_", " ") for a in found))
+                raise CertificateRejected(f"operation {op} is an intrinsic anomaly: {names}")
+    for key in range(facts.keys):
+        reads = [op for op in facts.list_reads(key) if facts.txn_of[op] in members]
+        longest = max(reads, key=lambda op: len(facts.list_of(op)), default=-1)
+        for op in reads:
+            if facts.incompatible(op, longest):
+                raise CertificateRejected(f"the list reads {op} and {longest} are incompatible")
+
+
+def _sources(
+    facts: Facts, members: set[int], rf: Mapping[int, Pairs], *, judged: bool
+) -> dict[int, int]:
+    sources: dict[int, int] = {}
+    for key, pairs in rf.items():
+        for source, op in pairs:
+            if not 0 <= op < facts.operations or facts.key[op] != key or op in sources:
+                raise CertificateRejected(f"rf has no place for the source of operation {op}")
+            sources[op] = source
+    for t in members:
+        for op in range(facts.op_start[t], facts.op_start[t + 1]):
+            if not facts.is_external(op):
+                continue
+            candidates = facts.candidates(op)
+            source = sources.get(op, -1)
+            if source < 0:
+                if candidates or judged:
+                    raise CertificateRejected(f"the external read {op} has no source")
+            elif source not in candidates or (source != facts.n and source not in members):
+                raise CertificateRejected(f"the external read {op} cannot read from {source}")
+    for op in sources:
+        if facts.txn_of[op] not in members or not facts.is_external(op):
+            raise CertificateRejected(f"operation {op} has a source, but is no external read")
+    return sources
+
+
+def _choose(world: World, exists: Exists, given: Mapping[int, Pairs]) -> None:
+    keys: Sequence[int] = [-1] if exists.key is None else world.keys
+    if unknown := set(given) - set(keys):
+        raise CertificateRejected(f"{exists.name} has no key {min(unknown)}")
+    for key in keys:
+        binding = {} if exists.key is None else {exists.key: key}
+        pairs = given.get(key, ())
+        over = world.value(exists.over, binding)
+        make = {"order": _order, "relation": _relation, "choice": _choice}[exists.kind]
+        value = make(exists.name, over, pairs)
+        if wrong := outside_bounds(world, exists, binding, over, value):
+            raise CertificateRejected(f"{exists.name}: {wrong}")
+        world.choose(exists.name, None if exists.key is None else key, value)
+
+
+def outside_bounds(
+    world: World, exists: Exists, binding: Mapping[str, int], over: Rows, value: Rows
+) -> str:
+    """How a value is outside the bounds of an ``exists``; empty if it is within."""
+    if exists.containing is not None:
+        least = world.value(exists.containing, binding)
+        if any(row & ~value.get(i, 0) for i, row in least.items()):
+            return "a pair of `containing` is missing"
+    if exists.name in CONTAIN_INIT and exists.kind != "choice":
+        t0, members = world.t0, members_of(over)
+        if members >> t0 & 1 and members & world.transactions & ~(1 << t0) & ~value.get(t0, 0):
+            return "the initial transaction does not come first"
+    if exists.within is not None:
+        most = world.value(exists.within, binding)
+        if any(row & ~most.get(i, 0) for i, row in value.items()):
+            return "a pair is not in `within`"
+    return ""
+
+
+def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
+    """The order whose neighbours are given."""
+    members = members_of(over)
+    following = dict(pairs)
+    starts = [i for i in bits(members) if i not in set(following.values())]
+    row = starts[:1]
+    while row and row[-1] in following and len(row) <= len(pairs):
+        row.append(following[row[-1]])
+    if len(following) < len(pairs) or sorted(row) != list(bits(members)):
+        raise CertificateRejected(f"{name} is no total order of its elements")
+    return ordered(row)
+
+
+def ordered(row: Sequence[int]) -> Rows:
+    """The total order of a sequence."""
+    value: Rows = {}
+    later = 0
+    for i in reversed(row):
+        if later:
+            value[i] = later
+        later |= 1 << i
+    return value
+
+
+def _relation(name: str, over: Rows, pairs: Pairs) -> Rows:
+    members = members_of(over)
+    value: Rows = {}
+    for i, j in pairs:
+        if i < 0 or j < 0 or not members >> i & 1 or not members >> j & 1:
+            raise CertificateRejected(f"{name}: ({i}, {j}) is no pair of its elements")
+        value[i] = value.get(i, 0) | 1 << j
+    return value
+
+
+def _choice(name: str, over: Rows, pairs: Pairs) -> Rows:
+    value: Rows = {}
+    seen = 0
+    for i, j in pairs:
+        if i < 0 or j < 0 or not over.get(i, 0) >> j & 1 or seen >> j & 1:
+            raise CertificateRejected(f"{name}: ({i}, {j}) is no choice")
+        seen |= 1 << j
+        value[i] = value.get(i, 0) | 1 << j
+    if seen != members_of({0: _union(over)}):
+        raise CertificateRejected(f"{name}: an element of the range has no choice")
+    return value
+
+
+def _union(rows: Rows) -> int:
+    found = 0
+    for row in rows.values():
+        found |= row
+    return found

@@ -1,0 +1,387 @@
+"""One assignment of all relations, and the values of expressions in it, as plain sets of pairs.
+
+A relation is a dictionary from elements to the set of elements they are related to, a set of
+elements being the bits of an integer; a set is the relation's single row, number 0.
+
+Elements: transactions are 0 … n, T0 is n; the event of operation i is n + 1 + i; T0's write event
+of key k is n + 1 + operations + k.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from isolang.certify.facts import APPEND, WRITE, Facts
+from isolang.language.core import (
+    Core,
+    Diff,
+    Domain,
+    ForKey,
+    Inter,
+    Inverse,
+    Lift,
+    Opt,
+    Plus,
+    Product,
+    Range,
+    Rel,
+    Seq,
+    Star,
+    Union,
+)
+from isolang.language.facts import children
+
+Rows = dict[int, int]
+
+
+def bits(row: int) -> Iterator[int]:
+    """The elements of a set."""
+    while row:
+        low = row & -row
+        yield low.bit_length() - 1
+        row ^= low
+
+
+def members_of(s: Rows) -> int:
+    """The elements of a set as bits."""
+    return s.get(0, 0)
+
+
+def transposed(rows: Rows) -> Rows:
+    """``a^-1``."""
+    found: Rows = {}
+    for i, row in rows.items():
+        bit = 1 << i
+        for j in bits(row):
+            found[j] = found.get(j, 0) | bit
+    return found
+
+
+class World:
+    """The given relations over some transactions, sources for their reads, and chosen relations.
+
+    Attributes:
+        facts: of the whole history.
+        t0: T0's element.
+        keys: what ``for`` goes over.
+        transactions: all transaction elements, as bits.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        members: Collection[int],
+        sources: Mapping[int, int],
+        *,
+        events: bool = False,
+        keys: Sequence[int] | None = None,
+    ) -> None:
+        """Take what the world is made of.
+
+        Args:
+            facts: of the whole history.
+            members: the transactions, T0 left out.
+            sources: per external read of theirs the transaction it reads from; reads that are not
+                in it have none.
+            events: whether events are elements, too; the identity then speaks of them.
+            keys: what ``for`` goes over; ``None`` for all keys.
+        """
+        self.facts = facts
+        self.keys: Sequence[int] = range(facts.keys) if keys is None else keys
+        self._has_events = events
+        self.t0 = facts.n
+        self._members = sorted(members)
+        self._sources = sources
+        self.transactions = _bits_of([*members, self.t0])
+        self._known: dict[tuple[str, int | None], Rows] = {}
+        self._values: dict[tuple[int, tuple[int, ...]], Rows] = {}
+        self._kept: dict[int, tuple[Core, tuple[str, ...]]] = {}
+
+    def choose(self, name: str, key: int | None, value: Rows) -> None:
+        """Set a chosen relation; nothing that depends on it may have been evaluated before."""
+        self._known[name, key] = value
+
+    def value(self, e: Core, binding: Mapping[str, int] | None = None) -> Rows:
+        """The value of an expression; ``binding`` gives key variables their keys."""
+        bound = binding or {}
+        place = (id(e), tuple(bound[k] for k in self._keys(e)))
+        if place not in self._values:
+            self._values[place] = self._compute(e, bound)
+        return self._values[place]
+
+    def _keys(self, e: Core) -> tuple[str, ...]:
+        if id(e) not in self._kept:
+            found = {k for part in children(e) for k in self._keys(part)}
+            if isinstance(e, Rel) and e.key is not None:
+                found.add(e.key)
+            if isinstance(e, ForKey):
+                found.discard(e.key)
+            self._kept[id(e)] = (e, tuple(sorted(found)))
+        return self._kept[id(e)][1]
+
+    # --- operators ---
+
+    def _compute(self, e: Core, binding: Mapping[str, int]) -> Rows:
+        def value(part: Core) -> Rows:
+            return self.value(part, binding)
+
+        match e:
+            case Rel():
+                return self.relation(e.name, None if e.key is None else binding[e.key])
+            case Union():
+                return _union(map(value, e.parts))
+            case Inter():
+                result = value(e.parts[0])
+                for part in e.parts[1:]:
+                    other = value(part)
+                    result = {i: row & other.get(i, 0) for i, row in result.items()}
+                return result
+            case Seq():
+                result = value(e.parts[0])
+                for part in e.parts[1:]:
+                    result = _composed(result, value(part))
+                return result
+            case Diff():
+                left, right = value(e.left), value(e.right)
+                return {i: row & ~right.get(i, 0) for i, row in left.items()}
+            case Product():
+                row = members_of(value(e.right))
+                return dict.fromkeys(bits(members_of(value(e.left))), row)
+            case Inverse():
+                return transposed(value(e.arg))
+            case Lift():
+                return {i: 1 << i for i in bits(members_of(value(e.arg)))}
+            case Domain():
+                return {0: _bits_of(i for i, row in value(e.arg).items() if row)}
+            case Range():
+                found = 0
+                for row in value(e.arg).values():
+                    found |= row
+                return {0: found}
+            case Opt():
+                return _union((value(e.arg), self._identity()))
+            case Plus():
+                return _closed(value(e.arg))
+            case Star():
+                return _union((_closed(value(e.arg)), self._identity()))
+            case ForKey():
+                return _union(self.value(e.body, {**binding, e.key: k}) for k in self.keys)
+
+    # --- names ---
+
+    def relation(self, name: str, key: int | None = None) -> Rows:
+        """The value of a name; without its key that of a keyed one is the union over keys."""
+        if (name, key) not in self._known:
+            self._known[name, key] = self._given(name, key)
+        return self._known[name, key]
+
+    def _given(self, name: str, key: int | None) -> Rows:
+        facts, members = self.facts, self._members
+        match name:
+            case "T":
+                return {0: self.transactions}
+            case "id":
+                return self._identity()
+            case "init":
+                return {self.t0: _bits_of(members)}
+            case "so":
+                return self._session_order()
+            case "rt":
+                return self._real_time()
+            case "po":
+                return self._program_order()
+            case "tx":
+                return {event: 1 << t for event, t in self._events().items()}
+        if key is None:
+            return _union(self.relation(name, k) for k in self.keys)
+        match name:
+            case "W":
+                return {0: _bits_of([*self._writers.get(key, ()), self.t0])}
+            case "R":
+                return {0: _bits_of(facts.txn_of[op] for op in self._reads.get(key, ()))}
+            case "vo":
+                return self._shown_order(key)
+            case "cand":
+                return self._candidates(key)
+            case "rf":
+                return _union(
+                    {self._write_event(self._sources[op], key): 1 << self._event(op)}
+                    for op in self._reads.get(key, ())
+                    if op in self._sources
+                )
+            case "wr":
+                return _union(
+                    {self._sources[op]: 1 << facts.txn_of[op]}
+                    for op in self._reads.get(key, ())
+                    if op in self._sources
+                )
+            case "rw":
+                back = _composed(transposed(self.relation("wr", key)), self.relation("ww", key))
+                return {i: row & ~(1 << i) for i, row in back.items()}
+        raise AssertionError(f"no relation {name}")
+
+    def _identity(self) -> Rows:
+        rows = {i: 1 << i for i in bits(self.transactions)}
+        if self._has_events:
+            rows |= {event: 1 << event for event in self._events()}
+        return rows
+
+    def _session_order(self) -> Rows:
+        """``so``: a maybe transaction precedes nothing."""
+        facts = self.facts
+        rows: Rows = {self.t0: _bits_of(self._members)}
+        later: dict[int, int] = defaultdict(int)
+        for t in reversed(self._members):
+            session = facts.session[t]
+            if facts.certain(t):
+                rows[t] = later[session]
+            later[session] |= 1 << t
+        return rows
+
+    def _real_time(self) -> Rows:
+        """``rt``: whoever began after the end; a maybe transaction may have ended at any time."""
+        facts = self.facts
+        rows: Rows = {self.t0: _bits_of(self._members)}
+        begun = sorted((facts.begin[t], t) for t in self._members if facts.begins(t))
+        after = [0]
+        for _, t in reversed(begun):
+            after.append(after[-1] | 1 << t)
+        for t in self._members:
+            if facts.certain(t) and facts.ends(t):
+                first = bisect_right(begun, (facts.end[t], self.t0))
+                rows[t] = after[len(begun) - first] & ~(1 << t)
+        return rows
+
+    @cached_property
+    def _writers(self) -> dict[int, list[int]]:
+        """Per key, the members that write it."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for t in self._members:
+            for key in self.facts.last[t]:
+                found[key].append(t)
+        return found
+
+    def _certain(self, t: int) -> bool:
+        return self.facts.certain(t) or t in self.facts.forced
+
+    def _event(self, op: int) -> int:
+        return self.t0 + 1 + op
+
+    def _write_event(self, t: int, key: int) -> int:
+        if t == self.t0:
+            return self.t0 + 1 + self.facts.operations + key
+        return self._event(self.facts.last[t][key])
+
+    def _operations(self, t: int) -> list[int]:
+        facts = self.facts
+        return [op for op in range(facts.op_start[t], facts.op_start[t + 1]) if facts.ok[op]]
+
+    def _events(self) -> dict[int, int]:
+        """All events and their transactions."""
+        found = {self._write_event(self.t0, key): self.t0 for key in self.keys}
+        for t in self._members:
+            found |= {self._event(op): t for op in self._operations(t)}
+        return found
+
+    def _program_order(self) -> Rows:
+        rows: Rows = {}
+        for t in self._members:
+            later = 0
+            for op in reversed(self._operations(t)):
+                rows[self._event(op)] = later
+                later |= 1 << self._event(op)
+        return rows
+
+    @cached_property
+    def _reads(self) -> dict[int, list[int]]:
+        """Per key, the external reads that have a candidate in the history."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for t in self._members:
+            for op in self._operations(t):
+                if self.facts.is_external(op) and self.facts.candidates(op):
+                    found[self.facts.key[op]].append(op)
+        return found
+
+    def _candidates(self, key: int) -> Rows:
+        rows: Rows = {}
+        for op in self._reads.get(key, ()):
+            for t in self.facts.candidates(op):
+                if self.transactions >> t & 1:
+                    event = self._write_event(t, key)
+                    rows[event] = rows.get(event, 0) | 1 << self._event(op)
+        return rows
+
+    def _shown_order(self, key: int) -> Rows:
+        """What the list reads of members show: their elements in order, all others after them."""
+        facts = self.facts
+        if not facts.list_reads(key):
+            return {}
+        writers = _bits_of(self._writers.get(key, ()))
+        appends = {
+            t: [op for op in self._operations(t) if facts.kind[op] in (WRITE, APPEND)
+                and facts.key[op] == key]
+            for t in bits(writers)
+        }  # fmt: skip
+        rows: Rows = {}
+        for op in facts.list_reads(key):
+            # What is certainly there shows an order also to a part of the history that lacks it.
+            reader = facts.txn_of[op]
+            if not (self.transactions >> reader & 1 or self._certain(reader)):
+                continue
+            shown = [t for t in facts.shown(op) if t != self.t0]
+            elements = set(facts.list_of(op))
+            # A transaction with an element that is not shown also comes after all that is shown.
+            later = writers & ~_bits_of(shown)
+            later |= _bits_of(
+                t for t in shown if any(facts.value[a] not in elements for a in appends.get(t, ()))
+            )
+            for t in reversed(shown):
+                if writers >> t & 1:
+                    rows[t] = rows.get(t, 0) | later & ~(1 << t)
+                    later |= 1 << t
+        return rows
+
+
+_FEW = 50
+
+
+def _bits_of(elements: Iterable[int]) -> int:
+    found = 0
+    for i in elements:
+        found |= 1 << i
+    return found
+
+
+def _union(parts: Iterable[Rows]) -> Rows:
+    found: Rows = {}
+    for part in parts:
+        for i, row in part.items():
+            found[i] = found.get(i, 0) | row
+    return found
+
+
+def _composed(a: Rows, b: Rows) -> Rows:
+    found: Rows = {}
+    # Of a long row only what the other relation knows; finding that out pays for a small one.
+    live = _bits_of(b) if len(b) < _FEW else -1
+    for i, row in a.items():
+        through = 0
+        for k in bits(row & live):
+            through |= b.get(k, 0)
+        if through:
+            found[i] = through
+    return found
+
+
+def _closed(rows: Rows) -> Rows:
+    """The transitive closure (S. Warshall, JACM 1962)."""
+    reach = dict(rows)
+    for k in rows:
+        through, bit = reach[k], 1 << k
+        for i, row in reach.items():
+            if row & bit:
+                reach[i] = row | through
+    return reach

@@ -1,0 +1,327 @@
+"""``isocheck spec explain``: the class of a specification, why, and what would make it faster."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from isolang.cli.report import EXIT_INPUT, EXIT_VALID
+from isolang.errors import SpecError
+
+if TYPE_CHECKING:
+    from isolang.language.automaton import Automaton
+    from isolang.language.core import Check, Spec
+    from isolang.language.plan import Route
+
+ENGINES = {
+    "event graph": "the native engine searches for sources and version orders such that the event "
+    "graph, which is the product of the history with an automaton, has no cycle; linear where "
+    "nothing is left to choose",
+    "reachability": "the native engine searches for sources and version orders such that no "
+    "anti-dependency leads to where a path of dependencies comes from",
+    "saturation": "the native engine adds what the axioms force until nothing is missing: "
+    "polynomial where every read has one source, a search over the sources where not",
+    "order clauses": "the native engine searches for orders: each axiom says of pairs of "
+    "transactions that one of two things comes first",
+    "relational": "every pair that a chosen relation may have becomes a variable of a solver, and "
+    "every axiom is written out over them: any specification, but small histories only",
+}
+_CHOSEN = {
+    "rf": "a source for each read",
+    "ww": "an order of the writers of each key",
+}
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One check, and how it would be decided as an event graph.
+
+    Attributes:
+        check: of the specification.
+        automaton: of its event graph, or ``None``.
+        refusal: why there is none, as one sentence; empty if there is one.
+        place: the source line with a caret, if the refusal is about a part of the check.
+        hint: what would make it one.
+    """
+
+    check: Check
+    automaton: Automaton | None
+    refusal: str = ""
+    place: str = ""
+    hint: str = ""
+
+
+def explain(name: str, *, include: Sequence[str], output: str) -> int:
+    """Print what is known of a specification, and give the exit code."""
+    from isolang.language.load import load_spec
+    from isolang.language.route import route
+
+    way: Route | None = None
+    refused = ""
+    try:
+        spec = load_spec(name, include_path=include)
+        try:
+            way = route(spec)
+        except SpecError as error:
+            if not spec.checks:
+                raise
+            refused = str(error)
+    except SpecError as error:
+        print(f"isocheck: {error}", file=sys.stderr)
+        return EXIT_INPUT
+    judged = [_judge(spec, check) for check in spec.checks]
+    if output == "json":
+        print(json.dumps(_as_json(spec, way, refused, judged), ensure_ascii=False))
+    else:
+        print("\n".join(_as_text(spec, way, refused, judged)))
+    return EXIT_VALID
+
+
+def _judge(spec: Spec, check: Check) -> _Judged:
+    from isolang.language.classify import NotAnEventGraph, classify
+    from isolang.language.lower import CANONICAL_EXISTS
+    from isolang.language.source import excerpt
+
+    # Alone, and with what event graphs know of: a foreign relation is then named where it is used.
+    exists = tuple(e for e in spec.exists if e == CANONICAL_EXISTS.get(e.name))
+    try:
+        plan = classify(replace(spec, checks=(check,), exists=exists))
+    except NotAnEventGraph as error:
+        text = spec.texts.get(error.file, "")
+        whole = (error.file, error.line, error.column) == check.pos[:3]
+        place = "" if whole else excerpt(text, error.line, error.column)
+        return _Judged(check, None, error.reason, place, error.hint)
+    return _Judged(check, plan.automata[0])
+
+
+def faster(spec: Spec) -> str:
+    """A level of the library that is the same and is an event graph, or nothing."""
+    from isolang.cli.spec_library import class_of
+    from isolang.language.library import list_library
+    from isolang.language.load import load_spec
+
+    entries = {entry.name: entry for entry in list_library()}
+    if not spec.source.startswith("library:"):
+        return ""
+    own = spec.source.removeprefix("library:").removesuffix(".iso")
+    own = entries[own].alias_of or own if own in entries else own
+    session = "-nosession" if own.endswith("-nosession") else ""
+    level = own.removesuffix("-nosession")
+    for style in ("-co", "-vis", "-adya"):
+        level = level.removesuffix(style)
+    for form in ("", "-adya"):
+        other = f"{level}{form}{session}"
+        if other in entries and other != own and class_of(load_spec(other)) == "event graph":
+            return other
+    return ""
+
+
+# --- text ---
+
+
+def _as_text(
+    spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]
+) -> Iterator[str]:
+    from isolang.language import facts
+
+    yield f"{spec.name}: {spec.title}" if spec.title else spec.name
+    yield from _field("from", ", ".join(spec.texts))
+    yield from _field("class", way.kind if way is not None else "none: no engine decides it")
+    if way is not None:
+        yield from _field("engine", ENGINES[way.kind])
+    yield from _field("chosen", _chosen(spec) or "nothing")
+    uses = {
+        "reads": facts.uses_reads_from(spec),
+        "the version order": facts.uses_version_order(spec),
+        "sessions": facts.uses_sessions(spec),
+        "real time": facts.uses_real_time(spec),
+    }
+    yield from _field("uses", _listed([what for what, used in uses.items() if used]) or "nothing")
+    if not uses["reads"]:
+        yield from _field("", "aborted, intermediate and thin-air reads are no violations of it")
+    if uses["real time"]:
+        yield from _field("", "a history without times is refused")
+    for one in judged:
+        yield ""
+        yield from _check(one)
+    if way is not None and way.kind != "event graph" and (graphs := _automata(way)):
+        yield ""
+        for i, automaton in enumerate(graphs):
+            yield from _field("decided" if not i else "", _question(automaton))
+            for line in _drawn(automaton):
+                yield from _field("", line)
+    if way is None:
+        yield ""
+        yield from _field("refused", refused.split("\n", 1)[0])
+    else:
+        for i, reason in enumerate(way.reasons):
+            if not i:
+                yield ""
+            yield from _field("because" if not i else "", reason)
+    hints = [f"an event graph would be, if this is meant: {one.hint}" for one in judged if one.hint]
+    hints = list(dict.fromkeys(hints))
+    if other := faster(spec):
+        hints.insert(0, f"`{other}` is the same level, and an event graph")
+    if way is None or way.kind in ("order clauses", "relational"):
+        for i, hint in enumerate(hints):
+            if not i:
+                yield ""
+            yield from _field("faster" if not i else "", hint)
+    for line in (*spec.notes, *(way.warnings if way is not None else spec.warnings)):
+        yield ""
+        yield line
+
+
+def _field(name: str, text: str) -> Iterator[str]:
+    first, rest = f"  {name:8} ", " " * 11
+    wrapped = textwrap.wrap(
+        text, _WIDTH - len(first), break_long_words=False, break_on_hyphens=False
+    )
+    for i, line in enumerate(wrapped or [""]):
+        yield (first if not i else rest) + line
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def _chosen(spec: Spec) -> str:
+    parts = []
+    for exists in spec.exists:
+        name = exists.name + (f"[{exists.key}]" if exists.key else "")
+        what = _CHOSEN.get(
+            exists.name, {"order": "an order", "choice": "a choice"}.get(exists.kind)
+        )
+        parts.append(f"{name} ({what or 'any relation within its bounds'})")
+    return ", ".join(parts)
+
+
+def _check(one: _Judged) -> Iterator[str]:
+    from isolang.language.show import show_check
+
+    check = one.check
+    yield from _field("check", show_check(replace(check, title="")))
+    if check.title:
+        yield from _field("", f"a violation is {check.title}")
+    if one.automaton is None:
+        yield from _field("", f"no event graph: {one.refusal}")
+        for line in one.place.split("\n") if one.place else ():
+            yield " " * 9 + line
+        return
+    yield from _field("", "an event graph: " + ", ".join(_conditions(one.automaton)))
+    for line in _drawn(one.automaton):
+        yield from _field("", line)
+
+
+def _conditions(automaton: Automaton) -> Iterator[str]:
+    yield f"{automaton.states} node{'s' if automaton.states > 1 else ''} for each transaction"
+    yield "every loop of the automaton passes its hub"
+    used = [r for r in ("so", "rt") if r in automaton.steps]
+    for relation in used:
+        if relation in automaton.repeatable:
+            yield f"pairs of neighbours suffice for {relation}"
+        else:
+            yield f"a chain of helper nodes carries {relation}"
+
+
+def _automata(way: Route) -> tuple[Automaton, ...]:
+    """What the native engine is given, if it decides this route."""
+    return getattr(way, "automata", ())
+
+
+_DIRECT = {
+    "so": "B comes before S in its session",
+    "wr": "S read from B",
+    "earlier wr": "S read from B by an earlier operation",
+}
+
+
+def _question(automaton: Automaton) -> str:
+    """What must not be, for an automaton that is not simply a check's."""
+    if automaton.direct:
+        ways = " or ".join(_DIRECT.get(r, r) for r in sorted(automaton.direct))
+        return f"{automaton.check}: no anti-dependency S -> B where {ways}"
+    if automaton.back:
+        ends = ", ".join(
+            f"{_state(b)} to {_state(a)}".replace("  ", " ") for a, b in automaton.back
+        )
+        return f"{automaton.check}: no anti-dependency S -> B with a way back from B to S ({ends})"
+    return f"{automaton.check}: no cycle"
+
+
+def _drawn(automaton: Automaton) -> Iterator[str]:
+    """The moves of the automaton, a line for each pair of states; state 0 is the hub."""
+    moves: dict[tuple[int, int], list[str]] = {}
+    for relation, steps in automaton.steps.items():
+        for step in steps:
+            moves.setdefault(step, []).append(relation)
+    for step in automaton.epsilon:
+        moves.setdefault(step, []).append("nothing")
+    for (a, b), names in sorted(moves.items()):
+        yield f"  {_state(a)} -> {_state(b)}  {' | '.join(names)}"
+
+
+def _state(number: int) -> str:
+    return "hub" if number == 0 else f"q{number}".ljust(3)
+
+
+# --- JSON ---
+
+
+def _as_json(
+    spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]
+) -> dict[str, Any]:
+    from isolang.language import facts
+    from isolang.language.show import show_check, show_exists
+
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "files": list(spec.texts),
+        "sha256": spec.sha256,
+        "class": way.kind if way is not None else None,
+        "engine": ENGINES[way.kind] if way is not None else None,
+        "reasons": list(way.reasons) if way is not None else [],
+        "refused": refused,
+        "exists": [show_exists(exists) for exists in spec.exists],
+        "uses": {
+            "reads_from": facts.uses_reads_from(spec),
+            "version_order": facts.uses_version_order(spec),
+            "sessions": facts.uses_sessions(spec),
+            "real_time": facts.uses_real_time(spec),
+        },
+        "checks": [
+            {
+                "name": one.check.name,
+                "text": show_check(one.check),
+                "file": one.check.file,
+                "line": one.check.line,
+                "event_graph": _graph(one.automaton) if one.automaton is not None else None,
+                "why_not": one.refusal,
+                "hint": one.hint,
+            }
+            for one in judged
+        ],
+        "graphs": [
+            {"name": a.check, **_graph(a)} for a in (_automata(way) if way is not None else ())
+        ],
+        "same_level_faster": faster(spec) or None,
+        "notes": list(spec.notes),
+        "warnings": list(way.warnings if way is not None else spec.warnings),
+    }
+
+
+def _graph(automaton: Automaton) -> dict[str, Any]:
+    return {
+        "states": automaton.states,
+        "steps": {r: [list(step) for step in steps] for r, steps in automaton.steps.items()},
+        "epsilon": [list(step) for step in automaton.epsilon],
+        "repeatable": sorted(automaton.repeatable),
+        "ways_back": [list(ends) for ends in automaton.back],
+        "direct": sorted(automaton.direct),
+    }

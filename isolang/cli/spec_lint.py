@@ -1,0 +1,130 @@
+"""``isocheck spec lint``: what is wrong with a specification, or probably not meant."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
+from isolang.errors import SpecError
+
+if TYPE_CHECKING:
+    from isolang.language.core import Spec
+
+_PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One error or warning.
+
+    Attributes:
+        severity: ``error`` or ``warning``.
+        file: where it stands, with ``line`` and ``column`` from 1; both 0 if it has no place.
+        line: see above.
+        column: see above.
+        message: the whole text, with the source line, a caret and the hint.
+    """
+
+    severity: str
+    file: str
+    line: int
+    column: int
+    message: str
+
+
+def lint(files: Sequence[str], *, include: Sequence[str], seconds: float, output: str) -> int:
+    """Look through each file, print what is found, and give the exit code."""
+    report = []
+    unusable = False
+    for name in files:
+        findings, searched, failed = _lint(name, include, seconds)
+        unusable |= failed
+        report.append({"file": name, "findings": [asdict(f) for f in findings], "search": searched})
+        if output == "text":
+            _print(name, findings, failed=failed)
+    if output == "json":
+        print(json.dumps(report, ensure_ascii=False))
+    if unusable:
+        return EXIT_INPUT
+    return EXIT_INVALID if any(one["findings"] for one in report) else EXIT_VALID
+
+
+def _print(name: str, findings: Sequence[Finding], *, failed: bool) -> None:
+    for finding in findings:
+        print(finding.message, file=sys.stderr if failed else sys.stdout)
+        print(file=sys.stderr if failed else sys.stdout)
+    if failed:
+        return
+    counts = [(kind, sum(f.severity == kind for f in findings)) for kind in ("error", "warning")]
+    said = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts if n]
+    print(f"{name}: {', '.join(said) or 'nothing found'}")
+
+
+def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[list[Finding], str, bool]:
+    """The findings, what was searched, and whether the file cannot be used at all."""
+    from isolang.language.load import find_errors, load_spec
+    from isolang.language.polarity import polarity_warnings
+
+    errors = find_errors(name, include_path=include)
+    if errors:
+        found = [Finding("error", e.file, e.line, e.column, str(e)) for e in errors]
+        return found, "", all(not error.line for error in errors)
+    spec = load_spec(name, include_path=include)
+    texts = [*spec.notes, *_routed(spec), *polarity_warnings(spec)]
+    more, searched = _searched(spec, seconds, said="\n".join(texts))
+    found = [_warning(text, spec) for text in [*texts, *more]]
+    own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
+    return [*own, *(f for f in found if f.file != spec.source)], searched, False
+
+
+def _routed(spec: Spec) -> Sequence[str]:
+    """The warnings of the specification, and those that its compilation shows."""
+    from isolang.language.classify import NotAnEventGraph
+    from isolang.language.route import route
+
+    try:
+        return route(spec).warnings
+    except NotAnEventGraph:
+        return spec.warnings
+    except SpecError as error:  # nothing to check: what is meant to be included
+        del error
+        return spec.warnings
+
+
+def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]:
+    """What small histories show, and which were looked at."""
+    from isolang.language.core import Position
+    from isolang.language.source import message_at
+    from isolang.smallscope.search import search
+
+    if not any(not check.flag for check in spec.checks) or not seconds:
+        return [], ""
+    findings = search(spec, seconds=seconds)
+    texts = []
+    if findings.satisfied is None:
+        first = next(check for check in spec.checks if not check.flag)
+        own = next((check for check in spec.checks if check.file == spec.source), first)
+        what = "warning: no history satisfies this specification"
+        hint = f"searched {findings.bound()}"
+        where = own.pos if own.file == spec.source else Position(spec.source, 0, 0)
+        texts.append(message_at(where, spec.texts, what, hint=hint))
+    else:
+        for check in findings.cannot_fail:
+            what = f"warning: check `{check.name}` cannot fail"
+            if what not in said:
+                hint = f"no history violates it; searched {findings.bound()}"
+                texts.append(message_at(check.pos, spec.texts, what, hint=hint))
+    open_questions = findings.satisfied is None or findings.cannot_fail
+    return texts, f"searched {findings.bound()}" if open_questions else ""
+
+
+def _warning(text: str, spec: Spec) -> Finding:
+    place = _PLACE.match(text)
+    if place is None:
+        return Finding("warning", spec.source, 0, 0, text)
+    return Finding("warning", place["file"], int(place["line"]), int(place["column"]), text)

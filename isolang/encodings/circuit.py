@@ -1,0 +1,178 @@
+"""Boolean circuits: and-gates with structural hashing, and the clauses that define them.
+
+Literals are DIMACS numbers: variables count from 1, ``-v`` is the negation. ``TRUE`` is variable 1.
+An or is a negated and. Gates are turned into clauses only where a clause needs them, and only in
+the direction in which it does (D. Plaisted, S. Greenbaum, *A structure-preserving clause form
+translation*, 1986).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+TRUE = 1
+FALSE = -1
+
+_SMALL = 4  # inputs of a gate that is written out rather than defined,
+_TIMES = 2  # so many times
+
+
+class Circuit:
+    """Variables, gates over them, and clauses.
+
+    Attributes:
+        variables: how many there are; variable 1 is true.
+        clauses: literals, each clause ended by 0.
+    """
+
+    def __init__(self) -> None:
+        """Begin with the constant."""
+        self.variables = 1
+        self.clauses = array("i", (TRUE, 0))
+        self._inputs: dict[int, tuple[int, ...]] = {}
+        self._pairs: set[int] = set()
+        self._gate: dict[tuple[int, ...], int] = {}
+        # Per gate: 1 once "gate => inputs" is stated, 2 once "inputs => gate" is.
+        self._stated: dict[int, int] = {}
+        self._unfolded_times: dict[tuple[int, int], int] = {}
+
+    def new(self) -> int:
+        """A free variable."""
+        self.variables += 1
+        return self.variables
+
+    def pair(self) -> int:
+        """A variable for the order of two elements; the next one is for the opposite order."""
+        self.variables += 2
+        self._pairs.add(self.variables - 1)
+        return self.variables - 1
+
+    def decided(self, literal: int) -> int:
+        """The literal for solvers that says that ``literal`` is decided to be true."""
+        return 1 - literal if -literal in self._pairs else literal
+
+    def value(self, literal: int, model: Sequence[int]) -> bool:
+        """What a literal is in a model; gates by their inputs, as they may be undefined there."""
+        inputs = self._inputs.get(abs(literal))
+        if inputs is None:
+            return bool(model[abs(literal)]) == (literal > 0)
+        return all(self.value(a, model) for a in inputs) == (literal > 0)
+
+    @property
+    def gates(self) -> int:
+        """How many gates there are."""
+        return len(self._inputs)
+
+    def both(self, a: int, b: int) -> int:
+        """The literal of ``a and b``."""
+        if a in (TRUE, b):
+            return b
+        if b == TRUE:
+            return a
+        if FALSE in (a, b) or a == -b:
+            return FALSE
+        return self._and((a, b) if a < b else (b, a))
+
+    def all_of(self, literals: Iterable[int]) -> int:
+        """The literal of a conjunction."""
+        inputs = set(literals)
+        inputs.discard(TRUE)
+        if FALSE in inputs or any(-a in inputs for a in inputs):
+            return FALSE
+        if not inputs:
+            return TRUE
+        if len(inputs) == 1:
+            return inputs.pop()
+        return self._and(tuple(sorted(inputs)))
+
+    def any_of(self, literals: Iterable[int]) -> int:
+        """The literal of a disjunction."""
+        return -self.all_of([-a for a in literals])
+
+    def _and(self, inputs: tuple[int, ...]) -> int:
+        gate = self._gate.get(inputs)
+        if gate is None:
+            gate = self.new()
+            self._gate[inputs] = gate
+            self._inputs[gate] = inputs
+        return gate
+
+    def state(self, literals: Sequence[int]) -> None:
+        """State a clause; its gates are unfolded or defined as needed."""
+        # A clause is a head, kept as it is (the gate that it defines, or 0), and the rest.
+        todo: list[tuple[int, tuple[int, ...]]] = [(0, tuple(literals))]
+        while todo:
+            head, rest = todo.pop()
+            flat = self._unfolded(rest)
+            if flat is None:
+                continue
+            # `x or (a and b and …)` with one conjunction: a clause for each of its inputs.
+            wide = next((a for a in flat if a > 0 and self._unfolds(a, 1)), 0)
+            if wide:
+                others = tuple(a for a in flat if a != wide)
+                todo.extend((head, (*others, a)) for a in self._inputs[wide])
+                continue
+            if head:
+                self.clauses.append(head)
+            self.clauses.extend(map(self.decided, flat) if self._pairs else flat)
+            self.clauses.append(0)
+            for a in flat:
+                if abs(a) in self._inputs:
+                    self._define(abs(a), 1 if a > 0 else 2, todo)
+
+    def _unfolds(self, gate: int, direction: int) -> bool:
+        """Whether a small gate is written out instead of defined: the first few times."""
+        inputs = self._inputs.get(gate)
+        if inputs is None or len(inputs) > _SMALL or self._stated.get(gate, 0) & direction:
+            return False
+        times = self._unfolded_times.get((gate, direction), 0)
+        self._unfolded_times[gate, direction] = times + 1
+        return times < _TIMES
+
+    def _unfolded(self, literals: tuple[int, ...]) -> list[int] | None:
+        """The clause without negated conjunctions and constants; ``None`` if it holds anyway."""
+        flat: dict[int, None] = {}
+        stack = list(literals)
+        while stack:
+            a = stack.pop()
+            if a == FALSE:
+                continue
+            if a == TRUE:
+                return None
+            if a < 0 and self._unfolds(-a, 2):
+                stack.extend(-b for b in self._inputs[-a])
+                continue
+            if -a in flat:
+                return None
+            flat[a] = None
+        return list(flat)
+
+    def _define(self, gate: int, direction: int, todo: list[tuple[int, tuple[int, ...]]]) -> None:
+        stated = self._stated.get(gate, 0)
+        if stated & direction:
+            return
+        self._stated[gate] = stated | direction
+        inputs = self._inputs[gate]
+        if direction == 1:
+            todo.extend((-gate, (a,)) for a in inputs)
+        else:
+            todo.append((gate, tuple(-a for a in inputs)))
+
+    def named(self, literal: int) -> int:
+        """A variable that is true iff ``literal`` is: for assumptions."""
+        same = self.new()
+        self.state((-same, literal))
+        self.state((same, -literal))
+        return same
+
+    def guard(self, literal: int) -> int:
+        """A literal for solvers that is true unless ``literal`` is decided to be false.
+
+        For the edges of a graph that must have no cycle: an undecided pair counts as both.
+        """
+        if abs(literal) not in self._inputs:
+            return -self.decided(-literal)
+        plain = self.new()
+        self.state((plain, -literal))
+        return plain

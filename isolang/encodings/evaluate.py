@@ -1,0 +1,205 @@
+"""The value of an expression, by any algebra: with gates, or of sizes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Generic, Protocol, TypeVar
+
+from isolang.language.core import (
+    Core,
+    Diff,
+    Domain,
+    ForKey,
+    Inter,
+    Inverse,
+    Lift,
+    Opt,
+    Plus,
+    Product,
+    Range,
+    Rel,
+    Seq,
+    Star,
+    Union,
+)
+from isolang.language.facts import children
+
+R = TypeVar("R")
+
+
+class Side(IntEnum):
+    """What is asked of a value: to be exact, or that an error is on the harmless side.
+
+    In a check that forbids pairs a value may have pairs too many, ``ABOVE``: with fewer the solver
+    finds a model all the same. In what pairs are required to be in, it may have too few.
+    """
+
+    BELOW = -1
+    EXACT = 0
+    ABOVE = 1
+
+
+class Operators(Protocol[R]):
+    """The operators of an algebra."""
+
+    def constant(self, a: R) -> bool:
+        """Whether a value is certain."""
+        ...
+
+    def union(self, parts: list[R]) -> R:
+        """A | b | …."""
+        ...
+
+    def inter(self, a: R, b: R) -> R:
+        """A & b."""
+        ...
+
+    def diff(self, a: R, b: R) -> R:
+        """The pairs of a that are not in b."""
+        ...
+
+    def seq(self, a: R, b: R) -> R:
+        """A ; b."""
+        ...
+
+    def inverse(self, a: R) -> R:
+        """a^-1."""
+        ...
+
+    def lift(self, s: R) -> R:
+        """[S]."""
+        ...
+
+    def product(self, s: R, t: R) -> R:
+        """S * T."""
+        ...
+
+    def domain(self, a: R) -> R:
+        """The elements that a relates to others."""
+        ...
+
+    def plus(self, a: R) -> R:
+        """a^+, exactly."""
+        ...
+
+    def plus_from_above(self, a: R) -> R:
+        """Something that contains a^+, where more never helps."""
+        ...
+
+    def with_identity(self, a: R) -> R:
+        """A?."""
+        ...
+
+
+class Evaluator(Generic[R]):
+    """Evaluates expressions; each part once for each key that it speaks of."""
+
+    def __init__(
+        self,
+        algebra: Operators[R],
+        leaf: Callable[[str, int | None], R],
+        keys: Sequence[int],
+        transitive: frozenset[str],
+    ) -> None:
+        """Take the operators and what the names stand for.
+
+        Args:
+            algebra: the operators.
+            leaf: name and key (``None``: the union over keys) to value.
+            keys: all keys.
+            transitive: the names of relations that are their own closure.
+        """
+        self._algebra = algebra
+        self._leaf = leaf
+        self._keys = keys
+        self._transitive = transitive
+        self._free: dict[int, tuple[str, ...]] = {}
+        self._known: dict[tuple[int, tuple[int, ...], Side], R] = {}
+        # The cache goes by identity: an expression must live as long as it.
+        self._held: list[Core] = []
+
+    def value(
+        self, e: Core, side: Side = Side.EXACT, binding: Mapping[str, int] | None = None
+    ) -> R:
+        """The value of an expression; ``binding`` gives key variables their keys."""
+        return self._value(e, side, binding or {})
+
+    def _value(self, e: Core, side: Side, binding: Mapping[str, int]) -> R:
+        place = (id(e), tuple(binding[k] for k in self._keys_of(e)), side)
+        if place not in self._known:
+            self._known[place] = self._compute(e, side, binding)
+        return self._known[place]
+
+    def _keys_of(self, e: Core) -> tuple[str, ...]:
+        """The key variables that are free in an expression."""
+        if id(e) not in self._free:
+            found = {k for part in children(e) for k in self._keys_of(part)}
+            if isinstance(e, Rel) and e.key is not None:
+                found.add(e.key)
+            if isinstance(e, ForKey):
+                found.discard(e.key)
+            self._held.append(e)
+            self._free[id(e)] = tuple(sorted(found))
+        return self._free[id(e)]
+
+    def _compute(self, e: Core, side: Side, binding: Mapping[str, int]) -> R:
+        algebra = self._algebra
+
+        def value(part: Core) -> R:
+            return self._value(part, side, binding)
+
+        match e:
+            case Rel():
+                return self._leaf(e.name, None if e.key is None else binding[e.key])
+            case Union():
+                return algebra.union([value(part) for part in e.parts])
+            case Inter():
+                result = value(e.parts[0])
+                for part in e.parts[1:]:
+                    result = algebra.inter(result, value(part))
+                return result
+            case Seq():
+                return self._seq([value(part) for part in e.parts])
+            case Diff():
+                return algebra.diff(value(e.left), self._value(e.right, Side(-side), binding))
+            case Product():
+                return algebra.product(value(e.left), value(e.right))
+            case Inverse():
+                return algebra.inverse(value(e.arg))
+            case Lift():
+                return algebra.lift(value(e.arg))
+            case Domain():
+                return algebra.domain(value(e.arg))
+            case Range():
+                return algebra.domain(algebra.inverse(value(e.arg)))
+            case Opt():
+                return algebra.with_identity(value(e.arg))
+            case Plus():
+                return self._plus(e.arg, value(e.arg), side)
+            case Star():
+                return algebra.with_identity(self._plus(e.arg, value(e.arg), side))
+            case ForKey():
+                every = [self._value(e.body, side, {**binding, e.key: k}) for k in self._keys]
+                return algebra.union(every)
+
+    def _seq(self, parts: list[R]) -> R:
+        """Neighbours that are certain first: what they make is certain and small."""
+        algebra = self._algebra
+        joined = parts[:1]
+        for part in parts[1:]:
+            if algebra.constant(joined[-1]) and algebra.constant(part):
+                joined[-1] = algebra.seq(joined[-1], part)
+            else:
+                joined.append(part)
+        result = joined[0]
+        for part in joined[1:]:
+            result = algebra.seq(result, part)
+        return result
+
+    def _plus(self, e: Core, value: R, side: Side) -> R:
+        if isinstance(e, Rel) and e.key is None and e.name in self._transitive:
+            return value
+        if side is Side.ABOVE:
+            return self._algebra.plus_from_above(value)
+        return self._algebra.plus(value)

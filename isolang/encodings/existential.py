@@ -1,0 +1,248 @@
+"""The relations to be chosen: orders, choices and relations, with their bounds, as literals."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from isolang.encodings.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relation import EMPTY, Relation, bits, closure, relation_of
+from isolang.encodings.universe import T0, Universe
+
+
+@dataclass(slots=True)
+class Graph:
+    """Edges that a solver keeps free of cycles, and the nodes given out so far.
+
+    Attributes:
+        nodes: how many there are.
+        edges: ``from, to, literal`` of each; literal 0 for an edge that is always there.
+    """
+
+    nodes: int = 0
+    edges: array[int] = field(default_factory=lambda: array("i"))
+
+    def layer(self, size: int) -> int:
+        """New nodes; the number of the first."""
+        first = self.nodes
+        self.nodes += size
+        return first
+
+    def edge(self, a: int, b: int, literal: int) -> None:
+        """An edge that is there if ``literal`` is true."""
+        if literal != FALSE:
+            self.edges.extend((a, b, 0 if literal == TRUE else literal))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How a total order is decided.
+
+    Attributes:
+        elements: all that may be in it, in an order that agrees with ``certain``.
+        certain: what certainly comes before what.
+        pairs: ``(a, b, v)`` of each open pair: v for a before b, v + 1 for b before a.
+    """
+
+    elements: list[int]
+    certain: Mapping[int, int]
+    pairs: list[tuple[int, int, int]]
+
+    def extended(self, true: Callable[[int], bool]) -> list[int]:
+        """The elements in a total order that agrees with all decisions.
+
+        Args:
+            true: whether a variable is true.
+        """
+        after: dict[int, list[int]] = defaultdict(list)
+        missing = dict.fromkeys(self.elements, 0)
+        for a, row in self.certain.items():
+            for b in bits(row):
+                if a in missing and b in missing:
+                    after[a].append(b)
+                    missing[b] += 1
+        for a, b, v in self.pairs:
+            for first, second, decided in ((a, b, v), (b, a, v + 1)):
+                if true(decided):
+                    after[first].append(second)
+                    missing[second] += 1
+        ready = [a for a in self.elements if not missing[a]]
+        for a in ready:
+            for b in after[a]:
+                missing[b] -= 1
+                if not missing[b]:
+                    ready.append(b)
+        assert len(ready) == len(self.elements)
+        return ready
+
+
+class Chooser:
+    """Makes the variables of chosen relations, and states their bounds.
+
+    Attributes:
+        orders: of each order made, by the identity of its relation, how it is decided.
+    """
+
+    def __init__(
+        self, universe: Universe, circuit: Circuit, graph: Graph, tick: Callable[[], object]
+    ) -> None:
+        """Take where the elements, variables and edges are."""
+        self._universe = universe
+        self._circuit = circuit
+        self._graph = graph
+        self._tick = tick
+        self.orders: dict[int, Order] = {}
+
+    def sources(self) -> dict[tuple[int, int], int]:
+        """A source for each external read: (number in ``universe.reads``, source) to literal."""
+        circuit, included = self._circuit, self._universe.included
+        chosen: dict[tuple[int, int], int] = {}
+        for number, read in enumerate(self._universe.reads):
+            reader = included[read.reader]
+            alone = len(read.sources) == 1 and not read.elsewhere
+            options = [reader if alone else circuit.new() for _ in read.sources]
+            for source, literal in zip(read.sources, options, strict=True):
+                chosen[number, source] = literal
+                circuit.state((-literal, included[source]))
+                circuit.state((-literal, reader))
+            if not read.elsewhere:
+                circuit.state((-reader, *options))
+            self._at_most_one(options)
+        return chosen
+
+    def _at_most_one(self, literals: Sequence[int]) -> None:
+        """Pairwise; in a long row by one variable for each beginning (C. Sinz, CP 2005)."""
+        state, new = self._circuit.state, self._circuit.new
+        if len(literals) <= 6:
+            for j, b in enumerate(literals):
+                for a in literals[:j]:
+                    state((-a, -b))
+            return
+        before = literals[0]
+        for literal in literals[1:]:
+            state((-before, -literal))
+            now = new()
+            state((-before, now))
+            state((-literal, now))
+            before = now
+
+    def order(self, over: Relation, least: Relation, most: Relation | None) -> Relation:
+        """A strict total order on a set; transitive because the graph has no cycle.
+
+        Args:
+            over: the set.
+            least: what the order contains.
+            most: what it is within; ``None`` for no bound.
+        """
+        circuit, graph = self._circuit, self._graph
+        member = {j: literal for _, j, literal in over.pairs()}
+        certain = closure(least.must)
+        if any(row >> i & 1 for i, row in certain.items()):
+            circuit.state(())
+            result = Relation()
+            self.orders[id(result)] = Order([], {}, [])
+            return result
+        depth: dict[int, int] = defaultdict(int)
+        for row in certain.values():
+            for j in bits(row):
+                depth[j] += 1
+        # What certainly precedes has fewer predecessors: an order to begin with.
+        elements = sorted(member, key=lambda i: (depth[i], i))
+        node = {i: graph.layer(1) for i in elements}
+        for i, row in certain.items():
+            skipped = 0
+            for j in bits(row):
+                skipped |= certain.get(j, 0)
+            for j in bits(row & ~skipped):
+                if i in node and j in node:
+                    graph.edge(node[i], node[j], TRUE)
+        must: dict[int, int] = {}
+        maybe: dict[int, dict[int, int]] = defaultdict(dict)
+        open_pairs: list[tuple[int, int, int]] = []
+        for at, a in enumerate(elements):
+            self._tick()
+            row = certain.get(a, 0)
+            for b in elements[at + 1 :]:
+                both = circuit.both(member[a], member[b])
+                if row >> b & 1:
+                    if both == TRUE:
+                        must[a] = must.get(a, 0) | 1 << b
+                    else:
+                        maybe[a][b] = both
+                    continue
+                first = circuit.pair()
+                graph.edge(node[a], node[b], first)
+                graph.edge(node[b], node[a], first + 1)
+                open_pairs.append((a, b, first))
+                maybe[a][b] = first if both == TRUE else circuit.both(first, both)
+                maybe[b][a] = -first if both == TRUE else circuit.both(-first, both)
+        result = Relation(must, maybe)
+        self.orders[id(result)] = Order(elements, certain, open_pairs)
+        self._bound(result, least, most)
+        return result
+
+    def relation(self, over: Relation, least: Relation, most: Relation | None) -> Relation:
+        """Any relation on a set; the arguments are those of :meth:`order`."""
+        circuit = self._circuit
+        members = list(over.pairs())
+        found: list[tuple[int, int, int]] = []
+        for _, i, a in members:
+            self._tick()
+            for _, j, b in members:
+                if least.must.get(i, 0) >> j & 1:
+                    found.append((i, j, TRUE))
+                    continue
+                if most is not None and most.get(i, j) == FALSE:
+                    continue
+                literal = circuit.new()
+                circuit.state((-literal, a))
+                circuit.state((-literal, b))
+                found.append((i, j, literal))
+        result = relation_of(found)
+        self._bound(result, least, most)
+        return result
+
+    def choice(self, of: Relation, least: Relation, most: Relation | None) -> Relation:
+        """A part with exactly one pair for each element of the range."""
+        circuit = self._circuit
+        columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for i, j, literal in of.pairs():
+            columns[j].append((i, literal))
+        found: list[tuple[int, int, int]] = []
+        for j, candidates in columns.items():
+            options = []
+            for i, literal in candidates:
+                chosen = literal if len(candidates) == 1 else circuit.new()
+                circuit.state((-chosen, literal))
+                options.append(chosen)
+                found.append((i, j, chosen))
+            for _, literal in candidates:
+                circuit.state((-literal, *options))
+            self._at_most_one(options)
+        result = relation_of(found)
+        self._bound(result, least, most)
+        return result
+
+    def _bound(self, value: Relation, least: Relation, most: Relation | None) -> None:
+        state = self._circuit.state
+        for i, j, literal in least.pairs():
+            self._tick()
+            state((-literal, value.get(i, j)))
+        if most is not None:
+            for i, j, literal in value.pairs():
+                self._tick()
+                state((-literal, most.get(i, j)))
+
+
+def initial(universe: Universe, over: Relation) -> Relation:
+    """``init`` within a set: what every ww, co, ar and vis contains."""
+    members = {j: literal for _, j, literal in over.pairs()}
+    if T0 not in members:
+        return EMPTY
+    return relation_of(
+        (T0, j, universe.circuit.both(members[T0], literal))
+        for j, literal in members.items()
+        if j != T0 and not universe.is_event(j)
+    )

@@ -1,0 +1,299 @@
+"""Sets and relations whose elements are certain, possible (a literal), or out of the question.
+
+A relation is its rows. ``must`` has, per row, the columns that are certain, as the bits of an
+integer; ``maybe`` has, per row, the other possible columns with the literal that says whether they
+are in. Absent rows are empty. No literal in ``maybe`` is a constant, and none stands where ``must``
+has a bit. Both are shared between relations and never changed once a relation is made.
+
+``must`` and the columns of ``maybe`` are the two bounds of E. Torlak and D. Jackson, *Kodkod: a
+relational model finder*, TACAS 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from isolang.encodings.circuit import FALSE, TRUE, Circuit
+
+Must = dict[int, int]
+Maybe = dict[int, dict[int, int]]
+
+
+def bits(row: int) -> Iterator[int]:
+    """The positions of the bits that are set."""
+    while row:
+        low = row & -row
+        yield low.bit_length() - 1
+        row ^= low
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation; a set is a relation with one row, number 0."""
+
+    must: Mapping[int, int] = field(default_factory=dict)
+    maybe: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+
+    def rows(self) -> set[int]:
+        """The rows that may have a pair."""
+        return {*self.must, *self.maybe}
+
+    def pairs(self) -> Iterator[tuple[int, int, int]]:
+        """All possible pairs with their literals."""
+        for i, row in self.must.items():
+            for j in bits(row):
+                yield i, j, TRUE
+        for i, literals in self.maybe.items():
+            for j, literal in literals.items():
+                yield i, j, literal
+
+    def get(self, i: int, j: int) -> int:
+        """The literal of a pair."""
+        if self.must.get(i, 0) >> j & 1:
+            return TRUE
+        return self.maybe.get(i, _NO_ROW).get(j, FALSE)
+
+
+_NO_ROW: dict[int, int] = {}
+EMPTY = Relation()
+
+
+def relation_of(pairs: Iterable[tuple[int, int, int]]) -> Relation:
+    """A relation from pairs with literals; each pair occurs once."""
+    must: Must = {}
+    maybe: Maybe = {}
+    for i, j, literal in pairs:
+        if literal == TRUE:
+            must[i] = must.get(i, 0) | 1 << j
+        elif literal != FALSE:
+            maybe.setdefault(i, {})[j] = literal
+    return Relation(must, maybe)
+
+
+class Algebra:
+    """The operators of the language on relations, with gates for what is not certain."""
+
+    def __init__(self, circuit: Circuit, everything: Relation, tick: Callable[[], object]) -> None:
+        """Take the circuit, the set of all elements, and what to call now and then.
+
+        ``tick`` may raise ``TimeoutError``.
+        """
+        self.circuit = circuit
+        self.tick = tick
+        self.identity = self.lift(everything)
+
+    def constant(self, a: Relation) -> bool:
+        """Whether every pair is certain or out of the question."""
+        return not a.maybe
+
+    def union(self, parts: list[Relation]) -> Relation:
+        """``a | b | …``."""
+        parts = [part for part in parts if part.must or part.maybe]
+        if len(parts) < 2:
+            return parts[0] if parts else EMPTY
+        must: Must = {}
+        for part in parts:
+            for i, row in part.must.items():
+                must[i] = must.get(i, 0) | row
+        unsure: dict[int, list[Mapping[int, int]]] = {}
+        for part in parts:
+            for i, literals in part.maybe.items():
+                unsure.setdefault(i, []).append(literals)
+        maybe: Maybe = {}
+        for i, rows in unsure.items():
+            self.tick()
+            certain = must.get(i, 0)
+            if len(rows) == 1:
+                found = {j: x for j, x in rows[0].items() if not certain >> j & 1}
+            else:
+                gathered: dict[int, list[int]] = {}
+                for literals in rows:
+                    for j, literal in literals.items():
+                        if not certain >> j & 1:
+                            gathered.setdefault(j, []).append(literal)
+                found = self._any(i, gathered, must)
+            if found:
+                maybe[i] = found
+        return Relation(must, maybe)
+
+    def _any(self, i: int, row: dict[int, list[int]], must: Must) -> dict[int, int]:
+        """The disjunction in each column of row ``i``; what is certain goes to ``must``."""
+        found: dict[int, int] = {}
+        for j, literals in row.items():
+            literal = literals[0] if len(literals) == 1 else self.circuit.any_of(literals)
+            if literal == TRUE:
+                must[i] = must.get(i, 0) | 1 << j
+            elif literal != FALSE:
+                found[j] = literal
+        return found
+
+    def inter(self, a: Relation, b: Relation) -> Relation:
+        """``a & b``."""
+        must: Must = {}
+        maybe: Maybe = {}
+        for i in a.rows() & b.rows():
+            if row := a.must.get(i, 0) & b.must.get(i, 0):
+                must[i] = row
+            left, right = a.maybe.get(i, _NO_ROW), b.maybe.get(i, _NO_ROW)
+            found = {j: x for j, x in left.items() if b.must.get(i, 0) >> j & 1}
+            found |= {j: x for j, x in right.items() if a.must.get(i, 0) >> j & 1}
+            for j in left.keys() & right.keys():
+                literal = self.circuit.both(left[j], right[j])
+                if literal != FALSE:
+                    found[j] = literal
+            if found:
+                maybe[i] = found
+        return Relation(must, maybe)
+
+    def diff(self, a: Relation, b: Relation) -> Relation:
+        r"""``a \ b``."""
+        must: Must = {}
+        maybe: Maybe = {}
+        for i in a.rows():
+            out, unsure = b.must.get(i, 0), b.maybe.get(i, _NO_ROW)
+            row = a.must.get(i, 0) & ~out
+            found: dict[int, int] = {}
+            for j, literal in unsure.items():
+                if row >> j & 1:
+                    row ^= 1 << j
+                    found[j] = -literal
+            for j, literal in a.maybe.get(i, _NO_ROW).items():
+                if not out >> j & 1:
+                    rest = self.circuit.both(literal, -unsure.get(j, FALSE))
+                    if rest != FALSE:
+                        found[j] = rest
+            if row:
+                must[i] = row
+            if found:
+                maybe[i] = found
+        return Relation(must, maybe)
+
+    def seq(self, a: Relation, b: Relation) -> Relation:
+        """``a ; b``."""
+        must: Must = {}
+        maybe: Maybe = {}
+        live = b.rows()
+        both = self.circuit.both
+        for i in a.rows():
+            self.tick()
+            through = [k for k in bits(a.must.get(i, 0)) if k in live]
+            unsure = a.maybe.get(i, _NO_ROW)
+            if len(through) == 1 and not unsure:  # a row of `[S] ; b`: the same row
+                k = through[0]
+                if k in b.must:
+                    must[i] = b.must[k]
+                if k in b.maybe:
+                    maybe[i] = b.maybe[k]  # type: ignore[assignment]
+                continue
+            certain = 0
+            for k in through:
+                certain |= b.must.get(k, 0)
+            if certain:
+                must[i] = certain
+            gathered: dict[int, list[int]] = {}
+            for k in through:
+                for j, literal in b.maybe.get(k, _NO_ROW).items():
+                    if not certain >> j & 1:
+                        gathered.setdefault(j, []).append(literal)
+            for k in unsure.keys() & live:
+                first = unsure[k]
+                for j in bits(b.must.get(k, 0) & ~certain):
+                    gathered.setdefault(j, []).append(first)
+                for j, second in b.maybe.get(k, _NO_ROW).items():
+                    if not certain >> j & 1:
+                        gathered.setdefault(j, []).append(both(first, second))
+            if row := self._any(i, gathered, must):
+                maybe[i] = row
+        return Relation(must, maybe)
+
+    def inverse(self, a: Relation) -> Relation:
+        """``a^-1``."""
+        return relation_of((j, i, literal) for i, j, literal in a.pairs())
+
+    def lift(self, s: Relation) -> Relation:
+        """``[S]``."""
+        return relation_of((j, j, literal) for _, j, literal in s.pairs())
+
+    def product(self, s: Relation, t: Relation) -> Relation:
+        """``S * T``, of two sets."""
+        right = list(t.pairs())
+        return relation_of(
+            (i, j, self.circuit.both(x, y)) for _, i, x in s.pairs() for _, j, y in right
+        )
+
+    def domain(self, a: Relation) -> Relation:
+        """``domain(a)``."""
+        found = []
+        for i in a.rows():
+            certain = a.must.get(i, 0) != 0
+            some = TRUE if certain else self.circuit.any_of(a.maybe[i].values())
+            found.append((0, i, some))
+        return relation_of(found)
+
+    def plus(self, a: Relation) -> Relation:
+        """``a^+``, exactly, by repeated squaring."""
+        if not a.maybe:
+            return Relation(closure(a.must), {})
+        reach, steps = a, 1
+        longest = len(a.rows())
+        while steps < longest:
+            reach = self.union([reach, self.seq(reach, reach)])
+            steps *= 2
+        return reach
+
+    def plus_from_above(self, a: Relation) -> Relation:
+        """Some transitive relation that contains ``a``, chosen by the solver.
+
+        SOUND BECAUSE the caller uses it only where fewer pairs never hurt, so that the solver can
+        as well choose ``a^+`` itself.
+        """
+        if not a.maybe:
+            return Relation(closure(a.must), {})
+        certain = closure(a.must)
+        possible = closure(may(a))
+        new, state = self.circuit.new, self.circuit.state
+        maybe: Maybe = {}
+        for i, row in possible.items():
+            if found := {j: new() for j in bits(row & ~certain.get(i, 0))}:
+                maybe[i] = found
+        result = Relation(certain, maybe)
+        for i, j, literal in a.pairs():
+            self.tick()
+            row = certain.get(j, 0)
+            if not certain.get(i, 0) >> j & 1:
+                state((-literal, maybe[i][j]))
+            for k in bits(row & ~certain.get(i, 0)):
+                state((-literal, maybe[i][k]))
+            for k, further in maybe.get(j, _NO_ROW).items():
+                if not certain.get(i, 0) >> k & 1:
+                    state((-literal, -further, maybe[i][k]))
+        return result
+
+    def with_identity(self, a: Relation) -> Relation:
+        """``a?``."""
+        return self.union([a, self.identity])
+
+
+def may(a: Relation) -> Must:
+    """The upper bound: all possible pairs."""
+    rows = dict(a.must)
+    for i, literals in a.maybe.items():
+        row = 0
+        for j in literals:
+            row |= 1 << j
+        rows[i] = rows.get(i, 0) | row
+    return rows
+
+
+def closure(rows: Mapping[int, int]) -> Must:
+    """The transitive closure of certain pairs (S. Warshall, JACM 1962)."""
+    reach = dict(rows)
+    for k in rows:
+        through = reach[k]
+        bit = 1 << k
+        for i, row in reach.items():
+            if row & bit:
+                reach[i] = row | through
+        # `through` may have grown by itself only if k reaches k, and then it is unchanged.
+    return {i: row for i, row in reach.items() if row}

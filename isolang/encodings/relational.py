@@ -1,0 +1,438 @@
+"""Any specification as clauses and an acyclic graph, by must/may bounds (Kodkod's way).
+
+Every relation is known as the pairs that it must have and a literal for each other pair that it
+may have; expressions are evaluated on those, with gates for what is not certain. Total orders are
+one literal for each pair, with both directions as guarded edges: that there is no cycle is what
+makes them transitive. ``acyclic e`` is a guarded graph, too, with a layer of nodes for each place
+between two steps of ``e``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from isolang.encodings.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.evaluate import Evaluator, Side
+from isolang.encodings.existential import Chooser, Graph, initial
+from isolang.encodings.relation import EMPTY, Algebra, Relation, bits, closure, may, relation_of
+from isolang.encodings.universe import Universe
+from isolang.language.core import (
+    Check,
+    Core,
+    Diff,
+    Exists,
+    ForKey,
+    Opt,
+    Plus,
+    Rel,
+    Seq,
+    Spec,
+    Union,
+)
+from isolang.language.facts import speaks_of_events, uses_reads_from
+from isolang.problem import Problem
+
+CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
+_TRANSITIVE = frozenset(("so", "rt", "init"))
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a model chooses.
+
+    Attributes:
+        included: the transactions that are included, T0 left out, ascending.
+        relations: per ``exists`` name and key (-1 if it has none) the chosen pairs, in the numbers
+            of ``Universe.number``; of an order those of neighbours; of ``rf`` (transaction that is
+            read from, operation that reads).
+    """
+
+    included: tuple[int, ...]
+    relations: Mapping[str, Mapping[int, Pairs]] = field(default_factory=dict)
+
+
+class Encoding:
+    """A specification on a problem, or on some of its transactions, for a solver.
+
+    Attributes:
+        circuit: the variables and clauses.
+        graph: the edges that must stay without a cycle.
+        flags: per flagged check a variable that is true iff it is met.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        spec: Spec,
+        *,
+        checks: Iterable[Check] | None = None,
+        only: Iterable[int] | None = None,
+        tick: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Encode.
+
+        Args:
+            problem: of a history without intrinsic anomalies, if the spec judges them.
+            spec: the specification.
+            checks: other checks in place of its own; flagged ones are left out.
+            only: the transactions to keep; reads from others then have any source or none. ``None``
+                for all.
+            tick: called now and then; may raise ``TimeoutError``.
+        """
+        self.spec = spec
+        self.circuit = circuit = Circuit()
+        self.graph = Graph()
+        self._tick = tick
+        wanted = tuple(spec.checks if checks is None else checks)
+        self.universe = Universe(problem, circuit, events=speaks_of_events(spec), only=only)
+        self._algebra = Algebra(circuit, self.universe.everything, tick)
+        orders = {e.name for e in spec.exists if e.kind == "order" and e.key is None}
+        self._evaluator: Evaluator[Relation] = Evaluator(
+            self._algebra, self._leaf, self.universe.keys, _TRANSITIVE | orders
+        )
+        self._chooser = Chooser(self.universe, circuit, self.graph, tick)
+        self._values: dict[tuple[str, int | None], Relation] = {}
+        self._unions: dict[tuple[int, int], tuple[Relation, Relation, Relation]] = {}
+        self._members: dict[int, Relation] = {}
+        self._beginnings: dict[int, tuple[Core, Seq]] = {}
+        self._include()
+        self._sources = self._chooser.sources()
+        self._by_key: dict[int, list[tuple[tuple[int, int], int]]] = {}
+        for (number, source), literal in self._sources.items():
+            of = self.universe.reads[number].key
+            self._by_key.setdefault(of, []).append(((number, source), literal))
+        for exists in spec.exists:
+            if exists.name != "rf":
+                self._choose(exists)
+        for check in wanted:
+            if not check.flag:
+                self._state(check)
+        self.flags = {
+            check.name: circuit.named(self._met(check))
+            for check in wanted
+            if check.flag and checks is None
+        }
+
+    @property
+    def clauses(self) -> int:
+        """How many clauses there are."""
+        return self.circuit.clauses.count(0)
+
+    # --- what is chosen ---
+
+    def _include(self) -> None:
+        """Which transactions of unknown outcome are in."""
+        universe, state = self.universe, self.circuit.state
+        included = universe.included
+        for reader, writer in universe.shown():
+            state((-included[reader], included[writer]))
+        if uses_reads_from(self.spec):
+            for element in universe.impossible():
+                state((-included[element],))
+
+    def _choose(self, exists: Exists) -> None:
+        keys: list[int | None] = [None] if exists.key is None else [*self.universe.keys]
+        for key in keys:
+            binding = {} if key is None or exists.key is None else {exists.key: key}
+            self._values[exists.name, key] = self._chosen(exists, binding)
+
+    def _chosen(self, exists: Exists, binding: Mapping[str, int]) -> Relation:
+        value = self._evaluator.value
+        over = value(exists.over, Side.EXACT, binding)
+        least = EMPTY
+        if exists.containing is not None:
+            least = value(exists.containing, Side.ABOVE, binding)
+        most = None
+        if exists.within is not None:
+            most = value(exists.within, Side.BELOW, binding)
+        if exists.kind == "choice":
+            return self._chooser.choice(over, least, most)
+        if exists.name in CONTAIN_INIT:
+            least = self._algebra.union([least, initial(self.universe, over)])
+        if exists.kind == "order":
+            result = self._chooser.order(over, least, most)
+            self._members[id(result)] = over
+            return result
+        return self._chooser.relation(over, least, most)
+
+    def _leaf(self, name: str, key: int | None) -> Relation:
+        if (name, key) not in self._values:
+            self._values[name, key] = self._given(name, key)
+        return self._values[name, key]
+
+    def _given(self, name: str, key: int | None) -> Relation:
+        universe, algebra = self.universe, self._algebra
+        match name:
+            case "T":
+                return universe.transactions
+            case "id":
+                return algebra.identity
+            case "init":
+                return universe.init
+            case "so":
+                return universe.so
+            case "rt":
+                return universe.rt
+            case "po":
+                return universe.po
+            case "tx":
+                return universe.tx
+        if key is None:
+            return algebra.union([self._leaf(name, k) for k in universe.keys])
+        match name:
+            case "W":
+                return universe.written(key)
+            case "R":
+                return universe.read(key)
+            case "vo":
+                return universe.vo(key)
+            case "cand":
+                return universe.cand(key)
+            case "wr":
+                return self._reads_from(key)
+            case "rf":
+                return relation_of(
+                    (universe.write_event(key, s), universe.read_event(read.op), literal)
+                    for (number, s), literal in self._sources_of(key)
+                    for read in (universe.reads[number],)
+                )
+            case "rw":
+                back = algebra.seq(algebra.inverse(self._leaf("wr", key)), self._leaf("ww", key))
+                return algebra.diff(back, algebra.identity)
+        raise AssertionError(f"no relation {name}")
+
+    def _sources_of(self, key: int) -> list[tuple[tuple[int, int], int]]:
+        return self._by_key.get(key, [])
+
+    def _reads_from(self, key: int) -> Relation:
+        found: dict[tuple[int, int], list[int]] = {}
+        for (number, source), literal in self._sources_of(key):
+            found.setdefault((source, self.universe.reads[number].reader), []).append(literal)
+        any_of = self.circuit.any_of
+        return relation_of((s, r, any_of(literals)) for (s, r), literals in found.items())
+
+    # --- checks ---
+
+    def _state(self, check: Check) -> None:
+        if check.negated:
+            self.circuit.state((-self._test(check, Side.BELOW),))
+        elif check.kind == "acyclic":
+            hub = self.graph.layer(self.universe.size)
+            self._walk(check.expr, hub, hub, hub)
+        elif check.kind == "irreflexive":
+            self._no_loop(check.expr)
+        else:
+            within = EMPTY
+            if check.bound is not None:
+                within = self._evaluator.value(check.bound, Side.BELOW)
+            self._require(check.expr, within, {})
+
+    def _walk(self, e: Core, start: int, end: int, hub: int) -> None:
+        """Edges between two layers of nodes for the pairs of an expression.
+
+        SOUND BECAUSE every layer but the hub lies inside one sequence, and edges between them go
+        forward in it: a cycle passes the hub, and between two visits it spells a step of the check.
+        """
+        edge = self.graph.edge
+        match e:
+            case Union():
+                for part in e.parts:
+                    self._walk(part, start, end, hub)
+            case Seq():
+                at = start
+                for part in e.parts[:-1]:
+                    following = self.graph.layer(self.universe.size)
+                    self._walk(part, at, following, hub)
+                    at = following
+                self._walk(e.parts[-1], at, end, hub)
+            case Opt():
+                for _, i, literal in self.universe.everything.pairs():
+                    edge(start + i, end + i, literal)
+                self._walk(e.arg, start, end, hub)
+            case Plus() if start == end:
+                self._walk(e.arg, start, end, hub)
+            case _:
+                value = self._evaluator.value(e, Side.ABOVE)
+                if start == end and isinstance(e, Rel) and e.name in _TRANSITIVE:
+                    value = _reduced(value)
+                for i, j, literal in value.pairs():
+                    edge(start + i, end + j, self.circuit.guard(literal))
+
+    def _no_loop(self, e: Core) -> None:
+        match e:
+            case Union():
+                for part in e.parts:
+                    self._no_loop(part)
+            case Seq() if isinstance(e.parts[-1], Opt):
+                rest = e.parts[:-1]
+                self._no_loop(rest[0] if len(rest) == 1 else Seq(rest))
+                self._no_loop(Seq((*rest, e.parts[-1].arg)))
+            case Seq():
+                first = self._evaluator.value(self._beginning(e), Side.ABOVE)
+                last = self._evaluator.value(e.parts[-1], Side.ABOVE)
+                for k, i, literal in last.pairs():
+                    self._tick()
+                    back = first.get(i, k)
+                    if back != FALSE:
+                        self.circuit.state((-back, -literal))
+            case _:
+                value = self._evaluator.value(e, Side.ABOVE)
+                for i in value.rows():
+                    self.circuit.state((-value.get(i, i),))
+
+    def _require(self, e: Core, within: Relation, binding: Mapping[str, int]) -> None:
+        r"""State that ``e`` lies within a relation, or set, without making gates for it.
+
+        SOUND BECAUSE ``a \ b in c`` says ``a in b | c``, and an image of ``a ; b`` is one of some
+        pair of the one and some pair of the other.
+        """
+        value = self._evaluator.value
+        state = self.circuit.state
+        match e:
+            case Union():
+                for part in e.parts:
+                    self._require(part, within, binding)
+            case ForKey():
+                for key in self.universe.keys:
+                    self._require(e.body, within, {**binding, e.key: key})
+            case Diff():
+                less = value(e.right, Side.BELOW, binding)
+                self._require(e.left, self._joined(within, less), binding)
+            case Seq():
+                last = value(e.parts[-1], Side.ABOVE, binding)
+                first = value(self._beginning(e), Side.ABOVE, binding)
+                self._require_sequence(first, last, within)
+            case _:
+                for i, j, literal in value(e, Side.ABOVE, binding).pairs():
+                    self._tick()
+                    state((-literal, within.get(i, j)))
+
+    def _joined(self, within: Relation, less: Relation) -> Relation:
+        """The union of two bounds; for all keys the same one, if it depends on none."""
+        place = (id(within), id(less))
+        if place not in self._unions:
+            # What goes by identity must live as long as the table.
+            self._unions[place] = (self._algebra.union([within, less]), within, less)
+        return self._unions[place][0]
+
+    def _beginning(self, e: Seq) -> Core:
+        """A sequence without its last part, always the same object."""
+        if id(e) not in self._beginnings:
+            rest = e.parts[:-1]
+            self._beginnings[id(e)] = (rest[0] if len(rest) == 1 else Seq(rest), e)
+        return self._beginnings[id(e)][0]
+
+    def _require_sequence(self, first: Relation, last: Relation, within: Relation) -> None:
+        state = self.circuit.state
+        possible = may(last)
+        live = _mask(possible)
+        for i in first.rows():
+            self._tick()
+            done = within.must.get(i, 0)
+            known = within.maybe.get(i, {})
+            unsure = first.maybe.get(i, {})
+            certain = first.must.get(i, 0)
+            for k in [*bits(certain & live), *(unsure.keys() & possible.keys())]:
+                a = TRUE if certain >> k & 1 else unsure[k]
+                sure, rest = last.must.get(k, 0), last.maybe.get(k, {})
+                for j in bits(possible[k] & ~done):
+                    b = TRUE if sure >> j & 1 else rest[j]
+                    state((-a, -b, known.get(j, FALSE)))
+
+    def _met(self, check: Check) -> int:
+        """The literal of a check being met, exactly."""
+        return self._test(check, Side.EXACT)
+
+    def _test(self, check: Check, side: Side) -> int:
+        """The literal of the test, without its ``not``; for ``BELOW`` it may be true too often.
+
+        The value of the expression errs to that side, and what is required to contain it to the
+        other one.
+        """
+        value = self._evaluator.value
+        expr = Plus(check.expr) if check.kind == "acyclic" else check.expr
+        found = value(expr, side)
+        if check.kind in ("acyclic", "irreflexive"):
+            bad = [found.get(i, i) for i in found.rows()]
+        elif check.bound is None:
+            bad = [literal for _, _, literal in found.pairs()]
+        else:
+            within = value(check.bound, Side(-side))
+            rest = self._algebra.diff(found, within)
+            bad = [literal for _, _, literal in rest.pairs()]
+        met = -self.circuit.any_of(bad)
+        return -met if check.negated and side is Side.EXACT else met
+
+    # --- what a model says ---
+
+    def chosen(self, model: Callable[[int], bool]) -> Chosen:
+        """The choices of a model.
+
+        Args:
+            model: whether a literal is true.
+        """
+        universe = self.universe
+        number = universe.number
+        relations: dict[str, dict[int, Pairs]] = {}
+        for exists in self.spec.exists:
+            keys: list[int | None] = [None] if exists.key is None else [*universe.keys]
+            values: dict[int, Pairs] = {}
+            for key in keys:
+                if exists.name == "rf":
+                    pairs = self._read_pairs(key, model)
+                else:
+                    value = self._values[exists.name, key]
+                    if exists.kind == "order":
+                        row = self._in_order(value, model)
+                        true = list(pairwise(row))
+                    else:
+                        true = [(i, j) for i, j, literal in value.pairs() if model(literal)]
+                    pairs = tuple((number(i), number(j)) for i, j in true)
+                values[-1 if key is None else key] = pairs
+            relations[exists.name] = values
+        included = tuple(
+            universe.number(i)
+            for i, literal in enumerate(universe.included)
+            if i and model(literal)
+        )
+        return Chosen(included=included, relations=relations)
+
+    def _in_order(self, value: Relation, model: Callable[[int], bool]) -> list[int]:
+        """The elements of an order that are there, in a total order."""
+        row = self._chooser.orders[id(value)].extended(model)
+        there = self._members[id(value)]
+        return [i for i in row if model(there.get(0, i))]
+
+    def _read_pairs(self, key: int | None, model: Callable[[int], bool]) -> Pairs:
+        assert key is not None
+        return tuple(
+            (self.universe.number(source), self.universe.reads[number].op)
+            for (number, source), literal in self._sources_of(key)
+            if model(literal)
+        )
+
+
+def _mask(rows: Mapping[int, int]) -> int:
+    mask = 0
+    for i in rows:
+        mask |= 1 << i
+    return mask
+
+
+def _reduced(value: Relation) -> Relation:
+    """The neighbours of a transitive relation, where all is certain."""
+    if value.maybe:
+        return value
+    reach = closure(value.must)
+    must = {}
+    for i, row in reach.items():
+        skipped = 0
+        for j in bits(row):
+            skipped |= reach.get(j, 0)
+        if row & ~skipped:
+            must[i] = row & ~skipped
+    return Relation(must, {})

@@ -1,0 +1,403 @@
+"""What is given with every history, as relations: elements, so, rt, W, R, vo, po, tx, cand.
+
+Elements are numbered densely: T0 is 0, then the transactions that may be included, then (if the
+specification speaks of events) T0's write events, one for each key, and the operations. A
+transaction of unknown outcome has a literal for being included, and so has all that depends on it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from isolang.encodings.circuit import TRUE, Circuit
+from isolang.encodings.relation import Relation, bits, closure, relation_of
+from isolang.history.columns import (
+    APPEND,
+    READ_LIST,
+    SOURCE_BY_VALUE,
+    UNKNOWN_BEGIN,
+    UNKNOWN_END,
+    UNKNOWN_VALUE,
+    WRITE,
+)
+from isolang.problem import Inclusion, Problem
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+T0 = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """An external read with a candidate.
+
+    Attributes:
+        op: the operation.
+        reader: the element of its transaction.
+        key: its key.
+        sources: the elements of its candidates, T0 among them if it is one.
+        elsewhere: whether it has candidates outside the universe; only in a part of a history.
+    """
+
+    op: int
+    reader: int
+    key: int
+    sources: tuple[int, ...]
+    elsewhere: bool
+
+
+class Universe:
+    """The elements and the given relations of a problem, or of some of its transactions.
+
+    Attributes:
+        problem: the problem.
+        circuit: where the literals are made.
+        txns: the history's number of each transaction element; T0's is its number there, too.
+        included: per transaction element, the literal of its being included.
+        keys: the keys that somebody writes or reads.
+        events: whether there are events.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        circuit: Circuit,
+        *,
+        events: bool,
+        only: Iterable[int] | None = None,
+    ) -> None:
+        """Number the elements.
+
+        Args:
+            problem: the problem.
+            circuit: makes the literals.
+            events: whether operations are elements, too.
+            only: the transactions to keep (numbers of the history); ``None`` for all.
+        """
+        self.problem = problem
+        self.circuit = circuit
+        self.events = events
+        self._native = native = problem.native
+        inclusion = native.inclusion.tolist()
+        kept = range(native.n) if only is None else sorted(only)
+        self.txns = [native.n, *(t for t in kept if inclusion[t] != Inclusion.OUT)]
+        self._element = {t: i for i, t in enumerate(self.txns)}
+        self.included = [TRUE if inclusion[t] == Inclusion.IN else circuit.new() for t in self.txns]
+        self._impossible = set(native.impossible.tolist())
+        self._event: dict[int, int] = {}
+        self._initial_event: dict[int, int] = {}
+        self._owner: list[int] = []
+        self._ops: list[list[int]] = []
+        self.reads: list[Read] = []
+        self._reads_of: dict[int, list[Read]] = defaultdict(list)
+        self._number_events()
+        self._read_operations()
+
+    @property
+    def history(self) -> History:
+        """The history."""
+        return self.problem.history
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return len(self.txns) + len(self._owner)
+
+    def element(self, txn: int) -> int | None:
+        """The element of a transaction of the history."""
+        return self._element.get(txn)
+
+    def number(self, element: int) -> int:
+        """What an element is called outside.
+
+        Transactions are 0 … n, T0 is n; the event of operation i is n + 1 + i, T0's write event of
+        key k is n + 1 + operations + k.
+        """
+        if element < len(self.txns):
+            return self.txns[element]
+        return self._event_numbers[element - len(self.txns)]
+
+    def is_event(self, element: int) -> bool:
+        """Whether an element is an event."""
+        return element >= len(self.txns)
+
+    # --- events ---
+
+    @cached_property
+    def keys(self) -> list[int]:
+        """The keys of the problem."""
+        return list(range(self._native.keys))
+
+    def _number_events(self) -> None:
+        columns = self.history.columns
+        self._start = columns.op_start.tolist()
+        self._kind = columns.op_kind.tolist()
+        self._key = columns.op_key.tolist()
+        self._value = columns.op_value.tolist()
+        self._ok = columns.op_ok.tolist()
+        self._source = columns.op_source.tolist()
+        self._event_numbers: list[int] = []
+        for t in self.txns[1:]:
+            ops = range(self._start[t], self._start[t + 1])
+            self._ops.append([op for op in ops if self._ok[op]])
+        if not self.events:
+            return
+        native, base = self._native, len(self.txns)
+        for key in self.keys:
+            self._initial_event[key] = base + len(self._owner)
+            self._event_numbers.append(native.n + 1 + len(self._kind) + key)
+            self._owner.append(T0)
+        for element, ops_of in enumerate(self._ops, 1):
+            for op in ops_of:
+                self._event[op] = base + len(self._owner)
+                self._event_numbers.append(native.n + 1 + op)
+                self._owner.append(element)
+
+    # --- reads ---
+
+    def reads_of(self, key: int) -> list[Read]:
+        """The external reads of a key."""
+        return self._reads_of.get(key, [])
+
+    def shown(self) -> list[tuple[int, int]]:
+        """Pairs (reader, writer): the reader's list reads show an element of the writer.
+
+        Only readers that may be out: what the others show is in by itself.
+        """
+        columns = self.history.columns
+        writer = {
+            (self._key[op], self._value[op]): element
+            for element, ops in enumerate(self._ops, 1)
+            for op in ops
+            if self._kind[op] == APPEND
+        }
+        found = []
+        for element, ops in enumerate(self._ops, 1):
+            if self.included[element] == TRUE:
+                continue
+            for op in ops:
+                value = self._value[op]
+                if self._kind[op] != READ_LIST or value == UNKNOWN_VALUE:
+                    continue
+                first, end = columns.list_start[value : value + 2].tolist()
+                for atom in columns.list_values[first:end].tolist():
+                    by = writer.get((self._key[op], atom), element)
+                    if by != element:
+                        found.append((element, by))
+        return found
+
+    def _read_operations(self) -> None:
+        """All external reads with their candidates; the problem has those of equal value once."""
+        native = self._native
+        start = native.candidate_start.tolist()
+        candidate = native.candidate.tolist()
+        writer_txn = native.writer_txn.tolist()
+        rows: dict[int, list[int]] = defaultdict(list)
+        for row, txn in enumerate(native.read_txn.tolist()):
+            if txn in self._element:
+                rows[txn].append(row)
+        read_op = native.read_op.tolist()
+        for element, txn in enumerate(self.txns[1:], 1):
+            known = {
+                self._what_was_read(read_op[row]): candidate[start[row] : start[row + 1]]
+                for row in rows[txn]
+            }
+            for op in self._external(element):
+                found = known.get(self._what_was_read(op))
+                if not found:
+                    continue
+                writers = [writer_txn[i] for i in found]
+                inside = tuple(self._element[w] for w in writers if w in self._element)
+                read = Read(
+                    op=op,
+                    reader=element,
+                    key=self._key[op],
+                    sources=inside,
+                    elsewhere=len(inside) < len(writers),
+                )
+                self.reads.append(read)
+                self._reads_of[read.key].append(read)
+
+    def _external(self, element: int) -> list[int]:
+        own: set[int] = set()
+        found = []
+        for op in self._ops[element - 1]:
+            key = self._key[op]
+            if self._kind[op] in (WRITE, APPEND):
+                own.add(key)
+            elif self._value[op] != UNKNOWN_VALUE and key not in own:
+                found.append(op)
+        return found
+
+    def _what_was_read(self, op: int) -> tuple[int, int, int]:
+        """Two external reads of a transaction for which this is equal have the same candidates."""
+        key = self._key[op]
+        if self._source[op] != SOURCE_BY_VALUE:
+            return key, 1, self._source[op]
+        value = self._value[op]
+        if self._kind[op] == READ_LIST:
+            columns = self.history.columns
+            first, end = columns.list_start[value : value + 2].tolist()
+            # Its last element is the source; the empty list is nil.
+            value = int(columns.list_values[end - 1]) if end > first else 0
+        return key, 0, value
+
+    def read_event(self, op: int) -> int:
+        """The event of an operation."""
+        return self._event[op]
+
+    def write_event(self, key: int, element: int) -> int:
+        """The event of an element's last write of a key."""
+        if element == T0:
+            return self._initial_event[key]
+        return self._event[self._last_write[key, element]]
+
+    @cached_property
+    def _last_write(self) -> dict[tuple[int, int], int]:
+        return {
+            (self._key[op], element): op
+            for element, ops in enumerate(self._ops, 1)
+            for op in ops
+            if self._kind[op] in (WRITE, APPEND)
+        }
+
+    # --- sets ---
+
+    def both(self, a: int, b: int) -> int:
+        """The literal of two transaction elements being included."""
+        return self.circuit.both(self.included[a], self.included[b])
+
+    @cached_property
+    def everything(self) -> Relation:
+        """All elements that are there."""
+        base = len(self.txns)
+        events = ((0, base + i, self.included[t]) for i, t in enumerate(self._owner))
+        return relation_of([*self.transactions.pairs(), *events])
+
+    @cached_property
+    def transactions(self) -> Relation:
+        """``T``."""
+        return relation_of((0, i, literal) for i, literal in enumerate(self.included))
+
+    @cached_property
+    def writers(self) -> dict[int, list[int]]:
+        """Per key, the elements that write it, T0 first."""
+        native = self._native
+        start, txn = native.key_start.tolist(), native.writer_txn.tolist()
+        found = {}
+        for key in self.keys:
+            # The problem has no writers that cannot be included; one of T0 comes first.
+            rows = txn[start[key] : start[key + 1]]
+            found[key] = [self._element[t] for t in rows if t in self._element]
+        return found
+
+    def written(self, key: int) -> Relation:
+        """``W[x]``."""
+        return relation_of((0, i, self.included[i]) for i in self.writers[key])
+
+    def read(self, key: int) -> Relation:
+        """``R[x]``."""
+        readers = {r.reader for r in self.reads_of(key)}
+        return relation_of((0, i, self.included[i]) for i in sorted(readers))
+
+    # --- relations ---
+
+    def _between(self, pairs: Iterable[tuple[int, int]]) -> Relation:
+        """Pairs of transaction elements that hold if both are included."""
+        return relation_of((a, b, self.both(a, b)) for a, b in pairs)
+
+    @cached_property
+    def init(self) -> Relation:
+        """``init``."""
+        return self._between((T0, i) for i in range(1, len(self.txns)))
+
+    @cached_property
+    def so(self) -> Relation:
+        """``so``."""
+        session = self._native.session.tolist()
+        unfinished = self._native.unfinished.tolist()
+        pairs = [(T0, i) for i in range(1, len(self.txns))]
+        before: dict[int, list[int]] = defaultdict(list)
+        for i, t in enumerate(self.txns[1:], 1):
+            pairs += [(a, i) for a in before[session[t]]]
+            if not unfinished[t]:
+                before[session[t]].append(i)
+        return self._between(pairs)
+
+    @cached_property
+    def rt(self) -> Relation:
+        """``rt``."""
+        begin, end = self._native.begin.tolist(), self._native.end.tolist()
+        unfinished = self._native.unfinished.tolist()
+        pairs = [(T0, i) for i in range(1, len(self.txns))]
+        ended = [
+            (end[t], i)
+            for i, t in enumerate(self.txns)
+            if i != T0 and not unfinished[t] and end[t] != UNKNOWN_END
+        ]
+        for i, t in enumerate(self.txns[1:], 1):
+            if begin[t] != UNKNOWN_BEGIN:
+                pairs += [(a, i) for when, a in ended if when < begin[t] and a != i]
+        return self._between(pairs)
+
+    @cached_property
+    def _vo(self) -> dict[int, Relation]:
+        native = self._native
+        txn = native.writer_txn.tolist()
+        key_of = {}
+        start = native.key_start.tolist()
+        for key in self.keys:
+            for i in range(start[key], start[key + 1]):
+                key_of[i] = key
+        steps: dict[int, dict[int, int]] = defaultdict(dict)
+        for before, after in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
+            row = steps[key_of[before]]
+            row[txn[before]] = row.get(txn[before], 0) | 1 << txn[after]
+        found = {}
+        for key, rows in steps.items():
+            pairs = [
+                (self._element[a], self._element[b])
+                for a, row in closure(rows).items()
+                if a in self._element and a != native.n
+                for b in bits(row)
+                if b in self._element and b != native.n
+            ]
+            found[key] = self._between(pairs)
+        return found
+
+    def vo(self, key: int) -> Relation:
+        """``vo[x]``."""
+        return self._vo.get(key, Relation())
+
+    @cached_property
+    def po(self) -> Relation:
+        """``po``."""
+        return relation_of(
+            (self._event[a], self._event[b], self.included[element])
+            for element, ops in enumerate(self._ops, 1)
+            for j, b in enumerate(ops)
+            for a in ops[:j]
+        )
+
+    @cached_property
+    def tx(self) -> Relation:
+        """``tx``."""
+        base = len(self.txns)
+        return relation_of((base + i, t, self.included[t]) for i, t in enumerate(self._owner))
+
+    def cand(self, key: int) -> Relation:
+        """``cand[x]``."""
+        return relation_of(
+            (self.write_event(key, s), self.read_event(r.op), self.both(s, r.reader))
+            for r in self.reads_of(key)
+            for s in r.sources
+        )
+
+    def impossible(self) -> list[int]:
+        """The elements of transactions that contradict themselves, if their reads are judged."""
+        return [self._element[t] for t in self._impossible if t in self._element]

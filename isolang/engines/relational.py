@@ -1,0 +1,163 @@
+"""The run of relations: what a specification asks for is searched for, and the answer evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from isolang.certify.certificate import Exhaustion, Relations
+from isolang.encodings.cost import LARGEST, cost_of
+from isolang.encodings.relational import Chosen, Encoding
+from isolang.engines.core_part import CorePart
+from isolang.engines.run import SWITCHED_OFF, Run
+from isolang.engines.shown import shown_of
+from isolang.errors import UnsupportedError
+from isolang.explain.exhausted import explain_exhausted
+from isolang.explain.explain import explain
+from isolang.language.relational import Relational
+from isolang.problem import Inclusion, Problem
+from isolang.solvers import acyclic
+from isolang.verdict import Invalid, Valid, Verdict
+
+if TYPE_CHECKING:
+    from isolang.certify.certificate import Refutation
+
+# Looking for the part of a history that is to blame may take this much longer than the answer.
+_REFINE_SECONDS = (2.0, 20.0)
+
+
+class RelationalRun(Run):
+    """A history against any specification."""
+
+    @property
+    def relational(self) -> Relational:
+        """The route, which is a relational one."""
+        assert isinstance(self.route, Relational)
+        return self.route
+
+    def verdict(self) -> Verdict:
+        """See :meth:`Run.verdict`."""
+        self.common.update(encoding=acyclic.ENCODING)
+        with self.spending.during("prepare"):
+            self.progress("prepare")
+            problem = self.prepared()
+            intrinsic = self.intrinsic(problem)
+        if intrinsic is not None:
+            return self._contradicted(problem, intrinsic)
+        self._require_certain_members(problem)
+        with self.spending.during("solve"):
+            self.progress("estimate")
+            cost = cost_of(problem, self.route.spec, self._tick())
+            self.note(str(cost))
+            if cost.steps > LARGEST:
+                raise UnsupportedError(
+                    f"{self.history.name}: {self.route.spec.name} runs relationally, and that is "
+                    f"too much ({cost.transactions} transactions make about {cost.steps} steps, "
+                    f"expected at most {LARGEST}); check a part of the history, or a level with a "
+                    "faster form (`isocheck spec list`)"
+                )
+            self.progress(str(cost))
+            encoding = Encoding(problem, self.route.spec, tick=self._tick())
+            solver = acyclic.Solver(encoding, seed=self.options.seed)
+            self.common.update(solver=acyclic.NAME)
+            found = solver.satisfiable(seconds=self.spending.remaining(), progress=self.progress)
+            self.common["statistics"] = {
+                **solver.statistics(),
+                "open_pairs": cost.pairs,
+                "clauses": encoding.clauses,
+            }
+            if found:
+                chosen = encoding.chosen(solver.true)
+                self._judge_flags(encoding, solver)
+        return self._valid(chosen) if found else self._invalid(problem)
+
+    def _tick(self) -> Callable[[], object]:
+        """What a long computation calls now and then, so that it ends with the time."""
+        return self.spending.remaining
+
+    def _require_certain_members(self, problem: Problem) -> None:
+        """Transactions that nobody reads from can be left out only of a hereditary spec.
+
+        Raises:
+            UnsupportedError: there are such, and the spec is not.
+        """
+        native = problem.native
+        unread = (native.inclusion == int(Inclusion.OUT)) & (native.unfinished == 1)
+        if self.relational.not_hereditary and unread.any():
+            raise UnsupportedError(
+                f"{self.history.name}: {int(unread.sum())} transactions of unknown outcome that "
+                f"nobody reads from, and whether they are left out may matter, because the spec "
+                f"{self.relational.not_hereditary}"
+            )
+
+    # --- valid ---
+
+    def _valid(self, chosen: Chosen) -> Verdict:
+        proof = Relations(chosen.included, chosen.relations)
+        certified, reason = self.certified(proof)
+        if certified is None:
+            return self.rejected(proof, reason)
+        self.common.update(certified=certified, certified_reason=reason)
+        with self.spending.during("solve", to_the_end=True):
+            for line in shown_of(self.history, self.route.spec, proof):
+                self.note(line)
+        return Valid(witness=proof, seconds=self.spending.seconds(), **self.common)
+
+    def _judge_flags(self, encoding: Encoding, solver: acyclic.Solver) -> None:
+        """A flag holds iff no assignment that meets the other checks also meets it."""
+        for name, met in encoding.flags.items():
+            left = self.spending.remaining()
+            possible = solver.satisfiable(seconds=left, assumptions=[met])
+            word = "does not hold: some choice meets it" if possible else "holds"
+            self.note(f"flag `{name}` {word}")
+
+    # --- invalid ---
+
+    def _contradicted(self, problem: Problem, refutation: Refutation) -> Verdict:
+        """The history contradicts itself."""
+        certified, reason = self.certified(refutation)
+        if certified is None:
+            return self.rejected(refutation, reason)
+        self.common.update(certified=certified, certified_reason=reason)
+        return Invalid(
+            violation=explain(problem, refutation.steps),
+            refutation=refutation,
+            seconds=self.spending.seconds(),
+            **self.common,
+        )
+
+    def _invalid(self, problem: Problem) -> Verdict:
+        with self.spending.during("solve", to_the_end=True):
+            self.progress("explain")
+            part = CorePart(
+                problem, self.relational, seed=self.options.seed, seconds=self._patience()
+            ).found()
+            proof = Exhaustion(part.transactions)
+        certified: bool | None
+        if self.relational.not_hereditary:
+            reason = f"the spec {self.relational.not_hereditary}: no part of the history proves it"
+            certified = False
+        else:
+            certified, reason = self.certified(proof)
+            if certified is None:
+                return self.rejected(proof, reason)
+        if not self.options.certify:
+            certified, reason = False, SWITCHED_OFF
+        self.common.update(certified=certified, certified_reason=reason)
+        with self.spending.during("solve", to_the_end=True):
+            violation = explain_exhausted(problem, part.transactions, part.checks, self.route.spec)
+        return Invalid(
+            violation=violation,
+            refutation=proof,
+            seconds=self.spending.seconds(),
+            **self.common,
+        )
+
+    def _patience(self) -> float:
+        least, most = _REFINE_SECONDS
+        seconds = min(max(least, 2 * self.spending.seconds().solve), most)
+        try:
+            left = self.spending.remaining()
+        except TimeoutError:
+            return 0.0
+        return seconds if left is None else min(seconds, left / 3)

@@ -1,0 +1,59 @@
+"""A violation without a refutation in steps: a few transactions for which nothing can be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isolang.certify.facts import Facts
+from isolang.explain import names
+from isolang.explain.part import operations_of, part_of
+from isolang.explain.transactions import show_transactions
+from isolang.explain.violation import ArgumentView, PlainReason, Violation
+from isolang.explain.words import Words
+from isolang.language.core import Spec
+from isolang.problem import Problem
+
+NAME = "no assignment"
+_LISTED = 12
+
+
+def explain_exhausted(
+    problem: Problem, transactions: Sequence[int], checks: Sequence[str], spec: Spec
+) -> Violation:
+    """Say which transactions and checks are to blame.
+
+    Args:
+        problem: of the whole history.
+        transactions: no choice for these meets ``checks``.
+        checks: the names of the checks.
+        spec: the specification.
+    """
+    history = problem.history
+    part = part_of(history, operations_of(history, transactions))
+    words = Words(part.history, Facts(part.history))
+    inner = range(part.history.t0)
+    shown = list(inner)[:_LISTED]
+    matters = {op for t in shown for op in part.history.operations_of(t)}
+    chosen = [exists.name for exists in spec.exists]
+    who = _listed([history.label(t) for t in transactions[:_LISTED]])
+    if len(transactions) > _LISTED:
+        who += f" and {len(transactions) - _LISTED} more"
+    of = _listed(chosen) if chosen else "the sources"
+    what = _listed([f"`{name}`" for name in checks]) or "the bounds of what exists"
+    text = f"No choice of {of} for {who} meets {what}."
+    if len(checks) > 1:
+        text += " Without any one of these checks there is one."
+    return Violation(
+        anomaly=NAME,
+        meaning=names.meaning(NAME),
+        check=checks[0] if checks else "",
+        transactions=show_transactions(part, words, shown, matters),
+        argument=ArgumentView(lemmas=(), conclusion=PlainReason(text=text)),
+        of_transactions=len(transactions),
+    )
+
+
+def _listed(items: Sequence[str]) -> str:
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"

@@ -1,0 +1,215 @@
+"""Which levels of the library a history satisfies: the strongest ones, and the weakest violated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from isolang.errors import HistoryError
+from isolang.limits import Spending
+from isolang.pipeline import Options, decide
+from isolang.problem import build_problem
+from isolang.verdict import Invalid, Unknown
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.route import Route
+    from isolang.verdict import Verdict
+
+Standing: TypeAlias = Literal["satisfied", "violated", "unknown", "no times"]
+
+# Each level and those that it implies directly. With sessions as without:
+# SSER => SER => SI => PSI => CC => RA => RC => PL-2 => PL-1 and SI => PC => CC (A. Cerone,
+# G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019; A. Adya, 1999). That a
+# guarantee implies RA without sessions is in its axioms: each transaction is seen as a whole.
+_CHAIN: Mapping[str, tuple[str, ...]] = {
+    "sser": ("ser", "strong-si"),
+    "strong-si": ("si",),
+    "ser": ("si",),
+    "si": ("psi", "pc"),
+    "psi": ("cc",),
+    "pc": ("cc",),
+    "cc": ("ra",),
+    "ra": ("rc",),
+    "rc": (),
+}
+_GUARANTEES = ("ryw", "mr", "mw", "wfr")
+
+
+def _implications() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for level, weaker in _CHAIN.items():
+        alone = f"{level}-nosession"
+        found[level] = (*weaker, alone)
+        found[alone] = tuple(f"{one}-nosession" for one in weaker)
+    found["cc"] += _GUARANTEES
+    found["ser-nosession"] += ("pl-3",)
+    found["rc-nosession"] += ("pl-2",)
+    found |= dict.fromkeys(_GUARANTEES, ("ra-nosession",))
+    return found | {"pl-3": ("pl-2",), "pl-2": ("pl-1",), "pl-1": ()}
+
+
+IMPLIES: Mapping[str, tuple[str, ...]] = _implications()
+"""Per level the levels that it implies directly; every level of ``levels_of`` is a key."""
+
+NEED_TIMES = frozenset(
+    ("sser", "strong-si", "sser-nosession", "strong-si-nosession"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """Where a history stands with a level.
+
+    Attributes:
+        name: of the level in the library.
+        standing: satisfied, violated, unknown, or not applicable, as it needs real time.
+        certified: whether the verdict was, or the one that it follows from.
+        follows_from: the level whose verdict this one follows from; empty if it was checked.
+        anomaly: of a violation, its name.
+        reason: what the verdict said about itself: the anomaly's meaning, or why it is unknown.
+        seconds: what checking took.
+    """
+
+    name: str
+    standing: Standing
+    certified: bool = False
+    follows_from: str = ""
+    anomaly: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """Where a history stands with all levels.
+
+    Attributes:
+        history: what was judged.
+        levels: by name, in the order of ``IMPLIES``.
+        seconds: of all checks together.
+    """
+
+    history: History
+    levels: Mapping[str, Level]
+    seconds: float
+
+    def strongest(self) -> tuple[str, ...]:
+        """The satisfied levels that no other satisfied one implies."""
+        good = self._standing("satisfied")
+        return tuple(n for n in good if not any(n in _below(m) for m in good))
+
+    def weakest_violated(self) -> tuple[str, ...]:
+        """The violated levels that imply no other violated one."""
+        bad = self._standing("violated")
+        return tuple(n for n in bad if not any(m in _below(n) for m in bad))
+
+    def _standing(self, standing: Standing) -> list[str]:
+        return [n for n, level in self.levels.items() if level.standing == standing]
+
+
+def _below(name: str) -> frozenset[str]:
+    """All that a level implies, itself left out."""
+    found: set[str] = set()
+    work = list(IMPLIES[name])
+    while work:
+        one = work.pop()
+        if one not in found:
+            found.add(one)
+            work += IMPLIES[one]
+    return frozenset(found)
+
+
+def levels_of(
+    history: History,
+    *,
+    timeout: float | None = None,
+    certify: bool = True,
+    seed: int = 0,
+    progress: Callable[[str], object] = lambda phase: None,
+) -> Levels:
+    """Find out which levels of the library a history satisfies.
+
+    Levels are checked from the middle, and what follows from a verdict is not checked: a satisfied
+    level satisfies what it implies, a violated one violates what implies it.
+
+    Args:
+        history: of ``load_history`` or ``History.from_transactions``.
+        timeout: seconds for each level; beyond them its standing is unknown.
+        certify: have an independent checker accept each verdict.
+        seed: breaks ties in the search.
+        progress: called with the name of each level, and of each phase, as it begins.
+
+    Raises:
+        HistoryError: the columns of the history do not fit together.
+        UnsupportedError: no level can be judged on it.
+
+    >>> from isolang import History, Transaction
+    >>> history = History.from_transactions([
+    ...     Transaction([("r", "x", None), ("w", "y", 1)], session="a"),
+    ...     Transaction([("r", "y", None), ("w", "x", 1)], session="b"),
+    ... ])
+    >>> found = levels_of(history)
+    >>> found.strongest(), found.levels["ser"].anomaly
+    (('si',), 'write skew')
+    """
+    start = time.perf_counter()
+    problem = build_problem(history)
+    below = {name: _below(name) for name in IMPLIES}
+    above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
+    found: dict[str, Level] = {}
+    if not history.columns.has_time:
+        found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
+    options = Options(certify=certify, seed=seed)
+
+    def decide_one(route: Route) -> Verdict:
+        return decide(history, route, Spending(timeout), options, progress, problem=problem)
+
+    while left := frozenset(name for name in IMPLIES if name not in found):
+
+        def decides(name: str, left: frozenset[str] = left) -> int:
+            return min(len(below[name] & left), len(above[name] & left))
+
+        name = max((n for n in IMPLIES if n in left), key=decides)
+        progress(name)
+        level = _level(name, decide_one)
+        found[name] = level
+        follow = {"satisfied": below[name], "violated": above[name]}.get(level.standing, ())
+        for other in follow:
+            if other in left:
+                found[other] = Level(
+                    name=other,
+                    standing=level.standing,
+                    certified=level.certified,
+                    follows_from=name,
+                    anomaly=level.anomaly,
+                    reason=level.reason,
+                )
+    return Levels(
+        history=history,
+        levels={name: found[name] for name in IMPLIES},
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
+    from isolang.language.load import load_spec
+    from isolang.language.route import route
+
+    try:
+        verdict = decide_one(route(load_spec(name)))
+    except HistoryError as error:
+        return Level(name=name, standing="unknown", reason=str(error))
+    standing: dict[str, Standing] = {"valid": "satisfied", "invalid": "violated"}
+    violation = verdict.violation if isinstance(verdict, Invalid) else None
+    reason = verdict.reason if isinstance(verdict, Unknown) else ""
+    return Level(
+        name=name,
+        standing=standing.get(verdict.outcome, "unknown"),
+        certified=verdict.certified,
+        anomaly="" if violation is None else violation.anomaly,
+        reason=reason if violation is None else violation.meaning,
+        seconds=verdict.seconds.total,
+    )

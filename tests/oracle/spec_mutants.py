@@ -1,0 +1,223 @@
+"""Specifications with one thing changed: a check dropped, an operator or a relation exchanged; and
+which histories tell them apart.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
+from typing import Literal
+
+from isolang.language import core
+from isolang.language.facts import children, mentioned, rebuild
+from isolang.language.load import load_spec
+from isolang.language.show import show_check, show_exists
+from isolang.smallscope.evaluate import EVENT_NAMES, given, satisfiable
+from isolang.smallscope.histories import SmallHistory, all_histories, random_histories
+
+from . import relational
+from .generate import litmus_table
+from .guarantees import GUARANTEE_LITMUS
+from .history import History, has_time, parse, timed, with_wide_times
+
+#: What a relation is exchanged for.
+_OTHER = {
+    "so": ("init",),
+    "rt": ("init",),
+    "wr": ("so", "ww"),
+    "ww": ("wr", "vo"),
+    "rw": ("ww",),
+    "co": ("so",),
+    "ar": ("vis",),
+    "vis": ("ar", "so"),
+    "po": ("id",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A specification, and the check or declaration that was changed, as it reads now."""
+
+    what: str
+    spec: core.Spec
+
+
+def mutants(spec: core.Spec) -> Iterator[Mutant]:
+    """Every change of one place, each once."""
+    seen = {_key(spec)}
+    chosen = {e.name for e in spec.exists}
+    unknown = {"ww", "rw", "co", "ar", "vis"} - chosen - ({"rw"} if "ww" in chosen else set())
+    for mutant in _all(spec):
+        key = _key(mutant.spec)
+        if key not in seen and not unknown & mentioned(mutant.spec):
+            seen.add(key)
+            yield mutant
+
+
+def _key(spec: core.Spec) -> object:
+    return (
+        tuple((c.kind, c.expr, c.bound) for c in spec.checks),
+        spec.exists,
+    )
+
+
+def _all(spec: core.Spec) -> Iterator[Mutant]:
+    for i, check in enumerate(spec.checks):
+
+        def changed(new: core.Check, i: int = i) -> Mutant:
+            checks = (*spec.checks[:i], new, *spec.checks[i + 1 :])
+            return Mutant(show_check(replace(new, title="")), replace(spec, checks=checks))
+
+        rest = (*spec.checks[:i], *spec.checks[i + 1 :])
+        yield Mutant(f"without {check.name}", replace(spec, checks=rest))
+        if check.kind in ("acyclic", "irreflexive"):
+            other = "irreflexive" if check.kind == "acyclic" else "acyclic"
+            yield changed(replace(check, kind=other))
+        for new in _changes(check.expr):
+            yield changed(replace(check, expr=new))
+        if check.bound is not None:
+            for new in _changes(check.bound):
+                yield changed(replace(check, bound=new))
+    for i, exists in enumerate(spec.exists):
+        if exists.name in ("rf", "ww"):
+            continue
+
+        def declared(new: core.Exists, i: int = i) -> Mutant:
+            return Mutant(
+                show_exists(new),
+                replace(spec, exists=(*spec.exists[:i], new, *spec.exists[i + 1 :])),
+            )
+
+        if exists.containing is not None:
+            for new in _changes(exists.containing):
+                yield declared(replace(exists, containing=new))
+        if exists.within is not None:
+            yield declared(replace(exists, within=None))
+
+
+def _changes(e: core.Core) -> Iterator[core.Core]:
+    """The expression with one change."""
+    yield from _here(e)
+    parts = children(e)
+    for i, part in enumerate(parts):
+        for new in _changes(part):
+            yield rebuild(e, (*parts[:i], new, *parts[i + 1 :]))
+
+
+def _here(e: core.Core) -> Iterator[core.Core]:
+    match e:
+        case core.Rel(name=name, key=key):
+            for other in _OTHER.get(name, ()):
+                keyed = key if other in ("wr", "ww", "vo", "rw") else None
+                yield core.Rel(other, keyed)
+        case core.Union(parts=parts) | core.Seq(parts=parts) | core.Inter(parts=parts):
+            for i in range(len(parts)):
+                left = (*parts[:i], *parts[i + 1 :])
+                yield left[0] if len(left) == 1 else type(e)(left)
+            if isinstance(e, core.Seq):
+                yield core.Union(parts)
+        case core.Diff(left=left):
+            yield left
+        case core.Opt(arg=arg) | core.Inverse(arg=arg):
+            yield arg
+        case core.Plus(arg=arg):
+            yield arg
+            yield core.Star(arg)
+        case core.Star(arg=arg):
+            yield core.Opt(arg)
+            yield core.Plus(arg)
+
+
+# --- telling apart ---
+
+#: Transactions of a litmus history, and assignments that are tried of any, at most.
+MOST, LIMIT = 4, 3_000
+
+
+@cache
+def litmus() -> tuple[History, ...]:
+    """The litmus histories, with times, small ones first."""
+    texts = [row["operations"] for row in litmus_table()] + [text for text, _ in GUARANTEE_LITMUS]
+    histories = sorted(map(parse, texts), key=len)
+    return tuple(h if has_time(h) else with_wide_times(h) for h in histories if len(h) <= MOST)
+
+
+class Judge:
+    """One level against its mutants; what is known of it is remembered.
+
+    Args:
+        name: of the library.
+        samples: random histories of three transactions, and a fortieth as many of four.
+    """
+
+    def __init__(self, name: str, *, samples: int) -> None:
+        self.name = name
+        self.spec = load_spec(name)
+        self._samples = samples
+        self._litmus: dict[History, bool | None] = {}
+        self._small: dict[SmallHistory, bool | None] = {}
+
+    def caught(self, mutant: Mutant) -> Literal["litmus", "small", ""]:
+        """By which histories a mutant is told from the level."""
+        if any(self._differ(history, mutant.spec) for history in litmus()):
+            return "litmus"
+        if any(self._small_differ(history, mutant.spec) for history in self._histories()):
+            return "small"
+        return ""
+
+    def _differ(self, history: History, other: core.Spec) -> bool:
+        if "rt" in mentioned(self.spec) and not timed(history):
+            return False
+        if history not in self._litmus:
+            self._litmus[history] = _verdict(history, self.spec)
+        got = _verdict(history, other)
+        return None not in (got, self._litmus[history]) and got != self._litmus[history]
+
+    def _histories(self) -> Iterator[SmallHistory]:
+        real_time, both_ways = ("rt" in mentioned(self.spec), "po" in mentioned(self.spec))
+        options = {"real_time": real_time, "both_ways": both_ways}
+        for size, keys in ((1, 1), (2, 1), (1, 2), (2, 2), (3, 1)):
+            for lists in (False, True):
+                yield from all_histories(size, keys, lists=lists, **options)
+        rng = random.Random(self.name)
+        yield from islice(random_histories(rng, 3, 2, **options), self._samples)
+        if not real_time:
+            yield from islice(random_histories(rng, 4, 2, **options), self._samples // 40)
+
+    def _small_differ(self, history: SmallHistory, other: core.Spec) -> bool:
+        if history not in self._small:
+            self._small[history] = _small_verdict(history, self.spec)
+        got = _small_verdict(history, other)
+        return None not in (got, self._small[history]) and got != self._small[history]
+
+
+def _verdict(history: History, spec: core.Spec) -> bool | None:
+    try:
+        return relational.satisfied(history, spec, limit=LIMIT)
+    except relational.TooLargeError:
+        return None
+
+
+def _small_verdict(history: SmallHistory, spec: core.Spec) -> bool | None:
+    base = given(history, events=bool(mentioned(spec) & EVENT_NAMES))
+    left = iter(range(LIMIT))
+    try:
+        return satisfiable(base, spec, spec.checks, lambda: next(left) and None)
+    except StopIteration:
+        return None
+
+
+#: Why a mutant is the same level: the level and the mutant as patterns, and the reason.
+EQUIVALENT: tuple[tuple[str, str, str], ...] = ()
+
+
+def equivalent(level: str, mutant: Mutant) -> str:
+    """Why a mutant is the same level; empty if nobody knows."""
+    for levels, what, why in EQUIVALENT:
+        if re.fullmatch(levels, level) and re.fullmatch(what, mutant.what):
+            return why
+    return ""

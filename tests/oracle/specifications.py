@@ -1,0 +1,67 @@
+"""Random specifications of the whole language, as text: every operator, every kind of `exists`."""
+
+from __future__ import annotations
+
+import random
+
+#: Declarations, and the names that a check may use besides those given with every history.
+HEADS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ('include "adya.iso"\n', ("ww", "rw")),
+    ('include "prelude.iso"\nexists co : order on T containing so | wr | vo\n', ("co",)),
+    (
+        'include "prelude.iso"\nexists ar : order on T containing so\n'
+        "exists vis : relation on T containing wr within ar\n",
+        ("ar", "vis"),
+    ),
+    ('include "adya.iso"\nexists r : relation on T within so | wr\n', ("ww", "rw", "r")),
+    ('include "adya.iso"\nexists c : choice of ww\n', ("ww", "c")),
+    ('include "adya.iso"\nexists co : order on T containing so | ww\n', ("ww", "rw", "co")),
+    ('include "prelude.iso"\nexists o[x] : order on R[x]\n', ("o",)),
+)
+_FIXED = (
+    "(for x: [W[x]] ; wr[x] ; [R[x]])",
+    "(for x: (W[x] * W[x]) \\ id)",
+    "(tx^-1 ; po ; tx)",
+    "(for y: tx^-1 ; rf[y] ; po ; tx)",
+    "(tx^-1 ; cand ; tx)",
+)
+_BINARY = ("|", "|", ";", ";", ";", "&", "\\")
+_POSTFIX = ("^-1", "^+", "^+", "^*", "?")
+
+
+def random_text(rng: random.Random) -> str:
+    """One or two checks over one of the declarations; now and then a flag, too."""
+    head, names = rng.choice(HEADS)
+    checks = "".join(_check(rng, f"c{i}", names) for i in range(rng.choice((1, 1, 2))))
+    flag = f"flag {_check(rng, 'f', names)}" if rng.random() < 0.2 else ""
+    return head + checks + flag
+
+
+def _check(rng: random.Random, name: str, names: tuple[str, ...]) -> str:
+    negated = "not " if rng.random() < 0.3 else ""
+    kind = rng.choice(("acyclic", "irreflexive", "empty", "require", "require"))
+    if kind == "require":
+        return f"{negated}require {_expr(rng, 2, names)} in {_expr(rng, 2, names)} as {name}\n"
+    return f"{negated}{kind} {_expr(rng, rng.choice((2, 3)), names)} as {name}\n"
+
+
+def _expr(rng: random.Random, depth: int, names: tuple[str, ...]) -> str:
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(("so", "so", "wr", "wr", "init", "id", "vo", *names * 3))
+    kind = rng.random()
+    if kind < 0.64:
+        left, right = _expr(rng, depth - 1, names), _expr(rng, depth - 1, names)
+        return f"({left} {rng.choice(_BINARY)} {right})"
+    if kind < 0.7:
+        return f"({_set(rng, depth - 1, names)} * {_set(rng, depth - 1, names)})"
+    if kind < 0.9:
+        return f"({_expr(rng, depth - 1, names)}){rng.choice(_POSTFIX)}"
+    if kind < 0.95:
+        return f"[{_set(rng, depth - 1, names)}]"
+    return rng.choice(_FIXED)
+
+
+def _set(rng: random.Random, depth: int, names: tuple[str, ...]) -> str:
+    if depth == 0 or rng.random() < 0.7:
+        return rng.choice(("T", "W", "R"))
+    return f"{rng.choice(('domain', 'range'))}({_expr(rng, depth - 1, names)})"

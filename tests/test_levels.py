@@ -1,0 +1,97 @@
+"""`isocheck levels`: what follows from a verdict is true, and the lattice is drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_support import run_here
+from oracle.generate import litmus_table
+from oracle.history import has_time, parse, to_edn, with_wide_times
+from oracle.pipeline import to_tool
+
+from isolang.api import check
+from isolang.language.library import list_library
+from isolang.language.load import load_spec
+from isolang.language.route import route
+from isolang.levels import IMPLIES, NEED_TIMES, levels_of
+
+ROWS = {row["history"]: row for row in litmus_table()}
+COLUMNS = [c for c in litmus_table()[0] if c not in ("history", "operations")]
+WORDS = {"satisfied": "valid", "violated": "invalid"}
+
+
+def test_every_level_is_in_the_library() -> None:
+    names = {entry.name for entry in list_library() if not entry.alias_of}
+    assert set(IMPLIES) <= names
+    assert {weaker for row in IMPLIES.values() for weaker in row} <= set(IMPLIES)
+    assert {n for n in IMPLIES if route(load_spec(n)).uses_real_time} == NEED_TIMES
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_litmus(name: str) -> None:
+    """All levels of the table, checked or not, have the table's verdicts."""
+    parsed = parse(ROWS[name]["operations"])
+    history = to_tool(parsed if has_time(parsed) else with_wide_times(parsed))
+    found = levels_of(history)
+    got = {c: WORDS[found.levels[c].standing] for c in COLUMNS}
+    assert got == {c: ROWS[name][c] for c in COLUMNS}
+    assert all(level.certified for level in found.levels.values())
+
+
+@pytest.mark.parametrize("name", ["lost-update", "long-fork", "fractured-read", "info-half-seen"])
+def test_what_follows_is_true(name: str) -> None:
+    """Each level by itself has the standing that was found or followed."""
+    history = to_tool(with_wide_times(parse(ROWS[name]["operations"])))
+    found = levels_of(history)
+    alone = {n: check(history, load_spec(n)).outcome for n in IMPLIES}
+    assert {n: WORDS[level.standing] for n, level in found.levels.items()} == alone
+    assert any(level.follows_from for level in found.levels.values())
+
+
+def test_strongest_and_weakest() -> None:
+    found = levels_of(to_tool(parse(ROWS["long-fork"]["operations"])))
+    assert set(found.strongest()) == {"psi"}
+    assert found.weakest_violated() == ("pc-nosession", "pl-3")
+    assert found.levels["sser"].standing == "no times"
+
+
+@pytest.fixture
+def long_fork(tmp_path: Path) -> str:
+    path = tmp_path / "history.edn"
+    path.write_text(to_edn(parse(ROWS["long-fork"]["operations"])))
+    return str(path)
+
+
+def test_text(long_fork: str, capfd: pytest.CaptureFixture[str]) -> None:
+    run = run_here(capfd, "levels", long_fork)
+    assert run.code == 0
+    lines = run.out.splitlines()
+    assert any("✗ si " in line for line in lines)
+    assert any("✓ psi         ✗ pc " in line for line in lines)
+    assert any(line.startswith("  strongest satisfied  psi") for line in lines)
+    assert "pc-nosession: long fork (certified)" in run.out
+
+
+def test_json(long_fork: str, capfd: pytest.CaptureFixture[str]) -> None:
+    run = run_here(capfd, "levels", "-o", "json", long_fork)
+    report = json.loads(run.out)
+    assert report["strongest"] == ["psi"]
+    by_name = {level["name"]: level for level in report["levels"]}
+    assert by_name["ser"]["standing"] == "violated"
+    assert by_name["si"]["implies"] == ["psi", "pc", "si-nosession"]
+
+
+def test_what_cannot_be_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = run_here(capfd, "levels", str(tmp_path / "missing.edn"))
+    assert run.code == 2
+    assert "missing.edn" in run.err
+
+
+def test_time_that_is_too_short_leaves_levels_unknown(
+    long_fork: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = run_here(capfd, "levels", "--timeout", "0.000001", long_fork)
+    assert run.code == 3
+    assert "unknown" in run.out

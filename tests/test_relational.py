@@ -1,0 +1,173 @@
+"""The relational encoding agrees with brute force: on every level and style, and on anything."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+from oracle import relational as oracle
+from oracle.generate import any_history, litmus_table, random_history
+from oracle.history import History, has_time, parse, show, timed, with_wide_times
+from oracle.pipeline import to_tool
+from oracle.specifications import random_text
+
+from isolang.api import check
+from isolang.history import History as ToolHistory
+from isolang.history import Transaction
+from isolang.language.core import Spec
+from isolang.language.facts import mentioned
+from isolang.language.library import list_library
+from isolang.language.load import load_spec
+from isolang.language.relational import relational
+from isolang.language.theorems import event_graph_form
+from isolang.verdict import Valid
+
+load = cache(load_spec)
+STYLED = [entry.name for entry in list_library() if not entry.alias_of]
+ROWS = {row["history"]: row for row in litmus_table()}
+COLUMNS = {c for c in litmus_table()[0] if c not in ("history", "operations")}
+
+# List reads that contradict one another are anomalies by themselves; the oracle knows them only
+# where an order must contain what they show.
+OF_LISTS = ("incompatible order", "G0", "duplicate element")
+
+
+def level_of(name: str) -> str:
+    for style in ("-adya", "-co", "-vis"):
+        name = name.replace(style, "")
+    return name
+
+
+@pytest.mark.parametrize("name", [n for n in STYLED if level_of(n) in COLUMNS])
+def test_litmus(name: str) -> None:
+    """Every style of a level gives the table's verdict, certified."""
+    route = relational(load(name))
+    wrong = {}
+    for history, row in ROWS.items():
+        parsed = parse(row["operations"])
+        if len(parsed) > 5 and "-vis" in name:
+            continue  # so many visibilities are not tried one by one in a test
+        verdict = check(to_tool(parsed if has_time(parsed) else with_wide_times(parsed)), route)
+        if verdict.outcome != row[level_of(name)] or not verdict.certified:
+            wrong[history] = (verdict.outcome, verdict.certified_reason)
+    assert not wrong
+
+
+def small(rng: random.Random) -> History:
+    while True:
+        history = (any_history if rng.random() < 0.6 else random_history)(rng)
+        if len(history) <= 4:
+            return history
+
+
+def differs(history: History, spec: Spec) -> str:
+    """How the tool and the oracle differ; empty if they do not, or if nobody can say."""
+    if "rt" in mentioned(spec) and not timed(history):
+        return ""
+    try:
+        expected = "valid" if oracle.satisfied(history, spec, limit=1_500) else "invalid"
+    except oracle.TooLargeError:
+        return ""
+    verdict = check(to_tool(history), relational(spec))
+    if verdict.outcome == "unknown" and verdict.cause == "unsupported":
+        return ""
+    if verdict.outcome != expected:
+        if verdict.outcome == "invalid" and verdict.violation.anomaly in OF_LISTS:
+            return ""
+        reason = verdict.reason if verdict.outcome == "unknown" else ""
+        return f"{spec.name}: expected {expected}, got {verdict.outcome} {reason}: {show(history)}"
+    if isinstance(verdict, Valid) and any(c.flag for c in spec.checks):
+        held = oracle.flags(history, spec)
+        said = {n: f"flag `{n}` holds" in verdict.notes for n in held}
+        if said != held:
+            return f"{spec.name}: flags {held}, said {said}: {show(history)}"
+    return ""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_levels_on_random_histories(seed: int) -> None:
+    """The library's levels, on histories in which levels differ."""
+    rng = random.Random(100 + seed)
+    for _ in range(80):
+        assert differs(small(rng), load(rng.choice(STYLED))) == ""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_specifications(seed: int) -> None:
+    """Every operator, kind of `exists`, `not` and `flag`."""
+    rng = random.Random(200 + seed)
+    for _ in range(24):
+        text = random_text(rng)
+        spec = load_spec(text)
+        for _ in range(3):
+            found = differs(small(rng), spec)
+            assert found == "", text
+
+
+def test_a_reread_may_have_two_sources() -> None:
+    """Two reads of one value by one transaction are not merged: RC depends on it."""
+    history = parse("w(x,1) -> w(x,2) w(y,5) -> w(x,1) w(y,7) || r(x,1) r(y,5) r(x,1)")
+    verdict = check(to_tool(history), relational(load("rc")))
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    history = parse("w(x,1) -> w(x,2) w(y,5) || r(x,1) r(y,5) r(x,1)")
+    verdict = check(to_tool(history), relational(load("rc")))
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+
+
+def test_the_part_to_blame_is_small_and_named() -> None:
+    """Of a long history the two transactions, and the two checks, that cannot be met."""
+    more = [Transaction([("r", "z", None), ("w", f"k{i}", i)], session=i % 4) for i in range(40)]
+    lost = [Transaction([("r", "x", None), ("w", "x", i)], session=4 + i) for i in (1, 2)]
+    history = ToolHistory.from_transactions([*more[:20], lost[0], *more[20:], lost[1]])
+    verdict = check(history, relational(load("psi-vis")))
+    assert verdict.outcome == "invalid"
+    assert verdict.certified
+    assert verdict.violation.anomaly == "no assignment"
+    assert [t.name for t in verdict.violation.transactions] == ["T21", "T42"]
+    text = verdict.violation.argument.conclusion.text
+    assert "`EXT` and `NOCONFLICT`" in text
+    assert "TRANSVIS" not in text
+
+
+def test_what_is_shown() -> None:
+    """`show` is evaluated on the relations that were chosen."""
+    text = (
+        'spec s\ninclude "commit-order.iso"\nrequire obs(co) in co as c\n'
+        "show [W] ; wr as read-from\nshow domain(wr) as sources\n"
+    )
+    history = to_tool(parse("w(x,1) || r(x,1)"))
+    verdict = check(history, load_spec(text))
+    assert "read-from: T1 → T2" in verdict.notes
+    assert "sources: T1" in verdict.notes
+    assert any("runs relationally: 2 transactions" in note for note in verdict.notes)
+
+
+def test_the_cost_is_said_and_bounded() -> None:
+    """What would take minutes and gigabytes is not begun."""
+    many = [Transaction([("w", "x", i)], session=i) for i in range(700)]
+    verdict = check(ToolHistory.from_transactions(many), relational(load("si-vis")))
+    assert verdict.outcome == "unknown"
+    assert "is too much (700 transactions make about" in verdict.reason
+
+
+def test_the_deadline_holds_while_encoding() -> None:
+    """The time also ends what Python does."""
+    many = [Transaction([("r", "y", None), ("w", "x", i)], session=i) for i in range(180)]
+    history = ToolHistory.from_transactions(many)
+    verdict = check(history, relational(load("psi-vis")), timeout=0.3)
+    assert (verdict.outcome, verdict.cause) == ("unknown", "timeout")
+
+
+def test_a_hundred_commit_orders() -> None:
+    """A total order over 300 transactions is a matter of moments, and its order is certified."""
+    many = [
+        Transaction(
+            [("r", "x", i or None), ("w", "x", i + 1), ("w", f"k{i % 7}", i)], session=i % 5
+        )
+        for i in range(300)
+    ]
+    spec = load("ser-co")
+    verdict = check(ToolHistory.from_transactions(many), relational(spec))
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert event_graph_form(spec) is not None
