@@ -450,7 +450,7 @@ Frontiers::Answer Frontiers::run(std::int64_t expansions) {
       continue;
     }
     if (trail_.size() > kMaxTrail) return Answer::gave_up;
-    budget_.poll();
+    if (expanded % 64 == 0) budget_.check();
     deepest = std::max(deepest, static_cast<std::int32_t>(layer_));
     load(layer.cells.data() + state_ * cells_, static_cast<std::int32_t>(layer_));
     const std::uint32_t origin = layer.origin[state_++];
