@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from isolang.cli import spec as spec_commands
+from isolang.cli.generate import generate_command
 
-COMMANDS = ("check", "verify", "convert", "stats", "levels", "spec")
+COMMANDS = ("check", "verify", "convert", "stats", "generate", "levels", "spec")
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -119,6 +120,9 @@ def check_command(
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Histories at a time.")
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Say where the time went (text output; JSON has it).")
+    ] = False,
     include: Include = None,
 ) -> None:  # fmt: skip
     """Check histories against isolation levels."""
@@ -143,6 +147,7 @@ def check_command(
             certificates=certificate,
             minimal=minimal,
             jobs=jobs,
+            profile=profile,
         )
     except UsageProblem as problem:
         raise typer.BadParameter(str(problem)) from None
@@ -165,7 +170,8 @@ def convert_command(
     *,
     source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it.")],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, dbcop or plume.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, jepsen-json, dbcop, "
+                                    "dbcop-json, hist, cobra, viper, plume or awdit.")],
     from_: Format = "auto",
     timestamps: Timestamps = False,
     initial: Initial = None,
@@ -242,6 +248,9 @@ def stats_command(
 
     code = stats(history, output=output.value, format=from_, timestamps=timestamps, initial=initial)
     raise typer.Exit(code)
+
+
+app.command("generate")(generate_command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
