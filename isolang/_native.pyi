@@ -130,7 +130,9 @@ def solve(
     max_clock_bytes: int = ...,
     progress: Callable[[str], object] | None = ...,
     trial: bool = ...,
+    strategy: str = ...,
 ) -> dict[str, Any]: ...
+def load(problem: Problem) -> float: ...
 
 class AcyclicSolver:
     """Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.
