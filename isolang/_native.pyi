@@ -110,6 +110,13 @@ def read_text(
     data: Buffer, kind: str, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...
 
+# --- writers ---
+
+def is_plain(columns: Columns, name: str, real_time: bool) -> bool: ...
+def write_plain(
+    columns: Columns, name: str, real_time: bool, write: Callable[[bytes], object]
+) -> None: ...
+
 # --- engine ---
 
 class OutOfTime(TimeoutError): ...  # noqa: N818 - as the core calls it
@@ -123,7 +130,9 @@ def solve(
     max_clock_bytes: int = ...,
     progress: Callable[[str], object] | None = ...,
     trial: bool = ...,
+    strategy: str = ...,
 ) -> dict[str, Any]: ...
+def load(problem: Problem) -> float: ...
 
 class AcyclicSolver:
     """Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.
@@ -257,3 +266,43 @@ def verify_refutation(
     steps: list[tuple[Any, ...]],
     seconds: float = 0.0,
 ) -> str: ...
+
+# --- workload ---
+
+class WorkloadOptions:
+    """What to simulate, see ``native/workload/workload.hpp``."""
+
+    sessions: int
+    transactions: int
+    operations: int
+    read_share: float
+    keys: int
+    theta: float
+    hot_keys: float
+    hot_share: float
+    values: int
+    value_theta: float
+    read_modify_write: float
+    mini: bool
+    lists: bool
+    appends: int
+    info_rate: float
+    abort_rate: float
+    session_each: bool
+    lag: int
+    replicas: int
+    seed: int
+    def __init__(self) -> None: ...
+    def set_mechanism(
+        self, reads: str, exclusive: bool = False, stale: bool = False, causal: bool = False
+    ) -> None: ...
+    def set_key_distribution(self, name: str) -> None: ...
+    def add_plant(
+        self,
+        transactions: Sequence[tuple[int, bool, Sequence[tuple[bool, int, int]]]],
+        concurrent: bool,
+        clock_ahead: bool,
+        at: float,
+    ) -> None: ...
+
+def simulate(options: WorkloadOptions, seconds: float = 0.0) -> tuple[Columns, list[list[int]]]: ...

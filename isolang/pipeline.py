@@ -53,7 +53,7 @@ def decide(
     try:
         return run.verdict()
     except TimeoutError:
-        return run.unknown("timeout", f"the time ran out in phase {spending.phase}")
+        return run.unknown("timeout", f"the time ran out in phase {spending.phase}{run.hardness()}")
     except MemoryError:
         return run.unknown("memory", f"the memory ran out in phase {spending.phase}")
     except UnsupportedError as error:

@@ -100,8 +100,27 @@ def test_explain_says_what_failed_and_what_is_faster(capfd):
     assert run.code == 0
     text = " ".join(run.out.split())
     assert "no event graph: `require … in …` compares two relations" in text
-    assert "faster `si` is the same level, and an event graph" in text
+    assert "decided as an event graph: a commit order meets these axioms iff" in text
+    assert "decided prefix+conflict: no cycle hub -> q1 so | wr | ww" in text
     assert "co (an order)" in text
+
+
+def test_explain_what_only_the_relational_route_takes(capfd, folder):
+    """The construct that keeps it from an event graph, and what would be one."""
+    (folder / "a.iso").write_text('include "adya.iso"\nirreflexive for x: rw[x] ; ww[x] as c\n')
+    text = " ".join(run_here(capfd, "spec", "explain", "a.iso").out.split())
+    assert "class relational" in text
+    assert "joins steps on the same key `x`" in text
+    assert "faster an event graph would be, if this is meant: without keys" in text
+
+
+def test_explain_ways_back(capfd):
+    text = " ".join(run_here(capfd, "spec", "explain", "rc").out.split())
+    assert "class saturation" in text
+    assert "no anti-dependency S -> B where S read from B by an earlier operation" in text
+    text = " ".join(run_here(capfd, "spec", "explain", "psi").out.split())
+    assert "class reachability" in text
+    assert "PSI: no anti-dependency S -> B with a way back from B to S (hub to hub)" in text
 
 
 def test_explain_every_level(capfd):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from isolang.errors import HistoryError
 from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history, write_history
+from isolang.workload import Workload, generate
 
 
 def meaning(h, *, aborted_borders=True, edn=False):
@@ -49,7 +50,9 @@ def meaning(h, *, aborted_borders=True, edn=False):
                 who += (bool(c.op_ok[op]),)
                 writers.setdefault((int(c.op_key[op]), int(c.op_value[op])), set()).add(who)
     source_name = {
-        op: (*name[t], i, bool(c.op_ok[op])) for t in name for i, op in enumerate(counted(t))
+        op: (*name[t], i if h.status(t) != "aborted" or aborted_borders else "", bool(c.op_ok[op]))
+        for t in name
+        for i, op in enumerate(counted(t))
     }
 
     def from_(key, value):
@@ -124,7 +127,10 @@ def attempt(txns, form, *, initial=None, **options):
     except HistoryError:
         return None
     same_borders = form != "plume"
-    before, after = (meaning(x, aborted_borders=same_borders, edn=form == "edn") for x in (h, back))
+    before, after = (
+        meaning(x, aborted_borders=same_borders, edn=form in ("edn", "jepsen-json"))
+        for x in (h, back)
+    )
     assert after == before
     assert report.operations == back.columns.operations()
     return back
@@ -134,6 +140,36 @@ def attempt(txns, form, *, initial=None, **options):
 @given(transactions(**plain, times=False, sources=False), st.sampled_from([None, 0, 1]))
 def test_bincode_round_trip(txns, initial):
     attempt(txns, "dbcop", initial=initial)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    transactions(**plain, times=False, sources=False),
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from(["dbcop-json", "hist"]),
+    st.booleans(),
+)
+def test_dbcop_texts_round_trip(txns, initial, form, renumber):
+    """The other formats of dbcop, both with an initial state of their own."""
+    attempt(txns, form, initial=initial, renumber=renumber)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    transactions(
+        keys=st.sampled_from(["x", "y z", 1, -3]),
+        values=st.one_of(values, st.sampled_from(["a", 'b"', "1"])),
+        lists=True,
+        times=True,
+        sources=False,
+        statuses=("committed", "aborted", "maybe"),
+    ),
+    st.sampled_from([None, 0, 1]),
+    st.booleans(),
+)
+def test_jepsen_json_round_trip(txns, initial, renumber):
+    """Numbers and strings, lists, unknown outcomes and real time."""
+    attempt(txns, "jepsen-json", initial=initial, renumber=renumber)
 
 
 @settings(max_examples=150, deadline=None)
@@ -375,9 +411,10 @@ def test_drop():
         "empty-transactions)"
     )
     with pytest.raises(HistoryError) as error:
-        write_history(h, io.BytesIO(), format="hist")
+        write_history(h, io.BytesIO(), format="yaml")
     assert str(error.value) == (
-        "unknown format to write (got 'hist', expected one of edn, dbcop, plume)"
+        "unknown format to write (got 'yaml', expected one of edn, jepsen-json, dbcop, "
+        "dbcop-json, hist, cobra, viper, plume, awdit)"
     )
 
 
@@ -422,3 +459,79 @@ def test_corpora_round_trips():
             assert after == before, (path, form)
             done[form] += 1
     assert all(n > 10 for n in done.values()), done
+
+
+@pytest.mark.parametrize("form", ["dbcop-json", "hist", "jepsen-json"])
+def test_generated_histories_in_every_format(form):
+    """A simulated history keeps its meaning in the formats without a fast writer, too."""
+    for seed in range(3):
+        h = generate(Workload(transactions=30, operations=3, values=seed, keys=9, seed=seed))
+        drop = () if form == "jepsen-json" else ("real-time",)
+        back, report = written(h, form, drop=drop)
+        assert report.transactions == 30
+        before, after = (meaning(x, edn=form == "jepsen-json")[0] for x in (h, back))
+        if form == "jepsen-json":
+            assert meaning(back, edn=True)[1] == meaning(h, edn=True)[1]
+        assert after == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    transactions(
+        keys=st.integers(0, 3),
+        values=values,
+        lists=False,
+        times=False,
+        sources=False,
+        statuses=("committed",),
+    ),
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from(["cobra", "viper", "awdit"]),
+    st.booleans(),
+)
+def test_formats_of_committed_transactions(tmp_path_factory, txns, initial, form, renumber):
+    """Folders of logs, and AWDIT's text with its explicit initial transaction."""
+    h = History.from_transactions(txns, initial=initial)
+    target = tmp_path_factory.mktemp("written") / "history"
+    try:
+        report = write_history(
+            h, target, format=form, renumber=renumber, drop=["empty-transactions"]
+        )
+    except HistoryError:
+        return
+    if not h.columns.operations():
+        return  # an empty history is nothing that can be told by its content
+    declared = 1 if any("--initial 1" in note for note in report.notes) else None
+    back = load_history(target, format=form, initial=declared)
+    if form == "viper":  # there every value that nobody writes is initial: thin air has no text
+        written_to = {(t, o[1], o[2]) for t in [0] for x in txns for o in x.ops if o[0] == "w"}
+        unread = [
+            o for x in txns for o in x.ops if o[0] == "r" and (0, o[1], o[2]) not in written_to
+        ]
+        if any(o[2] not in (None, initial) for o in unread):
+            return
+    empty = form == "awdit"
+    before, after = (meaning(x)[0] for x in (h, back))
+    if empty:
+        before = [[t for t in s if t[1]] for s in before]
+        before = [s for s in before if s]
+    assert after == before
+
+
+def test_folders(tmp_path):
+    """A folder that is there already, a stream, an aborted transaction: refused."""
+    h = generate(Workload(transactions=40, sessions=3, operations=3, seed=2))
+    write_history(h, tmp_path / "logs", format="cobra", drop=["real-time"])
+    assert len(list((tmp_path / "logs").glob("T*.log"))) == 3
+    back = load_history(tmp_path / "logs")
+    assert (back.format, meaning(back)[0]) == ("cobra", meaning(h)[0])
+    write_history(h, tmp_path / "viper", format="viper", drop=["real-time"])
+    back = load_history(tmp_path / "viper")
+    assert (back.format, meaning(back)[0]) == ("viper", meaning(h)[0])
+    with pytest.raises(HistoryError, match="File exists"):
+        write_history(h, tmp_path / "logs", format="cobra", drop=["real-time"])
+    with pytest.raises(HistoryError, match="to a stream"):
+        write_history(h, io.BytesIO(), format="viper", drop=["real-time"])
+    aborted = History.from_transactions([Transaction([("w", 1, 1)], status="aborted")])
+    with pytest.raises(HistoryError, match="an aborted transaction cannot be expressed in AWDIT"):
+        write_history(aborted, io.BytesIO(), format="awdit")

@@ -241,3 +241,30 @@ def test_the_whole_grammar_loads() -> None:
     shown = "".join(f"empty {show(check.expr)} as {check.name}\n" for check in spec.checks)
     again = load_spec(declared + shown)
     assert [c.expr for c in again.checks] == [c.expr for c in spec.checks]
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("let f[x](a) = [W[x]] ; a\nempty for y: f[y](wr[y]) as c", "for y: [W[y]] ; wr[y]"),
+        ("let f[x](a) = [W[x]] ; a\nempty f(so) as c", "for x: [W[x]] ; so"),
+        ("let f[k](a) = ww[k] ; a\nempty for k: f(rw[k]) as c", "for k: for k_2: ww[k_2] ; rw[k]"),
+        ("let f[k](a, b) = a | b\nempty for z: f[z](so, ww[z]) as c", "for z: so | ww[z]"),
+    ],
+)
+def test_definitions_with_a_key_and_parameters(text: str, same: str) -> None:
+    """With the key, or without it as the union over keys; no key is captured."""
+    spec = load_spec(f'include "adya.iso"\n{text}\n')
+    again = load_spec(f'include "adya.iso"\nempty {same} as c\n')
+    assert show(spec.checks[0].expr) == show(again.checks[0].expr)
+
+
+def test_wrong_keys_of_definitions_with_parameters() -> None:
+    start = 'include "adya.iso"\nlet f(a) = a\nlet g[x](a) = ww[x] ; a\n'
+    for text, message in (
+        ("empty for x: f[x](so) as c", "`f` has no key"),
+        ("empty g[x](so) as c", "unknown key variable `x`"),
+        ("empty for x: g[x] as c", "`g` without its arguments"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            load_spec(f"{start}{text}\n")

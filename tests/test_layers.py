@@ -27,6 +27,7 @@ DIRECT = {
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
     "smallscope": {"language"},
+    "workload": {"history"},
 }
 # These may import everything.
 SURFACE = {
@@ -48,19 +49,23 @@ SURFACE = {
 SECTIONS = {
     "history": "history",
     "readers": "history",
+    "writers": "history",
     "problem": "problem",
     "engine": "solvers",
     "pruning": "problem",
     "certify": "certify",
+    "workload": "workload",
 }
 
 # native/<layer>: the prefixes of what it may include.
 INCLUDES = {
     "core": ("core/",),
     "readers": ("readers/", "core/"),
+    "writers": ("writers/", "core/"),
     "problem": ("problem/", "core/"),
     "engine": ("engine/", "core/"),
     "certify": ("certify/", "core/history.hpp", "core/budget.hpp"),
+    "workload": ("workload/", "core/"),
     "bindings": ("",),
 }
 

@@ -59,6 +59,8 @@ def translated(spec: Spec) -> tuple[Check, ...]:
     Raises:
         NotCertifiedError: the spec has another form.
     """
+    from isolang.certify.expression import glushkov
+
     order, vis = _chosen(spec)
     into_order: list[Core] = list(_summands(order.containing))
     if Rel("vo") not in into_order:
@@ -100,6 +102,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
     for check, seen_by in observed:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
+        _need(not glushkov(phi).nullable, f"check {check.name}: a reader that observes itself")
         _need(
             _names(phi) <= letters, f"check {check.name} observes more than {order.name} contains"
         )

@@ -17,6 +17,7 @@ from isolang.certify.steps import (
     ChoiceStep,
     CycleStep,
     Edge,
+    ExhaustionStep,
     In,
     Literal,
     OrderStep,
@@ -92,6 +93,11 @@ class _Checker:
                 clause = self._cycle(step)
             case OrderStep():
                 clause = self._order(step)
+            case ExhaustionStep():
+                raise NotCertifiedError(
+                    "not certified: an exhaustive search found no order of the transactions, "
+                    "which leaves no proof to check"
+                )
             case RupStep():
                 clause = [
                     self._literal(literal) ^ (not positive) for positive, literal in step.literals

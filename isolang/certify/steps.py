@@ -138,7 +138,18 @@ class RupStep:
         return ("rup", [(positive, literal.plain()) for positive, literal in self.literals])
 
 
-Step = AnomalyStep | ChoiceStep | CycleStep | OrderStep | RupStep
+@dataclass(frozen=True, slots=True)
+class ExhaustionStep:
+    """An exhaustive search went through ``states`` states and found nothing: a claim, no proof."""
+
+    states: int
+
+    def plain(self) -> tuple[Any, ...]:
+        """As in certificates."""
+        return ("exhaustion", self.states)
+
+
+Step = AnomalyStep | ChoiceStep | CycleStep | OrderStep | RupStep | ExhaustionStep
 
 
 def parse_step(raw: Any) -> Step:
@@ -147,12 +158,14 @@ def parse_step(raw: Any) -> Step:
     Raises:
         CertificateRejected: it is no step.
     """
-    if isinstance(raw, (AnomalyStep, ChoiceStep, CycleStep, OrderStep, RupStep)):
+    if isinstance(raw, (AnomalyStep, ChoiceStep, CycleStep, OrderStep, RupStep, ExhaustionStep)):
         return raw
     name, *rest = _sequence(raw, "step")
     match name, len(rest):
         case "anomaly", 5:
             return AnomalyStep(*(_integer(i) for i in rest))
+        case "exhaustion", 1:
+            return ExhaustionStep(_integer(rest[0]))
         case "choice", 1:
             return ChoiceStep(_integer(rest[0]))
         case "cycle", 2 if isinstance(rest[0], str):

@@ -35,9 +35,9 @@ def load_routes(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str
     return tuple((name, route(load_spec(name, include_path=include))) for name in specs)
 
 
-def run(jobs: Sequence[Job], *, output: str, parallel: int) -> int:
+def run(jobs: Sequence[Job], *, output: str, parallel: int, profile: bool = False) -> int:
     """Run jobs, print their reports in order as they come, and give the exit code."""
-    show = _printer(output)
+    show = _printer(output, profile)
     codes: set[int] = set()
     with Bar(len(jobs)) as bar:
         for reports in _results(jobs, parallel, bar):
@@ -73,7 +73,7 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
         executor.shutdown(cancel_futures=True)
 
 
-def _printer(output: str) -> Callable[[Report], None]:
+def _printer(output: str, profile: bool) -> Callable[[Report], None]:
     if output == "json":
         return lambda report: print(json.dumps(report), flush=True)
     if output == "edn":
@@ -86,6 +86,10 @@ def _printer(output: str) -> Callable[[Report], None]:
 
     def text(report: Report) -> None:
         render(report, out)
+        if profile:
+            from isolang.cli.profile import profile as lines
+
+            print(*lines(report), "", sep="\n")
         sys.stdout.flush()
 
     return text
@@ -107,6 +111,7 @@ def check(
     certificates: str,
     minimal: str,
     jobs: int,
+    profile: bool = False,
     solver: str = "auto",
     encoding: str = "auto",
     prune: str = "auto",
@@ -157,7 +162,7 @@ def check(
         for line in dict.fromkeys(warning for _, route in routes for warning in route.warnings):
             print(f"warning: {line}", file=sys.stderr)
     with suppress(BrokenPipeError):
-        return run(everything, output=output, parallel=min(jobs, len(everything)))
+        return run(everything, output=output, parallel=min(jobs, len(everything)), profile=profile)
     _forget_stdout()
     return EXIT_INPUT
 

@@ -12,8 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from isolang.cli import spec as spec_commands
+from isolang.cli.generate import generate_command
 
-COMMANDS = ("check", "verify", "convert", "stats", "levels", "compare", "encode", "spec")
+COMMANDS = (
+    "check", "verify", "convert", "stats", "generate", "levels", "spec", "compare", "encode",
+)  # fmt: skip
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -148,6 +151,9 @@ def check_command(
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Histories at a time.")
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Say where the time went (text output; JSON has it).")
+    ] = False,
     solver: SolverOption = "auto",
     encoding: EncodingOption = "auto",
     prune: PruneOption = "auto",
@@ -180,6 +186,7 @@ def check_command(
             certificates=certificate,
             minimal=minimal,
             jobs=jobs,
+            profile=profile,
             solver=solver,
             encoding=encoding,
             prune=prune,
@@ -206,7 +213,8 @@ def convert_command(
     *,
     source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it.")],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, dbcop or plume.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, jepsen-json, dbcop, "
+                                    "dbcop-json, hist, cobra, viper, plume or awdit.")],
     from_: Format = "auto",
     timestamps: Timestamps = False,
     initial: Initial = None,
@@ -283,6 +291,9 @@ def stats_command(
 
     code = stats(history, output=output.value, format=from_, timestamps=timestamps, initial=initial)
     raise typer.Exit(code)
+
+
+app.command("generate")(generate_command)
 
 
 @app.command("compare")

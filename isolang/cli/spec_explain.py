@@ -149,7 +149,8 @@ def _as_text(
     for one in judged:
         yield ""
         yield from _check(one)
-    if way is not None and way.kind != "event graph" and (graphs := _automata(way)):
+    rewritten = way is not None and any(one.automaton is None for one in judged)
+    if way is not None and rewritten and (graphs := _automata(way)):
         yield ""
         for i, automaton in enumerate(graphs):
             yield from _field("decided" if not i else "", _question(automaton))
@@ -310,7 +311,8 @@ def _as_json(
         "graphs": [
             {"name": a.check, **_graph(a)} for a in (_automata(way) if way is not None else ())
         ],
-        "same_level_faster": faster(spec) or None,
+        "same_level_faster": (faster(spec) if way is None or way.kind != "event graph" else "")
+        or None,
         "notes": list(spec.notes),
         "warnings": list(way.warnings if way is not None else spec.warnings),
     }

@@ -37,49 +37,70 @@ class Finding:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """What is found in one file.
+
+    Attributes:
+        file: as the user named it.
+        findings: errors, or warnings: those in the file itself first, in its order.
+        notes: how the input was understood; nothing to mend.
+        search: which small histories were looked at; empty if each question had its answer soon.
+    """
+
+    file: str
+    findings: list[Finding]
+    notes: list[str]
+    search: str
+
+
 def lint(files: Sequence[str], *, include: Sequence[str], seconds: float, output: str) -> int:
     """Look through each file, print what is found, and give the exit code."""
     report = []
     unusable = False
     for name in files:
-        findings, searched, failed = _lint(name, include, seconds)
+        one, failed = _lint(name, include, seconds)
         unusable |= failed
-        report.append({"file": name, "findings": [asdict(f) for f in findings], "search": searched})
+        report.append(asdict(one))
         if output == "text":
-            _print(name, findings, failed=failed)
+            _print(one, failed=failed)
     if output == "json":
         print(json.dumps(report, ensure_ascii=False))
     if unusable:
         return EXIT_INPUT
-    return EXIT_INVALID if any(one["findings"] for one in report) else EXIT_VALID
+    return EXIT_INVALID if any(linted["findings"] for linted in report) else EXIT_VALID
 
 
-def _print(name: str, findings: Sequence[Finding], *, failed: bool) -> None:
-    for finding in findings:
+def _print(one: Linted, *, failed: bool) -> None:
+    for note in one.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for finding in one.findings:
         print(finding.message, file=sys.stderr if failed else sys.stdout)
         print(file=sys.stderr if failed else sys.stdout)
     if failed:
         return
-    counts = [(kind, sum(f.severity == kind for f in findings)) for kind in ("error", "warning")]
+    kinds = [finding.severity for finding in one.findings]
+    counts = [(kind, kinds.count(kind)) for kind in ("error", "warning")]
     said = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts if n]
-    print(f"{name}: {', '.join(said) or 'nothing found'}")
+    print(f"{one.file}: {', '.join(said) or 'nothing found'}")
 
 
-def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[list[Finding], str, bool]:
-    """The findings, what was searched, and whether the file cannot be used at all."""
+def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bool]:
+    """What is found, and whether the file cannot be used at all."""
     from isolang.language.load import find_errors, load_spec
     from isolang.language.polarity import polarity_warnings
 
     errors = find_errors(name, include_path=include)
     if errors:
         found = [Finding("error", e.file, e.line, e.column, str(e)) for e in errors]
-        return found, "", all(not error.line for error in errors)
+        return Linted(name, found, [], ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
-    texts = [*spec.notes, *_routed(spec), *polarity_warnings(spec)]
+    texts = [*_routed(spec), *polarity_warnings(spec)]
     more, searched = _searched(spec, seconds, said="\n".join(texts))
     found = [_warning(text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
-    return [*own, *(f for f in found if f.file != spec.source)], searched, False
+    others = [f for f in found if f.file != spec.source]
+    return Linted(name, [*own, *others], list(spec.notes), searched), False
 
 
 def _routed(spec: Spec) -> Sequence[str]:

@@ -10,7 +10,7 @@ from isolang.encodings.relational import Encoding
 from isolang.language.core import Check
 from isolang.language.relational import Relational
 from isolang.problem import Inclusion, Problem
-from isolang.solvers import acyclic
+from isolang.solvers import relational as back_end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class CorePart:
                 only=transactions,
                 tick=self._tick,
             )
-            solver = acyclic.Solver(encoding, seed=self._seed)
+            solver = back_end.Solver(encoding, seed=self._seed)
             left = max(self._end - time.perf_counter(), 0.01)
             return not solver.satisfiable(seconds=left)
         except TimeoutError:

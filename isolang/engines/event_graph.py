@@ -41,13 +41,28 @@ class EventGraphRun(Run):
         assert isinstance(self.route, Plan)
         return self.route
 
+    _problem: Problem | None = None
+
+    def hardness(self) -> str:
+        """See :meth:`Run.hardness`: the load of the history, if it is that of the hard region."""
+        if self._problem is None or self.spending.phase != "solve":
+            return ""
+        load = native.load(self._problem.native)
+        self.common["statistics"] = {"load": load}
+        if not native.HARD[0] <= load <= native.HARD[1]:
+            return ""
+        return (
+            f"; the history lies in the hard region (rho = {load:.2f}: what its reads demand over "
+            "what its concurrency leaves open; docs/hard-region.md)"
+        )
+
     def verdict(self) -> Verdict:
         """See :meth:`Run.verdict`."""
         if self.plan.theorem is not None:
             self.note(self.plan.theorem.sentence)
         with self.spending.during("prepare"):
             self.progress("prepare")
-            problem = self.prepared()
+            self._problem = problem = self.prepared()
             intrinsic = self.intrinsic(problem)
         if intrinsic is not None:
             return self._invalid(problem, intrinsic)
@@ -204,6 +219,7 @@ class EventGraphRun(Run):
             automata,
             seconds=seconds,
             seed=self.options.seed,
+            strategy="cdcl",  # the one that leaves proofs
         )
         if isinstance(answer, native.Model):
             return None

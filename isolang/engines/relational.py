@@ -16,7 +16,7 @@ from isolang.explain.exhausted import explain_exhausted
 from isolang.explain.explain import explain
 from isolang.language.relational import Relational
 from isolang.problem import Inclusion, Problem
-from isolang.solvers import acyclic
+from isolang.solvers import relational as back_end
 from isolang.verdict import Invalid, Valid, Verdict
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class RelationalRun(Run):
 
     def verdict(self) -> Verdict:
         """See :meth:`Run.verdict`."""
-        self.common.update(encoding=acyclic.ENCODING)
+        self.common.update(encoding=back_end.ENCODING)
         with self.spending.during("prepare"):
             self.progress("prepare")
             problem = self.prepared()
@@ -58,8 +58,8 @@ class RelationalRun(Run):
                 )
             self.progress(str(cost))
             encoding = Encoding(problem, self.route.spec, tick=self._tick())
-            solver = acyclic.Solver(encoding, seed=self.options.seed)
-            self.common.update(solver=acyclic.NAME)
+            solver = back_end.Solver(encoding, seed=self.options.seed)
+            self.common.update(solver=back_end.NAME)
             found = solver.satisfiable(seconds=self.spending.remaining(), progress=self.progress)
             self.common["statistics"] = {
                 **solver.statistics(),
@@ -103,7 +103,7 @@ class RelationalRun(Run):
                 self.note(line)
         return Valid(witness=proof, seconds=self.spending.seconds(), **self.common)
 
-    def _judge_flags(self, encoding: Encoding, solver: acyclic.Solver) -> None:
+    def _judge_flags(self, encoding: Encoding, solver: back_end.Solver) -> None:
         """A flag holds iff no assignment that meets the other checks also meets it."""
         for name, met in encoding.flags.items():
             left = self.spending.remaining()

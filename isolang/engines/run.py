@@ -154,6 +154,10 @@ class Run(ABC):
         evidence = Certificate.of(self.history, self.route.spec, proof)
         return self.unknown("certificate rejected", reason, evidence=evidence)
 
+    def hardness(self) -> str:
+        """Why it may have taken so long, as the end of a sentence; empty if nothing is known."""
+        return ""
+
     def unknown(self, cause: Cause, reason: str, **more: Any) -> Unknown:
         """The verdict that nothing was found out."""
         self.common.update(certified=False, certified_reason="")

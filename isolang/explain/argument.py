@@ -12,6 +12,7 @@ from isolang.certify.steps import (
     ChoiceStep,
     CycleStep,
     Edge,
+    ExhaustionStep,
     In,
     Literal,
     OrderStep,
@@ -125,7 +126,7 @@ def clause_of(
             pairs = zip(step.txns, (*step.txns[1:], step.txns[0]), strict=True)
             ordered = tuple(signed(False, Before(step.key, a, b)) for a, b in pairs)
             return Clause(ordered, step, 1.0 + len(ordered))
-        case RupStep():
+        case RupStep() | ExhaustionStep():
             return None
 
 

@@ -11,6 +11,7 @@ from isolang.certify.steps import (
     ChoiceStep,
     CycleStep,
     Edge,
+    ExhaustionStep,
     In,
     Literal,
     OrderStep,
@@ -71,6 +72,8 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
     """
     if isinstance(steps[-1], AnomalyStep) and len(steps) == 1:
         return _intrinsic(problem, steps[-1])
+    if isinstance(steps[-1], ExhaustionStep):
+        return _exhausted(problem, steps[-1])
     sources = Sources(problem)
     part = part_of(problem.history, operations_of(problem.history, sources.closed(steps)))
     return _Explainer(part, part.to_part(steps), problem).violation()
@@ -94,6 +97,22 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
             lemmas=(), conclusion=PlainReason(text=_evidence(problem, step) + ".")
         ),
         of_transactions=len(txns),
+    )
+
+
+def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
+    """What nobody can follow: that a search went through everything."""
+    text = (
+        "Every order of the transactions leaves some read without its value: an exhaustive search "
+        f"found none ({step.states} states looked at). No cycle shows that by itself."
+    )
+    return Violation(
+        anomaly="no order",
+        meaning=names.meaning("no order"),
+        check="",
+        transactions=(),
+        argument=ArgumentView(lemmas=(), conclusion=PlainReason(text=text)),
+        of_transactions=problem.history.columns.transactions(),
     )
 
 

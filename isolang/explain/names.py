@@ -38,6 +38,7 @@ MEANING: Final = {
     "G-single": "a transaction missed a write that it should have seen (read skew)",
     "write skew": "two transactions each read what the other one then overwrote",
     "long fork": "readers saw writes in orders that contradict each other",
+    "no order": "no order of the transactions explains what they read (found by exhaustion)",
     "G2": "anti-dependency cycle: no order of the transactions explains what they read",
     "no assignment": "no choice of the relations that the specification asks for meets its checks",
 }

@@ -11,6 +11,7 @@ from isolang.certify.steps import (
     Before,
     ChoiceStep,
     CycleStep,
+    ExhaustionStep,
     In,
     Literal,
     OrderStep,
@@ -293,3 +294,5 @@ def _renumbered(
             return OrderStep(keys[step.key], tuple(txn(t) for t in step.txns))
         case RupStep():
             return RupStep(tuple((positive, literal(x)) for positive, x in step.literals))
+        case ExhaustionStep():
+            return step

@@ -1,68 +1,38 @@
-"""The native solver of clauses with an acyclic graph, for relational encodings."""
+"""The native solver of clauses with an acyclic graph, for encodings other than its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.clauses import with_selectors
+
 if TYPE_CHECKING:
-    from isolang.encodings.relational import Encoding
-
-NAME = "native"
-ENCODING = "relational"
+    from isolang.encodings.formula import Formula
 
 
-class Solver:
-    """An encoding in a solver."""
+def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Answer:
+    """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
-    def __init__(self, encoding: Encoding, *, seed: int = 0) -> None:
-        """Hand everything over.
+    Raises:
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+    """
+    from isolang import _native
 
-        Args:
-            encoding: what to solve.
-            seed: breaks ties; equal seeds give equal runs.
-        """
-        import numpy as np
-
-        from isolang import _native
-
-        self._circuit = circuit = encoding.circuit
-        self._encoding = encoding
-        self._solver = solver = _native.AcyclicSolver(encoding.graph.nodes, seed)
-        solver.new_variables(circuit.variables)
-        solver.add_clauses(np.frombuffer(circuit.clauses, dtype=np.int32))
-        edges = np.frombuffer(encoding.graph.edges, dtype=np.int32).reshape(-1, 3)
-        solver.add_edges(edges)
-        self._model: Sequence[int] = ()
-
-    def satisfiable(
-        self,
-        *,
-        seconds: float | None = None,
-        assumptions: Sequence[int] = (),
-        progress: Callable[[str], object] | None = None,
-    ) -> bool:
-        """Whether there is a model.
-
-        Args:
-            seconds: wall-clock limit; ``None`` for none.
-            assumptions: literals that must be true.
-            progress: called now and then with what is being done.
-
-        Raises:
-            isolang._native.OutOfTime: the limit was reached (a ``TimeoutError``).
-        """
-        found = self._solver.solve(
-            seconds=seconds or 0.0, assumptions=list(assumptions), progress=progress
-        )
-        if found:
-            self._model = self._solver.model().tolist()
-        return bool(found)
-
-    def true(self, literal: int) -> bool:
-        """Whether a literal is true in the last model found."""
-        return self._circuit.value(literal, self._model)
-
-    def statistics(self) -> Mapping[str, float]:
-        """What the solver did, by name."""
-        return dict(self._solver.statistics())
+    graph = formula.theory == "acyclicity"
+    clauses, selectors = with_selectors(formula)
+    solver = _native.AcyclicSolver(formula.nodes if graph else 0, seed)
+    solver.new_variables(formula.variables + len(selectors))
+    solver.add_clauses(np.ascontiguousarray(clauses, np.int32))
+    if graph:
+        solver.add_edges(np.ascontiguousarray(formula.edges, np.int32))
+    found = solver.solve(seconds=seconds_left(until) or 0.0, assumptions=selectors)
+    statistics = {name: float(value) for name, value in solver.statistics().items()}
+    if found:
+        values = solver.model()[: formula.variables + 1]
+        return Answer(satisfiable=True, values=values, statistics=statistics)
+    first = formula.variables + 1
+    core = tuple(sorted(literal - first for literal in solver.core()))
+    return Answer(satisfiable=False, core=core, statistics=statistics)

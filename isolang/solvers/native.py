@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 NAME = "native"
 ENCODING = "event-graph"
+# Between these loads neither models nor refutations are easy to find (docs/hard-region.md).
+HARD = (0.4, 1.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ def solve(
     clock_bytes: int = 1 << 29,
     progress: Callable[[str], object] | None = None,
     trial: bool = True,
+    strategy: str = "auto",
 ) -> Model | Refutation:
     """Decide a problem whose intrinsic anomalies the caller has dealt with.
 
@@ -64,6 +67,8 @@ def solve(
         seed: breaks ties between variables; equal seeds give equal runs.
         clock_bytes: memory for the reachability clocks; with less the pruning is weaker and the
             search longer.
+        strategy: what searches for what pruning leaves open: ``cdcl``, or first ``anneal`` or
+            ``frontier`` to their end, or (``auto``) all in turns.
         progress: called now and then with what is being done.
         trial: look for a model of stronger checks first; most histories have one.
 
@@ -74,7 +79,15 @@ def solve(
     from isolang import _native
 
     result = _native.solve(
-        columns, problem, list(automata), seconds or 0.0, seed, clock_bytes, progress, trial
+        columns,
+        problem,
+        list(automata),
+        seconds or 0.0,
+        seed,
+        clock_bytes,
+        progress,
+        trial,
+        strategy,
     )
     if "refutation" in result:
         # The core numbers the checks; everyone else knows them by name.
@@ -89,3 +102,14 @@ def solve(
         order_txn=result["order_txn"],
         statistics=result["statistics"],
     )
+
+
+def load(problem: _native.Problem) -> float:
+    """How hard a history is: what its reads demand over what its concurrency leaves open.
+
+    The sum over the reads of -ln(share of the key's writers that the read may take its value from),
+    divided by ln(number of interleavings of the sessions).
+    """
+    from isolang import _native
+
+    return _native.load(problem)

@@ -75,7 +75,7 @@ SOLVERS: Final[dict[str, Solver]] = {
     row.name: row
     for row in (
         Solver(
-            name=NATIVE, module="isolang.solvers.native_clauses", theories=("acyclicity", "none"),
+            name=NATIVE, module="isolang.solvers.acyclic", theories=("acyclicity", "none"),
             cores=True, incremental=True,
         ),
         Solver(

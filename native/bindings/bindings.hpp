@@ -12,10 +12,12 @@ namespace isolang {
 
 void register_history(nanobind::module_& m);
 void register_readers(nanobind::module_& m);
+void register_writers(nanobind::module_& m);
 void register_problem(nanobind::module_& m);
 void register_engine(nanobind::module_& m);
 void register_sat(nanobind::module_& m);
 void register_certify(nanobind::module_& m);
+void register_workload(nanobind::module_& m);
 
 // A read-only numpy view of a column, kept alive by its owner.
 template <typename T>

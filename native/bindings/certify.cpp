@@ -69,6 +69,9 @@ class StepReader {
       step.kind = name == "choice" ? StepKind::choice : StepKind::anomaly;
       expect(parts_, name == "choice" ? 2 : 6);
       for (std::size_t i = 1; i < parts_.size(); ++i) step.numbers.push_back(number(parts_[i]));
+    } else if (name == "exhaustion") {
+      throw NotCertified{
+          "not certified: an exhaustive search found no order of the transactions, which leaves no proof to check"};
     } else {
       malformed(number_);
     }
@@ -169,6 +172,8 @@ void register_certify(nb::module_& m) {
           for (const nb::handle step : steps) read.push_back(StepReader(step, read.size()).read());
         } catch (const Rejected& rejected) {
           return rejected.reason;
+        } catch (const NotCertified& reason) {
+          return reason.reason;
         }
         Budget budget = interruptible_budget(seconds);
         return verdict([&] { verify_refutation(columns, texts, read, budget); });

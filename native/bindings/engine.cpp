@@ -5,6 +5,7 @@
 
 #include "bindings/bindings.hpp"
 #include "engine/solve.hpp"
+#include "engine/timeline.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -75,6 +76,8 @@ nb::tuple step(const ProofStep& s) {
     case ProofStep::Kind::order:
       for (const std::int32_t t : s.txns) items.append(t);
       return nb::make_tuple("order", s.key, items);
+    case ProofStep::Kind::exhaustion:
+      return nb::make_tuple("exhaustion", s.states);
     default:
       for (const ProofLiteral& l : s.literals) items.append(literal(l));
       return nb::make_tuple("rup", items);
@@ -88,10 +91,18 @@ nb::object array(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
+Strategy strategy_of(const std::string& name) {
+  constexpr const char* names[] = {"auto", "cdcl", "anneal", "frontier"};
+  for (std::size_t i = 0; i < std::size(names); ++i)
+    if (name == names[i]) return static_cast<Strategy>(i);
+  throw nb::value_error(("strategy (got " + name + ", expected auto, cdcl, anneal or frontier)").c_str());
+}
+
 nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds, std::uint64_t seed,
-                       std::size_t max_clock_bytes, nb::object progress, bool trial) {
+                       std::size_t max_clock_bytes, nb::object progress, bool trial, const std::string& strategy) {
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
+  const Strategy how = strategy_of(strategy);
   Budget budget = interruptible_budget(seconds, progress);
   Solution solution;
   std::vector<std::int32_t> source;
@@ -101,7 +112,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
     const bool each_read = std::ranges::any_of(machines, &Automaton::back_earlier_wr);
     const Problem unmerged = each_read ? build_problem_of_each_read(history) : Problem{};
     const Problem& used = each_read ? unmerged : problem;
-    solution = solve(used, machines, seed, max_clock_bytes, budget, trial);
+    solution = solve(used, machines, seed, max_clock_bytes, budget, trial, how);
     if (solution.model) source = sources_by_operation(history, used, *solution.model);
   }
   nb::dict result, statistics;
@@ -167,9 +178,11 @@ nb::object operation_sources(const History& history, const Problem& problem,
 }  // namespace
 
 void register_engine(nb::module_& m) {
+  m.def("load", &Timeline::load, "problem"_a,
+        "What the reads demand against what the concurrency leaves open; beyond about 0.5 a history is hard to decide.");
   nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
   m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
-        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "trial"_a = true,
+        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "trial"_a = true, "strategy"_a = "auto",
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
   m.def("prune", &prune_problem, "problem"_a, "automata"_a, "seconds"_a = 0.0, "max_clock_bytes"_a = std::size_t{1} << 29,
         "progress"_a = nb::none(), "Known edges, settled sources and orders, and the choices that are left.");

@@ -6,8 +6,10 @@ NB_MODULE(_native, m) {
   nanobind::set_leak_warnings(false);
   isolang::register_history(m);
   isolang::register_readers(m);
+  isolang::register_writers(m);
   isolang::register_problem(m);
   isolang::register_engine(m);
   isolang::register_sat(m);
   isolang::register_certify(m);
+  isolang::register_workload(m);
 }

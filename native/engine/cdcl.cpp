@@ -308,8 +308,11 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, const std::vector<Lit>& ass
         final_conflict_ = conflict;
         return Result::unsatisfiable;
       }
-      if (conflicts >= max_conflicts) return Result::gave_up;
       analyze(conflict);
+      if (conflicts >= max_conflicts) {
+        restart();  // so that another call can go on
+        return Result::gave_up;
+      }
       --left;
       continue;
     }

@@ -46,6 +46,7 @@ class Cdcl {
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
   enum class Result { satisfiable, unsatisfiable, gave_up };
+  // Until there were `max_conflicts` in all; after `gave_up` it can be called again.
   // Unsatisfiable: see core(). If that is only so under the assumptions, `failed_assumptions` has those that clash, and
   // the clauses alone may be satisfiable.
   Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {});

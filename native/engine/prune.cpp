@@ -401,7 +401,6 @@ Pruner::Pairs Pruner::pairs() {
   for (std::int32_t key = 0; graph.uses_orders && key < graph.problem.keys; ++key) {
     load(key);
     const std::size_t count = writers_.size();
-    if (count < 2) continue;
     forced_.resize(count);
     precedes.assign(count * count, 0);
     for (std::size_t j = 0; j < count; ++j) {

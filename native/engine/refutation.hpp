@@ -24,13 +24,14 @@ struct ProofLiteral {
 };
 
 struct ProofStep {
-  enum class Kind : std::uint8_t { anomaly, choice, cycle, order, rup } kind;
+  enum class Kind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion } kind;
   std::int64_t op = -1;                // choice
   Anomaly anomaly{};                   // of a maybe transaction: it cannot be in
   std::int32_t check = -1, key = -1;   // cycle; order
   std::vector<ProofEdge> edges{};      // cycle: a closed walk from hub to hub
   std::vector<std::int32_t> txns{};    // order
   std::vector<ProofLiteral> literals{};  // rup
+  std::int64_t states = 0;             // exhaustion: an exhaustive search went through so many
 };
 
 // Collects exactly the steps that the contradiction needs, premises first.

@@ -364,6 +364,22 @@ std::vector<std::int32_t> Search::shown_order() const {
   return order;
 }
 
+void keep_included(Model& m, const Problem& p) {
+  std::vector<std::uint8_t> in(p.inclusion.size());
+  for (std::size_t t = 0; t < in.size(); ++t) in[t] = p.inclusion[t] == static_cast<std::uint8_t>(Inclusion::in);
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (std::int32_t r = 0; r < p.reads(); ++r) {
+      if (!in[idx(p.read_txn[idx(r)])] || m.source[idx(r)] < 0) continue;
+      auto& writer_in = in[idx(p.writer_txn[idx(m.source[idx(r)])])];
+      grown |= writer_in == 0;
+      writer_in = 1;
+    }
+  }
+  for (std::int32_t r = 0; r < p.reads(); ++r)
+    if (!in[idx(p.read_txn[idx(r)])]) m.source[idx(r)] = -1;
+}
+
 Model Search::model() const {
   Model m;
   m.source.assign(idx(p_.reads()), -1);
@@ -374,20 +390,7 @@ Model Search::model() const {
       m.source[idx(r)] = p_.candidate[static_cast<std::size_t>(p_.candidate_start[idx(r)])];
     }
   }
-  // Only what an included transaction reads from is in; the reads of the others have no source.
-  std::vector<std::uint8_t> in(p_.inclusion.size());
-  for (std::size_t t = 0; t < in.size(); ++t) in[t] = p_.inclusion[t] == static_cast<std::uint8_t>(Inclusion::in);
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (std::int32_t r = 0; r < p_.reads(); ++r) {
-      if (!in[idx(p_.read_txn[idx(r)])] || m.source[idx(r)] < 0) continue;
-      auto& writer_in = in[idx(p_.writer_txn[idx(m.source[idx(r)])])];
-      grown |= writer_in == 0;
-      writer_in = 1;
-    }
-  }
-  for (std::int32_t r = 0; r < p_.reads(); ++r)
-    if (!in[idx(p_.read_txn[idx(r)])]) m.source[idx(r)] = -1;
+  keep_included(m, p_);
   const std::vector<std::int32_t> writers = graph_.uses_orders ? writers_ : shown_order();
   m.order_start.push_back(0);
   for (std::int32_t key = 0; key < p_.keys; ++key) {

@@ -22,6 +22,9 @@ struct Model {
   std::vector<std::int32_t> order_txn;            // writers in version order, T0 left out
 };
 
+// Leaves in only what an included transaction reads from; the reads of the others lose their source.
+void keep_included(Model& model, const Problem& problem);
+
 class Search final : public Theory {
  public:
   Search(const Pruner& pruner, Budget& budget, std::uint64_t seed);

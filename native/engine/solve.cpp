@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <optional>
 #include <span>
 
@@ -97,14 +96,20 @@ class Attempt {
     budget_.phase = "searching";
     search_.emplace(pruner_, budget_, seed_);
     const Cdcl::Result result = search_->run(max_conflicts);
-    note("variables", search_->sat().variables());
-    note("decisions", search_->sat().decisions);
-    note("conflicts", search_->sat().conflicts);
-    note("restarts", search_->sat().restarts);
-    note("rounds", search_->rounds);
-    note("seconds_search", watch_.lap());
+    note_search();
     if (result == Cdcl::Result::satisfiable) solution_.model = search_->model();
     return result;
+  }
+
+  // To the end, with whatever search gets there first.
+  Outcome race(Strategy strategy) {
+    if (!open_) return {.model = {}, .refuted = true};
+    watch_.lap();
+    search_.emplace(pruner_, budget_, seed_);
+    Outcome outcome = isolang::race(*search_, pruner_, strategy, seed_, budget_, [&](const char* name, double value) { note(name, value); });
+    note("decided_by", static_cast<double>(outcome.by));
+    note_search();
+    return outcome;
   }
   bool refuted_by_pruning() const { return !open_; }
 
@@ -118,6 +123,14 @@ class Attempt {
   }
 
  private:
+  void note_search() {
+    note("variables", search_->sat().variables());
+    note("decisions", search_->sat().decisions);
+    note("conflicts", search_->sat().conflicts);
+    note("restarts", search_->sat().restarts);
+    note("rounds", search_->rounds);
+    note("seconds_search", watch_.lap());
+  }
   Pruner prepare(std::size_t max_clock_bytes) {
     note("nodes", graph_.nodes());
     note("edges_known", graph_.edges.size());
@@ -147,8 +160,7 @@ class Attempt {
 }  // namespace
 
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
-               std::size_t max_clock_bytes, Budget& budget, bool trial_first) {
-  constexpr auto kNoLimit = std::numeric_limits<std::int64_t>::max();
+               std::size_t max_clock_bytes, Budget& budget, bool trial_first, Strategy strategy) {
   Solution solution;
   std::optional<Attempt> plain, trial;
   const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
@@ -156,13 +168,14 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
     budget.phase = "building the event graph";
     attempt.emplace(problem, checks, breaks, seed, max_clock_bytes, budget, solution);
   };
-  if (const auto cycle = trial_first ? as_one_cycle(problem, automata) : std::nullopt) {
+  const bool forced = strategy == Strategy::anneal || strategy == Strategy::frontier;
+  if (const auto cycle = trial_first && !forced ? as_one_cycle(problem, automata) : std::nullopt) {
     begin(trial, with_sessions(*cycle).value_or(*cycle), {});
     if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
   }
   // Without session order the clocks know little and the search is long; but most real histories also have a model that
   // respects sessions almost everywhere, and looking for that one first costs little.
-  if (const auto stronger = with_sessions(automata)) {
+  if (const auto stronger = with_sessions(automata); stronger && !forced) {
     SessionHints hints(problem);
     for (int i = 0; i < kTrials; ++i) {
       begin(trial, *stronger, hints.breaks());
@@ -181,7 +194,16 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
   }
   trial.reset();
   if (!plain) begin(plain, automata, {});
-  if (plain->search(kNoLimit) == Cdcl::Result::unsatisfiable) solution.refutation = plain->refutation();
+  Outcome outcome = plain->race(strategy);
+  if (!outcome.refuted) {
+    solution.model = std::move(outcome.model);
+  } else if (outcome.by == Outcome::By::cdcl) {
+    solution.refutation = plain->refutation();
+  } else {
+    ProofStep step{ProofStep::Kind::exhaustion};
+    step.states = outcome.states;
+    solution.refutation.push_back(std::move(step));
+  }
   return solution;
 }
 

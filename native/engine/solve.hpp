@@ -8,6 +8,7 @@
 
 #include "core/budget.hpp"
 #include "engine/event_graph.hpp"
+#include "engine/portfolio.hpp"
 #include "engine/refutation.hpp"
 
 namespace isolang {
@@ -21,7 +22,8 @@ struct Solution {
 // Throws OutOfTime, std::bad_alloc. The problem's anomalies are the caller's business. `trial_first`: look for a model of stronger checks
 // first, where most histories have one that is found sooner.
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
-               std::size_t max_clock_bytes, Budget& budget, bool trial_first = true);
+               std::size_t max_clock_bytes, Budget& budget, bool trial_first = true,
+               Strategy strategy = Strategy::automatic);
 
 // The model's sources per operation: the transaction that each external read takes its value from (T0 is n), else -1.
 std::vector<std::int32_t> sources_by_operation(const History& history, const Problem& problem, const Model& model);

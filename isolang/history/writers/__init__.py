@@ -14,11 +14,23 @@ from typing import TYPE_CHECKING, Any, Final
 from isolang.errors import HistoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from isolang.history.history import History
 
-WRITABLE: Final = ("edn", "dbcop", "plume")
+WRITABLE: Final = (
+    "edn",
+    "jepsen-json",
+    "dbcop",
+    "dbcop-json",
+    "hist",
+    "cobra",
+    "viper",
+    "plume",
+    "awdit",
+)
+FOLDERS: Final = ("cobra", "viper")
+WITH_REAL_TIME: Final = ("edn", "jepsen-json")
 DROPPABLE: Final = {
     "real-time": "the times of transactions",
     "failed-operations": "operations that failed themselves",
@@ -58,8 +70,9 @@ def write_history(
 
     Args:
         history: what to write.
-        target: a path, or a binary stream.
-        format: ``edn``, ``dbcop`` (bincode) or ``plume``.
+        target: a path, or a binary stream; a path of a folder that is not there yet for formats in
+            :data:`FOLDERS`.
+        format: one of :data:`WRITABLE`; ``dbcop`` is bincode.
         renumber: give numbers to keys and values that the format cannot express as they are, so
             that each read still has exactly the writes to come from that it had.
         drop: what may be left out: names from :data:`DROPPABLE`.
@@ -69,7 +82,16 @@ def write_history(
             target cannot be written.
     """
     from isolang.history.formats import ALIASES
-    from isolang.history.writers import bincode, edn, plume
+    from isolang.history.writers import (
+        awdit,
+        bincode,
+        edn,
+        jepsen_json,
+        logs,
+        plain,
+        plume,
+        versions,
+    )
 
     name = ALIASES.get(format, format)
     if name not in WRITABLE:
@@ -78,10 +100,33 @@ def write_history(
     if unknown := sorted(set(drop) - set(DROPPABLE)):
         msg = f"unknown thing to drop (got {unknown[0]!r}, expected {', '.join(DROPPABLE)})"
         raise HistoryError(msg)
-    encode = {"edn": edn.encode, "dbcop": bincode.encode, "plume": plume.encode}[name]
-    data, report = encode(history, renumber=renumber, drop=frozenset(drop))
+    dropped = frozenset(drop)
+    if name in FOLDERS and not isinstance(target, str | Path):
+        msg = f"{name}: a folder of logs cannot be written to a stream; give a path"
+        raise HistoryError(msg)
     try:
-        if isinstance(target, str | Path):
+        if plain.applies(history, name, dropped):
+            if not isinstance(target, str | Path):
+                return plain.write(history, target.write, name=name, drop=dropped)
+            with Path(target).open("wb") as file:
+                return plain.write(history, file.write, name=name, drop=dropped)
+        encode: dict[str, Callable[..., tuple[bytes | dict[str, bytes], WriteReport]]] = {
+            "edn": edn.encode,
+            "jepsen-json": jepsen_json.encode,
+            "dbcop": bincode.encode,
+            "dbcop-json": versions.encode_json,
+            "hist": versions.encode_hist,
+            "cobra": logs.encode_cobra,
+            "viper": logs.encode_viper,
+            "plume": plume.encode,
+            "awdit": awdit.encode,
+        }
+        data, report = encode[name](history, renumber=renumber, drop=dropped)
+        if isinstance(data, dict):
+            Path(target).mkdir()  # files of another history must not mix with these
+            for file_name, content in data.items():
+                (Path(target) / file_name).write_bytes(content)
+        elif isinstance(target, str | Path):
             Path(target).write_bytes(data)
         else:
             target.write(data)

@@ -6,6 +6,7 @@ only: any order of invocations would claim a real-time order that the history do
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
@@ -30,18 +31,47 @@ _TARGET = Target(
 _COMPLETION = {c.COMMITTED: "ok", c.ABORTED: "fail", c.MAYBE: "info"}
 
 
-def encode(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[bytes, WriteReport]:
-    """Encode a history.
+class Syntax:
+    """How maps, operations and atoms look."""
+
+    format = "edn"
+    target = _TARGET
+
+    def atom(self, kind: int, payload: object) -> str:
+        """The text of an atom."""
+        return show(kind, payload)
+
+    def operation(self, name: str, key: str, value: str) -> str:
+        """The text of an operation."""
+        return f"[:{name} {key} {value}]"
+
+    def elements(self, texts: Iterable[str]) -> str:
+        """The text of a list."""
+        return "[" + " ".join(texts) + "]"
+
+    def line(self, index: int, kind: str, process: str, time: int | None, value: str) -> str:
+        """The text of a map."""
+        when = "" if time is None else f", :time {time}"
+        return (
+            f"{{:index {index}, :type :{kind}, :process {process}{when}, :f :txn, :value {value}}}"
+        )
+
+
+def encode(
+    history: History, *, renumber: bool, drop: frozenset[str], syntax: Syntax | None = None
+) -> tuple[bytes, WriteReport]:
+    """Encode a history, in EDN if not said otherwise.
 
     Raises:
-        HistoryError: if EDN cannot express it.
+        HistoryError: if the format cannot express it.
     """
-    part = outline(history, _TARGET, drop)
+    syntax = syntax or Syntax()
+    part = outline(history, syntax.target, drop)
     columns = history.columns
-    texts = _Texts(history)
+    texts = _Texts(history, syntax)
     names = name_values(
         part,
-        target=_TARGET.name,
+        target=syntax.target.name,
         tau=c.NIL_ATOM,
         expressible=texts.expressible,
         tau_writable=True,
@@ -58,7 +88,7 @@ def encode(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[b
     else:
         lines.completions_only()
     report = WriteReport(
-        format="edn",
+        format=syntax.format,
         transactions=len(part.transactions),
         operations=part.count(),
         notes=tuple(notes),
@@ -67,10 +97,11 @@ def encode(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[b
 
 
 class _Texts:
-    """EDN texts of atoms, checked by reading them back."""
+    """Texts of atoms, checked by reading them back."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, syntax: Syntax) -> None:
         self.history = history
+        self.syntax = syntax
         self.known: dict[tuple[int, object], bool] = {}
 
     def expressible(self, atom: int) -> bool:
@@ -83,8 +114,9 @@ class _Texts:
         if atom not in self.known:
             from isolang import _native
 
-            text = show(*atom)
-            line = f"{{:type :ok, :value [[:w {text} {text}] [:r {text} {text}]]}}\n"
+            syntax, text = self.syntax, self.syntax.atom(*atom)
+            both = syntax.elements(syntax.operation(name, text, text) for name in ("w", "r"))
+            line = syntax.line(1, "ok", "0", None, both) + "\n"
             try:
                 back, _ = _native.read_edn(line.encode())
                 self.known[atom] = (
@@ -104,7 +136,7 @@ def _check_keys(part: Outline, texts: _Texts) -> None:
     used = {part.key[op] for t in part.transactions for op in part.ops(t)}
     for key in sorted(used):
         if not texts.reads_back(history.columns.key(key)):
-            msg = f"{history.name}: the key {history.key(key)} cannot be expressed in EDN"
+            msg = f"{history.name}: the key {history.key(key)} cannot be expressed in {part.target}"
             raise HistoryError(msg)
 
 
@@ -118,8 +150,8 @@ def _check_maybe_reads(part: Outline, names: Names) -> None:
             if op in names.initial or names.number.get(op) == INITIAL:
                 msg = (
                     f"{history.where_op(op)}: {history.describe_op(op)}: a read of the initial "
-                    "state by a transaction whose outcome is unknown cannot be expressed in EDN "
-                    "(there nil means that the result is not known)"
+                    "state by a transaction whose outcome is unknown cannot be expressed in "
+                    f"{part.target} (there nil means that the result is not known)"
                 )
                 raise HistoryError(msg)
 
@@ -135,6 +167,7 @@ class _Lines:
         self.out: list[str] = []
         self.keys: dict[int, str] = {}
         self.atoms: dict[int, str] = {}
+        self.syntax = texts.syntax
         self.processes = self._processes()
 
     def _processes(self) -> list[str]:
@@ -146,43 +179,42 @@ class _Lines:
         return given if fits else [str(i) for i in range(len(given))]
 
     def line(self, kind: str, session: int, txn: int, time: int | None = None) -> None:
-        parts = [
-            f":index {len(self.out) + 1}",
-            f":type :{kind}",
-            f":process {self.processes[session]}",
-        ]
-        if time is not None:
-            parts.append(f":time {time}")
-        ops = " ".join(self._op(op, asked=kind == "invoke") for op in self.part.ops(txn))
-        self.out.append(f"{{{', '.join(parts)}, :f :txn, :value [{ops}]}}\n")
+        ops = (self._op(op, asked=kind == "invoke") for op in self.part.ops(txn))
+        value = self.syntax.elements(ops)
+        index, process = len(self.out) + 1, self.processes[session]
+        self.out.append(self.syntax.line(index, kind, process, time, value) + "\n")
 
     def _op(self, op: int, *, asked: bool) -> str:
         kind, key = self.part.kind[op], self._key(self.part.key[op])
         if kind in (c.WRITE, c.APPEND):
-            return f"[:{'w' if kind == c.WRITE else 'append'} {key} {self._value(op)}]"
-        return f"[:r {key} {'nil' if asked else self._value(op)}]"
+            name = "w" if kind == c.WRITE else "append"
+            return self.syntax.operation(name, key, self._value(op))
+        return self.syntax.operation("r", key, self._nil() if asked else self._value(op))
+
+    def _nil(self) -> str:
+        return self.syntax.atom(NIL, None)
 
     def _key(self, key: int) -> str:
         if key not in self.keys:
-            self.keys[key] = show(*self.history.columns.key(key))
+            self.keys[key] = self.syntax.atom(*self.history.columns.key(key))
         return self.keys[key]
 
     def _atom(self, atom: int) -> str:
         if atom not in self.atoms:
-            self.atoms[atom] = show(*self.history.columns.value(atom))
+            self.atoms[atom] = self.syntax.atom(*self.history.columns.value(atom))
         return self.atoms[atom]
 
     def _value(self, op: int) -> str:
         number, value = self.names.number.get(op), self.part.value[op]
         if number is not None:
-            return "nil" if number == INITIAL else str(number)
+            return self._nil() if number == INITIAL else str(number)
         if op in self.names.initial or value == c.UNKNOWN_VALUE:
-            return "nil"
+            return self._nil()
         if self.part.kind[op] != c.READ_LIST:
             return self._atom(value)
         start = self.history.columns.list_start
         elements = self.history.columns.list_values[start[value] : start[value + 1]].tolist()
-        return "[" + " ".join(map(self._atom, elements)) + "]"
+        return self.syntax.elements(map(self._atom, elements))
 
     def completions_only(self) -> None:
         order = {t: (s, t) for s, session in enumerate(self.sessions) for t in session}
@@ -235,8 +267,8 @@ class _Lines:
                 other = self.sessions[s][done[s]]
                 msg = (
                     f"{self.history.where(txn)}: {self.history.label(txn)} does not begin after "
-                    f"{self.history.label(other)} of the same session ended, and a process in EDN "
-                    "does one thing at a time; drop real-time"
+                    f"{self.history.label(other)} of the same session ended, and a "
+                    f"process in {self.part.target} does one thing at a time; drop real-time"
                 )
                 raise HistoryError(msg)
             self.line("ok" if completion else "invoke", s, txn, time)

@@ -21,6 +21,7 @@ class Target:
         name: its name in messages.
         lists: appends and list reads.
         maybe: transactions with an unknown outcome.
+        aborted: transactions that aborted.
         real_time: the order of begins and ends.
         failed: operations that failed inside their transaction.
         unknown: reads with unknown results, by transactions that are not committed.
@@ -31,6 +32,7 @@ class Target:
     name: str
     lists: bool = False
     maybe: bool = False
+    aborted: bool = True
     real_time: bool = False
     failed: bool = False
     unknown: bool = False
@@ -44,6 +46,7 @@ class Outline:
 
     Attributes:
         history: the whole.
+        target: the format's name in messages.
         transactions: the numbers of the transactions, T0 left out, in the history's order.
         kept: for each transaction of the history, its operations that are written.
         kind, key, value, source, ok: the columns of operations, as lists.
@@ -52,6 +55,7 @@ class Outline:
     """
 
     history: History
+    target: str
     transactions: list[int]
     kept: list[list[int]]
     kind: list[int]
@@ -110,10 +114,13 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         if "real-time" not in drop:
             raise refuse("real time cannot be expressed", may="real-time")
         notes.append("real time")
-    found = np.flatnonzero(status == c.MAYBE)
-    if len(found) and not target.maybe:
-        what = "a transaction whose outcome is unknown cannot be expressed"
-        raise refuse(what, txn=int(found[0]))
+    for code, allowed, what in (
+        (c.MAYBE, target.maybe, "a transaction whose outcome is unknown"),
+        (c.ABORTED, target.aborted, "an aborted transaction"),
+    ):
+        found = np.flatnonzero(status == code)
+        if len(found) and not allowed:
+            raise refuse(f"{what} cannot be expressed", txn=int(found[0]))
     lists = (columns.op_kind == c.APPEND) | (columns.op_kind == c.READ_LIST)
     found = np.flatnonzero(lists & keep)
     if len(found) and not target.lists:
@@ -155,6 +162,7 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         kept[txn].append(op)
     return Outline(
         history=history,
+        target=target.name,
         transactions=transactions.tolist(),
         kept=kept,
         kind=columns.op_kind.tolist(),

@@ -1,0 +1,261 @@
+"""What is measured: real histories, simulated ones by size and shape, the hard region."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+PARTS = ("corpora", "simulated", "mini", "weak", "hard")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One history and the levels to check.
+
+    Attributes:
+        part: which part of the suite it belongs to.
+        name: what tables call it.
+        levels: to check, each in a command of its own.
+        form: its format.
+        path: where it is; ``None`` if it is to be generated.
+        options: of ``isocheck generate``, in words.
+        changed: how many reads are changed after it was generated.
+        expected: what is known of it, by level; other verdicts are an error.
+        shape: columns for tables and plots.
+    """
+
+    part: str
+    name: str
+    levels: tuple[str, ...]
+    form: str
+    path: Path | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    changed: int = 0
+    expected: dict[str, str] = field(default_factory=dict)
+    shape: dict[str, Any] = field(default_factory=dict)
+
+    def command(self) -> str:
+        """How to generate it by hand."""
+        words = ["isocheck generate", f"{self.name.replace(' ', '-')}.{self.form}"]
+        words.append(f"--to {self.form}")
+        for name, value in self.options.items():
+            option = "--" + name.replace("_", "-")
+            words.append(option if value is True else f"{option} {value}")
+        return " ".join(words)
+
+    def make(self, folder: Path) -> Path:
+        """Give the file; generate it if there is none yet."""
+        if self.path is not None:
+            return self.path
+        from isolang.history import write_history
+        from isolang.workload import Workload, generate
+
+        target = folder / f"{self.part}-{self.name.replace(' ', '-').replace('%', '')}.{self.form}"
+        if target.exists():
+            return target
+        known = {f.name for f in fields(Workload)}
+        workload = Workload(**{name: x for name, x in self.options.items() if name in known})
+        history: Any = generate(workload)
+        if self.changed:
+            history = _changed(history, self.changed, workload.seed)
+        half = target.with_suffix(".part")
+        drop = () if self.form == "edn" else ("real-time",)
+        write_history(history, half, format=self.form, drop=drop)
+        half.rename(target)
+        return target
+
+
+_TRIES, _TRY_SECONDS = 12, 1.0
+
+
+def _changed(history: Any, count: int, seed: int) -> Any:
+    """The first of some ways to change reads that pruning alone does not refute.
+
+    A changed history that still satisfies the level is not taken either. Which one is taken depends
+    on how much pruning finds: to compare two revisions, keep the histories of one.
+    """
+    from isolang import check, load_spec
+    from isolang.workload import change_reads
+
+    spec = load_spec("ser")
+    changed = None
+    for attempt in range(_TRIES):
+        changed = change_reads(history, count, seed=seed + 1000 * attempt)
+        verdict = check(changed, spec, timeout=_TRY_SECONDS, certify=False)
+        if verdict.outcome == "unknown":
+            break
+        if verdict.outcome == "invalid" and "seconds_search" in verdict.statistics:
+            break
+    return changed
+
+
+def corpora(folder: Path) -> Iterator[Case]:
+    """The larger histories of a folder with a ``LABELS.tsv`` (path, format, level, verdict)."""
+    with (folder / "LABELS.tsv").open(newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f, delimiter="\t"))
+    for row in rows:
+        path = folder / row["path"]
+        size = sum(p.stat().st_size for p in path.rglob("*")) if path.is_dir() else 0
+        size = size or (path.stat().st_size if path.is_file() else 0)
+        # Small ones measure the start of the interpreter; all of `si` and `ser` say both levels.
+        if row["level"] not in ("ser", "si") or size < 500_000:
+            continue
+        expected = {row["level"]: row["verdict"]}
+        if (row["level"], row["verdict"]) == ("ser", "valid"):
+            expected["si"] = "valid"
+        yield Case(
+            part="corpora",
+            name=row["path"].removesuffix(".bincode"),
+            levels=("ser", "si"),
+            form=row["format"],
+            path=path,
+            expected=expected,
+        )
+
+
+def anomalies(folder: Path) -> list[Path]:
+    """The anomalous histories of the same folder, all of them small."""
+    with (folder / "LABELS.tsv").open(newline="", encoding="utf-8") as f:
+        rows = [r for r in csv.DictReader(f, delimiter="\t") if r["path"].startswith("anomalies/")]
+    return [folder / row["path"] for row in rows]
+
+
+READS = {"read-heavy": 0.9, "balanced": 0.5, "write-heavy": 0.1}
+SESSIONS: dict[str, dict[str, Any]] = {
+    "24 sessions": {"sessions": 24},
+    "200 sessions": {"sessions": 200},
+    "a session each": {"sessions": 24, "session_each": True},
+}
+VALUES = {"unique": 0, "repeated": 50}
+
+
+def simulated(*, quick: bool) -> Iterator[Case]:
+    """8 operations, one key for ten transactions: SER under serializable, SI under snapshot."""
+    for size in (10_000,) if quick else (10_000, 100_000, 1_000_000):
+        for reads, share in READS.items():
+            for values, number in VALUES.items():
+                for clients, sessions in SESSIONS.items():
+                    if quick and (reads != "balanced" or clients == "a session each"):
+                        continue
+                    for rule, level in (("serializable", "ser"), ("snapshot", "si")):
+                        yield Case(
+                            part="simulated",
+                            name=f"{_size(size)} {reads} {values} {clients} {level}",
+                            levels=(level,),
+                            form="dbcop",
+                            options={
+                                "rule": rule,
+                                "transactions": size,
+                                "keys": size // 10,
+                                "read_share": share,
+                                "values": number,
+                                **sessions,
+                                "seed": 1,
+                            },
+                            expected={level: "valid"},
+                            shape={"size": size, "reads": reads, "values": values,
+                                   "sessions": clients},
+                        )  # fmt: skip
+
+
+def mini(*, quick: bool) -> Iterator[Case]:
+    """Mini-transactions of unique values: nothing is left to choose."""
+    for size in (10_000,) if quick else (10_000, 100_000, 1_000_000):
+        yield Case(
+            part="mini",
+            name=f"{_size(size)} mini-transactions",
+            levels=("ser", "si", "sser"),
+            form="edn",  # for the real time
+            options={
+                "rule": "strict-serializable",
+                "mini_transactions": True,
+                "read_share": 0.6,
+                "transactions": size,
+                "keys": size // 10,
+                "sessions": 24,
+                "seed": 1,
+            },
+            expected=dict.fromkeys(("ser", "si", "sser"), "valid"),
+            shape={"size": size, "reads": "mini", "values": "unique", "sessions": "24 sessions"},
+        )
+
+
+def weak(*, quick: bool) -> Iterator[Case]:
+    """Each weak level under the rule that gives it, and under the strictest."""
+    for size in (16_000,) if quick else (16_000, 100_000, 1_000_000):
+        for values, number in VALUES.items():
+            for level, own in (("rc", "read-committed"), ("ra", "read-atomic"), ("cc", "causal")):
+                for rule in (own, "serializable"):
+                    yield Case(
+                        part="weak",
+                        name=f"{_size(size)} {rule} {values} {level}",
+                        levels=(level,),
+                        form="dbcop",
+                        options={
+                            "rule": rule,
+                            "transactions": size,
+                            "keys": size // 10,
+                            "values": number,
+                            "sessions": 24,
+                            "seed": 1,
+                        },
+                        expected={level: "valid"},
+                        shape={"size": size, "reads": rule, "values": values,
+                               "sessions": "24 sessions"},
+                    )  # fmt: skip
+
+
+def hard(*, quick: bool, seeds: range) -> Iterator[Case]:
+    """Few values, few keys, many sessions, 4 operations; valid, and with changed reads."""
+    for transactions, keys, sessions, values, share, rmw, changes, seed in product(
+        (500,) if quick else (500, 1000, 2000),
+        (100,) if quick else (20, 100),
+        (20,) if quick else (20, 50),
+        (2, 3, 5),
+        (0.5, 0.7),
+        (0.0, 1.0),
+        (False, True),
+        seeds,
+    ):
+        changed = max(1, transactions // 500) if changes else 0
+        shape = {
+            "transactions": transactions,
+            "keys": keys,
+            "sessions": sessions,
+            "values": values,
+            "reads": f"{share:.0%}",
+            "writes": "read-modify-write" if rmw else "blind",
+            "made": f"{changed} changed" if changed else "valid",
+        }
+        yield Case(
+            part="hard",
+            name=" ".join(
+                (f"{transactions}t {keys}k {sessions}s {values}v {share:.0%}",
+                 "rmw" if rmw else "blind", f"{changed} changed" if changed else "valid",
+                 f"seed {seed}")
+            ),
+            levels=("ser",),
+            form="dbcop",
+            options={
+                "rule": "strict-serializable",
+                "transactions": transactions,
+                "operations": 4,
+                "keys": keys,
+                "sessions": sessions,
+                "values": values,
+                "read_share": share,
+                "read_modify_write": rmw,
+                "seed": seed,
+            },
+            changed=changed,
+            expected={} if changed else {"ser": "valid"},
+            shape=shape,
+        )  # fmt: skip
+
+
+def _size(n: int) -> str:
+    return f"{n // 1000}k" if n < 1_000_000 else f"{n // 1_000_000}M"

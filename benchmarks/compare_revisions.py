@@ -1,0 +1,218 @@
+"""Two revisions side by side: both are built, their runs alternate, and ratios are quoted.
+
+    python benchmarks/compare_revisions.py main HEAD
+    python benchmarks/compare_revisions.py v0.1.0 . --only simulated --filter '100k' --runs 7
+
+A revision is anything that git knows, or ``.``: the working tree as it stands. Each is installed
+from a worktree of its own into a virtual environment of its own, in a temporary folder. Runs
+alternate A B B A A B …, so that a machine that gets slower or faster meanwhile is slower or faster
+for both. The ratio is that of the medians, B over A; *noise* is the greater of the two
+interquartile ranges over its median: a ratio within it says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cases import PARTS, Case
+from measuring import Bench, Run, Tool
+from report import seconds, table
+from run import machine, select
+from run import parse as parse_suite
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Revision:
+    """One revision, installed."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        """Check it out and install it; raises CalledProcessError if that fails."""
+        self.name = name
+        self.tree = folder / "tree"
+        self._worktree = name != "."
+        if self._worktree:
+            _git("worktree", "add", "--detach", str(self.tree), name)
+        else:
+            skip = shutil.ignore_patterns(".git", "build", "*.so", "__pycache__", ".*cache*")
+            shutil.copytree(ROOT, self.tree, ignore=skip)
+        venv.create(folder / "venv", with_pip=True)
+        self.python = folder / "venv" / "bin" / "python"
+        install = [str(self.python), "-m", "pip", "install", "-q", str(self.tree)]
+        subprocess.run(install, check=True, capture_output=True)
+
+    def tool(self, options: str) -> Tool:
+        """Its command."""
+        return Tool(
+            name=self.name,
+            command=(
+                str(self.python), "-P", "-m", "isolang.cli.main", "check", "--spec", "{level}",
+                "-o", "json", *options.split(), "{history}",
+            ),
+            reports=True,
+            environment={"PYTHONPATH": ""},
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Forget the worktree."""
+        if self._worktree:
+            _git("worktree", "remove", "--force", str(self.tree))
+
+
+def _git(*arguments: str) -> None:
+    subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True)
+
+
+def alternate(
+    tools: tuple[Tool, Tool], bench: Bench, path: Path, level: str, runs: int
+) -> tuple[list[Run], list[Run]]:
+    """A B B A A B …, up to ``runs`` of each; fewer if one run is long."""
+    found: tuple[list[Run], list[Run]] = ([], [])
+    for i in range(runs):
+        for which in ((0, 1), (1, 0))[i % 2]:
+            found[which].append(bench.once(tools[which], path, level))
+        if any(side[-1].seconds > bench.long or side[-1].ended != "ok" for side in found):
+            break
+    return found
+
+
+def compare(
+    case: Case, tools: tuple[Tool, Tool], bench: Bench, folder: Path, runs: int
+) -> Iterator[dict[str, Any]]:
+    """One row for each level."""
+    path = case.make(folder)
+    for level in case.levels:
+        idle = [bench.idle(tool, case.form, level) for tool in tools]
+        found = alternate(tools, bench, path, level, runs)
+        net = [
+            [max(1e-4, r.seconds - wall) for r in side]
+            for side, (wall, _, _) in zip(found, idle, strict=True)
+        ]
+        cpu = [
+            max(1e-4, statistics.median(r.cpu for r in side) - used)
+            for side, (_, used, _) in zip(found, idle, strict=True)
+        ]
+        median = [statistics.median(side) for side in net]
+        yield {
+            "case": case.name,
+            "level": level,
+            "seconds": median,
+            "cpu": cpu,
+            "ratio": median[1] / median[0],
+            "cpu_ratio": cpu[1] / cpu[0],
+            "noise": max(map(_noise, net)),
+            "megabytes": [max(r.megabytes for r in side) for side in found],
+            "verdicts": [side[-1].report.get("verdict", side[-1].ended) for side in found],
+            "runs": len(found[0]),
+        }
+
+
+def _noise(found: list[float]) -> float:
+    if len(found) < 3:
+        return float("nan")
+    low, _, high = statistics.quantiles(found, n=4)
+    return (high - low) / statistics.median(found)
+
+
+def markdown(about: dict[str, Any], names: list[str], rows: list[dict[str, Any]]) -> str:
+    """The table."""
+    head = ("case", "level", *names, "ratio", "CPU ratio", "noise", "memory", "verdicts", "runs")
+
+    def line(row: dict[str, Any]) -> tuple[Any, ...]:
+        a, b = row["verdicts"]
+        return (
+            row["case"],
+            row["level"],
+            *map(seconds, row["seconds"]),
+            f"**{row['ratio']:.2f}**",
+            f"{row['cpu_ratio']:.2f}",
+            f"±{row['noise']:.0%}" if row["noise"] == row["noise"] else "",
+            " / ".join(f"{m:.0f} MB" for m in row["megabytes"]),
+            a if a == b else f"{a} / {b}",
+            row["runs"],
+        )
+
+    ratios = [row["ratio"] for row in rows]
+    mean = statistics.geometric_mean(ratios) if ratios else float("nan")
+    return (
+        f"# {names[0]} and {names[1]}\n\n"
+        + table(("", ""), [(k, v) for k, v in about.items() if k != "revision"])
+        + f"\nRatios are {names[1]} over {names[0]}: below 1 the second is faster. "
+        f"Geometric mean: {mean:.2f}.\n\n" + table(head, map(line, rows))
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Compare; 1 if verdicts differ."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("revisions", nargs=2, metavar="REV")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=["simulated", "mini"])
+    parser.add_argument("--filter", default="", metavar="REGEX")
+    parser.add_argument("--full", action="store_true", help="not the quick suite")
+    parser.add_argument("--corpora", metavar="DIR")
+    parser.add_argument("--runs", type=int, default=5, help="of each (default 5)")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for a run")
+    parser.add_argument("--memory", type=float, default=4000.0, help="megabytes for a run")
+    parser.add_argument("--options", default="", help="further options of isocheck check")
+    parser.add_argument("--out", type=Path, default=Path("benchmark-comparison"))
+    options = parser.parse_args(argv)
+    suite = ["--only", *options.only, "--filter", options.filter]
+    suite += [] if options.full else ["--quick"]
+    suite += ["--corpora", options.corpora] if options.corpora else []
+    cases = list(select(parse_suite(suite)))
+    rows: list[dict[str, Any]] = []
+    # Ended from outside, it still removes its worktrees.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with tempfile.TemporaryDirectory(prefix="isolang-compare-") as temporary:
+        folder = Path(temporary)
+        revisions: list[Revision] = []
+        try:
+            for number, name in enumerate(options.revisions):
+                print(f"building {name}", flush=True)
+                revisions.append(Revision(name, folder / str(number)))
+            bench = Bench(
+                folder, timeout=options.timeout, megabytes=options.memory, runs=options.runs
+            )
+            a, b = (revision.tool(options.options) for revision in revisions)
+            if a.name == b.name:
+                b = Tool(name=f"{b.name} again", command=b.command, reports=True,
+                         environment=b.environment)  # fmt: skip
+            for case in cases:
+                for row in compare(case, (a, b), bench, folder, options.runs):
+                    rows.append(row)
+                    print(
+                        f"{row['case']} {row['level']}: {seconds(row['seconds'][0])} → "
+                        f"{seconds(row['seconds'][1])}, {row['ratio']:.2f}",
+                        flush=True,
+                    )
+            names = [a.name, b.name]
+        except subprocess.CalledProcessError as error:
+            said = (error.stderr or b"").decode(errors="replace").strip()
+            print(f"{' '.join(error.cmd)} failed: {said}", file=sys.stderr)
+            return 2
+        finally:
+            for revision in revisions:
+                revision.close()
+    options.out.mkdir(parents=True, exist_ok=True)
+    about = machine()
+    (options.out / "comparison.json").write_text(json.dumps({"machine": about, "rows": rows}))
+    (options.out / "comparison.md").write_text(markdown(about, names, rows))
+    print(f"wrote {options.out / 'comparison.md'}")
+    return 1 if any(len(set(row["verdicts"])) > 1 for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""The hard region: few values, few keys, much concurrency; how much is decided, and how soon.
+
+    python benchmarks/hard_region.py                # every shape; hours, of which most is waiting
+    python benchmarks/hard_region.py --keys 100 --transactions 1000 --strategy cdcl
+
+Each shape (sessions x keys x values x transactions x read share x kind) is generated with the seeds
+1 … N: a serial run, its transactions dealt to random sessions, hence valid. With --changes, so many
+of its reads get another value; whether it is still valid is for the checker to say. Those that
+pruning alone refutes are passed over for the next seed. Times are CPU seconds of the engine; every
+verdict is certified, or counted as not certified.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+
+from isolang.history import History, Transaction
+from isolang.language.classify import classify
+from isolang.language.load import load_spec
+from isolang.problem import build_problem
+from isolang.solvers import native
+from isolang.solvers.native import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a history looks like.
+
+    Attributes:
+        sessions, keys, values, transactions: how many; values per key.
+        reads: the share of reads among the operations.
+        modify: writes follow a read of their key in the same transaction ("read-modify-write").
+        operations: per transaction.
+    """
+
+    sessions: int
+    keys: int
+    values: int
+    transactions: int
+    reads: float
+    modify: bool
+    operations: int = 4
+
+    def __str__(self) -> str:
+        kind = "rmw" if self.modify else "blind"
+        return (
+            f"{self.sessions:>3} {self.keys:>4} {self.values:>3} {self.transactions:>5} "
+            f"{self.reads:>4.0%} {kind:<5}"
+        )
+
+
+def generate(shape: Shape, seed: int, changes: int = 0) -> History:
+    """A serial run, dealt to sessions; then so many reads changed to another value."""
+    rng = random.Random(f"{shape} {seed}")
+    state: dict[int, int] = {}
+    given: list[tuple[int, list[tuple[str, int, int | None]]]] = []
+    reads: list[tuple[int, int]] = []
+    for number in range(shape.transactions):
+        ops: list[tuple[str, int, int | None]] = []
+        keys = rng.sample(range(shape.keys), shape.operations)
+        for key in keys:
+            write = rng.random() >= shape.reads
+            if shape.modify or not write:
+                reads.append((number, len(ops)))
+                ops.append(("r", key, state.get(key)))
+            if write:
+                state[key] = rng.randint(1, shape.values)
+                ops.append(("w", key, state[key]))
+        given.append((rng.randrange(shape.sessions), ops))
+    for number, place in rng.sample(reads, min(changes, len(reads))):
+        _, key, value = given[number][1][place]
+        others = [v for v in range(1, shape.values + 1) if v != value]
+        given[number][1][place] = ("r", key, rng.choice(others))
+    return History.from_transactions(
+        [Transaction(ops=ops, session=session) for session, ops in given]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of one history: the outcome, CPU seconds, who decided, and the engine's counts."""
+
+    outcome: str
+    seconds: float
+    by: str
+    statistics: dict[str, float]
+
+    @property
+    def easy(self) -> bool:
+        """Refuted before any search began."""
+        searched = "decisions" in self.statistics
+        return self.outcome == "anomaly" or (self.outcome.startswith("invalid") and not searched)
+
+
+def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: str) -> Result:
+    """Solve and certify."""
+    from isolang.certify.certificate import Refutation, Witness
+    from isolang.certify.errors import NotCertifiedError
+    from isolang.certify.native import check_natively
+
+    loaded = load_spec(spec)
+    plan = classify(loaded)
+    problem = build_problem(history)
+    if problem.anomalies(limit=1):
+        return Result(outcome="anomaly", seconds=0, by="", statistics={})
+    start = time.process_time()
+
+    def in_time(phase: str) -> None:
+        if time.process_time() - start > seconds:
+            raise TimeoutError(phase)
+
+    try:
+        answer = native.solve(
+            history.columns,
+            problem.native,
+            plan.automata,
+            seed=seed,
+            strategy=strategy,
+            progress=in_time,
+        )
+    except TimeoutError:
+        spent = time.process_time() - start
+        return Result(outcome="unknown", seconds=spent, by="", statistics={})
+    spent = time.process_time() - start
+    by = ("cdcl", "anneal", "frontier")[int(answer.statistics.get("decided_by", 0))]
+    if isinstance(answer, Model):
+        outcome = "valid"
+        proof = Witness(answer.source, answer.order_start, answer.order_txn)
+    else:
+        outcome = "invalid"
+        proof = Refutation.of(answer.steps)
+    try:
+        check_natively(history, loaded, proof, seconds=60)
+    except NotCertifiedError:
+        outcome += ", not certified"
+    return Result(outcome=outcome, seconds=spent, by=by, statistics=dict(answer.statistics))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--spec", default="ser")
+    parser.add_argument("--sessions", type=int, nargs="+", default=[20, 50])
+    parser.add_argument("--keys", type=int, nargs="+", default=[20, 100])
+    parser.add_argument("--values", type=int, nargs="+", default=[2, 3, 5])
+    parser.add_argument("--transactions", type=int, nargs="+", default=[500, 1000, 2000])
+    parser.add_argument("--reads", type=float, nargs="+", default=[0.5, 0.7])
+    parser.add_argument("--kinds", choices=("blind", "rmw"), nargs="+", default=["blind", "rmw"])
+    parser.add_argument("--changes", type=int, nargs="+", default=[0], help="reads changed")
+    parser.add_argument("--seeds", type=int, default=10, help="seeds 1 to this one")
+    parser.add_argument("--seconds", type=float, default=10.0, help="limit per history (CPU)")
+    parser.add_argument("--strategy", default="auto")
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    print(f"{args.spec}, {args.strategy}, limit {args.seconds:g} s, seeds 1 to {args.seeds}")
+    columns = (
+        "ses keys val  txns read kind  changed",
+        "valid invalid uncertified",
+        "median s   max s",
+    )
+    print(" | ".join((*columns, "load", "by")))
+    for values in itertools.product(
+        args.sessions, args.keys, args.values, args.transactions, args.reads, args.kinds
+    ):
+        sessions, keys, domain, transactions, reads, kind = values
+        shape = Shape(
+            sessions=sessions,
+            keys=keys,
+            values=domain,
+            transactions=transactions,
+            reads=reads,
+            modify=kind == "rmw",
+        )
+        for changes in args.changes:
+            row(shape, changes, args)
+    return 0
+
+
+def row(shape: Shape, changes: int, args: argparse.Namespace) -> None:
+    from isolang import _native
+
+    results: list[Result] = []
+    loads: list[float] = []
+    seed = 0
+    while len(results) < args.seeds and seed < 20 * args.seeds:
+        seed += 1
+        history = generate(shape, seed, changes)
+        problem = build_problem(history)
+        result = decide(history, args.spec, seconds=args.seconds, seed=seed, strategy=args.strategy)
+        if result.easy:
+            continue
+        results.append(result)
+        loads.append(_native.load(problem.native))
+        if args.verbose:
+            r = results[-1]
+            print(f"   seed {seed}: {r.outcome} {r.by} {r.seconds:.2f} s {r.statistics}")
+    outcomes = [r.outcome for r in results]
+    count = {o: sum(x.startswith(o) for x in outcomes) for o in ("valid", "invalid")}
+    bare = sum(x.endswith("not certified") for x in outcomes)
+    times = [r.seconds for r in results]
+    by = {b: sum(r.by == b for r in results) for b in ("cdcl", "anneal", "frontier")}
+    print(
+        f"{shape} {changes:>7} | {count['valid']:>5} {count['invalid']:>7} {bare:>11} | "
+        f"{statistics.median(times):>8.2f} {max(times):>7.2f} | {statistics.mean(loads):.2f} | "
+        + " ".join(f"{b} {n}" for b, n in by.items() if n),
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Results as Markdown tables, and as plots if matplotlib is installed."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def seconds(x: float) -> str:
+    """A time with as many digits as it has meaning."""
+    return f"{x * 1000:.0f} ms" if x < 1 else f"{x:.1f} s"
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The whole report."""
+    about = results["machine"]
+    out = ["# Benchmark results\n"]
+    out.append(table(("", ""), [(k, f"`{v}`" if k == "command" else v) for k, v in about.items()]))
+    out.append(
+        "Times and memory are those of the whole command, in a process of its own, less those of "
+        "the same command on a history of two lines; medians.\n"
+    )
+    rows = results["rows"]
+    for part in ("corpora", "simulated", "mini", "weak"):
+        mine = [row for row in rows if row["part"] == part]
+        if mine:
+            out += [f"## {part.capitalize()}\n", _plain(mine)]
+    if found := results.get("anomalies"):
+        out.append("## Anomalous histories, by SI, in one process\n")
+        out.append(table(("figure", ""), [(k, _figure(k, v)) for k, v in found.items()]))
+    mine = [row for row in rows if row["part"] == "hard"]
+    if mine:
+        out += ["## The hard region\n", _hard(mine)]
+    wrong = [row for row in rows if row["wrong"]]
+    if wrong:
+        out.append("## WRONG VERDICTS\n")
+        out += [f"* {r['case']} {r['level']}: {r['verdict']}, not {r['expected']}\n" for r in wrong]
+    return "\n".join(out)
+
+
+def _figure(name: str, value: Any) -> str:
+    return seconds(value) if name in ("mean", "median", "worst") else str(value)
+
+
+_STAGES = ("graph", "prune", "search", "refute")
+
+
+def _plain(rows: list[Row]) -> str:
+    head = ("case", "level", "tool", "verdict", "time", "from – to", "CPU", "for each txn",
+            "memory", "read", "prepare", *_STAGES, "certify")  # fmt: skip
+
+    def line(row: Row) -> Iterator[Any]:
+        verdict = row["verdict"] or row["ended"]
+        yield from (row["case"], row["level"], row["tool"])
+        yield f"{verdict}{'' if row['certified'] in (None, True) else ', not certified'}"
+        yield seconds(row["seconds"])
+        yield f"{seconds(row['spread'][0])} – {seconds(row['spread'][1])}"
+        yield seconds(row["cpu"])
+        n = row["transactions"] or row["shape"].get("size")
+        yield f"{row['seconds'] / n * 1e6:.1f} µs" if n else ""
+        yield f"{row['megabytes']:.0f} MB"
+        stages, inner = row["stages"], row["statistics"]
+        yield from (seconds(stages[s]) if s in stages else "" for s in ("read", "prepare"))
+        for stage in _STAGES:
+            took = inner.get(f"seconds_{stage}")
+            yield "" if took is None else seconds(took)
+        yield seconds(stages["certify"]) if "certify" in stages else ""
+
+    return table(head, (tuple(line(row)) for row in rows))
+
+
+def _hard(rows: list[Row]) -> str:
+    shapes: dict[tuple[Any, ...], list[Row]] = {}
+    names = list(rows[0]["shape"])
+    for row in rows:
+        shapes.setdefault((*row["shape"].values(), row["tool"]), []).append(row)
+    head = (*names, "tool", "histories", "valid", "invalid", "by pruning", "not decided", "median",
+            "worst decided")  # fmt: skip
+
+    def line(shape: tuple[Any, ...], mine: list[Row]) -> tuple[Any, ...]:
+        by = {v: [r for r in mine if r["verdict"] == v] for v in ("valid", "invalid")}
+        decided = by["valid"] + by["invalid"]
+        easy = sum("seconds_search" not in row["statistics"] for row in by["invalid"])
+        return (
+            *shape,
+            len(mine),
+            len(by["valid"]),
+            len(by["invalid"]),
+            easy,
+            len(mine) - len(decided),
+            seconds(statistics.median(row["seconds"] for row in mine)),
+            seconds(max((row["seconds"] for row in decided), default=0.0)),
+        )
+
+    return table(head, (line(shape, mine) for shape, mine in shapes.items()))
+
+
+# --- plots ---
+
+
+def plots(results: dict[str, Any], folder: Path) -> list[Path]:
+    """Time and memory against size, and stages, as SVG; nothing without matplotlib."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no plots: matplotlib is not installed")
+        return []
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "isolang"
+    parts = ("simulated", "mini", "weak")
+    rows = [r for r in results["rows"] if r["part"] in parts and r["ended"] == "ok"]
+    made = []
+    if len({row["shape"]["size"] for row in rows}) > 1:
+        for level in sorted({row["level"] for row in rows}):
+            mine = [row for row in rows if row["level"] == level]
+            made.append(_against_size(mine, level, "seconds", "seconds", folder))
+            made.append(_against_size(mine, level, "megabytes", "MB", folder))
+    if rows:
+        made.append(_stages(rows, folder))
+    return made
+
+
+def _against_size(rows: list[Row], level: str, what: str, unit: str, folder: Path) -> Path:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 5))
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for row in rows:
+        shape = row["shape"]
+        name = f"{shape['reads']}, {shape['values']}, {shape['sessions']}"
+        if len({r["tool"] for r in rows}) > 1:
+            name += f", {row['tool']}"
+        lines.setdefault(name, []).append((shape["size"], max(row[what], 1e-3)))
+    for name, points in sorted(lines.items()):
+        axes.loglog(*zip(*sorted(points), strict=True), marker="o", label=name)
+    axes.set_xlabel("transactions")
+    axes.set_ylabel(f"{unit}, less those of two lines")
+    axes.set_title(f"{level}: {'time' if what == 'seconds' else 'memory'} against size")
+    axes.grid(visible=True, which="both", alpha=0.3)
+    axes.legend(fontsize="x-small")
+    return _save(figure, folder / f"{level}-{what}.svg")
+
+
+def _stages(rows: list[Row], folder: Path) -> Path:
+    from matplotlib import pyplot
+
+    size = max(row["shape"]["size"] for row in rows)
+    mine = [row for row in rows if row["shape"]["size"] == size and row["stages"]]
+    names = [f"{row['case']} ({row['level']})" for row in mine]
+    figure, axes = pyplot.subplots(figsize=(9, 1 + 0.3 * len(mine)))
+    left = [0.0] * len(mine)
+    for stage in ("read", "prepare", *_STAGES, "certify"):
+        took = [
+            row["stages"].get(stage, row["statistics"].get(f"seconds_{stage}", 0.0)) for row in mine
+        ]
+        axes.barh(names, took, left=left, label=stage)
+        left = [a + b for a, b in zip(left, took, strict=True)]
+    axes.set_xlabel("seconds")
+    axes.tick_params(axis="y", labelsize="x-small")
+    axes.legend(fontsize="x-small")
+    return _save(figure, folder / "stages.svg")
+
+
+def _save(figure: Any, path: Path) -> Path:
+    from matplotlib import pyplot
+
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+    return path

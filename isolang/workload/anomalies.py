@@ -1,0 +1,136 @@
+"""The bugs that can be switched on: each plants one anomaly, for certain, among the traffic.
+
+A fault that merely may go wrong (a check skipped now and then) gives histories of which nobody
+knows whether they are invalid. So a bug is a few transactions of its own, in sessions that have
+traffic before and after, on two keys that nobody else uses, with values that nobody else writes.
+The cycle among them needs no other transaction, so the levels named in ``violates`` fail whatever
+the traffic does.
+
+The others hold, as far as the rule gives them, because the planted transactions are what a weaker
+database would do at these instants: those of one anomaly all begin before one of them takes effect
+(or, where it says *in sequence*, each begins after the one before was answered), no other
+transaction begins or ends meanwhile, replicas know all that was before, and the arguments of
+:mod:`isolang.workload.rules` hold at these instants, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+R, W = False, True
+X, Y = 0, 1
+NIL = 0  # the initial state
+
+Operation = tuple[bool, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bug:
+    """A planted anomaly.
+
+    Attributes:
+        name: as ``--bug`` takes it.
+        title: its transactions, in the notation of ``docs/anomalies.md``.
+        strongest: the strongest levels that its transactions alone satisfy.
+        weakest: the weakest levels that they violate; all stronger ones are violated, too.
+        transactions: for each its session (counted from 0 here), whether it aborts, and its
+            operations: whether it writes, key, value (0: the initial state).
+        concurrent: all begin before one takes effect; else one after the other.
+        clock_ahead: the clock of the first session runs ahead, so that its transactions are
+            recorded later than they were.
+    """
+
+    name: str
+    title: str
+    strongest: tuple[str, ...]
+    weakest: tuple[str, ...]
+    transactions: tuple[tuple[int, bool, tuple[Operation, ...]], ...]
+    concurrent: bool = True
+    clock_ahead: bool = False
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions it takes."""
+        return 1 + max(session for session, _, _ in self.transactions)
+
+
+BUGS: Final[dict[str, Bug]] = {
+    bug.name: bug
+    for bug in (
+        Bug(
+            name="lost update",
+            title="r(x,nil) w(x,1) || r(x,nil) w(x,2)",
+            strongest=("pc",),
+            weakest=("psi",),
+            transactions=(
+                (0, False, ((R, X, NIL), (W, X, 1))),
+                (1, False, ((R, X, NIL), (W, X, 2))),
+            ),
+        ),
+        Bug(
+            name="write skew",
+            title="r(x,nil) r(y,nil) w(x,1) || r(x,nil) r(y,nil) w(y,1)",
+            strongest=("strong-si",),
+            weakest=("ser",),
+            transactions=(
+                (0, False, ((R, X, NIL), (R, Y, NIL), (W, X, 1))),
+                (1, False, ((R, X, NIL), (R, Y, NIL), (W, Y, 1))),
+            ),
+        ),
+        Bug(
+            name="long fork",
+            title="w(x,1) || w(y,1) || r(x,1) r(y,nil) || r(x,nil) r(y,1)",
+            strongest=("psi",),
+            weakest=("pc",),
+            transactions=(
+                (0, False, ((W, X, 1),)),
+                (1, False, ((W, Y, 1),)),
+                (2, False, ((R, X, 1), (R, Y, NIL))),
+                (3, False, ((R, X, NIL), (R, Y, 1))),
+            ),
+        ),
+        Bug(
+            name="stale read",
+            title="w(x,1) || r(x,nil), in sequence",
+            strongest=("ser",),
+            weakest=("strong-si",),
+            transactions=((0, False, ((W, X, 1),)), (1, False, ((R, X, NIL),))),
+            concurrent=False,
+        ),
+        Bug(
+            name="aborted read",
+            title="!w(x,1) || r(x,1)",
+            strongest=("pl-1",),
+            weakest=("pl-2",),
+            transactions=((0, True, ((W, X, 1),)), (1, False, ((R, X, 1),))),
+        ),
+        Bug(
+            name="fractured read",
+            title="w(x,1) w(y,1) || r(x,nil) r(y,1)",
+            strongest=("rc",),
+            weakest=("ra",),
+            transactions=(
+                (0, False, ((W, X, 1), (W, Y, 1))),
+                (1, False, ((R, X, NIL), (R, Y, 1))),
+            ),
+        ),
+        Bug(
+            name="lost session guarantee",
+            title="w(x,1) -> r(x,nil)",
+            strongest=("rc",),
+            weakest=("ra",),
+            transactions=((0, False, ((W, X, 1),)), (0, False, ((R, X, NIL),))),
+            concurrent=False,
+        ),
+        Bug(
+            name="clock skew",
+            title="w(x,1) || r(x,1), in sequence, but recorded the other way round",
+            strongest=("ser",),
+            weakest=("strong-si",),
+            transactions=((0, False, ((W, X, 1),)), (1, False, ((R, X, 1),))),
+            concurrent=False,
+            clock_ahead=True,
+        ),
+    )
+}

@@ -1,0 +1,75 @@
+"""Changed reads: histories that are probably invalid, with a refutation below the surface."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+
+def change_reads(history: History, count: int, *, seed: int = 0) -> History:
+    """Give some reads of registers another value, one that some committed transaction writes last.
+
+    Whether the result satisfies a level is not known by construction; it can be, if another write
+    of the value is as good. No read becomes an intrinsic anomaly (thin air, aborted, intermediate,
+    own writes): what refutes the history is an order.
+
+    Args:
+        history: registers; it is not changed.
+        count: how many reads to change; fewer if there are not so many that have another value.
+        seed: of the choice.
+
+    Returns:
+        A copy without the truth of a simulated history, with a note that counts the changes.
+    """
+    import numpy as np
+
+    from isolang.history import History
+    from isolang.history import columns as c
+
+    columns = history.columns
+    rng = random.Random(seed)
+    last: dict[int, Counter[int]] = {}  # by key: how many committed transactions write what last
+    finals: dict[int, dict[int, int]] = {}
+    external = []
+    for txn in np.flatnonzero(columns.txn_status == c.COMMITTED).tolist():
+        own: dict[int, int] = {}
+        for op in history.operations_of(txn):
+            key, kind = int(columns.op_key[op]), int(columns.op_kind[op])
+            if kind == c.WRITE:
+                own[key] = int(columns.op_value[op])
+            elif kind == c.READ and key not in own:
+                external.append((txn, op, key))
+        for key, value in own.items():
+            last.setdefault(key, Counter())[value] += 1
+        finals[txn] = own
+    changed: dict[int, int] = {}
+    rng.shuffle(external)
+    touched: set[tuple[int, int]] = set()
+    for txn, op, key in external:
+        if len(changed) == count:
+            break
+        if (txn, key) in touched:
+            continue
+        touched.add((txn, key))
+        # The reads of one key before its own write see one version: all of them change.
+        same = [
+            other
+            for other in history.operations_of(txn)
+            if int(columns.op_key[other]) == key and int(columns.op_kind[other]) == c.READ
+        ]
+        if len(same) > 1:
+            continue
+        sources = last.get(key, Counter()) - Counter([finals[txn].get(key, -1)])  # not itself
+        others = sorted(value for value in sources if value != int(columns.op_value[op]))
+        if others:
+            changed[op] = rng.choice(others)
+    transactions = list(history.transactions())
+    result = History.from_transactions(transactions, name=f"{history.name}, changed")
+    for op, value in changed.items():
+        result.columns.set_value(op, result.columns.intern_value(*columns.value(value)))
+    return replace(result, notes=(f"{len(changed)} reads changed",))

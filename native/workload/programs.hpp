@@ -1,0 +1,43 @@
+// What transactions try to do: kinds and keys of their operations, and the values they write.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "workload/random.hpp"
+#include "workload/workload.hpp"
+
+namespace isolang::workload {
+
+struct Intent {
+  bool write;
+  std::int32_t key;    // number of the key in the history
+  std::int32_t value;  // a write's number, from 1
+};
+
+class Programs {
+ public:
+  Programs(const Options& options, Random& random);
+  const std::vector<Intent>& next();  // valid until the next call
+  // Keys in use so far; list keys are replaced, so their number grows.
+  std::int32_t keys() const { return keys_; }
+  std::int32_t fresh_key() { return keys_++; }
+
+ private:
+  void ordinary();
+  void mini();
+  void add(bool write, std::int32_t slot);
+  bool touched(std::int32_t slot) const;
+  std::int32_t draw_slot();
+  std::int32_t written_value(std::int32_t slot);
+
+  const Options& options_;
+  Random& random_;
+  std::int32_t keys_;
+  std::vector<std::int32_t> key_of_slot_, writes_of_slot_;
+  std::vector<Weighted> slots_, values_;  // none: uniform
+  double draw_write_;
+  std::vector<Intent> program_;
+  std::vector<std::int32_t> slot_of_;  // for each operation of the program
+};
+
+}  // namespace isolang::workload

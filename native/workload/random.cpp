@@ -1,0 +1,29 @@
+#include "workload/random.hpp"
+
+#include <numeric>
+
+namespace isolang::workload {
+
+Weighted::Weighted(std::vector<double> weights) : keep_(std::move(weights)), other_(keep_.size()) {
+  const double mean = std::accumulate(keep_.begin(), keep_.end(), 0.0) / static_cast<double>(keep_.size());
+  std::vector<std::int32_t> poor, rich;
+  for (std::size_t i = 0; i < keep_.size(); ++i) {
+    keep_[i] /= mean;
+    other_[i] = static_cast<std::int32_t>(i);
+    (keep_[i] < 1 ? poor : rich).push_back(static_cast<std::int32_t>(i));
+  }
+  while (!poor.empty() && !rich.empty()) {  // the rich fill the poor one's column up to 1
+    const auto p = static_cast<std::size_t>(poor.back()), r = static_cast<std::size_t>(rich.back());
+    poor.pop_back();
+    other_[p] = static_cast<std::int32_t>(r);
+    keep_[r] -= 1 - keep_[p];
+    if (keep_[r] < 1) {
+      poor.push_back(static_cast<std::int32_t>(r));
+      rich.pop_back();
+    }
+  }
+  for (const auto* rest : {&poor, &rich})  // 1 up to rounding
+    for (const std::int32_t i : *rest) keep_[static_cast<std::size_t>(i)] = 1;
+}
+
+}  // namespace isolang::workload

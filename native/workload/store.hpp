@@ -1,0 +1,86 @@
+// The database: every version of every key with the instant at which it came, and replicas that know some of them.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "workload/random.hpp"
+#include "workload/workload.hpp"
+
+namespace isolang::workload {
+
+inline constexpr std::int32_t kInitialVersion = -1;
+
+class Store {
+ public:
+  void grow(std::int32_t keys) { newest_.resize(static_cast<std::size_t>(keys), kInitialVersion); }
+  // Versions are numbered in the order of their instants.
+  std::int32_t install(std::int32_t key, std::int32_t atom, std::int64_t instant) {
+    auto& head = newest_[static_cast<std::size_t>(key)];
+    versions_.push_back({instant, atom, head, key});
+    return head = static_cast<std::int32_t>(versions_.size()) - 1;
+  }
+  std::int32_t newest(std::int32_t key) const { return newest_[static_cast<std::size_t>(key)]; }
+  std::int32_t at(std::int32_t key, std::int64_t instant) const {  // the newest version at an instant, or the initial one
+    std::int32_t v = newest(key);
+    while (v >= 0 && this->instant(v) > instant) v = version(v).before;
+    return v;
+  }
+  std::int64_t instant(std::int32_t v) const { return v < 0 ? 0 : version(v).instant; }
+  std::int32_t atom(std::int32_t v) const { return v < 0 ? kNil : version(v).atom; }
+  std::int32_t before(std::int32_t v) const { return version(v).before; }
+  std::int32_t key(std::int32_t v) const { return version(v).key; }
+  std::int32_t size() const { return static_cast<std::int32_t>(versions_.size()); }
+  void reserve(std::size_t versions) { versions_.reserve(versions); }
+
+ private:
+  struct Version {
+    std::int64_t instant;
+    std::int32_t atom, before, key;
+  };
+  const Version& version(std::int32_t v) const { return versions_[static_cast<std::size_t>(v)]; }
+  std::vector<std::int32_t> newest_;
+  std::vector<Version> versions_;
+};
+
+// Each replica knows a set of transactions, whole ones, and shows of each key the newest version among them. A
+// transaction is known at its own replica at once, at the others later: in any order, or causally, i.e. only after all
+// that its replica knew when it took effect.
+class Replicas {
+ public:
+  Replicas(const Store& store, std::int32_t replicas, bool causal, std::int64_t lag)
+      : store_(store), n_(static_cast<std::size_t>(replicas)), causal_(causal), lag_(lag), shown_(n_), log_(n_),
+        known_(n_ * n_, 0), waiting_(n_) {}
+  std::int32_t read(std::size_t replica, std::int32_t key) const {
+    const auto& shown = shown_[replica];
+    return static_cast<std::size_t>(key) < shown.size() ? shown[static_cast<std::size_t>(key)] : kInitialVersion;
+  }
+  // The transaction that installed the versions from `first` on, at this replica.
+  void commit(std::size_t replica, std::int32_t first);
+  // Everything that is under way arrives.
+  void settle();
+  // Some news may arrive somewhere.
+  void step(std::int64_t now, Random& random);
+  std::size_t count() const { return n_; }
+
+ private:
+  struct Delivery {
+    std::int32_t first, last;  // versions
+  };
+  void learn(std::size_t replica, std::int32_t transaction);
+  bool prepared(std::size_t replica, std::int32_t transaction) const;
+  bool due(std::int32_t transaction, std::int64_t now, Random& random) const;
+
+  const Store& store_;
+  std::size_t n_;
+  bool causal_;
+  std::int64_t lag_;
+  std::vector<std::vector<std::int32_t>> shown_;    // by replica, by key
+  std::vector<Delivery> transactions_;
+  std::vector<std::int32_t> needs_;                 // causal: n_ counts for each transaction, of each replica's log
+  std::vector<std::vector<std::int32_t>> log_;      // causal: what began at each replica, in order
+  std::vector<std::int32_t> known_;                 // causal: [replica][origin], how much of its log is known
+  std::vector<std::vector<std::int32_t>> waiting_;  // any order: by replica, what it does not know yet
+};
+
+}  // namespace isolang::workload

@@ -1,0 +1,75 @@
+// A buffer before a sink, with the numbers that the formats are made of.
+#pragma once
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "core/history.hpp"
+#include "writers/writers.hpp"
+
+namespace isolang {
+
+class Out {
+ public:
+  explicit Out(const Sink& sink) : sink_(sink), buffer_(kSize) {}
+  void text(std::string_view s) {
+    if (s.size() > kSize - used_) flush();
+    std::memcpy(buffer_.data() + used_, s.data(), s.size());  // all pieces are short
+    used_ += s.size();
+  }
+  template <typename Integer>
+  void number(Integer n) {
+    if (kSize - used_ < 24) flush();
+    char* const at = buffer_.data() + used_;
+    used_ += static_cast<std::size_t>(std::to_chars(at, at + 24, n).ptr - at);
+  }
+  void u64(std::uint64_t n) {
+    char bytes[8];
+    for (char& byte : bytes) {  // little-endian on every machine
+      byte = static_cast<char>(n & 0xff);
+      n >>= 8;
+    }
+    text({bytes, 8});
+  }
+  void byte(bool b) { text({b ? "\1" : "\0", 1}); }
+  void flush() {
+    if (used_ > 0) sink_({buffer_.data(), used_});
+    used_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kSize = std::size_t{1} << 20;
+  const Sink& sink_;
+  std::vector<char> buffer_;
+  std::size_t used_ = 0;
+};
+
+// The transactions of each session; sessions by first appearance.
+struct Sessions {
+  explicit Sessions(const History& h) : start(1, 0), place_of(static_cast<std::size_t>(h.transactions())) {
+    const auto idx = [](auto i) { return static_cast<std::size_t>(i); };
+    std::vector<std::int32_t> number(idx(h.sessions), -1), size;
+    for (const std::int32_t s : h.txn_session) {
+      if (number[idx(s)] < 0) {
+        number[idx(s)] = static_cast<std::int32_t>(size.size());
+        size.push_back(0);
+      }
+      ++size[idx(number[idx(s)])];
+    }
+    for (const std::int32_t n : size) start.push_back(start.back() + n);
+    std::vector<std::int32_t> next(start.begin(), start.end() - 1);
+    txns.resize(h.txn_session.size());
+    for (std::int32_t t = 0; t < h.transactions(); ++t) {
+      const auto s = number[idx(h.txn_session[idx(t)])];
+      place_of[idx(t)] = {s, next[idx(s)] - start[idx(s)]};
+      txns[idx(next[idx(s)]++)] = t;
+    }
+  }
+  std::int32_t count() const { return static_cast<std::int32_t>(start.size()) - 1; }
+  std::vector<std::int32_t> start, txns;
+  std::vector<std::pair<std::int32_t, std::int32_t>> place_of;  // session, place in it
+};
+
+}  // namespace isolang

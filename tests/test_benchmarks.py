@@ -1,0 +1,140 @@
+"""The benchmark scripts: limits, the arithmetic of what is reported, and one tiny run."""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+
+import cases
+import compare_revisions
+import measuring
+import report
+import run as suite
+
+
+def python(text, **limits):
+    return measuring.run(
+        [sys.executable, "-c", text], **({"timeout": 20, "megabytes": 500} | limits)
+    )
+
+
+def test_a_run_is_measured():
+    """CPU time, peak memory and the report are the child's."""
+    found = python(
+        "import json; x = bytearray(60_000_000); print('noise'); print(json.dumps({'a': len(x)}))",
+        reports=True,
+    )
+    assert (found.ended, found.code, found.report) == ("ok", 0, {"a": 60_000_000})
+    assert found.megabytes > 57
+    assert 0 < found.cpu <= 4 * found.seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "limits", "ended"),
+    [
+        ("import time; time.sleep(60)", {"timeout": 0.3}, "timeout"),
+        ("import os; os.abort()", {}, "failed"),
+        ("x = bytearray(900_000_000)", {"reports": True, "megabytes": 300}, "failed"),
+        ("print('no report')", {"reports": True}, "failed"),
+    ],
+)
+def test_limits(text, limits, ended):
+    """What takes too long or too much is ended, and said so."""
+    assert python(text, **limits).ended == ended
+
+
+def test_net_of_nothing():
+    """Medians less those of two lines, never below zero."""
+    runs = [
+        measuring.Run(seconds=s, cpu=s / 2, megabytes=100 + s, ended="ok", code=0)
+        for s in (3.0, 1.0, 2.0)
+    ]
+    found = measuring.measured(runs, wall=0.5, cpu=0.25, memory=60)
+    assert (found.seconds, found.spread, found.cpu) == (1.5, (0.5, 2.5), 0.75)
+    assert (found.megabytes, found.gross_seconds, found.runs) == (43.0, 2.0, 3)
+    assert measuring.measured(runs, wall=9.0, cpu=9.0, memory=900).seconds == 0
+
+
+def test_peers():
+    """A peer is a name and a command; history and level are filled in."""
+    peer = measuring.Tool.parse("other=/opt/o --level {level} '{history}' --x=1")
+    assert peer.name == "other"
+    assert peer.on(Path("h.b"), "si") == ["/opt/o", "--level", "si", "h.b", "--x=1"]
+    with pytest.raises(ValueError, match="expected 'name=command"):
+        measuring.Tool.parse("other=/opt/o")
+
+
+def test_every_case_can_be_made():
+    """Names are unique, and options are those of a workload."""
+    from isolang.workload import Workload
+
+    found = [
+        *cases.simulated(quick=False),
+        *cases.mini(quick=False),
+        *cases.weak(quick=False),
+        *cases.hard(quick=False, seeds=range(1, 3)),
+    ]
+    assert len({(case.part, case.name) for case in found}) == len(found)
+    for case in found:
+        Workload(**case.options)
+    assert len([c for c in found if c.part == "simulated"]) == 3 * 3 * 2 * 3 * 2
+    assert len([c for c in found if c.part == "hard"]) == 3 * 2 * 2 * 3 * 2 * 2 * 2 * 2
+
+
+def test_one_tiny_run(tmp_path, capsys):
+    """The whole way, with a peer that knows nothing: numbers, table, and no wrong verdict."""
+    peer = f"peer={sys.executable} -c pass {{history}}"
+    arguments = [
+        "--quick", "--only", "hard", "--seeds", "1", "--filter", "5v 70% rmw valid", "--runs", "1",
+        "--peer", peer, "--out", str(tmp_path),
+    ]  # fmt: skip
+    assert suite.main(arguments) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    ours, theirs = results["rows"]
+    assert (ours["verdict"], ours["certified"], ours["wrong"]) == ("valid", True, False)
+    assert (theirs["tool"], theirs["ended"], theirs["verdict"]) == ("peer", "ok", "")
+    assert "--values 5" in ours["made_by"]
+    text = (tmp_path / "results.md").read_text()
+    assert "| 500 | 100 | 20 | 5 | 70% | read-modify-write | valid | isocheck | 1 | 1 |" in text
+    assert "WRONG" not in text + capsys.readouterr().out
+
+
+def test_a_wrong_verdict_is_reported():
+    """In capitals: the table of a run that contradicts what is known."""
+    row = {
+        "part": "mini", "case": "c", "level": "ser", "tool": "isocheck", "seconds": 0.5,
+        "spread": (0.4, 0.6), "cpu": 0.5, "megabytes": 3, "verdict": "invalid", "ended": "ok",
+        "certified": True, "expected": "valid", "wrong": True, "transactions": 10,
+        "stages": {}, "statistics": {}, "shape": {},
+    }  # fmt: skip
+    text = report.markdown({"machine": {"cores": 2}, "rows": [row]})
+    assert "WRONG VERDICTS" in text
+    assert "50000.0 µs" in text
+
+
+def test_a_comparison_quotes_ratios():
+    """Of medians, with the noise; runs alternate."""
+    row = {
+        "case": "c", "level": "si", "seconds": [2.0, 1.0], "cpu": [2.0, 1.0], "ratio": 0.5,
+        "cpu_ratio": 0.5, "noise": math.nan, "megabytes": [10, 20],
+        "verdicts": ["valid", "unknown"], "runs": 2,
+    }  # fmt: skip
+    text = compare_revisions.markdown({"cores": 2}, ["a", "b"], [row])
+    assert "**0.50**" in text
+    assert "valid / unknown" in text
+    order = []
+
+    class Fake:
+        long = 10
+
+        def once(self, tool, history, level):
+            order.append(tool)
+            return measuring.Run(seconds=1, cpu=1, megabytes=1, ended="ok", code=0)
+
+    found = compare_revisions.alternate(("a", "b"), Fake(), Path("h"), "si", 3)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert [len(side) for side in found] == [3, 3]

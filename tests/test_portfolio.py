@@ -1,0 +1,203 @@
+"""Annealing and the search over frontiers: forced on, they decide what the oracle decides."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from certify_support import both
+from oracle import semantics
+from oracle.generate import any_history
+from oracle.levels import LEVELS
+from oracle.pipeline import expected_verdicts, to_tool
+from test_engine import PLANS as ENGINE_PLANS
+from test_engine import answer, contended, proof
+
+from isolang import _native
+from isolang.api import check
+from isolang.certify.certificate import Refutation
+from isolang.certify.errors import NotCertifiedError
+from isolang.certify.native import check_natively
+from isolang.certify.refutation import check_refutation
+from isolang.explain.explain import explain
+from isolang.history import History, Transaction
+from isolang.language.classify import classify
+from isolang.language.load import load_spec
+from isolang.problem import build_problem
+from isolang.solvers.native import Model, load, solve
+
+FORCED = ("anneal", "frontier")
+#: Levels whose event graph is one line of reads and writes, in all its variants.
+LINES = ("ser", "si", "pc", "sser", "strong-si", "pl-3", "si-nosession", "pc-nosession")
+#: The same shape from users: the hub where the reads are; and shapes that are no line.
+USERS = {
+    "rw? ; (so | wr | ww)": "acyclic rw? ; (so | wr | ww) as a",
+    "rt and init": "acyclic (rt | init | wr | ww) ; rw? as a",
+    "writes overtake": "acyclic ((so | wr) ; rw?) | ww as a",
+}
+BY = ("cdcl", "anneal", "frontier")
+
+
+@pytest.fixture(scope="module")
+def plans():
+    own = {n: classify(load_spec(f'include "adya.iso"\n{t}\n')) for n, t in USERS.items()}
+    return own | {name: classify(load_spec(name)) for name in LINES}
+
+
+def accepted(history, spec, result):
+    """An exhausted search leaves no proof; every other answer does."""
+    if not isinstance(result, Model) and result.steps[-1][0] == "exhaustion":
+        return True
+    return both(history, spec, proof(result)) == ("accepted", "accepted")
+
+
+@pytest.mark.parametrize("strategy", FORCED)
+def test_forced_they_agree_with_brute_force(plans, strategy):
+    """With clocks too small to prune, so that there is something left to search."""
+    rng = random.Random(3)
+    counts = Counter()
+    compared = 0
+    while compared < 120:
+        given = any_history(rng)
+        try:
+            expected = expected_verdicts(given, [LEVELS[name] for name in LINES])
+        except (semantics.TooLargeError, ValueError):
+            continue
+        compared += 1
+        history = to_tool(given)
+        for name, verdict in zip(LINES, expected, strict=True):
+            if plans[name].uses_real_time and not history.columns.has_time:
+                continue
+            result = answer(history, plans[name], clock_bytes=1, strategy=strategy)
+            if result is None:
+                continue
+            got = "valid" if isinstance(result, Model) else "invalid"
+            assert got == verdict, (name, given)
+            assert accepted(history, plans[name].spec, result), (name, given)
+            counts[BY[int(result.statistics.get("decided_by", 0))], got] += 1
+    assert counts[strategy, "valid"] > 50
+    if strategy == "frontier":
+        assert counts[strategy, "invalid"] > 5
+
+
+@pytest.mark.parametrize("strategy", FORCED)
+@pytest.mark.parametrize("name", [*LINES, *USERS, *ENGINE_PLANS])
+def test_forced_they_agree_with_the_search(plans, name, strategy):
+    """Few values, several keys, maybe transactions; also where they do not apply."""
+    plan = plans.get(name) or ENGINE_PLANS[name]
+    for seed in range(25):
+        history = contended(random.Random(seed), transactions=9)
+        expected = answer(history, plan)
+        if expected is None:
+            continue
+        result = answer(history, plan, clock_bytes=1, strategy=strategy, seed=seed)
+        assert isinstance(result, Model) == isinstance(expected, Model), seed
+        assert accepted(history, plan.spec, result), seed
+
+
+@pytest.mark.parametrize("name", ["ser", "si", "pc"])
+@pytest.mark.parametrize("strategy", FORCED)
+def test_larger_histories_get_a_witness(plans, name, strategy):
+    rng = random.Random(name)
+    for _ in range(3):
+        history = serial(rng, transactions=60, keys=8, values=3, sessions=6)
+        result = answer(history, plans[name], strategy=strategy)
+        assert isinstance(result, Model)
+        assert BY[int(result.statistics["decided_by"])] == strategy
+        assert accepted(history, plans[name].spec, result)
+
+
+def serial(rng, *, transactions, keys, values, sessions, changes=0):
+    """A serial run dealt to sessions, and some reads changed."""
+    state, given, reads = {}, [], []
+    for number in range(transactions):
+        ops = []
+        for key in rng.sample(range(keys), 4):
+            if rng.random() < 0.5:
+                reads.append((number, len(ops)))
+                ops.append(("r", key, state.get(key)))
+            else:
+                state[key] = rng.randint(1, values)
+                ops.append(("w", key, state[key]))
+        given.append(ops)
+    for number, place in rng.sample(reads, changes):
+        given[number][place] = (*given[number][place][:2], rng.randint(1, values))
+    return History.from_transactions(
+        [Transaction(ops=ops, session=rng.randrange(sessions)) for ops in given]
+    )
+
+
+@pytest.mark.parametrize("strategy", ["auto", *FORCED])
+def test_equal_seeds_give_equal_runs(plans, strategy):
+    rng = random.Random(11)
+    history = serial(rng, transactions=70, keys=10, values=3, sessions=8)
+    runs = [answer(history, plans["si"], seed=7, strategy=strategy) for _ in range(2)]
+    counts = [
+        {k: v for k, v in run.statistics.items() if not k.startswith("seconds")} for run in runs
+    ]
+    assert counts[0] == counts[1]
+    assert np.array_equal(runs[0].source, runs[1].source)
+    assert np.array_equal(runs[0].order_txn, runs[1].order_txn)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "phase"), [("anneal", "annealing"), ("frontier", "searching over frontiers")]
+)
+def test_the_deadline_holds_in_each_phase(plans, strategy, phase):
+    rng = random.Random(1)
+    history = serial(rng, transactions=900, keys=20, values=5, sessions=30)
+    problem = build_problem(history).native
+    with pytest.raises(_native.OutOfTime, match=phase):
+        solve(history.columns, problem, plans["ser"].automata, seconds=0.4, strategy=strategy)
+
+
+def test_an_unknown_says_how_hard_the_history_is():
+    rng = random.Random(1)
+    history = serial(rng, transactions=900, keys=20, values=5, sessions=30)
+    verdict = check(history, load_spec("ser"), timeout=0.5)
+    assert verdict.outcome == "unknown"
+    assert "rho = " in verdict.reason
+    assert verdict.statistics["load"] > 0.4
+
+
+def test_an_exhausted_search_refutes_without_a_certificate(plans):
+    """Nobody believes a claim: both checkers say that there is nothing to check."""
+    rng = random.Random(5)
+    spec = plans["ser"].spec
+    for _ in range(40):
+        history = serial(rng, transactions=14, keys=4, values=2, sessions=5, changes=3)
+        result = answer(history, plans["ser"], clock_bytes=1, strategy="frontier")
+        if result is None or isinstance(result, Model) or result.steps[-1][0] != "exhaustion":
+            continue
+        assert not isinstance(answer(history, plans["ser"], strategy="cdcl"), Model)
+        refutation = Refutation.of(result.steps)
+        with pytest.raises(NotCertifiedError, match="exhaustive search"):
+            check_natively(history, spec, refutation)
+        with pytest.raises(NotCertifiedError, match="exhaustive search"):
+            check_refutation(history, spec, result.steps)
+        violation = explain(build_problem(history), refutation.steps)
+        assert violation.anomaly == "no order"
+        return
+    pytest.fail("no history was refuted by exhaustion")
+
+
+def test_the_load_of_a_history():
+    """Two of the four writers of x have the value read, one of the two of y: ln 2 and ln 2; two
+    sessions of two and one of one transaction interleave in 30 ways."""
+    history = History.from_transactions(
+        [
+            Transaction(ops=[("w", "x", 1)], session=0),
+            Transaction(ops=[("w", "x", 1), ("w", "y", 1)], session=0),
+            Transaction(ops=[("w", "x", 2)], session=1),
+            Transaction(ops=[("r", "x", 1)], session=1),
+            Transaction(ops=[("r", "y", 1)], session=2),
+        ]
+    )
+    expected = 2 * np.log(2) / np.log(30)
+    assert load(build_problem(history).native) == pytest.approx(expected, rel=1e-3)
+
+
+def test_an_unknown_strategy_is_refused(plans):
+    history = contended(random.Random(0))
+    with pytest.raises(ValueError, match="strategy"):
+        answer(history, plans["ser"], strategy="luck")
