@@ -157,3 +157,34 @@ def test_every_choice_is_explained(tmp_path):
     assert "suits z3 best" in verdict.choice
     verdict = check(history, spec, encoding="monosat", solver="sat:glucose4", prune="none")
     assert (verdict.solver, verdict.certified, verdict.choice) == ("sat:glucose4", True, "")
+
+
+def test_a_specification_that_a_theorem_decides(tmp_path, capfd):
+    """Its certificates are about another relation, so the pairs' own are not compared."""
+    path = tmp_path / "h"
+    path.write_text(LOST_UPDATE)
+    run = run_here(capfd, "--spec", "si-vis", "--cross-check", "-o", "json", path)
+    (report,) = run.reports()
+    assert (run.code, report["verdict"], report["cross_check"]) == (1, "invalid", None)
+    assert "through another specification" in report["warnings"][-1]
+    for text, code in ((VALID, 0), (LOST_UPDATE, 1)):
+        path.write_text(text)
+        run = run_here(capfd, "--spec", "si-vis", "--solver", "z3", "-o", "json", path)
+        assert (run.code, run.reports()[0]["certified"]) == (code, True)
+
+
+def test_no_time_for_a_proof(monkeypatch):
+    """A solver's *no* without a proof is a verdict, but never a certified one."""
+    import io
+
+    from isolang.engines import event_graph
+
+    def late(*_):
+        raise TimeoutError
+
+    monkeypatch.setattr(event_graph, "prove", late)
+    history = load_history(io.BytesIO(LOST_UPDATE.encode()), "plume")
+    verdict = check(history, load_spec("si"), solver="z3", timeout=20)
+    assert (verdict.outcome, verdict.certified) == ("invalid", False)
+    assert verdict.violation.anomaly == "no model"
+    assert "integer_order/z3/fixpoint finds no model" in verdict.certified_reason

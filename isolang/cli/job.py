@@ -131,9 +131,10 @@ def _save(job: Job, report: Report, verdict: Verdict, route: Route) -> None:
     try:
         if isinstance(verdict, Unknown) and verdict.evidence is not None:
             report["certificate"] = str(verdict.evidence.save(job.certificates or "."))
-        if isinstance(verdict, Valid | Invalid) and job.certificates:
+        proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"
+        if isinstance(verdict, Valid | Invalid) and proved and job.certificates:
             report["certificate"] = str(verdict.certificate(options).save(job.certificates))
-        if isinstance(verdict, Invalid) and job.minimal:
+        if isinstance(verdict, Invalid) and proved and job.minimal:
             report["minimal"] = _write_minimal(job, verdict, route)
     except IsolangError as error:
         report["warnings"].append(str(error))

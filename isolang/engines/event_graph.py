@@ -13,12 +13,12 @@ from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
 from isolang.engines.reconstruct import reconstruct
 from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.errors import SolverError
-from isolang.explain.explain import explain
+from isolang.explain.explain import explain, explain_no_model
 from isolang.explain.smaller import Finder, cost
 from isolang.language.classify import Plan
 from isolang.problem import Problem
 from isolang.solvers import native
-from isolang.solvers.pair import WrongModelError, solve_pair
+from isolang.solvers.pair import NoModel, WrongModelError, solve_pair
 from isolang.solvers.registry import choose_pair, not_an_event_graph
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
@@ -71,12 +71,14 @@ class EventGraphRun(Run):
             answer = self._answer(problem)
         if isinstance(answer, Unknown):
             return answer
+        if isinstance(answer, NoModel):
+            return self._proved(problem, answer)
         if isinstance(answer, native.Model):
             return self._valid(answer)
         return self._invalid(problem, Refutation.of(answer.steps))
 
-    def _answer(self, problem: Problem) -> native.Model | native.Refutation | Unknown:
-        """What the chosen solver says; if it has no proof that there is no model, with one."""
+    def _answer(self, problem: Problem) -> native.Model | native.Refutation | NoModel | Unknown:
+        """What the chosen solver says."""
         o = self.options
         pair, why = choose_pair(o.encoding, o.solver, o.prune)
         self.common.update(solver=pair.solver, encoding=pair.encoding, prune=pair.prune, choice=why)
@@ -98,12 +100,26 @@ class EventGraphRun(Run):
         except WrongModelError as error:
             return self.unknown("certificate rejected", f"{pair}: {error}")
         self.common["statistics"] = dict(found.statistics)
-        if isinstance(found, native.Model):
-            return found
-        self.progress("prove")
-        proved = prove(problem, self.plan, found, self._engine)
+        return found
+
+    def _proved(self, problem: Problem, claim: NoModel) -> Verdict:
+        """The verdict on what a solver without proofs says, which is that there is no model."""
+        pair = f"{self.common['encoding']}/{self.common['solver']}/{self.common['prune']}"
+        try:
+            with self.spending.during("solve", to_the_end=True):
+                self.progress("prove")
+                proved = prove(problem, self.plan, claim, self._engine)
+        except TimeoutError:
+            reason = f"{pair} finds no model, and there was no time for the native engine's proof"
+            self.common.update(certified=False, certified_reason=reason)
+            return Invalid(
+                violation=explain_no_model(problem, pair),
+                refutation=Refutation(()),
+                seconds=self.spending.seconds(),
+                **self.common,
+            )
         if isinstance(proved, native.Refutation):
-            return proved
+            return self._invalid(problem, Refutation.of(proved.steps))
         # The engine has a model. It counts only if the checker accepts it.
         witness = Witness(proved.source, proved.order_start, proved.order_txn)
         accepted, reason = self.certified(witness, needed=True)

@@ -116,6 +116,19 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
     )
 
 
+def explain_no_model(problem: Problem, pair: str) -> Violation:
+    """Explain what a solver says and nobody has proved: that there is no model."""
+    text = f"{pair} found that no choice of sources and version orders meets the checks."
+    return Violation(
+        anomaly="no model",
+        meaning=names.meaning("no model"),
+        check="",
+        transactions=(),
+        argument=ArgumentView(lemmas=(), conclusion=PlainReason(text=text)),
+        of_transactions=problem.history.columns.transactions(),
+    )
+
+
 def _evidence(problem: Problem, step: AnomalyStep) -> str:
     anomaly = Anomaly(
         kind=AnomalyKind(step.kind),

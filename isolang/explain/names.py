@@ -40,6 +40,7 @@ MEANING: Final = {
     "long fork": "readers saw writes in orders that contradict each other",
     "no order": "no order of the transactions explains what they read (found by exhaustion)",
     "G2": "anti-dependency cycle: no order of the transactions explains what they read",
+    "no model": "a solver found no model, which nobody has proved",
     "no assignment": "no choice of the relations that the specification asks for meets its checks",
 }
 """What each name says, in a line; the suffixes add *across a session* and *in real time*."""
