@@ -83,7 +83,7 @@ LITMUS = {
         "pc",
         "fractured read",
     ),
-    "re-read": (history([w("x", 1)], [r("x", 1), r("x", None)]), "ser", "fractured read"),
+    "re-read": (history([w("x", 1)], [r("x", 1), r("x", None)]), "ser", "non-monotonic read"),
     "stale-read-in-session": (history(([w("x", 1)], [r("x", None)])), "si", "G-single-session"),
     "stale-read-in-real-time": (
         history([w("x", 1)], [r("x", None)], times=IN_TURN),
@@ -104,7 +104,7 @@ LITMUS = {
     "unread-overwrite": (
         history(([w("x", 1)], [w("x", 2), w("y", 1)]), [r("y", 1), r("x", 1)]),
         "ser",
-        "fractured read-session",
+        "non-monotonic read-session",
     ),
     "one-of-these-sources": (
         history(
@@ -113,7 +113,7 @@ LITMUS = {
             [r("x", 1), r("y", None), r("z", None)],
         ),
         "pc",
-        "fractured read",
+        "non-monotonic read",
     ),
     "indeterminate-source": (
         history(
@@ -122,7 +122,7 @@ LITMUS = {
             statuses={0: "maybe"},
         ),
         "ser",
-        "fractured read",
+        "non-monotonic read",
     ),
     "thin-air-read": (history([r("x", 7)]), "pl-2", "thin-air read"),
     "aborted-read": (
@@ -210,7 +210,7 @@ def test_a_violation_without_sessions_is_preferred():
         [r("y", 1), r("z", None)],
     )
     verdict = check(both, load_spec("ser"))
-    assert verdict.violation.anomaly == "fractured read"
+    assert verdict.violation.anomaly == "non-monotonic read"
     assert verdict.violation.relaxed == {}
 
 
