@@ -208,6 +208,24 @@ def test_sorting_and_reachability():
             assert reach.tolist() == paths
 
 
+@not_ours
+def test_z3_lets_go_of_its_solvers():
+    """Its module keeps every user propagator; with each one, a solver and megabytes would stay."""
+    import gc
+
+    import z3
+
+    def alive():
+        gc.collect()
+        return sum(isinstance(o, z3.Solver) for o in gc.get_objects())
+
+    before = alive()
+    made = formula(ROOT / "examples/counter.txt", "one_variable", "acyclicity", "none")
+    for _ in range(3):
+        assert not SOLVERS["z3"].solve(made, until=None, seed=0).satisfiable
+    assert alive() == before
+
+
 # --- choosing ---
 
 

@@ -32,14 +32,17 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     selectors = {f"read{row}": row for row in range(len(formula.reads))}
     true = [z3.BoolVal(True, context)]
     true += z3.Bools([f"v{i}" for i in range(1, formula.variables + 1)], context)
-    if formula.theory == "acyclicity":
-        propagator = _propagator()(solver, formula, true)  # must live as long as the solver
-        if propagator.contradiction:
+    propagator = _propagator()(solver, formula, true) if formula.theory == "acyclicity" else None
+    try:
+        if propagator is not None and propagator.contradiction:
             return Answer(satisfiable=False, core=())
-    left = seconds_left(until)
-    if left is not None:
-        solver.set("timeout", max(1, int(left * 1000)))
-    found = solver.check(*z3.Bools(list(selectors), context))
+        left = seconds_left(until)
+        if left is not None:
+            solver.set("timeout", max(1, int(left * 1000)))
+        found = solver.check(*z3.Bools(list(selectors), context))
+    finally:
+        if propagator is not None:
+            propagator.release()
     statistics = _counts(solver)
     if found == z3.unsat:
         core = sorted(selectors[str(selector)] for selector in solver.unsat_core())
@@ -100,7 +103,7 @@ def _propagator() -> Any:
         def __init__(self, solver: Any, formula: Formula, true: list[Any]) -> None:
             super().__init__(solver)
             self._true = true
-            self._order = AcyclicOrder(formula.nodes)
+            self._order: AcyclicOrder | None = AcyclicOrder(formula.nodes)
             self._edges: dict[int, list[tuple[int, int]]] = {}
             self._levels: list[int] = []
             self.contradiction = False
@@ -109,16 +112,24 @@ def _propagator() -> Any:
                     self.contradiction |= self._order.add(u, v, 0) is not None
                 else:
                     self._edges.setdefault(literal, []).append((u, v))
-            self._variable = {}
+            self._variable: dict[int, int] = {}
             self.add_fixed(self._fixed)
             for variable in sorted({abs(literal) for literal in self._edges}):
                 self._variable[true[variable].get_id()] = variable
                 self.add(true[variable])
 
+        def release(self) -> None:
+            """Let go of the solver: Z3's module keeps every propagator until the process ends."""
+            self.solver = self.fixed = self._order = None
+            self._true, self._edges, self._variable = [], {}, {}
+
         def push(self) -> None:
-            self._levels.append(self._order.edges())
+            if self._order is not None:
+                self._levels.append(self._order.edges())
 
         def pop(self, num_scopes: int) -> None:
+            if self._order is None:
+                return
             self._order.shrink(self._levels[-num_scopes])
             del self._levels[-num_scopes:]
 
@@ -126,6 +137,8 @@ def _propagator() -> Any:
             raise NotImplementedError("no copy of the solver is made")
 
         def _fixed(self, term: Any, value: Any) -> None:
+            if self._order is None:
+                return
             variable = self._variable[term.get_id()]
             literal = variable if z3.is_true(value) else -variable
             for u, v in self._edges.get(literal, ()):
