@@ -210,10 +210,9 @@ bool Pruner::pass() {
 void Pruner::note_changes() {
   const Problem& p = graph.problem;
   changed_.assign(idx(p.n + 1), 0);
-  for (std::size_t c = 0; c < graph.automata.size(); ++c)
-    for (std::int32_t t = 0; t <= p.n; ++t)
-      for (std::int32_t q = 0; q < graph.automata[c].states; ++q)
-        changed_[idx(t)] |= static_cast<std::uint8_t>(clocks.changed(graph.node(c, t, q)));
+  for (Node v = 0; v < graph.nodes(); ++v)  // not by check and state: direct checks have no nodes
+    if (clocks.changed(v))
+      if (const std::int32_t t = graph.transaction_of(v); t >= 0) changed_[idx(t)] = 1;
   if (graph.has_version_nodes())
     for (std::int32_t w = 0; w < static_cast<std::int32_t>(p.writer_txn.size()); ++w)
       changed_[idx(p.writer_txn[idx(w)])] |= static_cast<std::uint8_t>(clocks.changed(graph.order_node(w)));
