@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from pathlib import Path
 
@@ -14,6 +15,11 @@ import compare_revisions
 import measuring
 import report
 import run as suite
+
+pytestmark = pytest.mark.skipif(
+    "ISOLANG_SANITIZED" in os.environ,
+    reason="a sanitizer takes more memory and time than any limit",
+)
 
 
 def python(text, **limits):
