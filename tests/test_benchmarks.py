@@ -18,7 +18,7 @@ import run as suite
 
 pytestmark = pytest.mark.skipif(
     "ISOLANG_SANITIZED" in os.environ,
-    reason="a sanitizer takes more memory and time than any limit",
+    reason="a sanitizer takes more than any limit",
 )
 
 
