@@ -276,6 +276,10 @@ void Pruner::unsettle(std::int32_t writer) {
   std::fill_n(bits.begin() + static_cast<std::ptrdiff_t>(idx(writer - first) * words), words, 0);
 }
 
+Node Pruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {
+  return check < 0 ? graph.order_node(writer) : graph.node(idx(check), graph.problem.writer_txn[idx(writer)], state);
+}
+
 // Raises the row of a target by that of a node: what reaches one of the nodes is then one comparison away.
 void Pruner::raise(std::size_t target, Node node) {
   const std::int32_t* const row = clocks.row(node);
@@ -287,7 +291,7 @@ void Pruner::raise(std::size_t target, Node node) {
 void Pruner::raise_by(std::int32_t writer) {
   const Problem& p = graph.problem;
   for (const Row& row : ww_rows_)
-    raise(row.target, row.check < 0 ? graph.order_node(writer) : graph.node(idx(row.check), p.writer_txn[idx(writer)], row.state));
+    raise(row.target, node_of(row.check, row.state, writer));
   for (const std::int32_t r : readers_.of(writer))
     for (const Row& row : rw_rows_) raise(row.target, graph.node(idx(row.check), p.read_txn[idx(r)], row.state));
 }
@@ -343,8 +347,7 @@ void Pruner::load(std::int32_t key) {
   for (Target& target : targets_) {
     target.marks.resize(writers_.size());
     for (std::size_t i = 0; i < writers_.size(); ++i)
-      target.marks[i] = clocks.mark(target.check < 0 ? graph.order_node(writers_[i])
-                                                     : graph.node(idx(target.check), p.writer_txn[idx(writers_[i])], target.state));
+      target.marks[i] = clocks.mark(node_of(target.check, target.state, writers_[i]));
   }
 }
 

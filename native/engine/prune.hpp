@@ -97,6 +97,7 @@ class Pruner {
   bool settle();  // topological order and clocks of the known edges; false: cycle
   bool pass();
   void load(std::int32_t key);
+  Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;  // check < 0: the version node
   bool prune_key(std::int32_t key);
   void note_changes();
   bool is_quiet(std::int32_t key) const;

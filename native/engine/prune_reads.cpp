@@ -29,8 +29,7 @@ void Pruner::find_seen(std::int32_t r) {
   };
   const auto covered = [&](std::int32_t b) {
     for (const Row& row : ww_rows_) {
-      const Clocks::Mark mark = clocks.mark(
-          row.check < 0 ? graph.order_node(b) : graph.node(idx(row.check), p.writer_txn[idx(b)], row.state));
+      const Clocks::Mark mark = clocks.mark(node_of(row.check, row.state, b));
       if (combined_[row.target * clocks.columns() + idx(mark.column)] < mark.position) return false;
     }
     return !ww_rows_.empty();
