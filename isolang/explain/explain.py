@@ -106,22 +106,20 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
         "Every order of the transactions leaves some read without its value: an exhaustive search "
         f"found none ({step.states} states looked at). No cycle shows that by itself."
     )
-    return Violation(
-        anomaly="no order",
-        meaning=names.meaning("no order"),
-        check="",
-        transactions=(),
-        argument=ArgumentView(lemmas=(), conclusion=PlainReason(text=text)),
-        of_transactions=problem.history.columns.transactions(),
-    )
+    return _without_a_cycle(problem, "no order", text)
 
 
 def explain_no_model(problem: Problem, pair: str) -> Violation:
     """Explain what a solver says and nobody has proved: that there is no model."""
     text = f"{pair} found that no choice of sources and version orders meets the checks."
+    return _without_a_cycle(problem, "no model", text)
+
+
+def _without_a_cycle(problem: Problem, anomaly: str, text: str) -> Violation:
+    """A violation that a sentence tells and no transaction shows."""
     return Violation(
-        anomaly="no model",
-        meaning=names.meaning("no model"),
+        anomaly=anomaly,
+        meaning=names.meaning(anomaly),
         check="",
         transactions=(),
         argument=ArgumentView(lemmas=(), conclusion=PlainReason(text=text)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.history import columns as c
 from isolang.history.writers import WriteReport
-from isolang.history.writers.numbers import as_numbers
+from isolang.history.writers.numbers import as_numbers, report_of
 from isolang.history.writers.outline import Target, outline
 
 if TYPE_CHECKING:
@@ -41,11 +41,4 @@ def encode(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[b
                 write, key = part.kind[op] == c.WRITE, numbers.key(part.key[op])
                 out.append(_EVENT.pack(write, key, numbers.value(op), part.ok[op]))
             out.append(struct.pack("<?", part.status[txn] == c.COMMITTED))
-    report = WriteReport(
-        format="dbcop",
-        transactions=len(part.transactions),
-        operations=operations,
-        notes=(*part.notes, *numbers.notes),
-        key_numbers=numbers.key_numbers,
-    )
-    return b"".join(out), report
+    return b"".join(out), report_of("dbcop", part, numbers)

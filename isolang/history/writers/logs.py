@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from isolang.history import columns as c
 from isolang.history.writers import WriteReport
-from isolang.history.writers.numbers import as_numbers
+from isolang.history.writers.numbers import as_numbers, report_of
 from isolang.history.writers.outline import Target, outline
 
 if TYPE_CHECKING:
@@ -50,14 +50,7 @@ def encode_cobra(
                     out += struct.pack(">cqqqq", b"R", who, who, key, value)
             out += struct.pack(">cq", b"C", ids[txn])
         files[f"T{session:05d}.log"] = bytes(out)  # files are read in the order of their names
-    report = WriteReport(
-        format="cobra",
-        transactions=len(part.transactions),
-        operations=part.count(),
-        notes=(*part.notes, *numbers.notes),
-        key_numbers=numbers.key_numbers,
-    )
-    return files, report
+    return files, report_of("cobra", part, numbers)
 
 
 def encode_viper(
@@ -84,11 +77,4 @@ def encode_viper(
         ).encode()
         for session, transactions in enumerate(part.by_session())
     }
-    report = WriteReport(
-        format="viper",
-        transactions=len(part.transactions),
-        operations=part.count(),
-        notes=(*part.notes, *numbers.notes),
-        key_numbers=numbers.key_numbers,
-    )
-    return files, report
+    return files, report_of("viper", part, numbers)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history.values import INTEGER, NATURAL
+from isolang.history.writers import WriteReport
 from isolang.history.writers.renaming import INITIAL, Names, name_values
 
 if TYPE_CHECKING:
@@ -99,3 +100,14 @@ def as_numbers(
         return found
 
     return Numbers(key=key, value=value, notes=notes, key_numbers=key_numbers)
+
+
+def report_of(name: str, part: Outline, numbers: Numbers) -> WriteReport:
+    """Tell what a format of numbers took of a history, and what it changed."""
+    return WriteReport(
+        format=name,
+        transactions=len(part.transactions),
+        operations=part.count(),
+        notes=(*part.notes, *numbers.notes),
+        key_numbers=numbers.key_numbers,
+    )

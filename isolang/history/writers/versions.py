@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.history import columns as c
 from isolang.history.writers import WriteReport
-from isolang.history.writers.numbers import Numbers, as_numbers
+from isolang.history.writers.numbers import Numbers, as_numbers, report_of
 from isolang.history.writers.outline import Outline, Target, outline
 
 if TYPE_CHECKING:
@@ -24,16 +24,6 @@ def _parts(
     # A version 0 that nobody writes is initial: so nobody may.
     numbers = as_numbers(part, target=target.name, bits=64, zero_writable=False, renumber=renumber)
     return part, numbers
-
-
-def _report(name: str, part: Outline, numbers: Numbers) -> WriteReport:
-    return WriteReport(
-        format=name,
-        transactions=len(part.transactions),
-        operations=part.count(),
-        notes=(*part.notes, *numbers.notes),
-        key_numbers=numbers.key_numbers,
-    )
 
 
 def encode_json(
@@ -61,7 +51,7 @@ def encode_json(
         ]
         for session in part.by_session()
     ]
-    return (json.dumps(sessions) + "\n").encode(), _report("dbcop-json", part, numbers)
+    return (json.dumps(sessions) + "\n").encode(), report_of("dbcop-json", part, numbers)
 
 
 def encode_hist(
@@ -83,4 +73,4 @@ def encode_hist(
         return f"[{' '.join(map(event, part.ops(txn)))}]{mark}\n"
 
     sessions = ("".join(map(line, session)) for session in part.by_session())
-    return "---\n".join(sessions).encode(), _report("hist", part, numbers)
+    return "---\n".join(sessions).encode(), report_of("hist", part, numbers)
