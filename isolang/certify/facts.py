@@ -119,6 +119,11 @@ class Facts:
         """Whether ``t`` is included whatever is chosen: T0 or committed."""
         return t == self.n or (0 <= t < self.n and self.status[t] == COMMITTED)
 
+    @cached_property
+    def could_be_included(self) -> frozenset[int]:
+        """All that may be included, T0 left out."""
+        return frozenset(t for t in range(self.n) if self.status[t] in (COMMITTED, MAYBE))
+
     def so(self, a: int, b: int) -> bool:
         """Session order; a maybe transaction precedes nothing."""
         if self.n in (a, b):

@@ -133,6 +133,8 @@ class Encoding:
         if uses_reads_from(self.spec):
             for element in universe.impossible():
                 state((-included[element],))
+            for one, other in universe.clashing():
+                state((-included[one], -included[other]))
 
     def _choose(self, exists: Exists) -> None:
         keys: list[int | None] = [None] if exists.key is None else [*self.universe.keys]

@@ -8,9 +8,10 @@ transaction of unknown outcome has a literal for being included, and so has all 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from isolang.encodings.circuit import TRUE, Circuit
@@ -169,27 +170,35 @@ class Universe:
 
         Only readers that may be out: what the others show is in by itself.
         """
-        columns = self.history.columns
-        writer = {
+        found = []
+        for element in range(1, len(self.txns)):
+            if self.included[element] == TRUE:
+                continue
+            for key, elements in self._list_reads(element):
+                for atom in elements:
+                    by = self._appender.get((key, atom), element)
+                    if by != element:
+                        found.append((element, by))
+        return found
+
+    @cached_property
+    def _appender(self) -> dict[tuple[int, int], int]:
+        """Who appended which value to which key."""
+        return {
             (self._key[op], self._value[op]): element
             for element, ops in enumerate(self._ops, 1)
             for op in ops
             if self._kind[op] == APPEND
         }
-        found = []
-        for element, ops in enumerate(self._ops, 1):
-            if self.included[element] == TRUE:
-                continue
-            for op in ops:
-                value = self._value[op]
-                if self._kind[op] != READ_LIST or value == UNKNOWN_VALUE:
-                    continue
+
+    def _list_reads(self, element: int) -> Iterator[tuple[int, list[int]]]:
+        """The list reads of a transaction: key, and what was read."""
+        columns = self.history.columns
+        for op in self._ops[element - 1]:
+            value = self._value[op]
+            if self._kind[op] == READ_LIST and value != UNKNOWN_VALUE:
                 first, end = columns.list_start[value : value + 2].tolist()
-                for atom in columns.list_values[first:end].tolist():
-                    by = writer.get((self._key[op], atom), element)
-                    if by != element:
-                        found.append((element, by))
-        return found
+                yield self._key[op], columns.list_values[first:end].tolist()
 
     def _read_operations(self) -> None:
         """All external reads with their candidates; the problem has those of equal value once."""
@@ -368,7 +377,52 @@ class Universe:
                 if b in self._element and b != native.n
             ]
             found[key] = self._between(pairs)
+        self._add_uncertain_lists(found)
         return found
+
+    def _add_uncertain_lists(self, orders: dict[int, Relation]) -> None:
+        """What list reads show if their transactions of unknown outcome are included.
+
+        The problem has what the longest certain list of a key shows.
+        """
+        both = self.circuit.both
+        for reader, included in enumerate(self.included):
+            if included == TRUE:
+                continue
+            for key, elements in self._list_reads(reader):
+                order = [self._appender.get((key, atom), T0) for atom in elements]
+                rest = [t for (k, v), t in self._appender.items() if k == key and v not in elements]
+                shown = {
+                    (a, b)
+                    for place, a in enumerate(order)
+                    for b in (*order[place + 1 :], *rest)
+                    if a != b and T0 not in (a, b)
+                }
+                more = relation_of((a, b, both(included, self.both(a, b))) for a, b in sorted(shown))
+                orders[key] = self._either(orders.get(key, Relation()), more)
+
+    def clashing(self) -> list[tuple[int, int]]:
+        """Pairs of transactions of unknown outcome with list reads that contradict each other.
+
+        What contradicts a list that is certainly there is impossible by itself.
+        """
+        lists = [
+            (element, key, elements)
+            for element, included in enumerate(self.included)
+            if included != TRUE
+            for key, elements in self._list_reads(element)
+        ]
+        return [
+            (one, other)
+            for (one, key, a), (other, k, b) in combinations(lists, 2)
+            if key == k and a[: len(b)] != b[: len(a)]
+        ]
+
+    def _either(self, one: Relation, other: Relation) -> Relation:
+        pairs = {(i, j) for r in (one, other) for i, j, _ in r.pairs()}
+        return relation_of(
+            (i, j, self.circuit.any_of([one.get(i, j), other.get(i, j)])) for i, j in sorted(pairs)
+        )
 
     def vo(self, key: int) -> Relation:
         """``vo[x]``."""
