@@ -8,14 +8,14 @@ transaction of unknown outcome has a literal for being included, and so has all 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING
 
-from isolang.encodings.circuit import TRUE, Circuit
+from isolang.encodings.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relation import Relation, bits, closure, relation_of
+from isolang.encodings.uncertain_lists import UncertainLists
 from isolang.history.columns import (
     APPEND,
     READ_LIST,
@@ -165,40 +165,10 @@ class Universe:
         """The external reads of a key."""
         return self._reads_of.get(key, [])
 
-    def shown(self) -> list[tuple[int, int]]:
-        """Pairs (reader, writer): the reader's list reads show an element of the writer.
-
-        Only readers that may be out: what the others show is in by itself.
-        """
-        found = []
-        for element in range(1, len(self.txns)):
-            if self.included[element] == TRUE:
-                continue
-            for key, elements in self._list_reads(element):
-                for atom in elements:
-                    by = self._appender.get((key, atom), element)
-                    if by != element:
-                        found.append((element, by))
-        return found
-
     @cached_property
-    def _appender(self) -> dict[tuple[int, int], int]:
-        """Who appended which value to which key."""
-        return {
-            (self._key[op], self._value[op]): element
-            for element, ops in enumerate(self._ops, 1)
-            for op in ops
-            if self._kind[op] == APPEND
-        }
-
-    def _list_reads(self, element: int) -> Iterator[tuple[int, list[int]]]:
-        """The list reads of a transaction: key, and what was read."""
-        columns = self.history.columns
-        for op in self._ops[element - 1]:
-            value = self._value[op]
-            if self._kind[op] == READ_LIST and value != UNKNOWN_VALUE:
-                first, end = columns.list_start[value : value + 2].tolist()
-                yield self._key[op], columns.list_values[first:end].tolist()
+    def lists(self) -> UncertainLists:
+        """What list reads show if their transactions are included."""
+        return UncertainLists(self.history, self._ops, self.included)
 
     def _read_operations(self) -> None:
         """All external reads with their candidates; the problem has those of equal value once."""
@@ -377,52 +347,14 @@ class Universe:
                 if b in self._element and b != native.n
             ]
             found[key] = self._between(pairs)
-        self._add_uncertain_lists(found)
+        for reader, key, pairs in self.lists.orders():
+            more = {
+                pair: self.circuit.both(self.included[reader], self.both(*pair)) for pair in pairs
+            }
+            for i, j, literal in found.get(key, Relation()).pairs():
+                more[i, j] = self.circuit.any_of([literal, more.get((i, j), FALSE)])
+            found[key] = relation_of((i, j, more[i, j]) for i, j in sorted(more))
         return found
-
-    def _add_uncertain_lists(self, orders: dict[int, Relation]) -> None:
-        """What list reads show if their transactions of unknown outcome are included.
-
-        The problem has what the longest certain list of a key shows.
-        """
-        both = self.circuit.both
-        for reader, included in enumerate(self.included):
-            if included == TRUE:
-                continue
-            for key, elements in self._list_reads(reader):
-                order = [self._appender.get((key, atom), T0) for atom in elements]
-                rest = [t for (k, v), t in self._appender.items() if k == key and v not in elements]
-                shown = {
-                    (a, b)
-                    for place, a in enumerate(order)
-                    for b in (*order[place + 1 :], *rest)
-                    if a != b and T0 not in (a, b)
-                }
-                more = relation_of((a, b, both(included, self.both(a, b))) for a, b in sorted(shown))
-                orders[key] = self._either(orders.get(key, Relation()), more)
-
-    def clashing(self) -> list[tuple[int, int]]:
-        """Pairs of transactions of unknown outcome with list reads that contradict each other.
-
-        What contradicts a list that is certainly there is impossible by itself.
-        """
-        lists = [
-            (element, key, elements)
-            for element, included in enumerate(self.included)
-            if included != TRUE
-            for key, elements in self._list_reads(element)
-        ]
-        return [
-            (one, other)
-            for (one, key, a), (other, k, b) in combinations(lists, 2)
-            if key == k and a[: len(b)] != b[: len(a)]
-        ]
-
-    def _either(self, one: Relation, other: Relation) -> Relation:
-        pairs = {(i, j) for r in (one, other) for i, j, _ in r.pairs()}
-        return relation_of(
-            (i, j, self.circuit.any_of([one.get(i, j), other.get(i, j)])) for i, j in sorted(pairs)
-        )
 
     def vo(self, key: int) -> Relation:
         """``vo[x]``."""

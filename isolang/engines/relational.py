@@ -109,7 +109,8 @@ class RelationalRun(Run):
             return ""
         kept = [self.history.label(t) for t in proof.included if t in maybe]
         named = ", ".join(kept[:_NAMED]) + (", …" if len(kept) > _NAMED else "")
-        return f"of {len(maybe)} transactions of unknown outcome these took effect: {named or 'none'}"
+        these = f"these took effect: {named or 'none'}"
+        return f"of {len(maybe)} transactions of unknown outcome {these}"
 
     def _judge_flags(self, encoding: Encoding, solver: back_end.Solver) -> None:
         """A flag holds iff no assignment that meets the other checks also meets it."""
