@@ -30,7 +30,8 @@ from isolang.language.core import (
 )
 
 
-def NOWHERE(_place, _test):  # noqa: N802 - a constant: no transaction passes a test
+def nowhere(_place, _test):
+    """No transaction passes a test."""
     return False
 
 
@@ -74,8 +75,8 @@ def test_membership_is_that_of_regular_expressions():
         positions = glushkov(e)
         once, again = re.compile(pattern(e)), re.compile(f"(?:{pattern(e)})+")
         for word in words(4):
-            assert positions.reads(word, NOWHERE) == bool(once.fullmatch(spelled(word))), (e, word)
-            assert positions.reads_repeated(word, NOWHERE) == bool(
+            assert positions.reads(word, nowhere) == bool(once.fullmatch(spelled(word))), (e, word)
+            assert positions.reads_repeated(word, nowhere) == bool(
                 again.fullmatch(spelled(word))
             ), (e, word)
 
@@ -86,14 +87,14 @@ def test_repeatable_is_closure_under_concatenation():
     for _ in range(200):
         e = random_expression(rng, 2)
         positions = glushkov(e)
-        language = [word for word in words(3) if positions.reads(word, NOWHERE)]
-        broken = any(not positions.reads(a + b, NOWHERE) for a in language for b in language)
+        language = [word for word in words(3) if positions.reads(word, nowhere)]
+        broken = any(not positions.reads(a + b, nowhere) for a in language for b in language)
         if broken:
             assert not positions.repeatable, e
         elif not positions.repeatable:  # the counterexample is longer than three letters a word
-            longer = [word for word in words(6) if positions.reads(word, NOWHERE)]
+            longer = [word for word in words(6) if positions.reads(word, nowhere)]
             assert not longer or any(
-                not positions.reads(a + b, NOWHERE) for a in longer for b in longer
+                not positions.reads(a + b, nowhere) for a in longer for b in longer
             ), e
         answers[positions.repeatable] += 1
     assert min(answers.values()) > 20

@@ -1,8 +1,8 @@
 """Regular expressions among the core expressions, and their languages.
 
 A word is a sequence of relation names; a walk of a history spells it. ``|``, ``;``, ``?``, ``^+``,
-``^*`` and ``id`` of relations are exactly the regular operators. ``[W]`` and ``[R]`` are letters, too:
-steps from a transaction to itself. The rest is refused here, each with its reason.
+``^*`` and ``id`` of relations are exactly the regular operators. ``[W]`` and ``[R]`` are letters,
+too: steps from a transaction to itself. The rest is refused here, each with its reason.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def plain(e: Core) -> Core:
 
     SOUND BECAUSE each rule is an equality of relations: the definitions of ``wr`` and ``rw``
     (without its key, ``tx^-1 ; rf ; tx`` is the union over keys too, as composition distributes
-    over it); ``ww[x]`` is a total order, so ``ww[x]^+`` is ``ww[x]``; ``[T]`` is the identity; so is
-    a part of it what stands around a transitive r in ``[A] ; r ; [B]``, which hence is transitive.
+    over it); ``ww[x]`` is a total order, so ``ww[x]^+`` is ``ww[x]``; ``[T]`` is the identity; of
+    which ``[A]`` and ``[B]`` are parts, so that ``[A] ; r ; [B]`` is transitive if r is.
 
     >>> wr = Seq((Inverse(Rel("tx")), Rel("rf", "y"), Rel("tx")))
     >>> show(plain(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))

@@ -193,9 +193,9 @@ class _Compiler:
             self._automata.append(_automaton(name))  # it cannot fail
             return
         # A way back leads from a writer to a reader, which need not be asked.
-        inner = between_ends(words, "W", "R")
-        if inner.letters in _SINGLE and all(not inner.moves[t] for t in inner.moves[0].values()):
-            self.add_direct(name, inner.letters)
+        single = between_ends(words, "W", "R")
+        if single.letters in _SINGLE and all(not single.moves[t] for t in single.moves[0].values()):
+            self.add_direct(name, single.letters)
             return
         # SOUND BECAUSE rw leaves out the identity: a way back has at least one step.
         dfa = union(words, _EPSILON)
