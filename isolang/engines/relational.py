@@ -10,7 +10,7 @@ from isolang.encodings.cost import LARGEST, cost_of
 from isolang.encodings.relational import Chosen, Encoding
 from isolang.engines.core_part import CorePart
 from isolang.engines.run import SWITCHED_OFF, Run
-from isolang.engines.shown import shown_of
+from isolang.engines.shown import shown_of, shown_of_violation
 from isolang.errors import UnsupportedError
 from isolang.explain.exhausted import explain_exhausted
 from isolang.explain.explain import explain
@@ -150,6 +150,8 @@ class RelationalRun(Run):
         self.common.update(certified=certified, certified_reason=reason)
         with self.spending.during("solve", to_the_end=True):
             violation = explain_exhausted(problem, part.transactions, part.checks, self.route.spec)
+            for line in shown_of_violation(self.history, self.route.spec):
+                self.note(line)
         return Invalid(
             violation=violation,
             refutation=proof,
