@@ -155,8 +155,8 @@ def test_every_level_says_what_it_is(entry: LibraryEntry) -> None:
     assert spec.name.lower() == entry.name
     assert spec.title == entry.title != ""
     if not entry.alias_of:
-        for part in ("// Source: ", "// Complexity: "):
-            assert part in text
+        for part in ("// Source: ", "// Theorem: ", "// Forbids ", "// Complexity: "):
+            assert part in text, part
 
 
 def test_fragments_parse_and_are_no_levels() -> None:
