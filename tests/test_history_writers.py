@@ -22,9 +22,14 @@ from isolang.workload import Workload, generate
 def meaning(h, *, aborted_borders=True, edn=False):
     """What an isolation level can tell: keys by first appearance, values by their writers."""
     c = h.columns
+
+    def counted(t):  # what an aborted transaction read has no meaning
+        ops = h.operations_of(t)
+        return [op for op in ops if h.status(t) != "aborted" or c.op_kind[op] in (1, 2)]
+
     sessions = {}
     for t in range(c.transactions()):
-        if h.status(t) != "initial" and (aborted_borders or len(h.operations_of(t))):
+        if h.status(t) != "initial" and (aborted_borders or counted(t)):
             sessions.setdefault(int(c.txn_session[t]), []).append(t)
     ordered = list(sessions.values())
     called = [h.session_name(int(c.txn_session[s[0]])) for s in ordered]
@@ -37,10 +42,6 @@ def meaning(h, *, aborted_borders=True, edn=False):
             for t in ts:
                 name[t] = (s, "aborted") if h.status(t) == "aborted" else (s, count[s])
                 count[s] += h.status(t) != "aborted"
-
-    def counted(t):  # what an aborted transaction read has no meaning
-        ops = h.operations_of(t)
-        return [op for op in ops if h.status(t) != "aborted" or c.op_kind[op] in (1, 2)]
 
     writers = {}
     for t, at in name.items():

@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int32_t kMaxPasses = 8;
-constexpr std::size_t kMaxSettledWords = std::size_t{1} << 23;  // 64 MiB
+constexpr std::size_t kMaxPairWords = std::size_t{1} << 23;  // 64 MiB
 
 }  // namespace
 
@@ -26,13 +26,15 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   key_of_.resize(p.writer_txn.size());
   std::size_t words = 0;
   settled_pairs_.resize(idx(p.keys));
+  precede_.resize(idx(p.keys));
   restless_.assign(idx(p.keys), 1);
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
     std::fill(key_of_.begin() + first, key_of_.begin() + last, key);
     const std::size_t need = idx(last - first) * words_of(key);
-    if (words + need > kMaxSettledWords) continue;
+    if (words + need > kMaxPairWords) continue;
     settled_pairs_[idx(key)].assign(need, 0);
+    precede_[idx(key)].assign(need, 0);
     words += need;
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
@@ -417,7 +419,11 @@ void Pruner::order_behind(std::int32_t after, std::int32_t key) {
       ++forced_orders;
       if (!initial(before)) orders.push_back({before, after, {*closing_order(after, before), epoch_}});
     }
-  if (!settled.empty()) std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());
+  if (!settled.empty()) {
+    std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());
+    const auto precede = precede_[idx(key)].begin() + (row(after) - settled.begin());
+    std::transform(behind_.begin(), behind_.end(), precede, precede, std::bit_or());
+  }
   gained_ += static_cast<std::int64_t>(graph.edges.size() - known);
 }
 

@@ -165,6 +165,7 @@ class Pruner {
   // if r is b itself, b -ww-> c does.
   std::vector<std::vector<std::uint64_t>> settled_pairs_;
   bool orders_compose_ = true;
+  std::vector<std::vector<std::uint64_t>> precede_;  // the same, but once set for good: the order of a pair is known
   std::vector<std::uint64_t> behind_;  // the row of the writer at hand
   std::size_t words_of(std::int32_t key) const {  // of a row
     const auto k = static_cast<std::size_t>(key);
@@ -178,6 +179,7 @@ class Pruner {
   Adjacency writers_by_txn_, reads_by_txn_;
   std::vector<WayBack> ways_back_;
   std::vector<Seen> seen_;  // of the read at hand
+  std::vector<std::uint64_t> overwritten_;  // a bit for each of writers_: it precedes one of seen_
   bool direct_ = false;     // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
   std::vector<std::int32_t> key_of_;  // per writer
