@@ -226,6 +226,24 @@ def test_z3_lets_go_of_its_solvers():
     assert alive() == before
 
 
+@not_ours
+def test_pysmt_lets_go_of_its_terms():
+    """It would note the types of all terms of a process in one table, and search it ever longer."""
+    import gc
+
+    from pysmt.fnode import FNode
+
+    def alive():
+        gc.collect()
+        return sum(isinstance(o, FNode) for o in gc.get_objects())
+
+    made = formula(ROOT / "examples/counter.txt", "integer_order", "difference", "none")
+    before = alive()
+    for _ in range(3):
+        assert not SOLVERS["pysmt"].solve(made, until=None, seed=0).satisfiable
+    assert alive() == before
+
+
 # --- choosing ---
 
 
