@@ -10,17 +10,24 @@ import os
 import random
 
 import pytest
-from encodings_support import PAIRS, Conformance, applies, separating
+from encodings_support import (
+    PAIRS,
+    WRITTEN_OTHERWISE,
+    WRITTEN_OTHERWISE_ADJACENT,
+    Conformance,
+    Pairs,
+    separating,
+)
 from oracle import semantics
 from oracle.expressions import HARD, random_checks, spec_text
 from oracle.generate import any_history, litmus_table
 from oracle.history import has_time, parse, show, timed, with_wide_times
+from oracle.levels import ADJACENT
 from oracle.pipeline import Levels, to_tool
 
 from isolang.api import load_spec
 from isolang.language.classify import NotAnEventGraph, classify
-from isolang.problem.polygraph import PRUNE
-from isolang.solvers.registry import SOLVERS
+from isolang.solvers.registry import SOLVERS, stages_of
 
 #: Separating histories per triple, and into how many tests they are divided.
 HISTORIES, SLICES = 300, 6
@@ -36,21 +43,33 @@ def levels() -> Levels:
     return Levels()
 
 
-@pytest.mark.parametrize("part", range(SLICES))
-def test_separating_histories(levels: Levels, part: int) -> None:
-    count = HISTORIES // SLICES
-    runs = Conformance(pairs=TESTED_PAIRS)
+def run(
+    pairs: Pairs, levels: Levels, adjacent: Pairs, seed: int, count: int = HISTORIES // SLICES
+) -> None:
+    runs = Conformance(pairs=pairs)
     done = 0
-    for number, (history, level, expected) in enumerate(
-        separating(random.Random(7_000 + part), levels)
-    ):
+    histories = separating(random.Random(seed), levels, adjacent)
+    for number, (history, level, expected) in enumerate(histories):
         done += runs.run(to_tool(history), levels.plans[level], expected, seed=number)
         assert not runs.wrong, f"{runs.wrong[0]} for {level}: {show(history)}"
         if done == count:
             break
-    assert set(runs.compared) == {(e, s, p) for e, s in TESTED_PAIRS for p in PRUNE}
+    assert set(runs.compared) == {(e, s, p) for e, s in pairs for p in stages_of(e)}
     assert set(runs.compared.values()) == {count}
     assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > count / 5
+
+
+@pytest.mark.parametrize("part", range(SLICES))
+def test_separating_histories(levels: Levels, part: int) -> None:
+    """Every triple, on levels that are event graphs."""
+    run(TESTED_PAIRS, levels, ADJACENT, 7_000 + part)
+
+
+@pytest.mark.parametrize("part", range(SLICES))
+def test_levels_that_are_no_event_graphs(part: int) -> None:
+    """The relational encoding, with every solver, on levels that no other encoding is of."""
+    pairs = [(e, s) for e, s in TESTED_PAIRS if e == "relational"]
+    run(pairs, Levels(WRITTEN_OTHERWISE), WRITTEN_OTHERWISE_ADJACENT, 7_100 + part)
 
 
 def test_all_solvers_are_tested_here() -> None:
@@ -65,8 +84,7 @@ def test_litmus(levels: Levels) -> None:
     for row in litmus_table():
         history = parse(row["operations"])
         history = history if has_time(history) else with_wide_times(history)
-        names = [name for name, plan in levels.plans.items() if applies(plan)]
-        for level in rng.sample(sorted(names), 3):
+        for level in rng.sample(sorted(levels.plans), 3):
             runs.run(to_tool(history), levels.plans[level], row[level])
             assert not runs.wrong, f"{row['history']}, {level}: {runs.wrong[0]}"
     assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > 10

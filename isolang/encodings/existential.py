@@ -19,15 +19,18 @@ class Graph:
     Attributes:
         nodes: how many there are.
         edges: ``from, to, literal`` of each; literal 0 for an edge that is always there.
+        layers: of each layer the first node, and the elements that its nodes stand for.
     """
 
     nodes: int = 0
     edges: array[int] = field(default_factory=lambda: array("i"))
+    layers: list[tuple[int, Sequence[int]]] = field(default_factory=list)
 
-    def layer(self, size: int) -> int:
-        """New nodes; the number of the first."""
+    def layer(self, elements: Sequence[int]) -> int:
+        """New nodes, one for each of some elements; the number of the first."""
         first = self.nodes
-        self.nodes += size
+        self.nodes += len(elements)
+        self.layers.append((first, elements))
         return first
 
     def edge(self, a: int, b: int, literal: int) -> None:
@@ -150,7 +153,8 @@ class Chooser:
                 depth[j] += 1
         # What certainly precedes has fewer predecessors: an order to begin with.
         elements = sorted(member, key=lambda i: (depth[i], i))
-        node = {i: graph.layer(1) for i in elements}
+        first_node = graph.layer(elements)
+        node = {i: first_node + at for at, i in enumerate(elements)}
         for i, row in certain.items():
             skipped = 0
             for j in bits(row):

@@ -221,7 +221,7 @@ class Encoding:
         if check.negated:
             self.circuit.state((-self._test(check, Side.BELOW),))
         elif check.kind == "acyclic":
-            hub = self.graph.layer(self.universe.size)
+            hub = self.graph.layer(range(self.universe.size))
             self._walk(check.expr, hub, hub, hub)
         elif check.kind == "irreflexive":
             self._no_loop(check.expr)
@@ -245,7 +245,7 @@ class Encoding:
             case Seq():
                 at = start
                 for part in e.parts[:-1]:
-                    following = self.graph.layer(self.universe.size)
+                    following = self.graph.layer(range(self.universe.size))
                     self._walk(part, at, following, hub)
                     at = following
                 self._walk(e.parts[-1], at, end, hub)
@@ -367,7 +367,34 @@ class Encoding:
         met = -self.circuit.any_of(bad)
         return -met if check.negated and side is Side.EXACT else met
 
-    # --- what a model says ---
+    # --- what variables mean, and what a model says ---
+
+    def meanings(self) -> dict[int, str]:
+        """What the variables mean that are choices, in the words of the history; others are gates.
+
+        ``a -co-> b`` is that a is decided to precede b; neither direction need be.
+        """
+        label, history = self.universe.label, self.universe.history
+        said: dict[int, str] = {}
+        for i, literal in enumerate(self.universe.included):
+            said.setdefault(literal, f"{label(i)} is in")
+        for (number, source), literal in self._sources.items():
+            read = self.universe.reads[number]
+            where = f"{history.key(read.key)} (operation {read.op})"
+            said.setdefault(literal, f"{label(source)} -wr-> {label(read.reader)} on {where}")
+        for (name, key), value in self._values.items():
+            on = "" if key is None else f" on {history.key(key)}"
+            order = self._chooser.orders.get(id(value))
+            if order is None:
+                pairs = [(i, j, literal) for i, j, literal in value.pairs()]
+            else:
+                pairs = [(a, b, v) for a, b, v in order.pairs]
+                pairs += [(b, a, v + 1) for a, b, v in order.pairs]
+            for i, j, literal in pairs:
+                if literal > TRUE and not self.circuit.is_gate(literal):
+                    said.setdefault(literal, f"{label(i)} -{name}-> {label(j)}{on}")
+        said[TRUE] = "true"
+        return said
 
     def chosen(self, model: Callable[[int], bool]) -> Chosen:
         """The choices of a model.
