@@ -31,7 +31,6 @@ from isolang.solvers.registry import (
     ENGINE,
     NATIVE,
     Pair,
-    applicable,
     choose_pair,
     fitting,
     stages_of,
@@ -117,10 +116,10 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
 
     Args:
         chosen: the pair that decides.
-        which: ``auto``: one that shares neither encoding nor solver nor pruning with it (or, where
-            there is one encoding only, no solver), and, where a theorem replaced the specification,
-            one that does without it; ``all``: all that are installed, unpruned and pruned; or
-            ``encoding/solver/prune``.
+        which: ``auto``: one that shares neither encoding nor solver nor pruning with it (where
+            there is none: one with another encoding, and one with another solver), and, where a
+            theorem replaced the specification, one that does without it; ``all``: all that are
+            installed, unpruned and pruned; or ``encoding/solver/prune``.
         route: of the specification; ``None``: one that all encodings are of.
 
     Raises:
@@ -135,10 +134,10 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
     wanted = "none" if chosen.prune != "none" else "fixpoint"
     pairs = [Pair(e, s, p) for e, s in (*PARTNERS, *fit) if (e, s) in fit for p in stages_of(e)]
     apart = [p for p in pairs if p.prune == wanted and not p.shares_with(chosen)]
-    if not apart and len(applicable(route)) == 1:
-        apart = [p for p in pairs if p.solver != chosen.solver.split(":")[0]]
     if not apart:
-        raise SolverError(f"no pair is installed that shares nothing with {chosen}")
+        others = [p for p in pairs if p.encoding != chosen.encoding][:1]
+        others += [p for p in pairs if p.solver != chosen.solver.split(":")[0]][:1]
+        return list(dict.fromkeys(others))
     by_theorem = isinstance(route, Plan) and route.theorem is not None
     alone = [p for p in apart if by_theorem and not starts_from_polygraph(p.encoding)]
     return list(dict.fromkeys([*apart[:1], *alone[:1]]))

@@ -59,9 +59,9 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
     """What the nodes of transactions are; auxiliary ones are left out."""
     if isinstance(formula, RelationalFormula):
         universe = formula.relations.universe
-        for first, elements in formula.relations.graph.layers:
+        for first, elements, of in formula.relations.graph.layers:
             for i, element in enumerate(elements):
-                yield first + i, universe.label(element)
+                yield first + i, f"{universe.label(element)}, {of}"
     if not isinstance(formula, PolygraphFormula):
         return
     graph = formula.polygraph.graph

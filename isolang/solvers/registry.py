@@ -253,9 +253,7 @@ def choose_pair(
         if route is None or route.kind == "event graph":
             why.append(f"{encoding} suits {solver} best")
         else:
-            why.append(
-                f"{encoding}, as {route.spec.name} is no event graph but decided {_how(route)}"
-            )
+            why.append(f"{encoding}, as {route.spec.name} is decided {_how(route)}")
     if theory_of(encoding, row) is None:
         takers = _listed(s.name for s in SOLVERS.values() if theory_of(encoding, s))
         raise SolverError(f"{solver} does not take {encoding} (got {solver}, expected {takers})")
