@@ -23,6 +23,7 @@ from isolang.cli.report import EXIT_INPUT, EXIT_REJECTED
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
+    from isolang.language.route import Route
     from isolang.solvers.registry import Pair
 
 Row = dict[str, Any]
@@ -59,31 +60,25 @@ def compare(
     Raises:
         UsageProblem: options that do not go together.
     """
-    from isolang.language.classify import Plan
-    from isolang.solvers.registry import not_an_event_graph
-
     if not 0 < timeout < float("inf"):
         raise UsageProblem(f"--timeout: not a positive number (got {timeout})")
     if plot:
         _need_matplotlib()
-    pairs, missing = _chosen(only, prune)
-    if not pairs:
-        raise UsageProblem(f"no pair that is installed fits --only {' '.join(only)}")
     try:
-        ((_, plan),) = load_routes([spec], include)
+        ((_, route),) = load_routes([spec], include)
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
-    if not isinstance(plan, Plan) or plan.kind != "event graph" or plan.theorem:
-        print(f"isocheck: {spec}: {not_an_event_graph(plan)}", file=sys.stderr)
-        return EXIT_INPUT
+    pairs, missing = _chosen(only, prune, route)
+    if not pairs and not missing:
+        raise UsageProblem(f"--only {' '.join(only)}: no such pair for {spec}")
     rows: list[Row] = []
     with Bar(len(histories) * len(pairs)) as bar:
         for history in histories:
             for pair in pairs:
                 entry = Entry(
                     history=history,
-                    plan=plan,
+                    route=route,
                     pair=pair,
                     timeout=timeout,
                     memory=memory,
@@ -129,19 +124,19 @@ def disagreements(rows: Sequence[Row]) -> list[str]:
 
 
 def _chosen(
-    only: Sequence[str], prune: Sequence[str]
+    only: Sequence[str], prune: Sequence[str], route: Route
 ) -> tuple[list[Pair], list[tuple[str, str, str]]]:
     """The pairs to run, and (encoding, solver, why) of those that are not installed."""
     from isolang.errors import SolverError
     from isolang.problem.polygraph import PRUNE
-    from isolang.solvers.registry import SOLVERS, Pair, fitting, solver_of
+    from isolang.solvers.registry import SOLVERS, Pair, fitting, solver_of, stages_of
 
     for stage in prune:
         if stage not in PRUNE:
             raise UsageProblem(f"--prune: got {stage!r}, expected {', '.join(PRUNE)}")
     pairs, missing = [], []
     parts = [name for name in only if ":" in name]  # sat:glucose4, alone or after an encoding
-    for encoding, base in fitting(installed=False):
+    for encoding, base in fitting(route, installed=False):
         solvers = [
             base,
             *(p.split("/")[-1] for p in parts if p.split("/")[-1].startswith(f"{base}:")),
@@ -157,8 +152,9 @@ def _chosen(
                 solver_of(solver)
             except SolverError as error:
                 raise UsageProblem(str(error)) from None
-            stages = ["fixpoint"] if encoding == "event-graph" else list(prune)
-            pairs += [Pair(encoding, solver, stage) for stage in stages]
+            stages = stages_of(encoding)
+            wanted = [stage for stage in prune if stage in stages] if len(stages) > 1 else stages
+            pairs += [Pair(encoding, solver, stage) for stage in wanted]
     return pairs, missing
 
 

@@ -21,7 +21,7 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     """
     import z3
 
-    context = z3.Context()
+    context = new_context()
     # The general solver would go through preprocessing that is of no use here.
     solver = z3.SimpleSolver(ctx=context)
     solver.set("random_seed", seed % (1 << 31))
@@ -54,6 +54,13 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     for variable in range(1, formula.variables + 1):
         values[variable] = z3.is_true(model.eval(true[variable]))
     return Answer(satisfiable=True, values=values, statistics=statistics)
+
+
+def new_context() -> Any:
+    """A context of its own for each formula: what was solved before changes no run."""
+    import z3
+
+    return z3.Context()
 
 
 def _text(formula: Formula) -> str:
