@@ -49,10 +49,9 @@ void Pruner::find_seen(std::int32_t r) {
 
 // The seen writer that follows this candidate, or none.
 const Pruner::Seen* Pruner::overwritten_by(std::int32_t a) {
-  const std::int32_t first = graph.problem.key_start[idx(key_of_[idx(a)])];
   const auto possible = [&] {
     for (std::size_t t = 0; t < targets_.size(); ++t) {
-      const Clocks::Mark mark = targets_[t].marks[idx(local_[idx(a - first)])];
+      const Clocks::Mark mark = targets_[t].marks[place(a)];
       if (combined_[t * clocks.columns() + idx(mark.column)] >= mark.position) return true;
     }
     return false;
