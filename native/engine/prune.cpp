@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace isolang {
@@ -72,14 +73,14 @@ bool Pruner::run() {
   if (one_pass) {
     if (std::ranges::all_of(graph.automata, [](const Automaton& m) { return m.back.empty(); })) {
       if (!prune_direct() || !settle()) return false;
-      clocks.build(group_by(graph.nodes(), 0, [](std::size_t) { return -1; }, [](std::size_t) { return -1; }), order, {}, 0, budget_);
+      clocks.build(group_by(graph.nodes(), 0, [](std::size_t) { return -1; }, [](std::size_t) { return -1; }), order, false, 0, budget_);
       return saturated = true;
     }
   }
   while (passes < kMaxPasses) {
     if (!pass()) return false;
     if (one_pass) {
-      saturated = clocks.columns() == clocks.chains();  // else they may not have known of some way back
+      saturated = clocks.exact();  // else they may not have known of some way back
       return settle();
     }
     if (gained_ == 0) return true;
@@ -172,9 +173,7 @@ bool Pruner::pass() {
   const auto& edges = graph.edges;
   const auto predecessors = group_by(
       graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, [&](std::size_t i) { return edges[i].from; });
-  std::vector<std::uint8_t> touched(idx(graph.nodes()), 0);
-  for (std::size_t e = epoch_; e < edges.size(); ++e) touched[idx(edges[e].to)] = 1;
-  clocks.build(predecessors, order, touched, max_clock_bytes_, budget_);
+  clocks.build(predecessors, order, true, max_clock_bytes_, budget_);
   note_changes();
   epoch_ = edges.size();
   readers_ = group_by(
@@ -282,9 +281,7 @@ Node Pruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer
 
 // Raises the row of a target by that of a node: what reaches one of the nodes is then one comparison away.
 void Pruner::raise(std::size_t target, Node node) {
-  const std::int32_t* const row = clocks.row(node);
-  std::int32_t* const combined = combined_.data() + target * clocks.columns();
-  for (std::size_t c = 0; c < clocks.columns(); ++c) combined[c] = std::max(combined[c], row[c]);
+  clocks.raise(std::span(combined_).subspan(target * clocks.columns(), clocks.columns()), node);
 }
 
 // By the nodes from which edges of "`writer` before another" start.
@@ -294,6 +291,13 @@ void Pruner::raise_by(std::int32_t writer) {
     raise(row.target, node_of(row.check, row.state, writer));
   for (const std::int32_t r : readers_.of(writer))
     for (const Row& row : rw_rows_) raise(row.target, graph.node(idx(row.check), p.read_txn[idx(r)], row.state));
+}
+
+// The rows that raise_by will want: of a large history they are far apart.
+void Pruner::prefetch_by(std::int32_t writer) const {
+  for (const Row& row : ww_rows_) clocks.prefetch(node_of(row.check, row.state, writer));
+  for (const std::int32_t r : readers_.of(writer))
+    for (const Row& row : rw_rows_) clocks.prefetch(graph.node(idx(row.check), graph.problem.read_txn[idx(r)], row.state));
 }
 
 // forced_[i]: writers_[i] precedes `after`, because the reverse order would close a cycle. The rows that tell are combined
@@ -323,14 +327,13 @@ bool Pruner::keep_unless_implied(const Edge& e) {
   if (clocks.reaches(e.from, e.to)) return false;
   auto cover = std::ranges::find(covered_, e.to, &Cover::node);
   if (cover == covered_.end()) {
-    const std::int32_t* const row = clocks.row(e.to);
-    covered_.push_back({e.to, {row, row + clocks.columns()}});
+    covered_.push_back({e.to, std::vector<std::int32_t>(clocks.columns(), -1)});
     cover = covered_.end() - 1;
+    clocks.raise(cover->row, e.to);
   }
   const Clocks::Mark mark = clocks.mark(e.from);
   if (cover->row[idx(mark.column)] >= mark.position) return false;
-  const std::int32_t* const row = clocks.row(e.from);
-  for (std::size_t c = 0; c < cover->row.size(); ++c) cover->row[c] = std::max(cover->row[c], row[c]);
+  clocks.raise(cover->row, e.from);
   graph.edges.push_back(e);
   return true;
 }
@@ -371,6 +374,7 @@ bool Pruner::prune_key(std::int32_t key) {
     }
     if (!restless && is_quiet_writer(after)) continue;
     budget_.poll();
+    if (self + 1 < writers_.size()) prefetch_by(writers_[self + 1]);
     const std::size_t known = graph.edges.size();
     covered_.clear();
     mark_forced(after, self);

@@ -104,6 +104,7 @@ class Pruner {
   bool is_quiet_writer(std::int32_t writer) const;
   void raise(std::size_t target, Node node);
   void raise_by(std::int32_t writer);
+  void prefetch_by(std::int32_t writer) const;
   void find_seen(std::int32_t read);
   const Seen* overwritten_by(std::int32_t candidate);
   void mark_forced(std::int32_t after, std::size_t self);
@@ -126,7 +127,8 @@ class Pruner {
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
   bool every_read_ = false;             // look at all reads in the next pass
-  std::vector<std::int32_t> combined_;  // per target a row, see raise
+  std::vector<std::int32_t> combined_;     // per target a row, see raise
+  std::vector<std::int32_t> reader_rows_;  // of the read at hand: its rows, one for each of rw_rows_
 
   // Of the key at hand: its writers by descending rank, and for each target of a ww or rw step their marks.
   struct Target {

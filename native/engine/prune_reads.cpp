@@ -2,6 +2,8 @@
 // writer that the reader cannot have missed is known to follow it.
 #include "engine/prune.hpp"
 
+#include <span>
+
 namespace isolang {
 namespace {
 
@@ -20,10 +22,15 @@ void Pruner::find_seen(std::int32_t r) {
     seen_.push_back({b, rw, back});
     raise_by(b);
   }
+  const std::size_t columns = clocks.columns();
+  reader_rows_.assign(rw_rows_.size() * columns, -1);
+  for (std::size_t k = 0; k < rw_rows_.size(); ++k)
+    clocks.raise(std::span(reader_rows_).subspan(k * columns, columns),
+                 graph.node(idx(rw_rows_[k].check), p.read_txn[idx(r)], rw_rows_[k].state));
   const auto precedes = [&](std::size_t i) {
-    for (const Row& row : rw_rows_) {
-      const Clocks::Mark mark = targets_[row.target].marks[i];
-      if (clocks.row(graph.node(idx(row.check), p.read_txn[idx(r)], row.state))[mark.column] >= mark.position) return true;
+    for (std::size_t k = 0; k < rw_rows_.size(); ++k) {
+      const Clocks::Mark mark = targets_[rw_rows_[k].target].marks[i];
+      if (reader_rows_[k * columns + idx(mark.column)] >= mark.position) return true;
     }
     return false;
   };
