@@ -91,7 +91,7 @@ class Clocks {
     std::int32_t column, position;
     std::int32_t slot = 0;  // the rank, by which rows are stored
   };
-  static constexpr std::size_t kBlock = 128;  // rows
+  static constexpr std::size_t kBlock = 256;  // rows
 
   void find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown, std::size_t max_bytes);
   template <typename Cell>

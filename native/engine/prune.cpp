@@ -1,7 +1,9 @@
 #include "engine/prune.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -11,6 +13,7 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int32_t kMaxPasses = 8;
+constexpr std::size_t kAhead = 3;  // writers whose rows are fetched before they are needed
 constexpr std::size_t kMaxSettledWords = std::size_t{1} << 23;  // 64 MiB
 
 }  // namespace
@@ -25,6 +28,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   key_of_.resize(p.writer_txn.size());
   std::size_t words = 0;
   settled_pairs_.resize(idx(p.keys));
+  open_pairs_.assign(p.writer_txn.size(), std::numeric_limits<std::int32_t>::max());
   restless_.assign(idx(p.keys), 1);
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
@@ -33,6 +37,8 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     if (words + need > kMaxSettledWords) continue;
     settled_pairs_[idx(key)].assign(need, 0);
     words += need;
+    if (g.forbids_ways_back) continue;  // a way back may close between writers whose order is known
+    std::fill(open_pairs_.begin() + first, open_pairs_.begin() + last, last - first - 1);
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
@@ -43,8 +49,6 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   }
   if (g.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
   find_own_writers();
-  open_reads_ = group_by(
-      p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; }, [](std::size_t r) { return static_cast<std::int32_t>(r); });
   direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
   if (direct_) find_session_writers();
   if (!g.uses_reads) return;
@@ -58,6 +62,9 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     if (p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)] == 1 && included_reader(r) &&
         alive[static_cast<std::size_t>(p.candidate_start[idx(r)])])
       resolve(r, p.candidate[static_cast<std::size_t>(p.candidate_start[idx(r)])]);
+  open_reads_ = group_by(
+      p.keys, idx(p.reads()), [&](std::size_t r) { return source[r] < 0 ? p.read_key[r] : -1; },
+      [](std::size_t r) { return static_cast<std::int32_t>(r); });
 }
 
 bool Pruner::run() {
@@ -188,6 +195,8 @@ bool Pruner::pass() {
       });
   const bool every_read = std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
   for (std::int32_t key = 0; key < p.keys; ++key) {
+    const auto reads = graph.uses_reads ? open_reads_.of(key) : std::span<const std::int32_t>();
+    if (reads.empty() && (!graph.uses_orders || is_decided(key))) continue;
     const bool quiet = is_quiet(key);
     bool loaded = false;
     if (graph.uses_orders && !quiet) {
@@ -195,8 +204,7 @@ bool Pruner::pass() {
       loaded = true;
       if (!prune_key(key)) return false;
     }
-    if (!graph.uses_reads) continue;
-    for (const std::int32_t r : open_reads_.of(key)) {
+    for (const std::int32_t r : reads) {
       if (source[idx(r)] >= 0 || (quiet && !every_read && changed_[idx(p.read_txn[idx(r)])] == 0)) continue;
       if (!std::exchange(loaded, true)) load(key);
       if (!prune_read(r)) return false;
@@ -221,6 +229,12 @@ bool Pruner::is_quiet_writer(std::int32_t writer) const {
   const Problem& p = graph.problem;
   return changed_[idx(p.writer_txn[idx(writer)])] == 0 &&
          std::ranges::all_of(readers_.of(writer), [&](std::int32_t r) { return changed_[idx(p.read_txn[idx(r)])] == 0; });
+}
+
+// Every pair of the key's writers is ordered by known edges: what else might be found out about them is a cycle of those.
+bool Pruner::is_decided(std::int32_t key) const {
+  const auto first = open_pairs_.begin() + graph.problem.key_start[idx(key)], last = open_pairs_.begin() + graph.problem.key_start[idx(key) + 1];
+  return first != last && std::all_of(first + 1, last, [](std::int32_t open) { return open == 0; });  // the first is T0
 }
 
 // Nothing about the key's writers and their readers has changed: another look at them would find nothing.
@@ -271,8 +285,21 @@ void Pruner::unsettle(std::int32_t writer) {
   restless_[idx(key)] = 1;
   auto& bits = settled_pairs_[idx(key)];
   if (bits.empty()) return;
-  const std::size_t words = (idx(graph.problem.key_start[idx(key) + 1] - first) + 63) / 64;
+  const std::int32_t count = graph.problem.key_start[idx(key) + 1] - first;
+  const std::size_t words = (idx(count) + 63) / 64;
+  const auto self = idx(writer - first);
+  for (std::size_t word = 0; word < words; ++word)
+    for (std::uint64_t left = bits[self * words + word]; left != 0; left &= left - 1) {
+      const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+      if ((bits[other * words + self / 64] >> (self % 64) & 1) == 0) note_pair(writer, first + static_cast<std::int32_t>(other), 1);
+    }
   std::fill_n(bits.begin() + static_cast<std::ptrdiff_t>(idx(writer - first) * words), words, 0);
+}
+
+void Pruner::note_pair(std::int32_t a, std::int32_t b, std::int32_t opened) {
+  if (graph.forbids_ways_back) return;
+  open_pairs_[idx(a)] += opened;
+  open_pairs_[idx(b)] += opened;
 }
 
 Node Pruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {
@@ -372,9 +399,11 @@ bool Pruner::prune_key(std::int32_t key) {
       closed = Impossible{*closing_order(after, writers_[static_cast<std::size_t>(closed_by - forced_.begin())]), epoch_};
       return false;
     }
-    if (!restless && is_quiet_writer(after)) continue;
+    // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known order is impossible, then
+    // because a known path goes against one of its edges, and the edges of the known order close a cycle with that path.
+    if (open_pairs_[idx(after)] == 0 || (!restless && is_quiet_writer(after))) continue;
     budget_.poll();
-    if (self + 1 < writers_.size()) prefetch_by(writers_[self + 1]);
+    if (self + kAhead < writers_.size() && open_pairs_[idx(writers_[self + kAhead])] != 0) prefetch_by(writers_[self + kAhead]);
     const std::size_t known = graph.edges.size();
     covered_.clear();
     mark_forced(after, self);
@@ -387,6 +416,8 @@ bool Pruner::prune_key(std::int32_t key) {
         const std::uint64_t bit = std::uint64_t{1} << (idx(after - first) % 64);
         if ((word & bit) != 0) continue;
         word |= bit;
+        if ((settled[idx(after - first) * words + idx(before - first) / 64] >> (idx(before - first) % 64) & 1) == 0)
+          note_pair(before, after, -1);
       }
       bool fresh = false;
       const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };

@@ -100,6 +100,7 @@ class Pruner {
   Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;  // check < 0: the version node
   bool prune_key(std::int32_t key);
   void note_changes();
+  bool is_decided(std::int32_t key) const;
   bool is_quiet(std::int32_t key) const;
   bool is_quiet_writer(std::int32_t writer) const;
   void raise(std::size_t target, Node node);
@@ -123,7 +124,7 @@ class Pruner {
   std::size_t epoch_ = 0;
   Adjacency readers_;  // writer -> reads that certainly take it
 
-  Adjacency open_reads_;                // key -> its reads
+  Adjacency open_reads_;                // key -> its reads of several candidates
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
   bool every_read_ = false;             // look at all reads in the next pass
@@ -154,7 +155,9 @@ class Pruner {
   // Ordered pairs of a key's writers whose edges are all known or implied: nothing is left to do for them until the
   // first one gets another reader. One bit each, by (writer of the key, writer of the key).
   std::vector<std::vector<std::uint64_t>> settled_pairs_;
+  std::vector<std::int32_t> open_pairs_;  // per writer: others of its key of which neither order is settled
   void unsettle(std::int32_t writer);
+  void note_pair(std::int32_t a, std::int32_t b, std::int32_t opened);
   void find_own_writers();
   void find_session_writers();
   std::vector<std::int32_t> session_writer_;  // per read: the last writer of its key before it in its session, or -1
