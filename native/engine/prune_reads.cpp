@@ -2,6 +2,7 @@
 // writer that the reader cannot have missed is known to follow it.
 #include <bit>
 #include <functional>
+#include <span>
 
 #include "engine/prune.hpp"
 
@@ -27,11 +28,16 @@ void Pruner::find_seen(std::int32_t r) {
   };
   direct_ways_back(r, [&](std::int32_t other) { return source[idx(other)]; }, ways_back_);
   for (const auto& [b, rw, back] : ways_back_) see({b, rw, back});
+  const std::size_t columns = clocks.columns();
+  reader_rows_.assign(rw_rows_.size() * columns, -1);
+  for (std::size_t k = 0; k < rw_rows_.size(); ++k)
+    clocks.raise(std::span(reader_rows_).subspan(k * columns, columns),
+                 graph.node(idx(rw_rows_[k].check), p.read_txn[idx(r)], rw_rows_[k].state));
   for (std::size_t word = 0; word < overwritten_.size(); ++word) {
     std::uint64_t left = 0;  // those that precede the reader
-    for (const Row& row : rw_rows_) {
-      const std::int32_t* const clock = clocks.row(graph.node(idx(row.check), p.read_txn[idx(r)], row.state));
-      const Clocks::Mark* mark = targets_[row.target].marks.data() + word * 64;
+    for (std::size_t k = 0; k < rw_rows_.size(); ++k) {
+      const std::int32_t* const clock = reader_rows_.data() + k * columns;
+      const Clocks::Mark* mark = targets_[rw_rows_[k].target].marks.data() + word * 64;
       for (std::size_t i = 0; i < std::min<std::size_t>(64, writers_.size() - word * 64); ++mark, ++i)
         left |= std::uint64_t{clock[mark->column] >= mark->position} << i;
     }
