@@ -194,10 +194,32 @@ def test_what_is_shown() -> None:
         "show [W] ; wr as read-from\nshow domain(wr) as sources\n"
     )
     history = to_tool(parse("w(x,1) || r(x,1)"))
-    verdict = check(history, load_spec(text))
+    verdict = check(history, relational(load_spec(text)))
     assert "read-from: T1 → T2" in verdict.notes
     assert "sources: T1" in verdict.notes
     assert any("runs relationally: 2 transactions" in note for note in verdict.notes)
+
+
+def test_what_is_shown_by_every_engine() -> None:
+    """Of the relations that a theorem makes, of version orders, and of what is given."""
+    history = to_tool(parse("w(x,1) || r(x,1)"))
+    text = 'include "commit-order.iso"\nrequire obs(co) in co as c\n'
+    text += "show co as commits\nshow wr as read\n"
+    verdict = check(history, load_spec(text))
+    assert verdict.notes[-2:] == ("commits: T1 → T2, T0 → T1, T0 → T2", "read: T1 → T2")
+    text = text.replace("obs(co)", "obs(so | wr)")  # saturation: no commit order is made
+    verdict = check(history, load_spec(text))
+    assert "commits: not evaluated, as it needs `co`" in verdict.notes[-2]
+    assert verdict.notes[-1] == "read: T1 → T2"
+    text = 'include "adya.iso"\nacyclic so | wr | ww | rw as c\nshow [W] ; rw as overtaken\n'
+    verdict = check(
+        to_tool(parse("r(x,nil) w(y,1) || r(y,nil) w(x,1)")), load_spec(f"{text}show wr as w\n")
+    )
+    assert verdict.outcome == "invalid"
+    assert "overtaken: not evaluated, as it needs `rw`; no choice" in verdict.notes[-2]
+    assert verdict.notes[-1] == "w: T0 → T1, T0 → T2"
+    verdict = check(to_tool(parse("r(x,nil) w(y,1) || w(x,1)")), load_spec(text))
+    assert verdict.notes[-1] == "overtaken: T1 → T2"
 
 
 def test_the_cost_is_said_and_bounded() -> None:

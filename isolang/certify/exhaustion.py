@@ -16,7 +16,8 @@ from isolang.certify.relations import (
     ordered,
     outside_bounds,
 )
-from isolang.certify.world import Rows, World, bits, members_of, transposed
+from isolang.certify.rows import Rows, bits, members_of, transposed
+from isolang.certify.world import World
 from isolang.language.core import Check, Exists, Spec
 from isolang.language.facts import mentioned, names, speaks_of_events, uses_reads_from
 from isolang.language.heredity import why_not_hereditary

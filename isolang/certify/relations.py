@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.facts import INITIAL, Facts
-from isolang.certify.world import Rows, World, bits, members_of, transposed
+from isolang.certify.rows import Rows, bits, members_of, transposed
+from isolang.certify.world import World
 from isolang.language.core import Check, Exists, Spec
 from isolang.language.facts import mentioned, speaks_of_events, uses_reads_from
 
@@ -253,10 +254,10 @@ def ordered(row: Sequence[int]) -> Rows:
 
 
 def _relation(name: str, over: Rows, pairs: Pairs) -> Rows:
-    members = members_of(over)
+    members = set(bits(members_of(over)))
     value: Rows = {}
     for i, j in pairs:
-        if i < 0 or j < 0 or not members >> i & 1 or not members >> j & 1:
+        if i not in members or j not in members:
             raise CertificateRejected(f"{name}: ({i}, {j}) is no pair of its elements")
         value[i] = value.get(i, 0) | 1 << j
     return value

@@ -13,7 +13,7 @@ from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
 from isolang.errors import SpecError
 
 if TYPE_CHECKING:
-    from isolang.language.core import Spec
+    from isolang.language.core import Check, Spec
 
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 
@@ -125,7 +125,8 @@ def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]
 
     if not any(not check.flag for check in spec.checks) or not seconds:
         return [], ""
-    findings = search(spec, seconds=seconds)
+    settled = {c.name for c in spec.checks if _cannot_fail(c) in said}
+    findings = search(spec, seconds=seconds, settled=settled)
     texts = []
     if findings.satisfied is None:
         first = next(check for check in spec.checks if not check.flag)
@@ -136,12 +137,14 @@ def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]
         texts.append(message_at(where, spec.texts, what, hint=hint))
     else:
         for check in findings.cannot_fail:
-            what = f"warning: check `{check.name}` cannot fail"
-            if what not in said:
-                hint = f"no history violates it; searched {findings.bound()}"
-                texts.append(message_at(check.pos, spec.texts, what, hint=hint))
+            hint = f"no history violates it; searched {findings.bound()}"
+            texts.append(message_at(check.pos, spec.texts, _cannot_fail(check), hint=hint))
     open_questions = findings.satisfied is None or findings.cannot_fail
     return texts, f"searched {findings.bound()}" if open_questions else ""
+
+
+def _cannot_fail(check: Check) -> str:
+    return f"warning: check `{check.name}` cannot fail"
 
 
 def _warning(text: str, spec: Spec) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from isolang.engines.prove import prove
 from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
 from isolang.engines.reconstruct import reconstruct
 from isolang.engines.run import SWITCHED_OFF, Run
+from isolang.engines.shown import shown_of, shown_of_violation, shown_of_witness
 from isolang.explain.explain import explain, explain_no_model
 from isolang.explain.smaller import Finder, cost
 from isolang.language.classify import Plan
@@ -157,6 +158,8 @@ class EventGraphRun(Run):
                 reason,
             )
         self.common.update(certified=certified, certified_reason=reason)
+        with self.spending.during("solve", to_the_end=True):
+            self._show(shown_of_witness(self.history, self._original, witness))
         return Valid(witness=model, seconds=self.spending.seconds(), **self.common)
 
     def _can_reconstruct(self) -> bool:
@@ -175,7 +178,13 @@ class EventGraphRun(Run):
         if certified is None:
             return self.rejected(proof, reason)
         self.common.update(certified=certified, certified_reason=reason)
+        with self.spending.during("solve", to_the_end=True):
+            self._show(shown_of(self.history, self._original, proof))
         return Valid(witness=proof, seconds=self.spending.seconds(), **self.common)
+
+    def _show(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.note(line)
 
     # --- invalid ---
 
@@ -206,6 +215,7 @@ class EventGraphRun(Run):
             with self.spending.during("solve", to_the_end=True):
                 relaxed = {} if finder is None else finder.relaxed(refutation.steps)
                 violation = replace(explain(problem, refutation.steps), relaxed=relaxed)
+                self._show(shown_of_violation(self.history, self._original))
             return Invalid(
                 violation=violation,
                 refutation=refutation,

@@ -11,7 +11,7 @@ from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relational import Chosen, Encoding
 from isolang.engines.core_part import CorePart
 from isolang.engines.run import SWITCHED_OFF, Run
-from isolang.engines.shown import shown_of
+from isolang.engines.shown import shown_of, shown_of_violation
 from isolang.explain.exhausted import explain_exhausted
 from isolang.explain.explain import explain
 from isolang.history.columns import MAYBE
@@ -186,6 +186,8 @@ class RelationalRun(Run):
         self.common.update(certified=certified, certified_reason=reason)
         with self.spending.during("solve", to_the_end=True):
             violation = explain_exhausted(problem, part.transactions, part.checks, self.route.spec)
+            for line in shown_of_violation(self.history, self.route.spec):
+                self.note(line)
         return Invalid(
             violation=violation,
             refutation=proof,
