@@ -449,10 +449,17 @@ def _with_value(arguments: list[str]) -> list[str]:
         out.append(argument)
         if argument == "--cross-check":
             following = arguments[i + 1] if i + 1 < len(arguments) else ""
-            named = following.endswith(("/none", "/known", "/fixpoint"))
-            if following not in ("auto", "all") and not named:
+            if following not in ("auto", "all") and not _names_a_pair(following):
                 out.append("auto")
     return out
+
+
+def _names_a_pair(text: str) -> bool:
+    """Whether this is meant as ``encoding/solver/prune``, and is no history."""
+    from isolang.encodings.registry import ENCODINGS
+
+    begins = text.split("/", maxsplit=1)[0] in ENCODINGS
+    return (begins or text.endswith(("/none", "/known", "/fixpoint"))) and not os.path.exists(text)
 
 
 def _run(arguments: list[str]) -> int:
@@ -481,7 +488,7 @@ def _usage_error(error: Any, arguments: list[str]) -> int:
         return 2
     print(f"isocheck: {message}", file=sys.stderr)
     typo = arguments[1] if arguments[0] == "check" and len(arguments) > 1 else ""
-    near = difflib.get_close_matches(typo, COMMANDS, 1, 0.7)
+    near = [] if typo.startswith("-") else difflib.get_close_matches(typo, COMMANDS, 1, 0.7)
     if near and not os.path.exists(typo):
         print(f"  hint: did you mean `isocheck {near[0]}`?", file=sys.stderr)
     else:
