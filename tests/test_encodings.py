@@ -70,6 +70,13 @@ def test_the_worked_example(encoding, theory, variables, clauses):
     assert np.count_nonzero(found.edges[:, 2]) == 3
 
 
+def test_the_worked_example_in_relations():
+    """The constant, and both directions of one open pair; what is not decided counts as both."""
+    found = formula(ROOT / "examples/three.txt", "relational", "acyclicity", "none")
+    assert (found.variables, found.clause_list()) == (3, [[1]])
+    assert sorted(found.edges[found.edges[:, 2] != 0, 2].tolist()) == [-3, -3, -2, 2, 3]
+
+
 def test_pruning_settles_more_and_more():
     """Each stage leaves fewer choices; settled and open pairs are together all pairs."""
     for path in (ROOT / "examples").glob("*.*"):

@@ -82,7 +82,7 @@ SolverOption = Annotated[
 ]  # fmt: skip
 EncodingOption = Annotated[
     str, typer.Option("--encoding", metavar="NAME", help="How the problem is put to it: auto, "
-                      "event-graph, one_variable, monosat, hyper_polygraph, …")
+                      "event-graph, one_variable, monosat, relational, …")
 ]  # fmt: skip
 PruneOption = Annotated[
     str, typer.Option("--prune", metavar="STAGE", help="What is concluded before: none, known or "
@@ -328,7 +328,7 @@ def compare_command(
         float | None, typer.Option("--memory", metavar="MB", help="Megabytes for each run.")
     ] = None,
     plot: Annotated[
-        str, typer.Option("--plot", metavar="FILE", help="Draw time against size (.svg, .png).")
+        str, typer.Option("--plot", metavar="FILE", help="Draw time against size (.svg, .png …).")
     ] = "",
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
     from_: Format = "auto",
