@@ -132,11 +132,13 @@ class Encoding:
         """Which transactions of unknown outcome are in."""
         universe, state = self.universe, self.circuit.state
         included = universe.included
-        for reader, writer in universe.shown():
+        for reader, writer in universe.lists.shown():
             state((-included[reader], included[writer]))
         if uses_reads_from(self.spec):
             for element in universe.impossible():
                 state((-included[element],))
+            for one, other in universe.lists.clashing():
+                state((-included[one], -included[other]))
 
     def _choose(self, exists: Exists) -> None:
         keys: list[int | None] = [None] if exists.key is None else [*self.universe.keys]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from isolang.language.theorems import Theorem
 
 # Looking for a simpler violation may take twice the engine's time, within these bounds.
-_REFINE_SECONDS = (0.75, 4.0)
+_REFINE_SECONDS = (0.2, 4.0)
 # What making and checking a visibility takes, on a slow machine, for each pair of transactions.
 _SECONDS_PER_PAIR = 1e-5
 

@@ -14,8 +14,9 @@ from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.engines.shown import shown_of
 from isolang.explain.exhausted import explain_exhausted
 from isolang.explain.explain import explain
+from isolang.history.columns import MAYBE
 from isolang.language.relational import Relational
-from isolang.problem import Problem
+from isolang.problem import Problem, build_problem
 from isolang.solvers import relational as back_end
 from isolang.solvers.registry import Pair
 from isolang.verdict import Invalid, Valid, Verdict
@@ -27,6 +28,8 @@ DEFAULT = Pair(back_end.ENCODING, back_end.NAME, "none")
 
 # Looking for the part of a history that is to blame may take this much longer than the answer.
 _REFINE_SECONDS = (2.0, 20.0)
+# So many transactions are named in a line.
+_NAMED = 12
 
 
 class RelationalRun(Run):
@@ -86,6 +89,13 @@ class RelationalRun(Run):
                 return contradicted
         return self._invalid(problem)
 
+    def prepared(self) -> Problem:
+        """See :meth:`Run.prepared`: what nobody reads from is in or out, if that may matter."""
+        if self.relational.unread_matter and MAYBE in self.history.columns.txn_status:
+            # One that was built for other routes leaves them out.
+            self.problem = build_problem(self.history, unread=True)
+        return super().prepared()
+
     def _tick(self) -> Callable[[], object]:
         """What a long computation calls now and then, so that it ends with the time."""
         return self.spending.remaining
@@ -118,10 +128,25 @@ class RelationalRun(Run):
         if certified is None:
             return self.rejected(proof, reason)
         self.common.update(certified=certified, certified_reason=reason)
+        if line := self._kept(proof):
+            self.note(line)
         with self.spending.during("solve", to_the_end=True):
             for line in shown_of(self.history, self.route.spec, proof):
                 self.note(line)
         return Valid(witness=proof, seconds=self.spending.seconds(), **self.common)
+
+    def _kept(self, proof: Relations) -> str:
+        """Which transactions of unknown outcome took effect, where that may be for no read."""
+        if not self.relational.unread_matter:
+            return ""
+        status = self.history.columns.txn_status
+        maybe = {t for t in range(self.history.t0) if status[t] == MAYBE}
+        if not maybe:
+            return ""
+        kept = [self.history.label(t) for t in proof.included if t in maybe]
+        named = ", ".join(kept[:_NAMED]) + (", …" if len(kept) > _NAMED else "")
+        these = f"these took effect: {named or 'none'}"
+        return f"of {len(maybe)} transactions of unknown outcome {these}"
 
     def _judge_flags(self, encoding: Encoding, solver: back_end.RelationalSolver) -> None:
         """A flag holds iff no assignment that meets the other checks also meets it."""
@@ -153,14 +178,9 @@ class RelationalRun(Run):
                 problem, self.relational, seed=self.options.seed, seconds=self._patience()
             ).found()
             proof = Exhaustion(part.transactions)
-        certified: bool | None
-        if self.relational.not_hereditary:
-            reason = f"the spec {self.relational.not_hereditary}: no part of the history proves it"
-            certified = False
-        else:
-            certified, reason = self.certified(proof)
-            if certified is None:
-                return self.rejected(proof, reason)
+        certified, reason = self.certified(proof)
+        if certified is None:
+            return self.rejected(proof, reason)
         if not self.options.certify:
             certified, reason = False, SWITCHED_OFF
         self.common.update(certified=certified, certified_reason=reason)
