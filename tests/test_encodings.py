@@ -29,7 +29,9 @@ from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed
 from isolang.problem.polygraph import PRUNE, build_polygraph
 from isolang.solvers.acyclic_order import AcyclicOrder
+from isolang.solvers.pysmt import names as smt_names
 from isolang.solvers.registry import SOLVERS, choose_pair, solver_of, stages_of
+from isolang.solvers.sat import names as sat_names
 
 ROOT = Path(__file__).resolve().parent.parent
 SER = classify(load_spec("ser"))
@@ -66,6 +68,13 @@ def test_the_worked_example(encoding, theory, variables, clauses):
     found = formula(ROOT / "examples/three.txt", encoding, theory, "known")
     assert (found.variables, found.clause_count) == (variables, clauses)
     assert np.count_nonzero(found.edges[:, 2]) == 3
+
+
+def test_the_worked_example_in_relations():
+    """The constant, and both directions of one open pair; what is not decided counts as both."""
+    found = formula(ROOT / "examples/three.txt", "relational", "acyclicity", "none")
+    assert (found.variables, found.clause_list()) == (3, [[1]])
+    assert sorted(found.edges[found.edges[:, 2] != 0, 2].tolist()) == [-3, -3, -2, 2, 3]
 
 
 def test_pruning_settles_more_and_more():
@@ -234,6 +243,18 @@ def test_z3_lets_go_of_its_solvers():
 
 
 @not_ours
+def test_every_solver_by_name():
+    """Whatever name is offered can be used."""
+    named = [("sat", n) for n in sat_names()] + [("pysmt", n) for n in smt_names()]
+    assert {"cadical195", "glucose4", "minisat22"} < {n for _, n in named}
+    for path, satisfiable in (("three.txt", True), ("counter.txt", False)):
+        made = formula(ROOT / "examples" / path, "binary_labeling", "none", "none")
+        for solver, name in named:
+            answer = SOLVERS[solver].solve(made, until=None, seed=0, part=name)
+            assert answer.satisfiable == satisfiable, name
+
+
+@not_ours
 def test_pysmt_lets_go_of_its_terms():
     """It would note the types of all terms of a process in one table, and search it ever longer."""
     import gc
@@ -366,6 +387,30 @@ def test_compare(tmp_path, capfd):
     run = run_here(capfd, "compare", "--spec", "si", *only, "--plot", plot, where[0])
     assert "one_variable" in run.out
     assert "<svg" in plot.read_text()
+
+
+@not_ours
+def test_compare_says_what_goes_wrong(tmp_path, capfd):
+    """Before the runs what makes no sense; after them, under the table, why there is no verdict."""
+    path = tmp_path / "h"
+    path.write_text(VALID)
+    common = ["compare", "--spec", "si", "--only", "event-graph", "--only", "one_variable/z3"]
+    for option, value in (
+        ("--plot", "picture.foo"),
+        ("--plot", tmp_path / "none/picture.svg"),
+        ("--memory", -1),
+        ("--timeout", 0),
+        ("--only", "sat:nobody"),
+        ("--prune", "some"),
+    ):
+        run = run_here(capfd, *common, option, value, path)
+        assert (run.code, run.out) == (2, "")
+        assert str(value).removeprefix("sat:") in run.err
+    run = run_here(capfd, *common, tmp_path / "missing")
+    assert run.code == 2
+    assert "event-graph/native/fixpoint: error:" in run.out
+    run = run_here(capfd, *common, "--memory", 38, path)
+    assert "one_variable/z3/fixpoint: unknown: memory" in run.out
 
 
 @not_ours

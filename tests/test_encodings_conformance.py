@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
+from itertools import islice
+from typing import Final
 
 import pytest
 from encodings_support import (
@@ -16,6 +19,7 @@ from encodings_support import (
     WRITTEN_OTHERWISE_ADJACENT,
     Conformance,
     Pairs,
+    one_context,
     separating,
 )
 from oracle import semantics
@@ -26,8 +30,11 @@ from oracle.levels import ADJACENT
 from oracle.pipeline import Levels, to_tool
 
 from isolang.api import load_spec
+from isolang.cli.encode import THEORIES, written
+from isolang.encodings.registry import ENCODINGS
+from isolang.errors import UnsupportedError
 from isolang.language.classify import NotAnEventGraph, classify
-from isolang.solvers.registry import SOLVERS, stages_of
+from isolang.solvers.registry import SOLVERS, applicable, stages_of
 
 #: Separating histories per triple, and into how many tests they are divided.
 HISTORIES, SLICES = 300, 6
@@ -88,6 +95,72 @@ def test_litmus(levels: Levels) -> None:
             runs.run(to_tool(history), levels.plans[level], row[level])
             assert not runs.wrong, f"{row['history']}, {level}: {runs.wrong[0]}"
     assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > 10
+
+
+def solved_gnf(text: str) -> bool:
+    """MonoSAT's format, by its own rules, to clingo."""
+    import clingo
+
+    control = clingo.Control(["--warn=none"])
+    with control.backend() as backend:
+        for line in text.splitlines():
+            word, *rest = line.split()
+            if word == "p":
+                atoms = [0, *(backend.add_atom() for _ in range(int(rest[1])))]
+                backend.add_rule(atoms[1:], choice=True)
+            elif word == "edge":
+                _, tail, head, variable = map(int, rest)
+                backend.add_acyc_edge(tail, head, [atoms[variable]])
+            elif word.lstrip("-").isdigit():
+                clause = [int(x) for x in (word, *rest)][:-1]
+                backend.add_rule([], [-atoms[x] if x > 0 else atoms[-x] for x in clause])
+    return bool(control.solve().satisfiable)
+
+
+def solved_dimacs(text: str) -> bool:
+    """DIMACS, to a SAT solver that no pair uses by default."""
+    from pysat.formula import CNF
+    from pysat.solvers import Solver
+
+    with Solver(name="minisat22", bootstrap_with=CNF(from_string=text)) as solver:
+        return bool(solver.solve())
+
+
+def solved_smtlib(text: str) -> bool:
+    """SMT-LIB 2, as a file of it is read by Z3."""
+    import z3
+
+    solver = z3.Solver(ctx=one_context())
+    solver.from_string(text)
+    return str(solver.check()) == "sat"
+
+
+OUTSIDE: Final = {"gnf": solved_gnf, "dimacs": solved_dimacs, "smt2": solved_smtlib}
+
+
+@pytest.mark.skipif(SANITIZED, reason="other people's native code")
+@pytest.mark.parametrize("weak", [False, True])
+def test_exports(levels: Levels, weak: bool) -> None:
+    """Each encoding in each format that can say it, read back and solved elsewhere."""
+    if weak:
+        levels, adjacent = Levels(WRITTEN_OTHERWISE), WRITTEN_OTHERWISE_ADJACENT
+    else:
+        adjacent = ADJACENT
+    histories = separating(random.Random(79 + weak), levels, adjacent)
+    said: Counter[tuple[str, bool]] = Counter()
+    for history, level, expected in islice(histories, 24):
+        given, route = to_tool(history), levels.plans[level]
+        for name, encoding in ENCODINGS.items():
+            for to, solved in OUTSIDE.items():
+                if not set(THEORIES[to]) & set(encoding.makers) or name not in applicable(route):
+                    continue
+                try:
+                    text = written(given, route, to=to, encoding=name)
+                except UnsupportedError:
+                    continue  # the pre-pass alone decides it
+                assert solved(text) == (expected == "valid"), f"{name}, {to}, {level}"
+                said[to, expected == "valid"] += 1
+    assert len(said) == 2 * len(OUTSIDE)
 
 
 def expressions(rng: random.Random, specs: list, per_spec: int) -> Conformance:

@@ -35,6 +35,11 @@ COLUMNS: Final = (
 
 _WORK = "import sys; sys.path.append(sys.argv[2]); from isolang.cli.contest import run; run()"
 _ROOT = str(Path(__file__).resolve().parents[2])
+# What libraries say when the system gives them no more.
+_OUT_OF_MEMORY = (
+    "MemoryError", "bad_alloc", "out of memory", "failed to map segment", "Cannot allocate",
+    "Resource temporarily unavailable",
+)  # fmt: skip
 _GRACE = 2.0  # so long after its deadline a run is ended that has not given up by itself
 
 
@@ -62,8 +67,10 @@ def compare(
     """
     if not 0 < timeout < float("inf"):
         raise UsageProblem(f"--timeout: not a positive number (got {timeout})")
+    if memory is not None and not 0 < memory < float("inf"):
+        raise UsageProblem(f"--memory: not a positive number (got {memory})")
     if plot:
-        _need_matplotlib()
+        _require_plottable(plot)
     try:
         ((_, route),) = load_routes([spec], include)
     except IsolangError as error:
@@ -183,12 +190,13 @@ def _run(entry: Entry) -> Row:
             errors.seek(0)
             said = errors.read().decode("utf-8", "replace").strip().splitlines()
     if row is None:
-        memory = any("MemoryError" in line or "bad_alloc" in line for line in said)
         last = said[-1] if said else f"status {child.returncode}"
-        row = {
-            "verdict": "unknown",
-            "detail": f"memory in {phase}" if memory else f"crash in {phase}: {last}",
-        }
+        detail = f"crash in {phase}: {last}"
+        if any(word in line for line in said for word in _OUT_OF_MEMORY):
+            detail = f"memory in {phase}"
+        elif entry.memory is not None:
+            detail = f"crash in {phase}, under a memory cap: {last}"
+        row = {"verdict": "unknown", "detail": detail}
     return {"peak_mb": peak, **row}
 
 
@@ -273,18 +281,22 @@ def _table(rows: Sequence[Row]) -> None:
         table.add_column("MB", justify="right", no_wrap=True)
         mine = [row for row in rows if row["history"] == history]
         for row in sorted(mine, key=lambda r: (r["total"] is None, r["total"] or 0.0)):
-            plain = row["verdict"] in ("valid", "invalid")
-            verdict = row["verdict"] if plain else f"{row['verdict']}: {row['detail']}"
             table.add_row(
                 row["encoding"],
                 row["solver"],
                 row["prune_stage"] or "",
-                verdict if len(verdict) <= 40 else verdict[:39] + "…",
+                row["verdict"],
                 *(_seconds(row[name]) for name in ("total", "prune", "encode", "solve")),
                 *(_count(row[name]) for name in ("variables", "clauses", "edges", "conflicts")),
                 "" if row["peak_mb"] is None else f"{row['peak_mb']:.0f}",
             )
         out.print(table)
+        for row in mine:
+            if row["verdict"] not in ("valid", "invalid"):
+                pair = "/".join(filter(None, (row["encoding"], row["solver"], row["prune_stage"])))
+                out.print(
+                    f"{pair}: {row['verdict']}: {row['detail']}", markup=False, soft_wrap=True
+                )
         out.print()
 
 
@@ -296,11 +308,17 @@ def _count(value: float | None) -> str:
     return "" if value is None else f"{value:.0f}"
 
 
-def _need_matplotlib() -> None:
+def _require_plottable(path: str) -> None:
+    """See before the runs that there can be a picture after them."""
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
         raise UsageProblem("--plot needs matplotlib; pip install 'isolang[plot]'")
+    kinds = (".svg", ".png", ".pdf")
+    if not path.endswith(kinds):
+        raise UsageProblem(f"--plot: no kind of picture (got {path}, expected {', '.join(kinds)})")
+    if not Path(path).absolute().parent.is_dir():
+        raise UsageProblem(f"--plot: there is no folder for it (got {path})")
 
 
 def _draw(rows: Sequence[Row], path: str) -> None:

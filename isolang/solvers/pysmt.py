@@ -9,6 +9,7 @@ import numpy as np
 
 from isolang.errors import SolverError
 from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.z3 import counts
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
@@ -117,9 +118,10 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0, name: 
                 satisfiable = solver.solve()
             except SolverReturnedUnknownResultError:
                 raise TimeoutError from None
+            statistics = counts(solver.z3) if name == "z3" else {}  # pySMT itself counts nothing
             if not satisfiable:
-                return Answer(satisfiable=False)
+                return Answer(satisfiable=False, statistics=statistics)
             values = np.zeros(formula.variables + 1, np.int8)
             for variable in range(1, formula.variables + 1):
                 values[variable] = solver.get_value(symbol[variable]).is_true()
-    return Answer(satisfiable=True, values=values)
+    return Answer(satisfiable=True, values=values, statistics=statistics)

@@ -43,7 +43,7 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     finally:
         if propagator is not None:
             propagator.release()
-    statistics = _counts(solver)
+    statistics = counts(solver)
     if found == z3.unsat:
         core = sorted(selectors[str(selector)] for selector in solver.unsat_core())
         return Answer(satisfiable=False, core=tuple(core), statistics=statistics)
@@ -87,7 +87,8 @@ def _text(formula: Formula) -> str:
     return "\n".join(lines)
 
 
-def _counts(solver: Any) -> dict[str, float]:
+def counts(solver: Any) -> dict[str, float]:
+    """What one of Z3's solvers counted, by name."""
     statistics = solver.statistics()
     wanted = {"conflicts", "decisions", "sat conflicts", "sat decisions"}
     return {
