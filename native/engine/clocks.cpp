@@ -9,6 +9,8 @@ namespace isolang {
 
 namespace {
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+// So many chains stand for a graph that hardly any path goes through: rows of all of them would tell little and cost much.
+constexpr std::size_t kMostColumns = 1024;
 }  // namespace
 
 std::vector<std::int32_t> topological_order(const Adjacency& successors, std::span<const std::int32_t> priority,
@@ -70,7 +72,7 @@ void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   }
   if (grown && chains_ <= tail.size() + tail.size() / 8) return;
   chains_ = tail.size();
-  columns_ = std::min(chains_, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n)));
+  columns_ = std::min({chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
   std::vector<std::int32_t> column_of_chain(chains_);
   std::iota(column_of_chain.begin(), column_of_chain.end(), 0);
   if (columns_ < chains_) {

@@ -8,7 +8,7 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-constexpr std::int32_t kGroup = 4096;  // nodes
+constexpr std::int32_t kGroup = 64, kOneGroup = 4096;  // nodes
 
 std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
   return static_cast<std::uint64_t>(std::min(a, b)) << 32 | static_cast<std::uint32_t>(std::max(a, b));
@@ -66,7 +66,7 @@ std::int32_t Search::variable(Meaning meaning) {
   Node node = -1;
   if (meaning.kind == Meaning::Kind::before) node = graph_.order_node(meaning.b);
   if (meaning.kind == Meaning::Kind::source && !graph_.automata[0].direct()) node = graph_.node(0, p_.read_txn[idx(meaning.a)], 0);
-  return sat_.new_variable(node < 0 ? 0 : rank(node) / kGroup);
+  return sat_.new_variable(node < 0 || graph_.nodes() <= kOneGroup ? 0 : rank(node) / kGroup);
 }
 
 std::int32_t Search::in_variable(std::int32_t txn) {
