@@ -123,6 +123,18 @@ class Universe:
             return self.txns[element]
         return self._event_numbers[element - len(self.txns)]
 
+    def label(self, element: int) -> str:
+        """An element in the words of the history."""
+        if element == T0:
+            return "T0"
+        if element < len(self.txns):
+            return self.history.label(self.txns[element])
+        number = self.number(element) - self._native.n - 1
+        operations = self.history.columns.operations()
+        if number < operations:
+            return f"operation {number}"
+        return f"T0's write of {self.history.key(number - operations)}"
+
     def is_event(self, element: int) -> bool:
         """Whether an element is an event."""
         return element >= len(self.txns)

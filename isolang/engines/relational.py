@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from isolang.certify.certificate import Exhaustion, Relations
-from isolang.encodings.cost import LARGEST, cost_of
+from isolang.certify.certificate import Certificate, Exhaustion, Relations
+from isolang.encodings.cost import affordable
+from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relational import Chosen, Encoding
 from isolang.engines.core_part import CorePart
 from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.engines.shown import shown_of, shown_of_violation
-from isolang.errors import UnsupportedError
 from isolang.explain.exhausted import explain_exhausted
 from isolang.explain.explain import explain
 from isolang.history.columns import MAYBE
 from isolang.language.relational import Relational
 from isolang.problem import Problem, build_problem
 from isolang.solvers import relational as back_end
+from isolang.solvers.registry import Pair
 from isolang.verdict import Invalid, Valid, Verdict
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Refutation
+
+DEFAULT = Pair(back_end.ENCODING, back_end.NAME, "none")
 
 # Looking for the part of a history that is to blame may take this much longer than the answer.
 _REFINE_SECONDS = (2.0, 20.0)
@@ -30,7 +33,15 @@ _NAMED = 12
 
 
 class RelationalRun(Run):
-    """A history against any specification."""
+    """A history against any specification.
+
+    Attributes:
+        pair: the encoding, which is this one, and the solver.
+        choice: why these.
+    """
+
+    pair = DEFAULT
+    choice = ""
 
     @property
     def relational(self) -> Relational:
@@ -40,7 +51,7 @@ class RelationalRun(Run):
 
     def verdict(self) -> Verdict:
         """See :meth:`Run.verdict`."""
-        self.common.update(encoding=back_end.ENCODING)
+        self.common.update(encoding=self.pair.encoding)
         with self.spending.during("prepare"):
             self.progress("prepare")
             problem = self.prepared()
@@ -49,20 +60,19 @@ class RelationalRun(Run):
             return self._contradicted(problem, intrinsic)
         with self.spending.during("solve"):
             self.progress("estimate")
-            cost = cost_of(problem, self.route.spec, self._tick())
+            cost = affordable(problem, self.route.spec, self._tick())
             self.note(str(cost))
-            if cost.steps > LARGEST:
-                raise UnsupportedError(
-                    f"{self.history.name}: {self.route.spec.name} runs relationally, and that is "
-                    f"too much ({cost.transactions} transactions make about {cost.steps} steps, "
-                    f"expected at most {LARGEST}); check a part of the history, or a level with a "
-                    "faster form (`isocheck spec list`)"
-                )
             self.progress(str(cost))
             encoding = Encoding(problem, self.route.spec, tick=self._tick())
-            solver = back_end.Solver(encoding, seed=self.options.seed)
-            self.common.update(solver=back_end.NAME)
-            found = solver.satisfiable(seconds=self.spending.remaining(), progress=self.progress)
+            solver = back_end.solver_for(encoding, self.pair.solver, seed=self.options.seed)
+            self.common.update(solver=self.pair.solver, choice=self.choice)
+            if self.pair != DEFAULT or self.options.encoding != "auto":
+                self.common.update(prune=self.pair.prune)
+            left = self.spending.remaining()
+            try:
+                found = solver.satisfiable(seconds=left, progress=self.progress)
+            except NoOrderError as error:
+                return self.unknown("certificate rejected", f"{self.pair}: {error}")
             self.common["statistics"] = {
                 **solver.statistics(),
                 "open_pairs": cost.pairs,
@@ -71,7 +81,13 @@ class RelationalRun(Run):
             if found:
                 chosen = encoding.chosen(solver.true)
                 self._judge_flags(encoding, solver)
-        return self._valid(chosen) if found else self._invalid(problem)
+        if found:
+            return self._valid(chosen)
+        if self.pair.solver != back_end.NAME:
+            contradicted = self._contradicting(encoding)
+            if contradicted is not None:
+                return contradicted
+        return self._invalid(problem)
 
     def prepared(self) -> Problem:
         """See :meth:`Run.prepared`: what nobody reads from is in or out, if that may matter."""
@@ -83,6 +99,26 @@ class RelationalRun(Run):
     def _tick(self) -> Callable[[], object]:
         """What a long computation calls now and then, so that it ends with the time."""
         return self.spending.remaining
+
+    def _contradicting(self, encoding: Encoding) -> Verdict | None:
+        """The verdict that the native solver has a model where the chosen one found none."""
+        with self.spending.during("solve", to_the_end=True):
+            self.progress("prove")
+            solver = back_end.Solver(encoding, seed=self.options.seed)
+            try:
+                if not solver.satisfiable(seconds=self._patience()):
+                    return None
+            except TimeoutError:
+                return None  # the search for the part to blame has the last word
+            chosen = encoding.chosen(solver.true)
+        proof = Relations(chosen.included, chosen.relations)
+        accepted, reason = self.certified(proof, needed=True)
+        said = "and its relations were accepted" if accepted else f"not certified ({reason})"
+        return self.unknown(
+            "disagreement",
+            f"{self.pair} finds no model, the native solver does, {said}",
+            evidence=Certificate.of(self.history, self.route.spec, proof),
+        )
 
     # --- valid ---
 
@@ -112,7 +148,7 @@ class RelationalRun(Run):
         these = f"these took effect: {named or 'none'}"
         return f"of {len(maybe)} transactions of unknown outcome {these}"
 
-    def _judge_flags(self, encoding: Encoding, solver: back_end.Solver) -> None:
+    def _judge_flags(self, encoding: Encoding, solver: back_end.RelationalSolver) -> None:
         """A flag holds iff no assignment that meets the other checks also meets it."""
         for name, met in encoding.flags.items():
             left = self.spending.remaining()

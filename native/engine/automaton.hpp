@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -40,24 +41,24 @@ struct Automaton {
 
   const std::vector<Step>& of(Relation r) const { return steps[static_cast<std::size_t>(r)]; }
 
-  // Do immediate pairs of so suffice: for each step q -> r, is there a way q -so-> . -ε*-> . -so-> r?
-  bool repeats(Relation relation) const {
-    const auto& list = of(relation);
-    return std::ranges::all_of(list, [&](const Step& step) {
-      return std::ranges::any_of(list, [&](const Step& first) {
-        if (first.first != step.first) return false;
-        std::vector<bool> reached(static_cast<std::size_t>(states), false);
-        reached[static_cast<std::size_t>(first.second)] = true;
-        for (bool grown = true; grown;) {
-          grown = false;
-          for (const auto& [q, r] : epsilon)
-            if (reached[static_cast<std::size_t>(q)] && !reached[static_cast<std::size_t>(r)])
-              reached[static_cast<std::size_t>(r)] = grown = true;
-        }
-        return std::ranges::any_of(list, [&](const Step& second) {
-          return second.second == step.second && reached[static_cast<std::size_t>(second.first)];
-        });
-      });
+  // Do immediate pairs of so suffice?
+  bool repeats(Relation relation) const { return implied_by(relation, {relation, relation}); }
+
+  // Is each step q -> r of the relation also a way of steps of `way`, one after the other, with moves inside the
+  // transactions in between?
+  bool implied_by(Relation relation, std::initializer_list<Relation> way) const {
+    return std::ranges::all_of(of(relation), [&](const Step& step) {
+      std::vector<bool> reached(static_cast<std::size_t>(states), false);
+      reached[static_cast<std::size_t>(step.first)] = true;
+      move(reached);
+      for (const Relation next : way) {
+        std::vector<bool> after(static_cast<std::size_t>(states), false);
+        for (const auto& [q, r] : of(next))
+          if (reached[static_cast<std::size_t>(q)]) after[static_cast<std::size_t>(r)] = true;
+        reached = std::move(after);
+        move(reached);
+      }
+      return static_cast<bool>(reached[static_cast<std::size_t>(step.second)]);
     });
   }
 
@@ -77,6 +78,16 @@ struct Automaton {
     for (const auto& [q, r] : of(relation))
       if (q == 0 && to_hub[static_cast<std::size_t>(r)]) return true;
     return false;
+  }
+
+ private:
+  void move(std::vector<bool>& reached) const {  // by any number of moves inside a transaction
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [q, r] : epsilon)
+        if (reached[static_cast<std::size_t>(q)] && !reached[static_cast<std::size_t>(r)])
+          reached[static_cast<std::size_t>(r)] = grown = true;
+    }
   }
 };
 

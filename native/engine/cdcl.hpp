@@ -1,6 +1,14 @@
 // Conflict-driven clause learning over a theory: two watched literals, first unique implication points, activities with
 // decay, Luby restarts, learned clauses thinned out by glue. Every clause keeps where it came from, so that a refutation
 // can be trimmed to the clauses that matter.
+//
+// A backjump over many levels takes back mostly decisions that have nothing to do with the conflict, and the theory has to
+// be told them all again. So beyond some levels only the last one is taken back (Nadel and Ryvchin, "Chronological
+// backtracking", SAT 2018; Möhle and Biere, "Backing backtracking", SAT 2019): the learned literal then stands on the trail
+// later than its level says. What that means: a literal has the highest level of those that imply it; a conflict may be
+// one of a lower level, to which we go back first; and going back keeps the literals of lower levels that stood later,
+// which are propagated again. Restarts keep the levels whose decisions would be taken again (van der Tak, Ramos, Heule,
+// "Reusing the assignment trail", JSAT 7, 2011).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -41,7 +49,9 @@ class Cdcl {
  public:
   Cdcl(Theory& theory, Budget& budget, std::uint64_t seed) : theory_(theory), budget_(budget), random_(seed * 2 + 1) {}
 
-  std::int32_t new_variable();
+  // Variables of lower groups are decided first. Where a problem is a long row of small knots, with few clauses between
+  // distant ones, groups along the row keep a conflict from taking back the decisions about all the others.
+  std::int32_t new_variable(std::int32_t group = 0);
   // Only at level 0 (as in Theory::complete after restart()).
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
@@ -80,10 +90,13 @@ class Cdcl {
 
   ClauseId store(const std::vector<Lit>& literals, bool learned, std::int32_t glue);
   void watch(ClauseId id);
-  void enqueue(Lit l, ClauseId reason);
+  void enqueue(Lit l, ClauseId reason, std::int32_t at_level);
+  void enqueue(Lit l, ClauseId reason) { enqueue(l, reason, level()); }
+  std::int32_t highest_level(ClauseId id, std::size_t from) const;  // of its literals from that one on
+  std::int32_t reusable_level();
   ClauseId propagate();
   ClauseId propagate_clauses();
-  void analyze(ClauseId conflict);
+  void analyze(ClauseId conflict, bool chronological);
   void backtrack(std::int32_t level);
   bool decide();
   bool assume(const std::vector<Lit>& assumptions);
@@ -94,8 +107,13 @@ class Cdcl {
   std::int32_t level() const { return static_cast<std::int32_t>(level_start_.size()); }
   Lit* lits(ClauseId id) { return pool_.data() + clauses_[static_cast<std::size_t>(id)].start; }
 
-  // A binary heap of open variables by activity.
+  // A binary heap of open variables by group and activity.
+  bool precedes(std::int32_t a, std::int32_t b) const {
+    const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+    return group_[i] != group_[j] ? group_[i] < group_[j] : activity_[i] > activity_[j];
+  }
   void heap_insert(std::int32_t variable);
+  std::int32_t heap_pop();
   void heap_up(std::size_t i);
   void heap_down(std::size_t i);
 
@@ -111,12 +129,14 @@ class Cdcl {
   std::vector<ClauseId> reason_;
   std::vector<Lit> trail_;
   std::vector<std::size_t> level_start_, theory_mark_;
+  bool in_order_ = true;  // no literal on the trail stands later than its level says
   std::size_t clause_head_ = 0, theory_head_ = 0;
   std::vector<double> activity_;
+  std::vector<std::int32_t> group_;
   double increment_ = 1.0;
   std::vector<std::int32_t> heap_, heap_place_;
   std::vector<std::uint8_t> seen_;
-  std::vector<Lit> theory_conflict_, learnt_;
+  std::vector<Lit> theory_conflict_, learnt_, kept_;
   std::int64_t next_reduce_ = 4000;
   ClauseId final_conflict_ = kNoClause;
 };

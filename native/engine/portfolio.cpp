@@ -10,7 +10,8 @@
 namespace isolang {
 namespace {
 
-constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried
+constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried, or one
+constexpr std::int64_t kLarge = 5;            // for so many transactions: what is large has many small knots
 constexpr std::int64_t kConflicts = 250;      // a first turn of each; all grow by half a turn
 constexpr std::int64_t kMoves = 800'000;
 constexpr std::int64_t kStates = 20'000;
@@ -33,7 +34,8 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
     outcome.refuted = result == Cdcl::Result::unsatisfiable;
     return result != Cdcl::Result::gave_up;
   };
-  if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(kAlone))) {
+  const std::int64_t alone = std::max<std::int64_t>(kAlone, pruner.graph.problem.n / kLarge);
+  if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(alone))) {
     if (strategy == Strategy::cdcl) cdcl(kNoLimit);
     return outcome;
   }
