@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from isolang.certify.certificate import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.encodings.relational_formula import question_of
 from isolang.engines.core_part import CorePart
 from isolang.engines.prove import prove
 from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
@@ -238,6 +239,8 @@ class _Asked:
 
     def answer(self) -> tuple[Outcome, str]:
         problem = build_problem(self._history)
+        if isinstance(self._route, Relational):
+            problem = question_of(problem, self._route.spec).problem
         if has_intrinsic_violation(problem, self._route):
             return "invalid", "by the pre-pass, which all pairs share"
         try:

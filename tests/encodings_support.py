@@ -22,7 +22,12 @@ from isolang.certify.native import check_natively
 from isolang.crosscheck import has_intrinsic_violation
 from isolang.encodings.decode import decode
 from isolang.encodings.registry import ENCODINGS
-from isolang.encodings.relational_formula import Question, RelationalFormula, decode_relations
+from isolang.encodings.relational_formula import (
+    Question,
+    RelationalFormula,
+    decode_relations,
+    question_of,
+)
 from isolang.history import History
 from isolang.language.plan import Route
 from isolang.problem import build_problem
@@ -80,7 +85,7 @@ class Conformance:
                     if from_polygraph:
                         subject = build_polygraph(problem, route.automata, stage)
                     else:
-                        subject = Question(problem=problem, spec=written_spec(route))
+                        subject = question_of(problem, written_spec(route))
                     subjects[from_polygraph] = subject
                 if (encoding, theory) not in formulas:
                     made = ENCODINGS[encoding].encode(subjects[from_polygraph], theory)

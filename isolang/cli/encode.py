@@ -91,7 +91,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
     from isolang.crosscheck import has_intrinsic_violation
     from isolang.encodings.export import to_dimacs, to_gnf
     from isolang.encodings.registry import ENCODINGS
-    from isolang.encodings.relational_formula import Question
+    from isolang.encodings.relational_formula import question_of
     from isolang.errors import UnsupportedError
     from isolang.language.classify import Plan
     from isolang.problem import build_problem
@@ -115,7 +115,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
         subject = build_polygraph(problem, route.automata, stage)  # type: ignore[arg-type]
         formula = row.encode(subject, theory)
     else:
-        formula = row.encode(Question(problem=problem, spec=written_spec(route)), theory)
+        formula = row.encode(question_of(problem, written_spec(route)), theory)
     return {"dimacs": to_dimacs, "gnf": to_gnf, "smt2": _to_smt2}[to](formula)
 
 

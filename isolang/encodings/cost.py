@@ -13,8 +13,7 @@ from isolang.encodings.universe import Universe
 from isolang.errors import UnsupportedError
 from isolang.language.core import Exists, ForKey, Spec
 from isolang.language.facts import speaks_of_events
-from isolang.language.heredity import why_not_hereditary
-from isolang.problem import Inclusion, Problem
+from isolang.problem import Problem
 
 LARGEST = 20_000_000
 """Steps beyond which an encoding is not attempted: minutes, and gigabytes."""
@@ -66,7 +65,7 @@ def cost_of(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: N
 
 
 def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
-    """Estimate, and refuse what is too much or cannot be said.
+    """Estimate, and refuse what is too much.
 
     Args:
         problem: the problem.
@@ -76,18 +75,10 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
     Raises:
         UnsupportedError: it is.
     """
-    name, native = problem.history.name, problem.native
-    unread = (native.inclusion == int(Inclusion.OUT)) & (native.unfinished == 1)
-    if unread.any() and (reason := why_not_hereditary(spec)):
-        # Transactions that nobody reads from can be left out only of a hereditary spec.
-        raise UnsupportedError(
-            f"{name}: {int(unread.sum())} transactions of unknown outcome that nobody reads from, "
-            f"and whether they are left out may matter, because the spec {reason}"
-        )
     cost = cost_of(problem, spec, tick)
     if cost.steps > LARGEST:
         raise UnsupportedError(
-            f"{name}: {spec.name} would run relationally, and that is too much "
+            f"{problem.history.name}: {spec.name} would run relationally, and that is too much "
             f"({cost.transactions} transactions make about {cost.steps} steps, expected at most "
             f"{LARGEST}); check a part of the history, or a level with a faster form "
             "(`isocheck spec list`)"

@@ -24,6 +24,9 @@ from isolang.encodings.cost import affordable
 from isolang.encodings.decode import order_of
 from isolang.encodings.formula import Builder, Formula
 from isolang.encodings.relational import Chosen, Encoding
+from isolang.history.columns import MAYBE
+from isolang.language.heredity import unread_matter
+from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
 
     from isolang.encodings.formula import Theory
     from isolang.language.core import Spec
-    from isolang.problem import Problem
 
 NAME = "relational"
 
@@ -42,12 +44,25 @@ class Question:
     """What the encoding starts from.
 
     Attributes:
-        problem: of a history without intrinsic anomalies, if the spec judges them.
+        problem: of a history without intrinsic anomalies, if the spec judges them; see
+            :func:`question_of`.
         spec: the specification, as the user wrote it.
     """
 
     problem: Problem
     spec: Spec
+
+
+def question_of(problem: Problem, spec: Spec) -> Question:
+    """The question whether a problem's history meets a specification.
+
+    A transaction of unknown outcome that nobody reads from is in or out where that may matter; a
+    problem that was built for other routes leaves it out.
+    """
+    history = problem.history
+    if unread_matter(spec) and MAYBE in history.columns.txn_status:
+        problem = build_problem(history, unread=True)
+    return Question(problem=problem, spec=spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +80,7 @@ def encode(question: Question, *, until: float | None = None) -> RelationalFormu
     """Encode modulo acyclicity.
 
     Raises:
-        UnsupportedError: it would be too much, or cannot be said.
+        UnsupportedError: it would be too much.
         TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
     """
     return formula_of(_encoded(question, until))

@@ -9,6 +9,7 @@ from isolang.certify.certificate import Certificate, Exhaustion, Relations
 from isolang.encodings.cost import affordable
 from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relational import Chosen, Encoding
+from isolang.encodings.relational_formula import question_of
 from isolang.engines.core_part import CorePart
 from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.engines.shown import shown_of, shown_of_violation
@@ -91,9 +92,9 @@ class RelationalRun(Run):
 
     def prepared(self) -> Problem:
         """See :meth:`Run.prepared`: what nobody reads from is in or out, if that may matter."""
-        if self.relational.unread_matter and MAYBE in self.history.columns.txn_status:
-            # One that was built for other routes leaves them out.
-            self.problem = build_problem(self.history, unread=True)
+        self.problem = question_of(
+            self.problem or build_problem(self.history), self.route.spec
+        ).problem
         return super().prepared()
 
     def _tick(self) -> Callable[[], object]:

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from isolang.encodings.decode import NoOrderError, decode
 from isolang.encodings.formula import Formula, PolygraphFormula
 from isolang.encodings.registry import ENCODINGS
-from isolang.encodings.relational_formula import Question, RelationalFormula, decode_relations
+from isolang.encodings.relational_formula import (
+    Question,
+    RelationalFormula,
+    decode_relations,
+    question_of,
+)
 from isolang.errors import SolverError
 from isolang.language.classify import Plan
 from isolang.problem.polygraph import build_polygraph
@@ -102,7 +107,7 @@ def solve_pair(
     row = ENCODINGS[pair.encoding]
     subject: Polygraph | Question
     if row.of == "specification":
-        subject = Question(problem=problem, spec=written_spec(route))
+        subject = question_of(problem, written_spec(route))
     else:
         assert isinstance(route, Plan)
         progress("prune")
