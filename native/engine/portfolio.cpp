@@ -10,8 +10,9 @@
 namespace isolang {
 namespace {
 
-constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried, or one
-constexpr std::int64_t kLarge = 5;            // for so many transactions: what is large has many small knots
+constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried
+constexpr std::int32_t kLarge = 5000;         // transactions, from which on there are many small knots, and moves and
+constexpr std::int64_t kAloneEach = 10;       // frontiers of the whole have little hope: so many conflicts for each
 constexpr std::int64_t kConflicts = 250;      // a first turn of each; all grow by half a turn
 constexpr std::int64_t kMoves = 800'000;
 constexpr std::int64_t kStates = 20'000;
@@ -34,7 +35,7 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
     outcome.refuted = result == Cdcl::Result::unsatisfiable;
     return result != Cdcl::Result::gave_up;
   };
-  const std::int64_t alone = std::max<std::int64_t>(kAlone, pruner.graph.problem.n / kLarge);
+  const std::int64_t n = pruner.graph.problem.n, alone = n < kLarge ? kAlone : kAloneEach * n;
   if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(alone))) {
     if (strategy == Strategy::cdcl) cdcl(kNoLimit);
     return outcome;
