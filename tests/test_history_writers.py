@@ -29,9 +29,12 @@ def meaning(h, *, aborted_borders=True, empty=True, edn=False):
 
     sessions = {}
     for t in range(c.transactions()):
-        if h.status(t) != "initial" and ((aborted_borders and empty) or counted(t)):
-            sessions.setdefault(int(c.txn_session[t]), []).append(t)
-    ordered = list(sessions.values())
+        every = aborted_borders and empty
+        if h.status(t) != "initial" and (every or len(h.operations_of(t))):
+            session = sessions.setdefault(int(c.txn_session[t]), [])
+            if every or counted(t):
+                session.append(t)
+    ordered = [ts for ts in sessions.values() if ts]
     called = [h.session_name(int(c.txn_session[s[0]])) for s in ordered]
     if edn and all(name.isdecimal() for name in called):  # transactions stand as invoked there
         ordered.sort(key=lambda s: int(h.session_name(int(c.txn_session[s[0]]))))

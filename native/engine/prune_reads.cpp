@@ -23,7 +23,8 @@ void Pruner::find_seen(std::int32_t r) {
     seen_.push_back(seen);
     const auto& known = precede_[idx(p.read_key[idx(r)])];
     if (known.empty()) mark_forced(seen.writer);
-    const auto row = known.empty() ? forced_.begin() : known.begin() + static_cast<std::ptrdiff_t>(place(seen.writer) * overwritten_.size());
+    const auto first = static_cast<std::ptrdiff_t>(place(seen.writer) * overwritten_.size());
+    const auto row = known.empty() ? forced_.begin() : known.begin() + first;
     std::transform(overwritten_.begin(), overwritten_.end(), row, overwritten_.begin(), std::bit_or());
   };
   direct_ways_back(r, [&](std::int32_t other) { return source[idx(other)]; }, ways_back_);
