@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from isolang.errors import SpecError
 if TYPE_CHECKING:
     from isolang.language.core import Check, Spec
 
+_HEADER = re.compile(r"^spec\s", re.MULTILINE)
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 
 
@@ -95,12 +96,27 @@ def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bo
         found = [Finding("error", e.file, e.line, e.column, str(e)) for e in errors]
         return Linted(name, found, [], ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
-    texts = [*_routed(spec), *polarity_warnings(spec)]
+    texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
     more, searched = _searched(spec, seconds, said="\n".join(texts))
     found = [_warning(text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
     others = [f for f in found if f.file != spec.source]
     return Linted(name, [*own, *others], list(spec.notes), searched), False
+
+
+def _unchecked(spec: Spec) -> Iterator[str]:
+    """A warning if a text that has a name, or nothing at all, has no check.
+
+    What has definitions and no name is a fragment, made to be included.
+    """
+    from isolang.language.core import Position
+    from isolang.language.source import message_at
+
+    text = spec.texts.get(spec.source, "")
+    if not spec.checks and (_HEADER.search(text) or not text.strip()):
+        what = "warning: there is no check, so every history would pass"
+        hint = "write `acyclic so | wr as my-check`"
+        yield message_at(Position(spec.source, 1, 1), spec.texts, what, hint=hint)
 
 
 def _routed(spec: Spec) -> Sequence[str]:

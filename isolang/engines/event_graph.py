@@ -142,6 +142,7 @@ class EventGraphRun(Run):
             seconds=self.spending.remaining(),
             seed=self.options.seed,
             progress=self.progress,
+            search_bytes=self.options.search_bytes(),
         )
 
     # --- valid ---

@@ -158,12 +158,17 @@ void Annealing::step() {
   }
 }
 
-// Moments are drawn evenly from an interval, so they are to be spread evenly: 0, 1, 2, … in their order.
-void Annealing::evenly() {
+std::vector<Node> Annealing::in_order() const {
   std::vector<Node> order = movable_;
   std::ranges::sort(order, [&](Node a, Node b) {
     return lines_.moment(a) != lines_.moment(b) ? lines_.moment(a) < lines_.moment(b) : a < b;
   });
+  return order;
+}
+
+// Moments are drawn evenly from an interval, so they are to be spread evenly: 0, 1, 2, … in their order.
+void Annealing::evenly() {
+  const std::vector<Node> order = in_order();
   std::vector<double> even(idx(line_.graph.nodes()), KeyLines::kFirst);
   for (std::size_t i = 0; i < order.size(); ++i) even[idx(order[i])] = static_cast<double>(i);
   lines_.build(std::move(even), present_);
@@ -191,6 +196,10 @@ bool Annealing::run(std::int64_t count) {
     if (done()) return true;
     if (++in_sweep_ < static_cast<std::int64_t>(movable_.size())) continue;
     in_sweep_ = 0;
+    if (cost < frozen_cost) {
+      frozen_cost = cost;
+      frozen_ = in_order();
+    }
     if (++sweep_ % 8 == 0) evenly();
     lines_.find_unsatisfied(unsatisfied_);
     if (sweep_ >= sweeps_) {
@@ -204,8 +213,7 @@ bool Annealing::run(std::int64_t count) {
 }
 
 std::optional<Model> Annealing::model() const {
-  std::vector<Node> order = movable_;
-  std::ranges::sort(order, [&](Node a, Node b) { return lines_.moment(a) < lines_.moment(b); });
+  const std::vector<Node> order = in_order();
   std::vector<std::int32_t> place(idx(line_.graph.nodes()), -1);
   for (std::size_t i = 0; i < order.size(); ++i) place[idx(order[i])] = static_cast<std::int32_t>(i);
   return line_.model(place, present_);

@@ -11,6 +11,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,9 @@ class Annealing {
   // So many moves. True: a line without cost is found, see model().
   bool run(std::int64_t moves);
   std::optional<Model> model() const;
+  // The nodes of the best line so far, in their order, and its cost.
+  const std::vector<Node>& frozen() const { return frozen_; }
+  std::int64_t frozen_cost = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t moves = 0, cost = 0, best = 0;
   std::int32_t coolings = 0;  // runs of the cooling schedule that ended without success
@@ -37,6 +41,7 @@ class Annealing {
   void mend();                     // a move that may satisfy a read
   void move_transaction(std::int32_t txn);
   void toggle(std::int32_t txn);
+  std::vector<Node> in_order() const;
   void evenly();  // moments become 0, 1, 2, …
   void cool();
   double below(Node v) const;
@@ -54,7 +59,7 @@ class Annealing {
   std::uint64_t state_;
   KeyLines lines_;
   std::vector<std::uint8_t> present_;         // per transaction
-  std::vector<Node> movable_;
+  std::vector<Node> movable_, frozen_;
   std::vector<std::int32_t> optional_;
   std::uint64_t toggles_ = 0;                 // of 1,000 moves
   std::vector<std::int32_t> unsatisfied_;     // as of the last look at all

@@ -321,7 +321,7 @@ void Cdcl::explain_failure(Lit assumption) {
   for (const std::int32_t v : clear) seen_[idx(v)] = 0;
 }
 
-Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions) {
+Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions, const std::vector<Lit>& assumptions) {
   std::int64_t run = 0, left = kRestart * luby(0);
   failed_assumptions.clear();
   for (;;) {
@@ -334,7 +334,7 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, const std::vector<Lit>& ass
         return Result::unsatisfiable;
       }
       analyze(conflict, assumptions.empty());
-      if (conflicts >= max_conflicts) {
+      if (conflicts >= max_conflicts || decisions >= max_decisions || full()) {
         restart();  // so that another call can go on
         return Result::gave_up;
       }

@@ -11,6 +11,7 @@
 // "Reusing the assignment trail", JSAT 7, 2011).
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/budget.hpp"
@@ -43,6 +44,7 @@ class Theory {
   virtual void lemma(ClauseId id) = 0;           // the last conflict was stored as this clause
   virtual bool prefers(std::int32_t variable) = 0;  // which value to try first
   virtual Answer complete() = 0;                 // every variable has a value
+  virtual std::size_t bytes() const { return 0; }  // what the lemmas hold
 };
 
 class Cdcl {
@@ -56,11 +58,17 @@ class Cdcl {
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
   enum class Result { satisfiable, unsatisfiable, gave_up };
-  // Until there were `max_conflicts` in all; after `gave_up` it can be called again.
+  // Until there were `max_conflicts`, or `max_decisions`, in all; after `gave_up` it can be called again.
   // Unsatisfiable: see core(). If that is only so under the assumptions, `failed_assumptions` has those that clash, and
   // the clauses alone may be satisfiable.
-  Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {});
+  Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {}) {
+    return solve(max_conflicts, std::numeric_limits<std::int64_t>::max(), assumptions);
+  }
+  Result solve(std::int64_t max_conflicts, std::int64_t max_decisions, const std::vector<Lit>& assumptions = {});
   std::vector<Lit> failed_assumptions;
+  // Clauses, learned ones too, are kept for the proof. When they hold more than `max_bytes`, solve gives up for good.
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
+  bool full() const { return bytes() > max_bytes; }
 
   // 1 true, -1 false, 0 open
   int value(Lit l) const {
@@ -88,6 +96,10 @@ class Cdcl {
     Lit blocker;
   };
 
+  std::size_t bytes() const {
+    return pool_.capacity() * sizeof(Lit) + clauses_.capacity() * (sizeof(Clause) + 2 * sizeof(Watch)) +
+           antecedents_.capacity() * sizeof(std::int32_t) + theory_.bytes();
+  }
   ClauseId store(const std::vector<Lit>& literals, bool learned, std::int32_t glue);
   void watch(ClauseId id);
   void enqueue(Lit l, ClauseId reason, std::int32_t at_level);
