@@ -120,6 +120,7 @@ def write_plain(
 # --- engine ---
 
 class OutOfTime(TimeoutError): ...  # noqa: N818 - as the core calls it
+class OutOfMemory(MemoryError): ...  # noqa: N818 - as the core calls it
 
 def solve(
     columns: Columns,
@@ -131,6 +132,7 @@ def solve(
     progress: Callable[[str], object] | None = ...,
     trial: bool = ...,
     strategy: str = ...,
+    max_search_bytes: int = ...,
 ) -> dict[str, Any]: ...
 def load(problem: Problem) -> float: ...
 
@@ -248,7 +250,7 @@ class Problem:
     @property
     def impossible_reason(self) -> NDArray[np.int64]: ...
 
-def build_problem(columns: Columns) -> Problem: ...
+def build_problem(columns: Columns, *, unread: bool = False) -> Problem: ...
 
 # --- certify ---
 

@@ -113,6 +113,8 @@ def check(
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive (got {memory})")
     chosen = spec if isinstance(spec, Route) else route(spec)
-    options = Options(certify=certify, seed=seed, solver=solver, encoding=encoding, prune=prune)
+    options = Options(
+        certify=certify, memory=memory, seed=seed, solver=solver, encoding=encoding, prune=prune
+    )
     with memory_cap(memory):
         return decide(history, chosen, Spending(timeout), options, progress or (lambda phase: None))

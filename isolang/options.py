@@ -11,6 +11,8 @@ class Options:
 
     Attributes:
         certify: have an independent checker accept the verdict.
+        memory: megabytes for all phases; the searches, which keep what they learn, end before
+            they hold half of it. ``None`` for no limit but theirs (:meth:`search_bytes`).
         seed: breaks ties; equal seeds give equal runs.
         solver: which back end decides, ``auto`` or a name of docs/encodings.md.
         encoding: how the problem is put to it, likewise.
@@ -18,7 +20,13 @@ class Options:
     """
 
     certify: bool = True
+    memory: float | None = None
     seed: int = 0
     solver: str = "auto"
     encoding: str = "auto"
     prune: str = "auto"
+
+    def search_bytes(self) -> int:
+        """What the searches may hold: half of the memory, and never more than a gibibyte."""
+        most = 1 << 30
+        return most if self.memory is None else min(most, int(self.memory * 1e6 / 2))

@@ -54,7 +54,9 @@ def decide(
         return run.verdict()
     except TimeoutError:
         return run.unknown("timeout", f"the time ran out in phase {spending.phase}{run.hardness()}")
-    except MemoryError:
-        return run.unknown("memory", f"the memory ran out in phase {spending.phase}")
+    except MemoryError as error:
+        # A search that keeps to its own limit says so; what the system refuses comes without words.
+        what = str(error) or f"the memory ran out in phase {spending.phase}"
+        return run.unknown("memory", f"{what}{run.hardness()}")
     except UnsupportedError as error:
         return run.unknown("unsupported", str(error))

@@ -104,6 +104,7 @@ def _options(job: Job) -> Options:
 
     return Options(
         certify=job.certify,
+        memory=job.memory,
         seed=job.seed,
         solver=job.solver,
         encoding=job.encoding,

@@ -24,7 +24,8 @@ Raises ``TimeoutError``.
 # A part with more transactions than this is not searched for a smaller one.
 _LARGEST_PART = 400
 # Whether a level holds without sessions or real time is worth this many seconds in any case.
-_PATIENCE = 0.25
+_PATIENCE = 0.1
+_RELAXED = {"so": "without sessions", "rt": "without real time"}
 
 
 def cost(steps: Sequence[Step]) -> tuple[int, int, int, int]:
@@ -55,11 +56,13 @@ class Finder:
         self._engine = engine
         self._sources = Sources(problem)
         self._end = time.perf_counter() + seconds
+        self._outcomes: dict[str, str] = {}  # relation -> of the whole history without it
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
         """The simplest refutation found; never a worse one than ``steps``."""
         best = steps
-        for attempt in (self._without_rw, self._relaxed_steps, self._in_a_part):
+        # Small parts first: a whole history without its sessions may take long.
+        for attempt in (self._without_rw, self._in_a_part, self._relaxed_steps):
             if time.perf_counter() > self._end:
                 break
             found = attempt(best)
@@ -97,17 +100,12 @@ class Finder:
         """The outcome without sessions, and without real time, if the steps have such edges."""
         relations = _relations(steps)
         found = {}
-        for relation, name in (("so", "without sessions"), ("rt", "without real time")):
+        for relation, name in _RELAXED.items():
             if relation not in relations:
                 continue
-            seconds = max(self._end - time.perf_counter(), _PATIENCE)
-            try:
-                plan = self._relaxed_plan(relation)
-                steps_left = self._engine(self._problem, plan.automata, seconds)
-            except TimeoutError:
-                found[name] = "unknown"
-            else:
-                found[name] = "valid" if steps_left is None else "invalid"
+            if relation not in self._outcomes:
+                self._relaxed_whole(relation)
+            found[name] = self._outcomes[relation]
         return found
 
     # --- attempts ---
@@ -131,19 +129,37 @@ class Finder:
         """A refutation without session or real-time order, where the one at hand has them."""
         relations = _relations(steps)
         for relation in ("rt", "so"):
-            if relation in relations:
-                found = self._solve(self._problem, self._relaxed_plan(relation).automata)
-                if found is not None:
-                    return [_with_init_as(relation, step) for step in found]
+            if relation not in relations:
+                continue
+            found = self._in_a_part(steps, relation) or self._relaxed_whole(relation)
+            if found is not None:
+                return [_with_init_as(relation, step) for step in found]
         return None
+
+    def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
+        """A refutation of the whole history without a relation; notes the outcome."""
+        seconds = max(self._end - time.perf_counter(), _PATIENCE)
+        try:
+            found = self._engine(self._problem, self._relaxed_plan(relation).automata, seconds)
+        except TimeoutError:
+            self._outcomes[relation] = "unknown"
+            return None
+        self._outcomes[relation] = "valid" if found is None else "invalid"
+        return found
 
     def _relaxed_plan(self, relation: str) -> Plan:
         from isolang.language.route import without_real_time, without_sessions
 
         return without_sessions(self._plan) if relation == "so" else without_real_time(self._plan)
 
-    def _in_a_part(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """A refutation of a part of the history from which nothing more can be left out."""
+    def _in_a_part(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
+        """A refutation of a part of the history from which nothing more can be left out.
+
+        Args:
+            steps: a refutation, whose transactions are the part to begin with.
+            relaxed: a relation to do without.
+        """
+        plan = self._relaxed_plan(relaxed) if relaxed else self._plan
         txns = self._sources.closed(steps)
         if len(txns) > _LARGEST_PART or len(txns) <= 2:
             return None
@@ -151,7 +167,7 @@ class Finder:
 
         def refuted(part: Part) -> bool:
             nonlocal found
-            steps = self._refute(part)
+            steps = self._refute(part, plan.automata)
             found = steps or found
             return steps is not None
 
@@ -161,7 +177,7 @@ class Finder:
         part = shrink(part, refuted, by_transaction=True, until=self._end)
         return None if found is None else part.to_whole(found)
 
-    def _refute(self, part: Part) -> Sequence[Step] | None:
+    def _refute(self, part: Part, automata: Sequence[Automaton]) -> Sequence[Step] | None:
         """A refutation of a part by cycles.
 
         One by an intrinsic anomaly is not wanted: leaving a writer out makes its readers thin-air
@@ -171,7 +187,7 @@ class Finder:
         problem = build_problem(part.history)
         if problem.anomalies(limit=1):
             return None
-        steps = self._solve(problem, self._plan.automata)
+        steps = self._solve(problem, automata)
         if steps is None or not self._sources.keeps_candidates(part, reads_of(steps)):
             return None
         return steps

@@ -53,6 +53,7 @@ def solve(
     seconds: float | None = None,
     seed: int = 0,
     clock_bytes: int = 1 << 29,
+    search_bytes: int = 1 << 30,
     progress: Callable[[str], object] | None = None,
     trial: bool = True,
     strategy: str = "auto",
@@ -67,6 +68,7 @@ def solve(
         seed: breaks ties between variables; equal seeds give equal runs.
         clock_bytes: memory for the reachability clocks; with less the pruning is weaker and the
             search longer.
+        search_bytes: memory for what the searches keep (clauses with their proofs, frontiers).
         strategy: what searches for what pruning leaves open: ``cdcl``, or first ``anneal`` or
             ``frontier`` to their end, or (``auto``) all in turns.
         progress: called now and then with what is being done.
@@ -74,6 +76,8 @@ def solve(
 
     Raises:
         isolang._native.OutOfTime: the limit was reached (a ``TimeoutError``).
+        isolang._native.OutOfMemory: the searches hold ``search_bytes`` and know no answer (a
+            ``MemoryError``).
         MemoryError: the process may not have more memory.
     """
     from isolang import _native
@@ -88,6 +92,7 @@ def solve(
         progress,
         trial,
         strategy,
+        search_bytes,
     )
     if "refutation" in result:
         # The core numbers the checks; everyone else knows them by name.

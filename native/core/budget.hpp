@@ -13,6 +13,11 @@ struct OutOfTime : std::runtime_error {
   explicit OutOfTime(const std::string& phase) : std::runtime_error(phase.empty() ? "timeout" : "timeout while " + phase) {}
 };
 
+// Thrown when a search may not have more memory: its own limit, before the process meets another one.
+struct OutOfMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 class Budget {
  public:
   // seconds <= 0: no deadline. `interrupted` is called about every 50 ms; it may throw (Ctrl-C) and look at `phase`.

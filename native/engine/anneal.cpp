@@ -2,74 +2,42 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-constexpr double kHot = 0.5, kCold = 0.12;
-constexpr double kLonger = 2.5;
+constexpr double kHot = 0.6, kCold = 0.2;
+constexpr std::int64_t kSweeps = 6000;
+constexpr double kLonger = 2.5;  // each cooling after the first
 constexpr std::uint64_t kMend = 20;  // of 100 moves
-
-constexpr double kFirst = -1.0;  // the moment of T0
 
 }  // namespace
 
 Annealing::Annealing(const Timeline& line, Budget& budget, std::uint64_t seed)
-    : line_(line), budget_(budget), state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567) {
+    : line_(line), budget_(budget), state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567), lines_(line), sweeps_(kSweeps) {
   const Problem& p = line.problem;
   const auto nodes = line.graph.nodes();
-  moment_.assign(idx(nodes), kFirst);
+  std::vector<double> moments(idx(nodes), KeyLines::kFirst);
   present_.assign(p.inclusion.size(), 0);
-  keys_.resize(idx(p.keys));
-  touch_start_.push_back(0);
   for (Node v = 0; v < nodes; ++v) {
     const std::int32_t txn = line.graph.transaction_of(v);
-    if (line.graph.check_of(v) >= 0 && txn != p.n && (txn < 0 || line.usable(txn))) {
-      movable_.push_back(v);
-      txn_of_.push_back(txn);
-      moment_[idx(v)] = line.pruner.rank[idx(v)];
-      if (txn >= 0) {
-        if (v == line.read_node(txn))
-          for (const std::int32_t r : line.reads.of(txn)) {
-            const std::int32_t key = p.read_key[idx(r)];
-            auto touch = std::find_if(touches_.begin() + touch_start_.back(), touches_.end(), [&](const Touch& t) { return t.key == key; });
-            if (touch == touches_.end()) {
-              touches_.push_back({key, static_cast<std::int32_t>(touched_reads_.size()), 0});
-              touch = touches_.end() - 1;
-            }
-            touched_reads_.insert(touched_reads_.begin() + touch->first_read + touch->reads++, r);
-            for (auto t = touch + 1; t != touches_.end(); ++t) ++t->first_read;
-          }
-        for (const std::int32_t w : line.writes.of(txn)) {
-          const bool writes = v == line.write_node(txn), guards = line.locks && !writes && v == line.read_node(txn);
-          if (!writes && !guards) continue;
-          const std::int32_t key = line.key_of(w);
-          auto touch = std::find_if(touches_.begin() + touch_start_.back(), touches_.end(), [&](const Touch& t) { return t.key == key; });
-          if (touch == touches_.end()) {
-            touches_.push_back({key, 0, 0});
-            touch = touches_.end() - 1;
-          }
-          (writes ? touch->writer : touch->guarded) = w;
-        }
-      }
-    }
-    touch_start_.push_back(static_cast<std::int32_t>(touches_.size()));
+    if (line.graph.check_of(v) < 0 || txn == p.n || (txn >= 0 && !line.usable(txn))) continue;
+    movable_.push_back(v);
+    moments[idx(v)] = line.pruner.rank[idx(v)];
   }
-  for (std::int32_t key = 0; key < p.keys; ++key)
-    if (const std::int32_t w = p.key_start[idx(key)]; w < p.key_start[idx(key) + 1]) keys_[idx(key)].push_back({kFirst, w});
   for (std::int32_t t = 0; t < p.n; ++t) {
     if (!line.usable(t)) continue;
-    if (line.optional(t)) {
+    if (line.optional(t))
       optional_.push_back(t);
-      continue;
-    }
-    present_[idx(t)] = 1;
-    put(line.write_node(t), moment_[idx(line.write_node(t))]);
-    if (line.apart()) put(line.read_node(t), moment_[idx(line.read_node(t))]);
+    else
+      present_[idx(t)] = 1;
   }
+  if (!movable_.empty()) toggles_ = std::min<std::uint64_t>(125, 1000 * optional_.size() / movable_.size() + 1);
+  lines_.build(std::move(moments), present_);
   evenly();
-  cost = best = count_cost();
+  best = cost;
   cool();
 }
 
@@ -85,151 +53,49 @@ double Annealing::between(double low, double high) {
 }
 
 double Annealing::below(Node v) const {
-  double low = kFirst;
-  for (const Node u : line_.before.of(v)) low = std::max(low, moment_[idx(u)]);
+  double low = KeyLines::kFirst;
+  for (const Node u : line_.before.of(v)) low = std::max(low, lines_.moment(u));
   return low;
 }
 
 double Annealing::above(Node v) const {
   double high = static_cast<double>(movable_.size());
-  for (const Node u : line_.after.of(v)) high = std::min(high, moment_[idx(u)]);
+  for (const Node u : line_.after.of(v)) high = std::min(high, lines_.moment(u));
   return high;
 }
 
-namespace {
-
-template <typename Line>
-auto place_in(const Line& entries, double moment) {
-  return std::lower_bound(entries.begin(), entries.end(), moment, [](const auto& e, double m) { return e.moment < m; });
-}
-
-}  // namespace
-
-// The node's own entries, if they are on the line, are passed over.
-std::int32_t Annealing::seen(Node v, double moment) const {
-  std::int32_t sum = 0;
-  const double own = moment_[idx(v)];
-  for (std::int32_t t = touch_start_[idx(v)]; t < touch_start_[idx(v) + 1]; ++t) {
-    const Touch& touch = touches_[idx(t)];
-    if (touch.reads == 0 && touch.writer < 0) continue;
-    const auto& entries = keys_[idx(touch.key)];
-    const auto here = place_in(entries, moment);
-    auto previous = here;  // T0's write stands at the front, so there is one
-    do --previous;
-    while (!previous->write() || previous->moment == own);
-    for (std::int32_t i = 0; i < touch.reads; ++i)
-      sum += mismatch(touched_reads_[idx(touch.first_read + i)], previous->item);
-    if (touch.writer < 0) continue;
-    auto next = here;
-    for (; next != entries.end(); ++next) {
-      if (next->moment == own) continue;
-      if (next->write()) break;
-      sum += mismatch(~next->item, touch.writer) - mismatch(~next->item, previous->item);
-    }
-    if (!line_.locks) continue;
-    sum += previous->moment > locked(touch.writer);
-    if (next != entries.end()) {
-      const double since = locked(next->item);
-      sum += (moment > since) - (previous->moment > since);
-    }
-  }
-  return sum;
-}
-
-std::int32_t Annealing::guarded(Node v, double moment) const {
-  std::int32_t sum = 0;
-  for (std::int32_t t = touch_start_[idx(v)]; t < touch_start_[idx(v) + 1]; ++t) {
-    const Touch& touch = touches_[idx(t)];
-    if (touch.guarded < 0) continue;
-    const auto& entries = keys_[idx(touch.key)];
-    auto last = place_in(entries, moment_[idx(line_.write_node(line_.problem.writer_txn[idx(touch.guarded)]))]);
-    do --last;
-    while (!last->write());
-    sum += last->moment > moment;
-  }
-  return sum;
-}
-
-double Annealing::locked(std::int32_t writer) const {
-  const std::int32_t txn = line_.problem.writer_txn[idx(writer)];
-  return txn == line_.problem.n ? kFirst : moment_[idx(line_.read_node(txn))];
-}
-
-void Annealing::take(Node v) {
-  for (std::int32_t t = touch_start_[idx(v)]; t < touch_start_[idx(v) + 1]; ++t) {
-    const Touch& touch = touches_[idx(t)];
-    auto& entries = keys_[idx(touch.key)];
-    const auto first = entries.begin() + (place_in(entries, moment_[idx(v)]) - entries.begin());
-    entries.erase(first, first + touch.reads + (touch.writer >= 0));
-  }
-}
-
-void Annealing::put(Node v, double moment) {
-  moment_[idx(v)] = moment;
-  for (std::int32_t t = touch_start_[idx(v)]; t < touch_start_[idx(v) + 1]; ++t) {
-    const Touch& touch = touches_[idx(t)];
-    auto& entries = keys_[idx(touch.key)];
-    auto at = entries.begin() + (place_in(entries, moment) - entries.begin());
-    for (std::int32_t i = 0; i < touch.reads; ++i)
-      at = entries.insert(at, {moment, ~touched_reads_[idx(touch.first_read + i)]}) + 1;
-    if (touch.writer >= 0) entries.insert(at, {moment, touch.writer});
-  }
-}
-
 bool Annealing::accepts(std::int32_t difference) {
-  if (difference <= 0) return true;
-  return idx(difference) < threshold_.size() && random() < threshold_[idx(difference)];
+  return difference <= 0 || (idx(difference) < threshold_.size() && random() < threshold_[idx(difference)]);
 }
 
-void Annealing::move_node(Node v) {
-  const double low = below(v), high = above(v), moment = between(low, high);
-  if (low < moment && moment < high) move_to(v, moment);  // else no room is left between two numbers
-}
-
-void Annealing::find_unsatisfied() {
-  unsatisfied_.clear();
-  for (const auto& entries : keys_) {
-    std::int32_t last = -1;
-    for (const Entry& e : entries)
-      if (e.write())
-        last = e.item;
-      else if (mismatch(~e.item, last))
-        unsatisfied_.push_back(~e.item);
-  }
+void Annealing::move_between(Node v, double low, double high) {
+  const double moment = between(low, high);
+  if (!(low < moment && moment < high)) return;
+  const std::int32_t difference = lines_.change(v, moment);
+  if (!accepts(difference)) return;
+  lines_.move(v, moment);
+  cost += difference;
 }
 
 // Satisfied since the last look or not: the read is judged anew, so an old list only wastes a move.
 void Annealing::mend() {
-  const std::int32_t r = unsatisfied_[pick(unsatisfied_.size())];
-  const Problem& p = line_.problem;
-  if (!present_[idx(p.read_txn[idx(r)])]) return;
-  const Node reader = line_.read_node(p.read_txn[idx(r)]);
-  const auto first = p.candidate_start[idx(r)];
-  const auto& entries = keys_[idx(p.read_key[idx(r)])];
-  auto previous = place_in(entries, moment_[idx(reader)]);
-  do --previous;
-  while (!previous->write());
-  if (!mismatch(r, previous->item)) return;
-  if (random() % 2 == 0) {
-    const std::int32_t w = p.candidate[static_cast<std::size_t>(first) + pick(static_cast<std::size_t>(p.candidate_start[idx(r) + 1] - first))];
-    const std::int32_t txn = p.writer_txn[idx(w)];
-    if (txn == p.n || !line_.usable(txn) || !present_[idx(txn)]) return;
-    const Node v = line_.write_node(txn);
-    const double low = std::max(previous->moment, below(v)), high = std::min(moment_[idx(reader)], above(v));
-    if (!(low < high)) return;
-    const double moment = between(low, high);
-    if (low < moment && moment < high) move_to(v, moment);
-  } else {
-    move_node(reader);
+  KeyLines::Unsatisfied found;
+  if (!lines_.still(unsatisfied_[pick(unsatisfied_.size())], found)) return;
+  switch (pick(3)) {
+    case 0:
+      return move_node(found.reader);
+    case 1: {
+      const Problem& p = line_.problem;
+      const auto first = static_cast<std::size_t>(p.candidate_start[idx(found.read)]);
+      const auto last = static_cast<std::size_t>(p.candidate_start[idx(found.read) + 1]);
+      const std::int32_t txn = p.writer_txn[idx(p.candidate[first + pick(last - first)])];
+      if (txn == p.n || !line_.usable(txn) || !present_[idx(txn)]) return;
+      const Node writer = line_.write_node(txn);
+      return move_between(writer, std::max(found.since, below(writer)), std::min(lines_.moment(found.reader), above(writer)));
+    }
+    default:
+      if (found.blocker >= 0) move_node(found.blocker);
   }
-}
-
-void Annealing::move_to(Node v, double moment) {
-  const std::int32_t difference = change(v, moment) - change(v, moment_[idx(v)]);
-  if (!accepts(difference)) return;
-  take(v);
-  put(v, moment);
-  cost += difference;
 }
 
 // Both nodes of a transaction to one place, next to each other. They are moved one after the other, so that each
@@ -238,95 +104,75 @@ void Annealing::move_transaction(std::int32_t txn) {
   const Node r = line_.read_node(txn), w = line_.write_node(txn);
   double low = below(r), high = above(w);
   for (const Node u : line_.before.of(w))
-    if (u != r) low = std::max(low, moment_[idx(u)]);
+    if (u != r) low = std::max(low, lines_.moment(u));
   for (const Node u : line_.after.of(r))
-    if (u != w) high = std::min(high, moment_[idx(u)]);
+    if (u != w) high = std::min(high, lines_.moment(u));
   if (!(low < high)) return;
   const double write = between(low, high), read = between(std::max(low, write - 1), write);
   if (!(low < read && read < write && write < high)) return;
-  const bool later = write > moment_[idx(w)];
+  const bool later = write > lines_.moment(w);
   const Node first = later ? w : r, second = later ? r : w;
-  const double to_first = later ? write : read, to_second = later ? read : write, back = moment_[idx(first)];
-  std::int32_t difference = change(first, to_first) - change(first, back);
-  shift(first, to_first);
-  difference += change(second, to_second) - change(second, moment_[idx(second)]);
+  const double to_first = later ? write : read, to_second = later ? read : write, back = lines_.moment(first);
+  std::int32_t difference = lines_.change(first, to_first);
+  lines_.move(first, to_first);
+  difference += lines_.change(second, to_second);
   if (accepts(difference)) {
-    shift(second, to_second);
+    lines_.move(second, to_second);
     cost += difference;
   } else {
-    shift(first, back);
+    lines_.move(first, back);
   }
 }
 
 // A maybe transaction comes in, or goes.
 void Annealing::toggle(std::int32_t txn) {
   const Node r = line_.read_node(txn), w = line_.write_node(txn);
-  std::int32_t difference = 0;
+  const auto all = [&](bool on) {
+    std::int32_t difference = on ? lines_.enter(w) : lines_.leave(w);
+    if (line_.apart()) difference += on ? lines_.enter(r) : lines_.leave(r);
+    return difference;
+  };
   const bool comes = present_[idx(txn)] == 0;
-  if (comes) {
-    difference = seen(w, moment_[idx(w)]);
-    put(w, moment_[idx(w)]);
-    if (line_.apart()) {
-      difference += seen(r, moment_[idx(r)]);
-      put(r, moment_[idx(r)]);
-    }
-  } else {
-    if (line_.apart()) {
-      difference -= seen(r, moment_[idx(r)]);
-      take(r);
-    }
-    difference -= seen(w, moment_[idx(w)]);
-    take(w);
-  }
+  const std::int32_t difference = all(comes);
   if (accepts(difference)) {
     cost += difference;
     present_[idx(txn)] = comes;
-    return;
-  }
-  for (const Node v : {w, r}) {
-    if (v == r && !line_.apart()) break;
-    if (comes)
-      take(v);
-    else
-      put(v, moment_[idx(v)]);
+  } else {
+    all(!comes);
   }
 }
 
 void Annealing::step() {
   ++moves;
-  if (!optional_.empty() && random() % 8 == 0) {
-    toggle(optional_[pick(optional_.size())]);
-    return;
-  }
-  if (!unsatisfied_.empty() && random() % 100 < kMend) return mend();
-  const std::size_t i = pick(movable_.size());
-  const Node v = movable_[i];
-  const std::int32_t txn = txn_of_[i];
-  if (txn >= 0 && !present_[idx(txn)]) {
+  if (!optional_.empty() && pick(1000) < toggles_) return toggle(optional_[pick(optional_.size())]);
+  if (!unsatisfied_.empty() && pick(100) < kMend) return mend();
+  const Node v = movable_[pick(movable_.size())];
+  if (!present(v)) {
     const double low = below(v), high = above(v), moment = between(low, high);
-    if (low < moment && moment < high) moment_[idx(v)] = moment;
-  } else if (txn >= 0 && line_.apart() && v == line_.read_node(txn) && random() % 2 == 0) {
+    if (low < moment && moment < high) lines_.set_moment(v, moment);
+  } else if (const std::int32_t txn = line_.graph.transaction_of(v);
+             txn >= 0 && line_.apart() && v == line_.read_node(txn) && random() % 2 == 0) {
     move_transaction(txn);
   } else {
     move_node(v);
   }
 }
 
-// Moments are drawn evenly from an interval, so they are to be spread evenly: 0, 1, 2, … in their order.
-void Annealing::evenly() {
+std::vector<Node> Annealing::in_order() const {
   std::vector<Node> order = movable_;
   std::ranges::sort(order, [&](Node a, Node b) {
-    return moment_[idx(a)] != moment_[idx(b)] ? moment_[idx(a)] < moment_[idx(b)] : a < b;
+    return lines_.moment(a) != lines_.moment(b) ? lines_.moment(a) < lines_.moment(b) : a < b;
   });
-  std::vector<double> even(moment_.size(), kFirst);
+  return order;
+}
+
+// Moments are drawn evenly from an interval, so they are to be spread evenly: 0, 1, 2, … in their order.
+void Annealing::evenly() {
+  const std::vector<Node> order = in_order();
+  std::vector<double> even(idx(line_.graph.nodes()), KeyLines::kFirst);
   for (std::size_t i = 0; i < order.size(); ++i) even[idx(order[i])] = static_cast<double>(i);
-  const Problem& p = line_.problem;
-  for (auto& entries : keys_)
-    for (Entry& e : entries) {
-      const std::int32_t txn = e.write() ? p.writer_txn[idx(e.item)] : p.read_txn[idx(~e.item)];
-      if (txn != p.n) e.moment = even[idx(e.write() ? line_.write_node(txn) : line_.read_node(txn))];
-    }
-  moment_ = std::move(even);
+  lines_.build(std::move(even), present_);
+  cost = lines_.cost();
 }
 
 void Annealing::cool() {
@@ -337,16 +183,25 @@ void Annealing::cool() {
 }
 
 bool Annealing::run(std::int64_t count) {
-  if (cost == 0) return true;
+  const auto done = [&] {
+    if (cost > 0) return false;
+    evenly();  // two nodes at one moment, if there ever were, stand apart now, and what they cost is counted
+    return cost == 0;
+  };
+  if (done()) return true;
   for (; count > 0; --count) {
     budget_.poll();
     step();
     best = std::min(best, cost);
-    if (cost == 0) return true;
+    if (done()) return true;
     if (++in_sweep_ < static_cast<std::int64_t>(movable_.size())) continue;
     in_sweep_ = 0;
-    find_unsatisfied();
+    if (cost < frozen_cost) {
+      frozen_cost = cost;
+      frozen_ = in_order();
+    }
     if (++sweep_ % 8 == 0) evenly();
+    lines_.find_unsatisfied(unsatisfied_);
     if (sweep_ >= sweeps_) {
       sweep_ = 0;
       sweeps_ = static_cast<std::int64_t>(static_cast<double>(sweeps_) * kLonger);
@@ -357,26 +212,9 @@ bool Annealing::run(std::int64_t count) {
   return false;
 }
 
-std::int64_t Annealing::count_cost() const {
-  std::int64_t sum = 0;
-  for (const auto& entries : keys_) {
-    const Entry* previous = nullptr;
-    for (const Entry& e : entries) {
-      if (!e.write()) {
-        sum += mismatch(~e.item, previous->item);
-        continue;
-      }
-      if (previous != nullptr && line_.locks) sum += previous->moment > locked(e.item);
-      previous = &e;
-    }
-  }
-  return sum;
-}
-
 std::optional<Model> Annealing::model() const {
-  std::vector<Node> order = movable_;
-  std::ranges::sort(order, [&](Node a, Node b) { return moment_[idx(a)] < moment_[idx(b)]; });
-  std::vector<std::int32_t> place(moment_.size(), -1);
+  const std::vector<Node> order = in_order();
+  std::vector<std::int32_t> place(idx(line_.graph.nodes()), -1);
   for (std::size_t i = 0; i < order.size(); ++i) place[idx(order[i])] = static_cast<std::int32_t>(i);
   return line_.model(place, present_);
 }

@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
 namespace isolang {
 
-enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, epsilon, auxiliary };
-inline constexpr std::size_t kRelations = 6;  // those that a history has: init … rw
-inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr", "ww", "rw", "epsilon", "auxiliary"};
+// writes and reads are tests: steps inside a transaction that writes, or that has an external read. In the graph they are
+// edges like epsilon.
+enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, writes, reads, epsilon, auxiliary };
+inline constexpr std::size_t kRelations = 8;  // those that a history has: init … reads
+inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr", "ww", "rw", "W", "R", "epsilon", "auxiliary"};
 
 struct Automaton {
   using Step = std::pair<std::int32_t, std::int32_t>;
@@ -32,29 +35,30 @@ struct Automaton {
   // b; s read from b by an operation before the one that the rw pair is about. Such an automaton has no steps.
   bool back_so = false, back_wr = false, back_earlier_wr = false;
 
+  bool tests() const { return !of(Relation::writes).empty() || !of(Relation::reads).empty(); }
   bool direct() const { return back_so || back_wr || back_earlier_wr; }
   bool forbids_ways_back() const { return direct() || !back.empty(); }
 
   const std::vector<Step>& of(Relation r) const { return steps[static_cast<std::size_t>(r)]; }
 
-  // Do immediate pairs of so suffice: for each step q -> r, is there a way q -so-> . -ε*-> . -so-> r?
-  bool repeats(Relation relation) const {
-    const auto& list = of(relation);
-    return std::ranges::all_of(list, [&](const Step& step) {
-      return std::ranges::any_of(list, [&](const Step& first) {
-        if (first.first != step.first) return false;
-        std::vector<bool> reached(static_cast<std::size_t>(states), false);
-        reached[static_cast<std::size_t>(first.second)] = true;
-        for (bool grown = true; grown;) {
-          grown = false;
-          for (const auto& [q, r] : epsilon)
-            if (reached[static_cast<std::size_t>(q)] && !reached[static_cast<std::size_t>(r)])
-              reached[static_cast<std::size_t>(r)] = grown = true;
-        }
-        return std::ranges::any_of(list, [&](const Step& second) {
-          return second.second == step.second && reached[static_cast<std::size_t>(second.first)];
-        });
-      });
+  // Do immediate pairs of so suffice?
+  bool repeats(Relation relation) const { return implied_by(relation, {relation, relation}); }
+
+  // Is each step q -> r of the relation also a way of steps of `way`, one after the other, with moves inside the
+  // transactions in between?
+  bool implied_by(Relation relation, std::initializer_list<Relation> way) const {
+    return std::ranges::all_of(of(relation), [&](const Step& step) {
+      std::vector<bool> reached(static_cast<std::size_t>(states), false);
+      reached[static_cast<std::size_t>(step.first)] = true;
+      move(reached);
+      for (const Relation next : way) {
+        std::vector<bool> after(static_cast<std::size_t>(states), false);
+        for (const auto& [q, r] : of(next))
+          if (reached[static_cast<std::size_t>(q)]) after[static_cast<std::size_t>(r)] = true;
+        reached = std::move(after);
+        move(reached);
+      }
+      return static_cast<bool>(reached[static_cast<std::size_t>(step.second)]);
     });
   }
 
@@ -74,6 +78,16 @@ struct Automaton {
     for (const auto& [q, r] : of(relation))
       if (q == 0 && to_hub[static_cast<std::size_t>(r)]) return true;
     return false;
+  }
+
+ private:
+  void move(std::vector<bool>& reached) const {  // by any number of moves inside a transaction
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [q, r] : epsilon)
+        if (reached[static_cast<std::size_t>(q)] && !reached[static_cast<std::size_t>(r)])
+          reached[static_cast<std::size_t>(r)] = grown = true;
+    }
   }
 };
 

@@ -9,6 +9,8 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int64_t kRestart = 64;      // conflicts
 constexpr std::int64_t kRestartCost = 64;  // variables that are decided again, for each of them
 
+constexpr std::int32_t kFar = 10;  // levels: a longer backjump takes back only the last
+
 // 1 1 2 1 1 2 4 …: Luby, Sinclair, Zuckerman 1993.
 std::int64_t luby(std::int64_t i) {
   std::int64_t size = 1, power = 1;
@@ -76,9 +78,16 @@ ClauseId Cdcl::add_clause(std::vector<Lit> literals) {
   return id;
 }
 
-void Cdcl::enqueue(Lit l, ClauseId reason) {
+std::int32_t Cdcl::highest_level(ClauseId id, std::size_t from) const {
+  const Clause& c = clauses_[idx(id)];
+  std::int32_t highest = 0;
+  for (std::size_t k = from; k < idx(c.size); ++k) highest = std::max(highest, level_of_[idx(pool_[c.start + k].variable())]);
+  return highest;
+}
+
+void Cdcl::enqueue(Lit l, ClauseId reason, std::int32_t at_level) {
   value_[idx(l.variable())] = l.negated() ? -1 : 1;
-  level_of_[idx(l.variable())] = level();
+  level_of_[idx(l.variable())] = at_level;
   reason_[idx(l.variable())] = reason;
   trail_.push_back(l);
 }
@@ -117,7 +126,7 @@ ClauseId Cdcl::propagate_clauses() {
         watching.resize(keep);
         return w.clause;
       }
-      enqueue(l[0], w.clause);
+      enqueue(l[0], w.clause, in_order_ ? level() : highest_level(w.clause, 1));
     }
     watching.resize(keep);
   }
@@ -145,7 +154,7 @@ ClauseId Cdcl::propagate() {
 }
 
 // The first unique implication point of the conflict level; backtracks and asserts.
-void Cdcl::analyze(ClauseId conflict) {
+void Cdcl::analyze(ClauseId conflict, bool chronological) {
   learnt_.assign(1, Lit{});
   std::vector<std::int32_t> used;
   std::vector<std::int32_t> clear;
@@ -175,7 +184,7 @@ void Cdcl::analyze(ClauseId conflict) {
       if (const Lit l = pool_[c.start + idx(k)]; !(l == uip)) visit(l);
     do {
       uip = trail_[--at];
-    } while (!seen_[idx(uip.variable())] || level_of_[idx(uip.variable())] == 0);
+    } while (!seen_[idx(uip.variable())] || level_of_[idx(uip.variable())] != level());
     if (--open == 0) break;
     reason = reason_[idx(uip.variable())];
   }
@@ -219,38 +228,50 @@ void Cdcl::analyze(ClauseId conflict) {
   const auto glue = static_cast<std::int32_t>(std::ranges::unique(levels).begin() - levels.begin()) + 1;
   const ClauseId id = store(learnt_, true, glue);
   antecedents_.insert(antecedents_.end(), used.begin(), used.end());
-  backtrack(back);
+  const bool far = chronological && back > 0 && level() - back > kFar;
+  backtrack(far ? level() - 1 : back);
+  in_order_ = in_order_ && level() == back;
   if (learnt_.size() > 1) watch(id);
-  enqueue(learnt_[0], id);
+  enqueue(learnt_[0], id, back);
   increment_ /= 0.95;
 }
 
 void Cdcl::backtrack(std::int32_t target) {
   if (level() <= target) return;
   const std::size_t keep = level_start_[idx(target)];
+  kept_.clear();
   for (std::size_t i = trail_.size(); i > keep; --i) {
     const Lit l = trail_[i - 1];
     if (i - 1 < theory_head_) theory_.unassign(l);
+    if (level_of_[idx(l.variable())] <= target) {
+      kept_.push_back(l);
+      continue;
+    }
     value_[idx(l.variable())] = 0;
     if (heap_place_[idx(l.variable())] < 0) heap_insert(l.variable());
   }
   theory_.undo(theory_mark_[idx(target)]);
   trail_.resize(keep);
+  trail_.insert(trail_.end(), kept_.rbegin(), kept_.rend());
   level_start_.resize(idx(target));
   theory_mark_.resize(idx(target));
   clause_head_ = theory_head_ = keep;
+  if (target == 0) in_order_ = true;
+}
+
+// The levels whose decisions come before the next one by activity: a restart would take them again.
+std::int32_t Cdcl::reusable_level() {
+  while (!heap_.empty() && value_[idx(heap_[0])] != 0) heap_pop();
+  if (heap_.empty()) return level();
+  const double next = activity_[idx(heap_[0])];
+  std::int32_t keep = 0;
+  while (keep < level() && activity_[idx(trail_[level_start_[idx(keep)]].variable())] > next) ++keep;
+  return keep;
 }
 
 bool Cdcl::decide() {
   while (!heap_.empty()) {
-    const std::int32_t v = heap_[0];
-    heap_place_[idx(v)] = -1;
-    heap_[0] = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) {
-      heap_place_[idx(heap_[0])] = 0;
-      heap_down(0);
-    }
+    const std::int32_t v = heap_pop();
     if (value_[idx(v)] != 0) continue;
     ++decisions;
     level_start_.push_back(trail_.size());
@@ -300,19 +321,20 @@ void Cdcl::explain_failure(Lit assumption) {
   for (const std::int32_t v : clear) seen_[idx(v)] = 0;
 }
 
-Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions) {
+Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions, const std::vector<Lit>& assumptions) {
   std::int64_t run = 0, left = kRestart * luby(0);
   failed_assumptions.clear();
   for (;;) {
     if (final_conflict_ != kNoClause) return Result::unsatisfiable;
     if (const ClauseId conflict = propagate(); conflict != kNoClause) {
       ++conflicts;
+      backtrack(highest_level(conflict, 0));
       if (level() == 0) {
         final_conflict_ = conflict;
         return Result::unsatisfiable;
       }
-      analyze(conflict);
-      if (conflicts >= max_conflicts) {
+      analyze(conflict, assumptions.empty());
+      if (conflicts >= max_conflicts || decisions >= max_decisions || full()) {
         restart();  // so that another call can go on
         return Result::gave_up;
       }
@@ -322,8 +344,12 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, const std::vector<Lit>& ass
     if (left <= 0) {
       ++restarts;
       left = std::max<std::int64_t>(kRestart, variables() / kRestartCost) * luby(++run);
-      restart();
-      if (conflicts > next_reduce_) reduce();
+      if (conflicts > next_reduce_) {
+        restart();
+        reduce();
+      } else {
+        backtrack(assumptions.empty() ? reusable_level() : 0);
+      }
       continue;
     }
     if (idx(level()) < assumptions.size()) {
@@ -409,6 +435,18 @@ void Cdcl::heap_insert(std::int32_t v) {
   heap_place_[idx(v)] = static_cast<std::int32_t>(heap_.size());
   heap_.push_back(v);
   heap_up(heap_.size() - 1);
+}
+
+std::int32_t Cdcl::heap_pop() {
+  const std::int32_t v = heap_[0];
+  heap_place_[idx(v)] = -1;
+  heap_[0] = heap_.back();
+  heap_.pop_back();
+  if (!heap_.empty()) {
+    heap_place_[idx(heap_[0])] = 0;
+    heap_down(0);
+  }
+  return v;
 }
 
 void Cdcl::heap_up(std::size_t i) {

@@ -1,8 +1,17 @@
 // Conflict-driven clause learning over a theory: two watched literals, first unique implication points, activities with
 // decay, Luby restarts, learned clauses thinned out by glue. Every clause keeps where it came from, so that a refutation
 // can be trimmed to the clauses that matter.
+//
+// A backjump over many levels takes back mostly decisions that have nothing to do with the conflict, and the theory has to
+// be told them all again. So beyond some levels only the last one is taken back (Nadel and Ryvchin, "Chronological
+// backtracking", SAT 2018; Möhle and Biere, "Backing backtracking", SAT 2019): the learned literal then stands on the trail
+// later than its level says. What that means: a literal has the highest level of those that imply it; a conflict may be
+// one of a lower level, to which we go back first; and going back keeps the literals of lower levels that stood later,
+// which are propagated again. Restarts keep the levels whose decisions would be taken again (van der Tak, Ramos, Heule,
+// "Reusing the assignment trail", JSAT 7, 2011).
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/budget.hpp"
@@ -35,6 +44,7 @@ class Theory {
   virtual void lemma(ClauseId id) = 0;           // the last conflict was stored as this clause
   virtual bool prefers(std::int32_t variable) = 0;  // which value to try first
   virtual Answer complete() = 0;                 // every variable has a value
+  virtual std::size_t bytes() const { return 0; }  // what the lemmas hold
 };
 
 class Cdcl {
@@ -48,11 +58,17 @@ class Cdcl {
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
   enum class Result { satisfiable, unsatisfiable, gave_up };
-  // Until there were `max_conflicts` in all; after `gave_up` it can be called again.
+  // Until there were `max_conflicts`, or `max_decisions`, in all; after `gave_up` it can be called again.
   // Unsatisfiable: see core(). If that is only so under the assumptions, `failed_assumptions` has those that clash, and
   // the clauses alone may be satisfiable.
-  Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {});
+  Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {}) {
+    return solve(max_conflicts, std::numeric_limits<std::int64_t>::max(), assumptions);
+  }
+  Result solve(std::int64_t max_conflicts, std::int64_t max_decisions, const std::vector<Lit>& assumptions = {});
   std::vector<Lit> failed_assumptions;
+  // Clauses, learned ones too, are kept for the proof. When they hold more than `max_bytes`, solve gives up for good.
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
+  bool full() const { return bytes() > max_bytes; }
 
   // 1 true, -1 false, 0 open
   int value(Lit l) const {
@@ -80,12 +96,19 @@ class Cdcl {
     Lit blocker;
   };
 
+  std::size_t bytes() const {
+    return pool_.capacity() * sizeof(Lit) + clauses_.capacity() * (sizeof(Clause) + 2 * sizeof(Watch)) +
+           antecedents_.capacity() * sizeof(std::int32_t) + theory_.bytes();
+  }
   ClauseId store(const std::vector<Lit>& literals, bool learned, std::int32_t glue);
   void watch(ClauseId id);
-  void enqueue(Lit l, ClauseId reason);
+  void enqueue(Lit l, ClauseId reason, std::int32_t at_level);
+  void enqueue(Lit l, ClauseId reason) { enqueue(l, reason, level()); }
+  std::int32_t highest_level(ClauseId id, std::size_t from) const;  // of its literals from that one on
+  std::int32_t reusable_level();
   ClauseId propagate();
   ClauseId propagate_clauses();
-  void analyze(ClauseId conflict);
+  void analyze(ClauseId conflict, bool chronological);
   void backtrack(std::int32_t level);
   bool decide();
   bool assume(const std::vector<Lit>& assumptions);
@@ -102,6 +125,7 @@ class Cdcl {
     return group_[i] != group_[j] ? group_[i] < group_[j] : activity_[i] > activity_[j];
   }
   void heap_insert(std::int32_t variable);
+  std::int32_t heap_pop();
   void heap_up(std::size_t i);
   void heap_down(std::size_t i);
 
@@ -117,13 +141,14 @@ class Cdcl {
   std::vector<ClauseId> reason_;
   std::vector<Lit> trail_;
   std::vector<std::size_t> level_start_, theory_mark_;
+  bool in_order_ = true;  // no literal on the trail stands later than its level says
   std::size_t clause_head_ = 0, theory_head_ = 0;
   std::vector<double> activity_;
   std::vector<std::int32_t> group_;
   double increment_ = 1.0;
   std::vector<std::int32_t> heap_, heap_place_;
   std::vector<std::uint8_t> seen_;
-  std::vector<Lit> theory_conflict_, learnt_;
+  std::vector<Lit> theory_conflict_, learnt_, kept_;
   std::int64_t next_reduce_ = 4000;
   ClauseId final_conflict_ = kNoClause;
 };

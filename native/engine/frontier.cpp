@@ -14,13 +14,12 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 constexpr std::int64_t kFirstWidth = 256, kWider = 4;
 constexpr std::size_t kMaxChains = 512, kMaxTable = std::size_t{1} << 26;  // 64 Mi cells: rows of counts, clocks
-constexpr std::size_t kMaxBytes = std::size_t{1} << 28;                    // of states
-constexpr std::size_t kMaxTrail = std::size_t{1} << 24;
 constexpr std::int32_t kMaxCell = std::numeric_limits<std::int16_t>::max();
 
 }  // namespace
 
-Frontiers::Frontiers(const Timeline& line, Budget& budget) : line_(line), budget_(budget) {
+Frontiers::Frontiers(const Timeline& line, Budget& budget, std::size_t max_bytes)
+    : line_(line), budget_(budget), max_bytes_(max_bytes) {
   const Problem& p = line.problem;
   for (std::int32_t t = 0; t < p.n; ++t)
     if (line.usable(t) && line.optional(t)) return;
@@ -362,6 +361,7 @@ std::uint64_t hash_of(const std::uint16_t* cells, std::size_t count) {
 
 void Frontiers::insert(const Scratch& s, std::uint32_t parent, std::int32_t chain) {
   Layer& layer = layers_[idx(s.done)];
+  const std::size_t before = layer.bytes();
   if (layer.size() >= static_cast<std::size_t>(4 * width)) keep_best(layer);
   if (2 * (layer.size() + 1) > layer.table.size()) {
     layer.table.assign(std::bit_ceil(std::max<std::size_t>(64, 4 * layer.size())), 0);
@@ -380,6 +380,7 @@ void Frontiers::insert(const Scratch& s, std::uint32_t parent, std::int32_t chai
   layer.promise.push_back(promise(s));
   layer.origin.push_back(static_cast<std::uint32_t>(trail_.size()));
   trail_.push_back({parent, chain});
+  held_ += layer.bytes() - before;
   if (idx(s.done) == events_.size()) goal_ = layer.origin.back();
 }
 
@@ -407,8 +408,14 @@ void Frontiers::keep_best(Layer& layer) {
   layer.table.clear();
 }
 
+void Frontiers::release(Layer& layer) {
+  held_ -= layer.bytes();
+  layer = {};
+}
+
 void Frontiers::start_pass() {
   layers_.assign(events_.size() + 1, {});
+  held_ = 0;
   trail_.clear();
   layer_ = state_ = 0;
   cut_ = false;
@@ -429,7 +436,7 @@ void Frontiers::start_pass() {
 Frontiers::Answer Frontiers::next_pass() {
   if (!cut_) return Answer::refuted;
   width *= kWider;
-  if (static_cast<std::size_t>(width) * cells_ * sizeof(Cell) * 16 > kMaxBytes) return Answer::gave_up;
+  if (static_cast<std::size_t>(width) * cells_ * sizeof(Cell) > max_bytes_) return Answer::gave_up;
   start_pass();
   return Answer::open;
 }
@@ -442,14 +449,20 @@ Frontiers::Answer Frontiers::run(std::int64_t expansions) {
       continue;
     }
     Layer& layer = layers_[layer_];
-    if (state_ == 0) keep_best(layer);
+    if (state_ == 0) {
+      const std::size_t before = layer.bytes();
+      keep_best(layer);
+      layer.table = {};  // nothing comes in any more
+      layer.cells.shrink_to_fit();
+      held_ -= before - layer.bytes();
+    }
     if (state_ >= layer.size()) {
-      layer = {};
+      release(layer);
       ++layer_;
       state_ = 0;
       continue;
     }
-    if (trail_.size() > kMaxTrail) return Answer::gave_up;
+    if (full()) return Answer::gave_up;
     if (expanded % 64 == 0) budget_.check();
     deepest = std::max(deepest, static_cast<std::int32_t>(layer_));
     load(layer.cells.data() + state_ * cells_, static_cast<std::int32_t>(layer_));

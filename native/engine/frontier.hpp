@@ -21,12 +21,16 @@ class Frontiers {
  public:
   enum class Answer : std::uint8_t { open, found, refuted, gave_up };
 
-  // Applies only without maybe transactions and within limits of size, see applies().
-  Frontiers(const Timeline& line, Budget& budget);
+  // Applies only without maybe transactions and within limits of size, see applies(). The states may take about
+  // `max_bytes` of memory; where they need more the search gives up.
+  Frontiers(const Timeline& line, Budget& budget, std::size_t max_bytes);
   bool applies() const { return applies_; }
 
   Answer run(std::int64_t expansions);  // so many states
   std::optional<Model> model();         // after `found`
+
+  // What one state is made of: the measure of the work on it.
+  std::int64_t state_cells() const { return static_cast<std::int64_t>(cells_ + values_); }
 
   std::int64_t expanded = 0;
   std::int64_t width = 0;
@@ -55,6 +59,10 @@ class Frontiers {
     std::vector<float> promise;
     std::vector<std::int32_t> table;   // open addressing: state + 1, or 0
     std::size_t size() const { return origin.size(); }
+    std::size_t bytes() const {
+      return cells.capacity() * sizeof(Cell) + origin.capacity() * sizeof(std::uint32_t) + promise.capacity() * sizeof(float) +
+             table.capacity() * sizeof(std::int32_t);
+    }
   };
   struct Origin {
     std::uint32_t parent;
@@ -81,6 +89,8 @@ class Frontiers {
   bool close(Scratch& s);                          // runs what may run at once
   bool impossible(const Scratch& s, std::int32_t key, std::int32_t value) const;
   bool stuck(const Scratch& s);
+  void release(Layer& layer);
+  bool full() const { return held_ + trail_.capacity() * sizeof(Origin) > max_bytes_; }
   Answer next_pass();
   void insert(const Scratch& s, std::uint32_t parent, std::int32_t chain);
   void keep_best(Layer& layer);
@@ -96,6 +106,7 @@ class Frontiers {
 
   const Timeline& line_;
   Budget& budget_;
+  std::size_t max_bytes_, held_ = 0;  // held_: by the layers
   bool applies_ = false;
   std::size_t chains_ = 0, cells_ = 0, values_ = 0;
   std::vector<std::vector<Node>> chain_nodes_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <string>
 
 #include "engine/anneal.hpp"
 #include "engine/frontier.hpp"
@@ -10,41 +11,52 @@
 namespace isolang {
 namespace {
 
-constexpr std::int64_t kAlone = 1000;         // conflicts before anything else is tried
-constexpr std::int32_t kLarge = 5000;         // transactions, from which on there are many small knots, and moves and
-constexpr std::int64_t kAloneEach = 10;       // frontiers of the whole have little hope: so many conflicts for each
-constexpr std::int64_t kConflicts = 250;      // a first turn of each; all grow by half a turn
-constexpr std::int64_t kMoves = 800'000;
-constexpr std::int64_t kStates = 20'000;
-constexpr double kDemanding = 1.0;            // from this load on frontiers are worth more states:
-constexpr std::int64_t kManyStates = 80'000;  // what is over-constrained has narrow layers
-constexpr std::int32_t kCoolings = 3;         // annealing that is forced gives up after so many
+constexpr Search::Effort kAlone{1000, 400'000};   // before anything else is tried
+constexpr std::int64_t kLarge = 5000;             // transactions, from which on there are many small knots, and moves and
+constexpr std::int64_t kAloneEach = 10;           // frontiers of the whole have little hope: so many conflicts for each
+constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
+constexpr std::int64_t kMoves = 3'000'000;
+constexpr std::int64_t kCells = 2'000'000;      // of states
+constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
+constexpr std::int64_t kManyCells = 8'000'000;  // what is over-constrained has narrow layers
+constexpr std::int32_t kCoolings = 3;         // annealing that is alone gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+OutOfMemory out_of_memory(std::size_t max_bytes) {
+  return OutOfMemory("the searches filled the " + std::to_string(max_bytes / 1'000'000) +
+                     " MB that they may hold without an answer");
+}
 
 }  // namespace
 
-Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed, Budget& budget,
+Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed, std::size_t max_bytes, Budget& budget,
              const std::function<void(const char*, double)>& note) {
   Outcome outcome;
-  const auto cdcl = [&](std::int64_t conflicts) {
-    const std::int64_t done = search.sat().conflicts;
+  const auto begin = [&](std::span<const Node> line) { search.emplace(pruner, budget, seed, share_of(max_bytes), line); };
+  begin({});
+  const auto cdcl = [&](Search::Effort effort) {
+    if (search->full()) return false;
     budget.phase = "searching";
-    const Cdcl::Result result = search.run(conflicts == kNoLimit ? kNoLimit : done + conflicts);
+    const Cdcl::Result result = search->run(effort);
     outcome.by = Outcome::By::cdcl;
-    if (result == Cdcl::Result::satisfiable) outcome.model = search.model();
+    if (result == Cdcl::Result::satisfiable) outcome.model = search->model();
     outcome.refuted = result == Cdcl::Result::unsatisfiable;
     return result != Cdcl::Result::gave_up;
   };
-  const std::int64_t n = pruner.graph.problem.n, alone = n < kLarge ? kAlone : kAloneEach * n;
+  const auto cdcl_to_the_end = [&] {
+    if (!cdcl({kNoLimit, kNoLimit})) throw out_of_memory(max_bytes);
+  };
+  const std::int64_t n = pruner.graph.problem.n, times = n < kLarge ? 1 : kAloneEach * n / kAlone.conflicts;
+  const Search::Effort alone{kAlone.conflicts * times, kAlone.decisions * times};
   if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(alone))) {
-    if (strategy == Strategy::cdcl) cdcl(kNoLimit);
+    if (strategy == Strategy::cdcl) cdcl_to_the_end();
     return outcome;
   }
   const auto line = Timeline::of(pruner);
   const double load = Timeline::load(pruner.graph.problem);
   note("load", load);
   if (!line) {
-    cdcl(kNoLimit);
+    cdcl_to_the_end();
     return outcome;
   }
   Annealing annealing(*line, budget, seed);
@@ -57,16 +69,16 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
   };
   std::optional<Frontiers> frontiers;
   try {
-    frontiers.emplace(*line, budget);
+    frontiers.emplace(*line, budget, share_of(max_bytes));
     if (!frontiers->applies()) frontiers.reset();
   } catch (const std::bad_alloc&) {  // the others need less
   }
-  const auto frontier = [&](std::int64_t states) {
+  const auto frontier = [&](std::int64_t cells) {
     if (!frontiers) return false;
     budget.phase = "searching over frontiers";
     Frontiers::Answer answer = Frontiers::Answer::gave_up;
     try {
-      answer = frontiers->run(states);
+      answer = frontiers->run(std::max<std::int64_t>(1, cells / frontiers->state_cells()));
     } catch (const std::bad_alloc&) {
     }
     outcome.by = Outcome::By::frontier;
@@ -84,22 +96,36 @@ Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint6
     note("annealing_coolings", annealing.coolings);
     note("annealing_best", static_cast<double>(annealing.best));
   };
+  const auto anneal_alone = [&] {
+    const std::int32_t last = annealing.coolings + kCoolings;
+    while (annealing.coolings < last)
+      if (anneal(kMoves)) return true;
+    return false;
+  };
   if (strategy == Strategy::anneal) {
-    while (annealing.coolings < kCoolings)
-      if (anneal(kMoves) || annealing.cost == 0) break;
+    if (!anneal_alone()) cdcl_to_the_end();
     counted();
-    if (!outcome.model) cdcl(kNoLimit);
     return outcome;
   }
   if (strategy == Strategy::frontier) {
-    while (frontiers && !frontier(kStates)) {
+    while (frontiers && !frontier(kCells)) {
     }
-    if (!outcome.model && !outcome.refuted) cdcl(kNoLimit);
+    if (!outcome.model && !outcome.refuted) cdcl_to_the_end();
     return outcome;
   }
+  std::int64_t started_from = kNoLimit;
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
-    if (anneal(turn(kMoves)) || frontier(turn(load > kDemanding ? kManyStates : kStates)) || cdcl(turn(kConflicts))) break;
+    if (anneal(turn(kMoves)) || frontier(turn(load > kDemanding ? kManyCells : kCells))) break;
+    if (annealing.coolings == 0) continue;  // CDCL has had its turn alone, and will do better from there
+    if (annealing.frozen_cost < started_from) {
+      started_from = annealing.frozen_cost;
+      begin(annealing.frozen());
+    }
+    if (cdcl({turn(kConflicts.conflicts), turn(kConflicts.decisions)})) break;
+    if (frontiers || !search->full()) continue;
+    if (!anneal_alone()) throw out_of_memory(max_bytes);
+    break;
   }
   counted();
   return outcome;

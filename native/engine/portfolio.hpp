@@ -3,7 +3,15 @@
 // CDCL goes first and alone, for most histories never meet anything else. What it does not decide soon may lie in the
 // hard region (few values, few keys, much concurrency), where other searches are better: annealing finds models, frontiers
 // decide what is over-constrained. Turns are counted in work, never in time, so that equal seeds give equal runs.
+//
+// Where annealing froze, nearly every read is satisfied. CDCL starts again from that order: only what is wrong with it
+// becomes a variable, and then what stands in the way of mending it, so that a contradiction of a few transactions is not
+// looked for among all.
+//
+// Clauses are kept for the proof and states for the comparison, so both searches that can refute grow. Each has half of the
+// memory that the searches may take. When both have given up, annealing goes on for a while, and then OutOfMemory is thrown.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,6 +22,9 @@ namespace isolang {
 
 enum class Strategy : std::uint8_t { automatic, cdcl, anneal, frontier };
 
+// The share of each of the searches that grow.
+inline std::size_t share_of(std::size_t max_bytes) { return max_bytes / 2; }
+
 struct Outcome {
   enum class By : std::uint8_t { cdcl, anneal, frontier } by = By::cdcl;
   std::optional<Model> model;
@@ -21,8 +32,9 @@ struct Outcome {
   std::int64_t states = 0;  // of the search over frontiers, if it is what refuted
 };
 
-// `note` gets what was counted, by name.
-Outcome race(Search& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed, Budget& budget,
+// `search`: where the refuting search is to be found afterwards, if it was that of CDCL.
+// `note` gets what was counted, by name. Throws OutOfTime, OutOfMemory; the search has its own share of `max_bytes`.
+Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed, std::size_t max_bytes, Budget& budget,
              const std::function<void(const char*, double)>& note);
 
 }  // namespace isolang

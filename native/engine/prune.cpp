@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -13,8 +14,8 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int32_t kMaxPasses = 8;
+constexpr std::size_t kMaxPairWords = std::size_t{1} << 23;  // 64 MiB
 constexpr std::size_t kAhead = 3;  // writers whose rows are fetched before they are needed
-constexpr std::size_t kMaxSettledWords = std::size_t{1} << 23;  // 64 MiB
 
 }  // namespace
 
@@ -28,26 +29,35 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   key_of_.resize(p.writer_txn.size());
   std::size_t words = 0;
   settled_pairs_.resize(idx(p.keys));
+  precede_.resize(idx(p.keys));
   open_pairs_.assign(p.writer_txn.size(), std::numeric_limits<std::int32_t>::max());
   restless_.assign(idx(p.keys), 1);
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
     std::fill(key_of_.begin() + first, key_of_.begin() + last, key);
-    const std::size_t need = idx(last - first) * ((idx(last - first) + 63) / 64);
-    if (words + need > kMaxSettledWords) continue;
+    const std::size_t need = idx(last - first) * words_of(key);
+    if (words + need > kMaxPairWords) continue;
     settled_pairs_[idx(key)].assign(need, 0);
+    precede_[idx(key)].assign(need, 0);
     words += need;
     if (g.forbids_ways_back) continue;  // a way back may close between writers whose order is known
     std::fill(open_pairs_.begin() + first, open_pairs_.begin() + last, last - first - 1);
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
+    using enum Relation;
+    const Automaton& m = g.automata[c];
+    orders_compose_ &= m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
     for (const auto& [q, r] : g.automata[c].of(Relation::ww))
       if (g.automata[c].judges) ww_rows_.push_back({check, q, target_of(check, r)});
     for (const auto* steps : {&g.automata[c].of(Relation::rw), &g.automata[c].back})
       for (const auto& [q, r] : *steps) rw_rows_.push_back({check, q, target_of(check, r)});
   }
   if (g.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
+  by_rank_.resize(p.writer_txn.size());
+  std::iota(by_rank_.begin(), by_rank_.end(), 0);
+  place_.resize(p.writer_txn.size());
+  for (std::int32_t key = 0; key < p.keys; ++key) number_writers(key);
   find_own_writers();
   direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
   if (direct_) find_session_writers();
@@ -193,6 +203,7 @@ bool Pruner::pass() {
       std::sort(first, last, [&](std::int32_t a, std::int32_t b) {
         return rank[idx(graph.node(0, p.read_txn[idx(a)], 0))] > rank[idx(graph.node(0, p.read_txn[idx(b)], 0))];
       });
+  if (passes == 1 && graph.uses_orders) sort_writers();
   const bool every_read = std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const auto reads = graph.uses_reads ? open_reads_.of(key) : std::span<const std::int32_t>();
@@ -231,8 +242,18 @@ bool Pruner::is_quiet_writer(std::int32_t writer) const {
          std::ranges::all_of(readers_.of(writer), [&](std::int32_t r) { return changed_[idx(p.read_txn[idx(r)])] == 0; });
 }
 
+// The edges of all that is known to precede the writer are known or implied.
+bool Pruner::is_settled(std::int32_t writer, std::int32_t key) const {
+  const auto &settled = settled_pairs_[idx(key)], &precede = precede_[idx(key)];
+  const std::size_t words = words_of(key), first = place(writer) * words;
+  for (std::size_t word = first; word < first + words; ++word)
+    if ((precede[word] & ~settled[word]) != 0) return false;
+  return true;
+}
+
 // Every pair of the key's writers is ordered by known edges: what else might be found out about them is a cycle of those.
 bool Pruner::is_decided(std::int32_t key) const {
+  if (restless_[idx(key)] != 0) return false;
   const auto first = open_pairs_.begin() + graph.problem.key_start[idx(key)], last = open_pairs_.begin() + graph.problem.key_start[idx(key) + 1];
   return first != last && std::all_of(first + 1, last, [](std::int32_t open) { return open == 0; });  // the first is T0
 }
@@ -287,25 +308,27 @@ void Pruner::find_own_writers() {
 }
 
 void Pruner::unsettle(std::int32_t writer) {
-  const std::int32_t key = key_of_[idx(writer)], first = graph.problem.key_start[idx(key)];
+  const std::int32_t key = key_of_[idx(writer)];
   restless_[idx(key)] = 1;
   auto& bits = settled_pairs_[idx(key)];
   if (bits.empty()) return;
-  const std::int32_t count = graph.problem.key_start[idx(key) + 1] - first;
-  const std::size_t words = (idx(count) + 63) / 64;
-  const auto self = idx(writer - first);
-  for (std::size_t word = 0; word < words; ++word)
-    for (std::uint64_t left = bits[self * words + word]; left != 0; left &= left - 1) {
-      const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
-      if ((bits[other * words + self / 64] >> (self % 64) & 1) == 0) note_pair(writer, first + static_cast<std::int32_t>(other), 1);
-    }
-  std::fill_n(bits.begin() + static_cast<std::ptrdiff_t>(idx(writer - first) * words), words, 0);
+  for (std::size_t word = place(writer) / 64; word < bits.size(); word += words_of(key)) bits[word] &= ~bit(writer);
 }
 
-void Pruner::note_pair(std::int32_t a, std::int32_t b, std::int32_t opened) {
-  if (graph.forbids_ways_back) return;
-  open_pairs_[idx(a)] += opened;
-  open_pairs_[idx(b)] += opened;
+// The writers in behind_ precede `after`.
+void Pruner::note_behind(std::int32_t after, std::int32_t key) {
+  auto& precede = precede_[idx(key)];
+  const std::size_t words = words_of(key), self = place(after);
+  for (std::size_t word = 0; word < words; ++word) {
+    std::uint64_t& known = precede[self * words + word];
+    for (std::uint64_t fresh = behind_[word] & ~known; fresh != 0 && !graph.forbids_ways_back; fresh &= fresh - 1) {
+      const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(fresh));
+      if ((precede[other * words + self / 64] & bit(after)) != 0) continue;
+      --open_pairs_[idx(after)];
+      --open_pairs_[idx(writers_[other])];
+    }
+    known |= behind_[word];
+  }
 }
 
 Node Pruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {
@@ -333,25 +356,24 @@ void Pruner::prefetch_by(std::int32_t writer) const {
     for (const Row& row : rw_rows_) clocks.prefetch(graph.node(idx(row.check), graph.problem.read_txn[idx(r)], row.state));
 }
 
-// forced_[i]: writers_[i] precedes `after`, because the reverse order would close a cycle. The rows that tell are combined
-// first, so that there is one comparison per writer and target.
-void Pruner::mark_forced(std::int32_t after, std::size_t self) {
+// Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle. The rows that tell are
+// combined first, so that there is one comparison per writer and target.
+void Pruner::mark_forced(std::int32_t after) {
+  const std::size_t count = writers_.size();
   combined_.assign(targets_.size() * clocks.columns(), -1);
   raise_by(after);
-  std::ranges::fill(forced_, 0);
+  forced_.assign((count + 63) / 64, 0);
   for (std::size_t t = 0; t < targets_.size(); ++t) {
     const std::int32_t* const row = combined_.data() + t * clocks.columns();
-    const std::vector<Clocks::Mark>& marks = targets_[t].marks;
-    for (std::size_t i = 0; i < forced_.size(); ++i) forced_[i] |= row[marks[i].column] >= marks[i].position;
+    const Clocks::Mark* mark = targets_[t].marks.data();
+    for (std::size_t i = 0; i < count; ++mark, ++i)
+      forced_[i / 64] |= std::uint64_t{row[mark->column] >= mark->position} << (i % 64);
   }
-  forced_[self] = 0;
+  const auto clear = [&](std::int32_t writer) { forced_[place(writer) / 64] &= ~bit(writer); };
+  clear(after);
   // rw leaves out the reader itself: a writer that has read from `after` may owe its mark to its own row.
-  const std::int32_t first = graph.problem.key_start[idx(key_of_[idx(after)])];
-  for (const std::int32_t r : readers_.of(after)) {
-    if (own_writer[idx(r)] < 0) continue;
-    std::uint8_t& mark = forced_[idx(local_[idx(own_writer[idx(r)] - first)])];
-    if (mark != 0) mark = impossible_order(after, own_writer[idx(r)]) ? 1 : 0;
-  }
+  for (const std::int32_t r : readers_.of(after))
+    if (const std::int32_t own = own_writer[idx(r)]; own >= 0 && is_forced(own) && !impossible_order(after, own)) clear(own);
 }
 
 // Adds an edge to one of the nodes of the writer at hand, unless the clocks or the edges just added to that node imply
@@ -371,15 +393,24 @@ bool Pruner::keep_unless_implied(const Edge& e) {
   return true;
 }
 
-void Pruner::load(std::int32_t key) {
+// By descending rank in the first pass, and so from then on: what precedes much comes last.
+void Pruner::sort_writers() {
   const Problem& p = graph.problem;
-  const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
-  writers_.resize(idx(last - first));
-  std::iota(writers_.begin(), writers_.end(), first);
-  if (graph.uses_orders)
-    std::ranges::sort(writers_, std::greater<>(), [&](std::int32_t w) { return rank[idx(graph.order_node(w))]; });
-  local_.resize(writers_.size());
-  for (std::size_t i = 0; i < writers_.size(); ++i) local_[idx(writers_[i] - first)] = static_cast<std::int32_t>(i);
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    std::sort(by_rank_.begin() + p.key_start[idx(key)], by_rank_.begin() + p.key_start[idx(key) + 1],
+              [&](std::int32_t a, std::int32_t b) { return rank[idx(graph.order_node(a))] > rank[idx(graph.order_node(b))]; });
+    number_writers(key);
+  }
+}
+
+void Pruner::number_writers(std::int32_t key) {
+  const Problem& p = graph.problem;
+  for (std::int32_t i = p.key_start[idx(key)]; i < p.key_start[idx(key) + 1]; ++i)
+    place_[idx(by_rank_[idx(i)])] = i - p.key_start[idx(key)];
+}
+
+void Pruner::load(std::int32_t key) {
+  writers_ = {by_rank_.begin() + graph.problem.key_start[idx(key)], by_rank_.begin() + graph.problem.key_start[idx(key) + 1]};
   for (Target& target : targets_) {
     target.marks.resize(writers_.size());
     for (std::size_t i = 0; i < writers_.size(); ++i)
@@ -388,42 +419,49 @@ void Pruner::load(std::int32_t key) {
 }
 
 bool Pruner::prune_key(std::int32_t key) {
-  const std::int32_t first = graph.problem.key_start[idx(key)];
   const bool restless = std::exchange(restless_[idx(key)], std::uint8_t{0}) != 0;
   if (writers_.size() < 2) return true;
-  forced_.resize(writers_.size());
-  auto& settled = settled_pairs_[idx(key)];
-  const std::size_t words = (writers_.size() + 63) / 64;
-  for (std::size_t self = 0; self < writers_.size(); ++self) {
+  // The earliest writer first, so that what precedes the predecessors of the next ones is settled already.
+  for (std::size_t self = writers_.size(); self-- > 0;) {
     const std::int32_t after = writers_[self];
     if (initial(after)) {
       // T0 precedes every writer: no way may lead back to its readers.
       if (!graph.forbids_ways_back || readers_.of(after).empty()) continue;
-      mark_forced(after, self);
-      const auto closed_by = std::ranges::find(forced_, 1);
-      if (closed_by == forced_.end()) continue;
-      closed = because(*closing_order(after, writers_[static_cast<std::size_t>(closed_by - forced_.begin())]));
+      mark_forced(after);
+      const auto closed_by = std::ranges::find_if(writers_, [&](std::int32_t w) { return is_forced(w); });
+      if (closed_by == writers_.end()) continue;
+      closed = because(*closing_order(after, *closed_by));
       return false;
     }
     // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known order is impossible, then
     // because a known path goes against one of its edges, and the edges of the known order close a cycle with that path.
-    if (open_pairs_[idx(after)] == 0 || (!restless && is_quiet_writer(after))) continue;
+    if (!restless && (open_pairs_[idx(after)] == 0 || is_quiet_writer(after))) continue;
+    if (open_pairs_[idx(after)] == 0 && is_settled(after, key)) continue;
     budget_.poll();
-    if (self + kAhead < writers_.size() && open_pairs_[idx(writers_[self + kAhead])] != 0) prefetch_by(writers_[self + kAhead]);
-    const std::size_t known = graph.edges.size();
-    covered_.clear();
-    mark_forced(after, self);
-    // The latest predecessors first, so that the edges of most earlier ones are implied by those already kept.
-    for (std::size_t i = 0; i < writers_.size(); ++i) {
-      const std::int32_t before = writers_[i];
-      if (!forced_[i] && !initial(before)) continue;
+    if (self >= kAhead && open_pairs_[idx(writers_[self - kAhead])] != 0) prefetch_by(writers_[self - kAhead]);
+    mark_forced(after);
+    order_behind(after, key);
+  }
+  return true;
+}
+
+// Adds the edges of "`before` before `after`" for all forced ones.
+void Pruner::order_behind(std::int32_t after, std::int32_t key) {
+  const std::size_t words = words_of(key), known = graph.edges.size();
+  auto& settled = settled_pairs_[idx(key)];
+  const auto row = [&](std::int32_t writer) { return settled.begin() + static_cast<std::ptrdiff_t>(place(writer) * words); };
+  const std::int32_t initial_writer = graph.problem.key_start[idx(key)];
+  forced_[place(initial_writer) / 64] |= bit(initial_writer);
+  covered_.clear();
+  behind_.assign(words, 0);
+  // The latest predecessors first, so that the edges of most earlier ones are implied by those already kept.
+  for (std::size_t word = 0; word < words; ++word)
+    while (const std::uint64_t left = forced_[word] & ~behind_[word]) {
+      const std::int32_t before = writers_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))];
+      behind_[word] |= bit(before);
       if (!settled.empty()) {
-        std::uint64_t& word = settled[idx(before - first) * words + idx(after - first) / 64];
-        const std::uint64_t bit = std::uint64_t{1} << (idx(after - first) % 64);
-        if ((word & bit) != 0) continue;
-        word |= bit;
-        if ((settled[idx(after - first) * words + idx(before - first) / 64] >> (idx(before - first) % 64) & 1) == 0)
-          note_pair(before, after, -1);
+        if (orders_compose_) std::transform(behind_.begin(), behind_.end(), row(before), behind_.begin(), std::bit_or());
+        if ((row(after)[static_cast<std::ptrdiff_t>(word)] & bit(before)) != 0) continue;
       }
       bool fresh = false;
       const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };
@@ -433,28 +471,29 @@ bool Pruner::prune_key(std::int32_t key) {
       ++forced_orders;
       if (!initial(before)) orders.push_back({before, after, because(*closing_order(after, before))});
     }
-    gained_ += static_cast<std::int64_t>(graph.edges.size() - known);
+  if (!settled.empty()) {
+    std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());
+    note_behind(after, key);
   }
-  return true;
+  gained_ += static_cast<std::int64_t>(graph.edges.size() - known);
 }
 
 Pruner::Pairs Pruner::pairs() {
   Pairs found;
-  std::vector<std::uint8_t> precedes;  // [i * count + j]: writers_[i] precedes writers_[j]
+  std::vector<std::vector<std::uint64_t>> precede;  // per place j: forced_ of writers_[j]
+  const auto has = [](const std::vector<std::uint64_t>& bits, std::size_t i) { return (bits[i / 64] >> (i % 64) & 1) != 0; };
   for (std::int32_t key = 0; graph.uses_orders && key < graph.problem.keys; ++key) {
     load(key);
-    const std::size_t count = writers_.size();
-    forced_.resize(count);
-    precedes.assign(count * count, 0);
-    for (std::size_t j = 0; j < count; ++j) {
+    precede.resize(writers_.size());
+    for (std::size_t j = 0; j < writers_.size(); ++j) {
       budget_.poll();
-      mark_forced(writers_[j], j);
-      for (std::size_t i = 0; i < count; ++i) precedes[i * count + j] = forced_[i];
+      mark_forced(writers_[j]);
+      precede[j] = forced_;
     }
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < writers_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
         if (initial(writers_[i]) || initial(writers_[j])) continue;
-        const bool up = precedes[i * count + j] != 0, down = precedes[j * count + i] != 0;
+        const bool up = has(precede[j], i), down = has(precede[i], j);
         auto& list = up || down ? found.settled : found.open;
         const bool i_first = up || (!down && writers_[i] < writers_[j]);
         list.push_back(writers_[i_first ? i : j]);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -105,6 +106,7 @@ class Pruner {
   Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;  // check < 0: the version node
   bool prune_key(std::int32_t key);
   void note_changes();
+  bool is_settled(std::int32_t writer, std::int32_t key) const;
   bool is_decided(std::int32_t key) const;
   bool is_quiet(std::int32_t key) const;
   bool is_quiet_writer(std::int32_t writer) const;
@@ -113,7 +115,10 @@ class Pruner {
   void prefetch_by(std::int32_t writer) const;
   void find_seen(std::int32_t read);
   const Seen* overwritten_by(std::int32_t candidate);
-  void mark_forced(std::int32_t after, std::size_t self);
+  void mark_forced(std::int32_t after);
+  void order_behind(std::int32_t after, std::int32_t key);
+  void sort_writers();
+  void number_writers(std::int32_t key);
   bool prune_read(std::int32_t read);
   void resolve(std::int32_t read, std::int32_t writer);
   void find_cycle(std::vector<std::uint8_t> sorted);
@@ -137,7 +142,11 @@ class Pruner {
   std::vector<std::int32_t> combined_;     // per target a row, see raise
   std::vector<std::int32_t> reader_rows_;  // of the read at hand: its rows, one for each of rw_rows_
 
-  // Of the key at hand: its writers by descending rank, and for each target of a ww or rw step their marks.
+  std::vector<std::int32_t> by_rank_, place_;  // the writers of each key, the latest first; each one's place among them
+  std::size_t place(std::int32_t writer) const { return static_cast<std::size_t>(place_[static_cast<std::size_t>(writer)]); }
+  std::uint64_t bit(std::int32_t writer) const { return std::uint64_t{1} << (place(writer) % 64); }
+
+  // Of the key at hand: its writers, the latest first, and for each target of a ww or rw step their marks.
   struct Target {
     std::int32_t check, state;  // check < 0: the version node
     std::vector<Clocks::Mark> marks;
@@ -150,20 +159,31 @@ class Pruner {
     std::vector<std::int32_t> row;
   };
   std::vector<Cover> covered_;
-  std::vector<std::int32_t> writers_, local_;  // local_: writer index - first of the key -> place in writers_
+  std::span<const std::int32_t> writers_;
   std::vector<Target> targets_;
   struct Row {
     std::int32_t check, state;
     std::size_t target;
   };
   std::vector<Row> ww_rows_, rw_rows_;
-  std::vector<std::uint8_t> forced_;
+  std::vector<std::uint64_t> forced_;  // a bit for each of writers_, see mark_forced
+  bool is_forced(std::int32_t writer) const { return (forced_[place(writer) / 64] & bit(writer)) != 0; }
   // Ordered pairs of a key's writers whose edges are all known or implied: nothing is left to do for them until the
-  // first one gets another reader. One bit each, by (writer of the key, writer of the key).
+  // first one gets another reader. One bit each, by (the later writer, the earlier one). If the steps of every automaton
+  // compose, the pairs (a, b) and (b, c) settle (a, c), too.
+  // SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b -ww-> c implies r -rw-> c for each reader r of a;
+  // if r is b itself, b -ww-> c does.
   std::vector<std::vector<std::uint64_t>> settled_pairs_;
-  std::vector<std::int32_t> open_pairs_;  // per writer: others of its key of which neither order is settled
+  bool orders_compose_ = true;
+  std::vector<std::vector<std::uint64_t>> precede_;  // the same, but once set for good: the order of a pair is known
+  std::vector<std::uint64_t> behind_;  // the row of the writer at hand
+  std::size_t words_of(std::int32_t key) const {  // of a row
+    const auto k = static_cast<std::size_t>(key);
+    return (static_cast<std::size_t>(graph.problem.key_start[k + 1] - graph.problem.key_start[k]) + 63) / 64;
+  }
+  std::vector<std::int32_t> open_pairs_;  // per writer: others of its key of which neither order is known
   void unsettle(std::int32_t writer);
-  void note_pair(std::int32_t a, std::int32_t b, std::int32_t opened);
+  void note_behind(std::int32_t after, std::int32_t key);
   void find_own_writers();
   void find_session_writers();
   std::vector<std::int32_t> session_writer_;  // per read: the last writer of its key before it in its session, or -1
@@ -171,6 +191,7 @@ class Pruner {
   Adjacency writers_by_txn_, reads_by_txn_;
   std::vector<WayBack> ways_back_;
   std::vector<Seen> seen_;  // of the read at hand
+  std::vector<std::uint64_t> overwritten_;  // a bit for each of writers_: it precedes one of seen_
   bool direct_ = false;     // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
   std::vector<std::int32_t> key_of_;  // per writer

@@ -6,6 +6,7 @@
 // activated ones, the order is kept topological under them, and the comparison is repeated until nothing goes down.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -28,8 +29,18 @@ void keep_included(Model& model, const Problem& problem);
 
 class Search final : public Theory {
  public:
-  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed);
-  Cdcl::Result run(std::int64_t max_conflicts) { return sat_.solve(max_conflicts); }
+  // Of memory, the search may take about so many bytes for its clauses; then it gives up for good (`full`).
+  // `line`: nodes in an order to start from, which respects the known edges; the others come as soon as they can.
+  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, std::span<const Node> line = {});
+  struct Effort {
+    std::int64_t conflicts, decisions;
+  };
+  // So much more. After `gave_up` it can be called again.
+  Cdcl::Result run(Effort more) {
+    const auto sum = [](std::int64_t a, std::int64_t b) { return b > std::numeric_limits<std::int64_t>::max() - a ? b : a + b; };
+    return sat_.solve(sum(sat_.conflicts, more.conflicts), sum(sat_.decisions, more.decisions));
+  }
+  bool full() const { return sat_.full(); }
   Model model() const;
 
   // What a clause of the solver stands for, if it is not a learned one.
@@ -61,6 +72,9 @@ class Search final : public Theory {
   void lemma(ClauseId id) override;
   bool prefers(std::int32_t variable) override;
   Answer complete() override;
+  std::size_t bytes() const override {
+    return cycle_edges_.capacity() * sizeof(CycleEdge) + origins_.size() * (sizeof(Origin) + 4 * sizeof(void*));
+  }
 
  private:
   std::int32_t variable(Meaning meaning);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <span>
 
 #include "engine/one_cycle.hpp"
+#include "engine/one_state.hpp"
 #include "engine/session_hints.hpp"
 
 namespace isolang {
@@ -79,8 +81,8 @@ constexpr int kTrials = 64;
 class Attempt {
  public:
   Attempt(const Problem& problem, const std::vector<Automaton>& automata, const std::vector<std::uint8_t>& breaks,
-          std::uint64_t seed, std::size_t max_clock_bytes, Budget& budget, Solution& solution)
-      : seed_(seed), budget_(budget), solution_(solution), graph_(problem, automata, breaks), pruner_(prepare(max_clock_bytes)) {
+          std::uint64_t seed, std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, Solution& solution)
+      : seed_(seed), max_search_bytes_(max_search_bytes), budget_(budget), solution_(solution), graph_(problem, automata, breaks), pruner_(prepare(max_clock_bytes)) {
     open_ = pruner_.run();
     note("edges_after_pruning", graph_.edges.size());
     note("chains", pruner_.clocks.chains());
@@ -94,8 +96,8 @@ class Attempt {
     if (!open_) return Cdcl::Result::unsatisfiable;
     watch_.lap();
     budget_.phase = "searching";
-    search_.emplace(pruner_, budget_, seed_);
-    const Cdcl::Result result = search_->run(max_conflicts);
+    search_.emplace(pruner_, budget_, seed_, share_of(max_search_bytes_));
+    const Cdcl::Result result = search_->run({max_conflicts, std::numeric_limits<std::int64_t>::max()});
     note_search();
     if (result == Cdcl::Result::satisfiable) solution_.model = search_->model();
     return result;
@@ -105,8 +107,7 @@ class Attempt {
   Outcome race(Strategy strategy) {
     if (!open_) return {.model = {}, .refuted = true};
     watch_.lap();
-    search_.emplace(pruner_, budget_, seed_);
-    Outcome outcome = isolang::race(*search_, pruner_, strategy, seed_, budget_, [&](const char* name, double value) { note(name, value); });
+    Outcome outcome = isolang::race(search_, pruner_, strategy, seed_, max_search_bytes_, budget_, [&](const char* name, double value) { note(name, value); });
     note("decided_by", static_cast<double>(outcome.by));
     note_search();
     return outcome;
@@ -149,6 +150,7 @@ class Attempt {
   }
   Stopwatch watch_;
   std::uint64_t seed_;
+  std::size_t max_search_bytes_;
   Budget& budget_;
   Solution& solution_;
   EventGraph graph_;
@@ -160,17 +162,21 @@ class Attempt {
 }  // namespace
 
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
-               std::size_t max_clock_bytes, Budget& budget, bool trial_first, Strategy strategy) {
+               std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, bool trial_first, Strategy strategy) {
   Solution solution;
   std::optional<Attempt> plain, trial;
   const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
                          const std::vector<std::uint8_t>& breaks) {
     budget.phase = "building the event graph";
-    attempt.emplace(problem, checks, breaks, seed, max_clock_bytes, budget, solution);
+    attempt.emplace(problem, checks, breaks, seed, max_clock_bytes, max_search_bytes, budget, solution);
   };
   const bool forced = strategy == Strategy::anneal || strategy == Strategy::frontier;
   if (const auto cycle = trial_first && !forced ? as_one_cycle(problem, automata) : std::nullopt) {
     begin(trial, with_sessions(*cycle).value_or(*cycle), {});
+    if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
+  }
+  if (const auto simple = trial_first && !forced ? as_one_state(automata) : std::nullopt) {
+    begin(trial, with_sessions(*simple).value_or(*simple), {});
     if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
   }
   // Without session order the clocks know little and the search is long; but most real histories also have a model that

@@ -19,10 +19,10 @@ struct Solution {
   std::vector<std::pair<std::string, double>> statistics;
 };
 
-// Throws OutOfTime, std::bad_alloc. The problem's anomalies are the caller's business. `trial_first`: look for a model of stronger checks
+// Throws OutOfTime, OutOfMemory (a search may take about `max_search_bytes`), std::bad_alloc. The problem's anomalies are the caller's business. `trial_first`: look for a model of stronger checks
 // first, where most histories have one that is found sooner.
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
-               std::size_t max_clock_bytes, Budget& budget, bool trial_first = true,
+               std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, bool trial_first = true,
                Strategy strategy = Strategy::automatic);
 
 // The model's sources per operation: the transaction that each external read takes its value from (T0 is n), else -1.
