@@ -118,14 +118,14 @@ def test_clocks_of_one_byte_decide_the_same(level, rule, values, changed):
 
 
 def test_what_a_byte_cannot_say_is_not_known():
-    """One session hears of the other's begin, which never hears of it: a lag of 594, and no path."""
+    """One session hears of the other's begin, which never hears of it: far behind, and no path."""
     length = 600
     hears = [[("w", "a", i)] for i in range(length)]
     hears[0] = [("r", "j", 1), ("w", "k", 1)]
     deaf = [[("w", "b", i)] for i in range(length)]
     deaf[0], deaf[5], deaf[-1] = [("w", "k", 2)], [("w", "j", 1)], [("r", "k", 2)]
     history = History.from_transactions(
-        [Transaction(ops=ops, session=s) for s, all_ops in enumerate((hears, deaf)) for ops in all_ops]
+        [Transaction(ops=ops, session=s) for s, run in enumerate((hears, deaf)) for ops in run]
     )
     for size in (1 << 20, 4 * 2 * length):
         result = answer(history, PLANS["ser"], clock_bytes=size)
