@@ -91,7 +91,6 @@ def test_without_clocks_the_search_decides_the_same_and_every_answer_is_certifie
 @pytest.mark.parametrize("values", [0, 3])
 @pytest.mark.parametrize("changed", [0, 2])
 def test_clocks_of_one_byte_decide_the_same(level, rule, values, changed):
-    """Sessions that hardly hear of each other: most cells lag by more than a byte can say."""
     history = generate(
         Workload(
             rule=rule,
@@ -116,6 +115,22 @@ def test_clocks_of_one_byte_decide_the_same(level, rule, values, changed):
     assert changed or outcomes["two bytes"]
     for name, result in results.items():
         assert both(history, plan.spec, proof(result)) == ("accepted", "accepted"), name
+
+
+def test_what_a_byte_cannot_say_is_not_known():
+    """One session hears of the other's begin, which never hears of it: far behind, and no path."""
+    length = 600
+    hears = [[("w", "a", i)] for i in range(length)]
+    hears[0] = [("r", "j", 1), ("w", "k", 1)]
+    deaf = [[("w", "b", i)] for i in range(length)]
+    deaf[0], deaf[5], deaf[-1] = [("w", "k", 2)], [("w", "j", 1)], [("r", "k", 2)]
+    history = History.from_transactions(
+        [Transaction(ops=ops, session=s) for s, run in enumerate((hears, deaf)) for ops in run]
+    )
+    for size in (1 << 20, 4 * 2 * length):
+        result = answer(history, PLANS["ser"], clock_bytes=size)
+        assert isinstance(result, Model), size
+        assert both(history, PLANS["ser"].spec, proof(result)) == ("accepted", "accepted"), size
 
 
 def test_equal_seeds_give_equal_runs():

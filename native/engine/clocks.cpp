@@ -9,7 +9,7 @@ namespace isolang {
 
 namespace {
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-// So many chains stand for a graph that hardly any path goes through: rows of all of them would tell little and cost much.
+// So many chains stand for a graph that hardly any path goes through: rows of all would tell little and cost much.
 constexpr std::size_t kMostColumns = 1024;
 }  // namespace
 
@@ -35,8 +35,8 @@ std::vector<std::int32_t> topological_order(const Adjacency& successors, std::sp
   return order;
 }
 
-void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
-                   Budget& budget) {
+void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown,
+                   std::size_t max_bytes, Budget& budget) {
   find_chains(predecessors, order, grown && place_.size() == order.size(), max_bytes);
   for (std::size_t i = 0; i < order.size(); ++i) place_[idx(order[i])].slot = static_cast<std::int32_t>(i);
   changed_.assign(order.size(), 0);

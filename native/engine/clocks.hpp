@@ -41,14 +41,14 @@ std::vector<std::int32_t> topological_order(const Adjacency& successors, std::sp
                                             Budget& budget);
 
 // For every node the latest position on each chain that reaches it. The chains cover the graph and are found greedily
-// in topological order: a node continues the chain of its first predecessor that ends one. They are *not* sessions: when
-// session order cannot be repeated in the automaton, a session is no path.
+// in topological order: a node continues the chain of its first predecessor that ends one. They are *not* sessions:
+// when session order cannot be repeated in the automaton, a session is no path.
 //
 // A row of positions a node would be four bytes times nodes times chains: too much for a million nodes and hundreds of
 // chains. But what stands together in topological order knows about the same of the past: rows are kept in that order,
 // in blocks, and a cell is by how much it lags behind the last position of its chain up to the end of the block.
-// Two bytes are exact nearly always; one byte, where memory asks for it, reaches back 254 positions of each chain. A cell
-// that lags by more reads as the least of its block.
+// Two bytes are exact nearly always; one byte, where memory asks for it, reaches back 254 positions of each chain. A
+// cell that lags by more reads as the least of its block.
 // SOUND BECAUSE that is a lower bound, and every use treats a position beyond it as "not known to reach".
 class Clocks {
  public:
@@ -93,9 +93,11 @@ class Clocks {
   };
   static constexpr std::size_t kBlock = 256;  // rows
 
-  void find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown, std::size_t max_bytes);
+  void find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown,
+                   std::size_t max_bytes);
   template <typename Cell>
-  void fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::span<const std::int32_t> order, Budget& budget);
+  void fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::span<const std::int32_t> order,
+            Budget& budget);
   template <typename Cell>
   std::int32_t value(const std::vector<Cell>& cells, std::size_t slot, std::size_t column) const {
     const Cell cell = cells[slot * columns_ + column];
