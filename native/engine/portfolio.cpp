@@ -13,11 +13,12 @@ namespace {
 
 constexpr Search::Effort kAlone{1000, 400'000};   // before anything else is tried
 constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
+constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted
 constexpr std::int64_t kMoves = 3'000'000;
 constexpr std::int64_t kCells = 2'000'000;      // of states
 constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
 constexpr std::int64_t kManyCells = 8'000'000;  // what is over-constrained has narrow layers
-constexpr std::int32_t kCoolings = 3;         // annealing that is alone gives up after so many
+constexpr std::int32_t kCoolings = 2;         // annealing that is alone gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 OutOfMemory out_of_memory(std::size_t max_bytes) {
@@ -110,9 +111,19 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     return outcome;
   }
   std::int64_t started_from = kNoLimit;
+  // An exhausted search leaves no proof; now that there certainly is one, CDCL may find it.
+  const auto prove = [&] {
+    const Outcome exhausted = outcome;
+    if (!annealing.frozen().empty()) begin(annealing.frozen());
+    if (!cdcl(kProof)) outcome = exhausted;
+  };
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
-    if (anneal(turn(kMoves)) || frontier(turn(load > kDemanding ? kManyCells : kCells))) break;
+    if (anneal(turn(kMoves))) break;
+    if (frontier(turn(load > kDemanding ? kManyCells : kCells))) {
+      if (outcome.refuted) prove();
+      break;
+    }
     if (annealing.coolings == 0) continue;  // CDCL has had its turn alone, and will do better from there
     if (annealing.frozen_cost < started_from) {
       started_from = annealing.frozen_cost;
