@@ -6,9 +6,10 @@
     python benchmarks/brute_force.py expressions --specs 2000 --seed 0 --log runs.jsonl
     python benchmarks/brute_force.py report --log runs.jsonl
 
-``generated`` compares every library level on mutated litmus histories, simulated databases and
-random histories; ``small`` on every STEP-th history of at most three transactions and two
-registers, both with ``--weak`` on RC, RA, CC and PSI in all styles; ``expressions`` compares random
+``generated`` compares every library level on mutated litmus histories, simulated databases, random
+histories, and histories that separate neighbouring levels; ``small`` on every STEP-th history of at
+most three transactions and two registers, both with ``--weak`` on RC, RA, CC and PSI in all styles
+and the session guarantees; ``expressions`` compares random
 specifications. Each slice appends one line to the log; ``report`` adds the slices up and says how
 many histories separate each adjacent pair of levels.
 
@@ -32,9 +33,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from oracle import semantics
 from oracle.expressions import HARD, Checks, random_checks, spec_text
-from oracle.generate import any_history, every_small_history, well_formed
+from oracle.generate import any_history, every_small_history, separating, well_formed
 from oracle.history import History, show, timed
-from oracle.levels import ADJACENT, LEVELS, WEAK_ADJACENT, WEAK_STYLES
+from oracle.levels import ADJACENT, GUARANTEES, LEVELS, WEAK_ADJACENT, WEAK_STYLES
 from oracle.pipeline import Levels, keep, shrink, tool_verdict
 
 from isolang.api import load_spec
@@ -111,12 +112,13 @@ def run_histories(
 
 def names_of(arguments: argparse.Namespace) -> Sequence[str]:
     """The library's event graphs; or the weak levels in all styles, and their neighbours."""
-    return (*WEAK_STYLES, "pl-2", "pc", "si") if arguments.weak else tuple(LEVELS)
+    neighbours = ("pl-2", "pl-3", "pc", "si", "pc-nosession", "si-nosession")
+    return (*WEAK_STYLES, *GUARANTEES, *neighbours) if arguments.weak else tuple(LEVELS)
 
 
 def generated(arguments: argparse.Namespace, result: Slice) -> None:
     rng = random.Random(arguments.seed)
-    histories = (any_history(rng) for _ in range(arguments.histories))
+    histories = (rng.choice((any_history, separating))(rng) for _ in range(arguments.histories))
     run_histories(histories, result, f"generated-{arguments.seed}", names_of(arguments))
 
 

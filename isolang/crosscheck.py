@@ -7,25 +7,51 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from isolang.certify.certificate import Refutation, Witness
+from isolang.certify.certificate import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.encodings.relational_formula import question_of
+from isolang.engines.core_part import CorePart
 from isolang.engines.prove import prove
-from isolang.errors import IsolangError, SolverError
+from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
+from isolang.engines.reconstruct import reconstruct
+from isolang.errors import IsolangError, SolverError, UnsupportedError
 from isolang.explain.part import Part, part_of
 from isolang.explain.smaller import shrink
+from isolang.language.classify import Plan
+from isolang.language.relational import Relational
 from isolang.problem import Problem, build_problem, find_order_contradiction
 from isolang.solvers import native
-from isolang.solvers.pair import NoModel, WrongModelError, solve_pair
-from isolang.solvers.registry import ENGINE, SOLVERS, Pair, choose_pair, fitting
+from isolang.solvers.pair import (
+    ChosenRelations,
+    NoModel,
+    WrongModelError,
+    solve_pair,
+    written_spec,
+)
+from isolang.solvers.registry import (
+    ENGINE,
+    NATIVE,
+    Pair,
+    choose_pair,
+    fitting,
+    stages_of,
+    starts_from_polygraph,
+)
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.classify import Plan
+    from isolang.language.route import Route
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown", "wrong"]
 
 #: In this order: fast without pruning, with a deadline of its own, and installed everywhere.
-PARTNERS = (("one_variable", "clingo"), ("integer_order", "z3"), ("one_variable", "native"))
+PARTNERS = (
+    ("one_variable", "clingo"),
+    ("integer_order", "z3"),
+    ("one_variable", "native"),
+    ("relational", "clingo"),
+    ("relational", "z3"),
+)
 SECONDS = 10.0  # for each pair, if the user gave no limit
 
 
@@ -86,49 +112,56 @@ def disagree(outcomes: Sequence[str]) -> bool:
     return "wrong" in outcomes or {"valid", "invalid"} <= set(outcomes)
 
 
-def partners(chosen: Pair, which: str) -> list[Pair]:
+def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]:
     """The pairs to compare with.
 
     Args:
         chosen: the pair that decides.
-        which: ``auto``: one that shares neither encoding nor solver nor pruning with it; ``all``:
-            all that are installed, unpruned and pruned; or ``encoding/solver/prune``.
+        which: ``auto``: one that shares neither encoding nor solver nor pruning with it (where
+            there is none: one with another encoding, and one with another solver), and, where a
+            theorem replaced the specification, one that does without it; ``all``: all that are
+            installed, unpruned and pruned; or ``encoding/solver/prune``.
+        route: of the specification; ``None``: one that all encodings are of.
 
     Raises:
-        SolverError: there is no such pair.
+        SolverError: there is no such pair, or it does not apply to the specification.
     """
-    stages = ("none", "fixpoint")
-    if which == "auto":
-        every = [*PARTNERS, *fitting()]
-        prune = "none" if chosen.prune != "none" else "fixpoint"
-        pairs = [Pair(e, s, prune) for e, s in every if s in SOLVERS and SOLVERS[s].installed]
-        pairs = [p for p in pairs if not p.is_engine and not p.shares_with(chosen)]
-        if not pairs:
-            raise SolverError(f"no pair is installed that shares nothing with {chosen}")
-        return pairs[:1]
+    if which not in ("auto", "all"):
+        return [parse_pair(which, route)]
+    fit = list(fitting(route))
     if which == "all":
-        pairs = [Pair(e, s, stage) for e, s in fitting() for stage in stages]
-        return [p for p in pairs if p != chosen and (not p.is_engine or p.prune == "fixpoint")]
-    return [parse_pair(which)]
+        pairs = [Pair(e, s, p) for e, s in fit for p in stages_of(e) if p != "known"]
+        return [pair for pair in pairs if pair != chosen]
+    wanted = "none" if chosen.prune != "none" else "fixpoint"
+    pairs = [Pair(e, s, p) for e, s in (*PARTNERS, *fit) if (e, s) in fit for p in stages_of(e)]
+    apart = [p for p in pairs if p.prune == wanted and not p.shares_with(chosen)]
+    if not apart:
+        others = [p for p in pairs if p.encoding != chosen.encoding][:1]
+        others += [p for p in pairs if p.solver != chosen.solver.split(":")[0]][:1]
+        return list(dict.fromkeys(others))
+    by_theorem = isinstance(route, Plan) and route.theorem is not None
+    alone = [p for p in apart if by_theorem and not starts_from_polygraph(p.encoding)]
+    return list(dict.fromkeys([*apart[:1], *alone[:1]]))
 
 
-def parse_pair(text: str) -> Pair:
+def parse_pair(text: str, route: Route | None = None) -> Pair:
     """Read ``encoding/solver/prune``.
 
     Raises:
-        SolverError: there is no such pair, or it is not installed.
+        SolverError: there is no such pair, it is not installed, or does not apply to the
+            specification.
     """
     parts = text.split("/")
     if len(parts) != 3:
         raise SolverError(
             f"a pair is encoding/solver/prune, such as one_variable/sat/none (got {text!r})"
         )
-    return choose_pair(*parts)[0]
+    return choose_pair(*parts, route=route)[0]
 
 
 def cross_check(
     history: History,
-    plan: Plan,
+    route: Route,
     chosen: Pair,
     others: Sequence[Pair],
     *,
@@ -139,104 +172,168 @@ def cross_check(
 
     Args:
         history: the history.
-        plan: of the spec.
+        route: of the spec.
         chosen: the pair that decided.
         others: those to compare with.
         seconds: for each pair, and for the shrinking.
         seed: breaks ties.
     """
-    claims = [claim(history, plan, p, seconds=seconds, seed=seed) for p in (chosen, *others)]
+    claims = [claim(history, route, p, seconds=seconds, seed=seed) for p in (chosen, *others)]
     found = CrossCheck(claims=tuple(claims))
     if not found.disagreement:
         return found
     pair_of = {c.outcome: c.pair for c in reversed(claims)}
     accused = [pair_of[o] for o in ("valid", "invalid", "wrong") if o in pair_of]
-    if ENGINE not in accused:
-        accused.append(ENGINE)  # what is wrong was found to be so by the engine's witness
-    minimal = _smallest(history, plan, accused, seconds=seconds, seed=seed)
+    # What is wrong was found to be so by the engine's witness.
+    engine = ENGINE if isinstance(route, Plan) else Pair("relational", NATIVE, "none")
+    if engine not in accused:
+        accused.append(engine)
+    minimal = _smallest(history, route, accused, seconds=seconds, seed=seed)
     return CrossCheck(claims=tuple(claims), minimal=minimal)
 
 
 def claim(
-    history: History, plan: Plan, pair: Pair, *, seconds: float, seed: int = 0, proof: bool = True
+    history: History, route: Route, pair: Pair, *, seconds: float, seed: int = 0, proof: bool = True
 ) -> Claim:
     """What a pair says about a history, its model or its refutation checked.
 
     Args:
         history: the history.
-        plan: of the spec.
+        route: of the spec.
         pair: whom to ask.
         seconds: how long it may take.
         seed: breaks ties.
         proof: have the engine prove that there is no model, where the pair says so without proof.
     """
     start = time.perf_counter()
+    asked = _Asked(history, route, pair, until=start + seconds, seed=seed, proof=proof)
     try:
-        outcome, detail = _asked(history, plan, pair, until=start + seconds, seed=seed, proof=proof)
+        outcome, detail = asked.answer()
     except (TimeoutError, MemoryError) as error:
         what = "memory" if isinstance(error, MemoryError) else f"{seconds:.3g} s"
         outcome, detail = "unknown", f"not decided within its {what}"
+    except UnsupportedError as error:
+        outcome, detail = "unknown", str(error)
     return Claim(pair=pair, outcome=outcome, detail=detail, seconds=time.perf_counter() - start)
 
 
-def _asked(
-    history: History, plan: Plan, pair: Pair, *, until: float, seed: int, proof: bool
-) -> tuple[Outcome, str]:
-    from isolang.certify.native import check_natively
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wrong:
+    """That a pair finds no model where there is one."""
 
-    def left() -> float:
-        if until <= time.perf_counter():
+    proof: Proof
+
+
+class _Asked:
+    """One question to one pair."""
+
+    def __init__(
+        self, history: History, route: Route, pair: Pair, *, until: float, seed: int, proof: bool
+    ) -> None:
+        self._history = history
+        self._route = route
+        self._pair = pair
+        self._until = until
+        self._seed = seed
+        self._proof = proof
+
+    def answer(self) -> tuple[Outcome, str]:
+        problem = build_problem(self._history)
+        if isinstance(self._route, Relational):
+            problem = question_of(problem, self._route.spec).problem
+        if has_intrinsic_violation(problem, self._route):
+            return "invalid", "by the pre-pass, which all pairs share"
+        try:
+            found = (
+                self._engine(problem)
+                if self._pair.is_engine
+                else solve_pair(
+                    problem, self._route, self._pair, seconds=self._left(), seed=self._seed
+                )
+            )
+        except WrongModelError as error:
+            return "wrong", str(error)
+        if isinstance(found, NoModel) and not self._proof:
+            return "invalid", "not proved"
+        proof = self._proved(problem, found)
+        if isinstance(proof, _Wrong):
+            try:
+                self._check(proof.proof)
+            except (CertificateRejected, NotCertifiedError) as error:
+                return "invalid", f"not proved: the engine finds a model ({error})"
+            return "wrong", "it finds no model, but the checker accepted one of the engine"
+        valid = isinstance(proof, Witness | Relations)
+        said = "witness" if valid else "refutation"
+        try:
+            self._check(proof)
+        except CertificateRejected as error:
+            return "wrong", f"the checker refused its proof: {error}"
+        except NotCertifiedError as error:
+            return ("valid" if valid else "invalid"), str(error)
+        return ("valid" if valid else "invalid"), f"{said} accepted"
+
+    def _left(self) -> float:
+        if self._until <= time.perf_counter():
             raise TimeoutError
-        return until - time.perf_counter()
+        return self._until - time.perf_counter()
 
-    def engine(problem: Problem) -> native.Model | native.Refutation:
+    def _engine(self, problem: Problem) -> native.Model | native.Refutation:
+        assert isinstance(self._route, Plan)
         return native.solve(
-            problem.history.columns, problem.native, plan.automata, seconds=left(), seed=seed
+            problem.history.columns,
+            problem.native,
+            self._route.automata,
+            seconds=self._left(),
+            seed=self._seed,
         )
 
-    problem = build_problem(history)
-    if has_intrinsic_violation(problem, plan):
-        return "invalid", "by the pre-pass, which all pairs share"
-    try:
-        answer = (
-            engine(problem)
-            if pair.is_engine
-            else solve_pair(problem, plan.automata, pair, seconds=left(), seed=seed)
-        )
-        if isinstance(answer, NoModel):
-            if not proof:
-                return "invalid", "not proved"
-            proved = prove(problem, plan, answer, engine)
-            if isinstance(proved, native.Model):
-                witness = Witness(proved.source, proved.order_start, proved.order_txn)
-                check_natively(history, plan.spec, witness, seconds=left())
-                return "wrong", "it finds no model, but the checker accepted one of the engine"
-            answer = proved
-        valid = isinstance(answer, native.Model)
-        checked = (
-            Witness(answer.source, answer.order_start, answer.order_txn)
-            if isinstance(answer, native.Model)
-            else Refutation.of(answer.steps)
-        )
-        check_natively(history, plan.spec, checked, seconds=left())
-    except WrongModelError as error:
-        return "wrong", str(error)
-    except CertificateRejected as error:
-        return "wrong", f"the checker refused its proof: {error}"
-    except NotCertifiedError as error:
-        return ("valid" if valid else "invalid"), str(error)
-    return ("valid", "witness accepted") if valid else ("invalid", "refutation accepted")
+    def _proved(
+        self, problem: Problem, found: native.Model | native.Refutation | ChosenRelations | NoModel
+    ) -> Proof | _Wrong:
+        """The proof of an answer; where a pair has none, the engine's."""
+        match found:
+            case native.Model():
+                return self._of_model(found)
+            case native.Refutation():
+                return Refutation.of(found.steps)
+            case ChosenRelations():
+                return Relations(found.chosen.included, found.chosen.relations)
+        if isinstance(self._route, Relational):
+            part = CorePart(problem, self._route, seed=self._seed, seconds=self._left() / 3)
+            return Exhaustion(part.found().transactions)
+        assert isinstance(self._route, Plan)
+        proved = prove(problem, self._route, found, self._engine)
+        if isinstance(proved, native.Model):
+            return _Wrong(proof=self._of_model(proved))
+        return Refutation.of(proved.steps)
+
+    def _of_model(self, model: native.Model) -> Witness | Relations:
+        """The witness; where a theorem replaced the specification, its own relations."""
+        witness = Witness(model.source, model.order_start, model.order_txn)
+        theorem = self._route.theorem if isinstance(self._route, Plan) else None
+        if theorem is None or self._history.columns.transactions() > RECONSTRUCTED:
+            return witness
+        return reconstruct(self._history, theorem, witness)
+
+    def _check(self, proof: Proof) -> None:
+        from isolang.certify.certificate import check_proof
+        from isolang.certify.native import check_natively
+
+        if isinstance(proof, Witness | Refutation):
+            check_natively(self._history, self._route.spec, proof, seconds=self._left())
+        else:
+            check_proof(self._history, written_spec(self._route), proof, self._left())
 
 
-def has_intrinsic_violation(problem: Problem, plan: Plan) -> bool:
+def has_intrinsic_violation(problem: Problem, route: Route) -> bool:
     """Whether the pre-pass alone refutes a problem, so that there is nothing to encode."""
-    if plan.uses_reads_from:
+    if route.uses_reads_from:
         return bool(problem.anomalies(limit=1))
-    return plan.uses_version_order and find_order_contradiction(problem) is not None
+    return route.uses_version_order and find_order_contradiction(problem) is not None
 
 
 def _smallest(
-    history: History, plan: Plan, pairs: Sequence[Pair], *, seconds: float, seed: int
+    history: History, route: Route, pairs: Sequence[Pair], *, seconds: float, seed: int
 ) -> History:
     """Leave out sessions, then transactions, then operations, while the pairs still disagree."""
     until = time.perf_counter() + seconds
@@ -247,7 +344,7 @@ def _smallest(
             return False
         try:
             said = [
-                claim(part.history, plan, pair, seconds=left, seed=seed, proof=False).outcome
+                claim(part.history, route, pair, seconds=left, seed=seed, proof=False).outcome
                 for pair in pairs
             ]
         except IsolangError:

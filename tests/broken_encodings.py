@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
-from isolang.encodings import one_variable
-from isolang.encodings.formula import Formula
+from isolang.encodings import one_variable, relational_formula
+from isolang.encodings.formula import Formula, Theory
 from isolang.encodings.registry import Encoding
+from isolang.encodings.relational_formula import Question
 from isolang.problem.polygraph import Polygraph
 
 
@@ -36,7 +38,29 @@ def invents(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     )
 
 
+def forgets_edges(question: Question, *, until: float | None = None) -> Formula:
+    """Without the edges that depend on a choice or are known: no ``acyclic`` check can fail."""
+    formula = relational_formula.encode(question, until=until)
+    return replace(formula, encoding="forgets_edges", edges=formula.edges[:0])
+
+
+def invents_an_order(question: Question, *, until: float | None = None) -> Formula:
+    """With every open pair decided as it is numbered: it refuses too much."""
+    formula = relational_formula.encode(question, until=until)
+    first = [v for o in formula.relations.orders() for _, _, v in o.pairs]
+    units = np.array([[v, 0] for v in first], np.int32).ravel()
+    clauses = np.concatenate([formula.clauses, units]).astype(np.int32)
+    return replace(formula, encoding="invents_an_order", clauses=clauses)
+
+
+def _row(name: str, **more: Literal["specification"]) -> Encoding:
+    makers: dict[Theory, str] = {"acyclicity": f"broken_encodings:{name}"}
+    return Encoding(name=name, makers=makers, source="nobody", **more)
+
+
 BROKEN = {
-    name: Encoding(name=name, makers={"acyclicity": f"broken_encodings:{name}"}, source="nobody")
-    for name in ("forgets", "invents")
+    "forgets": _row("forgets"),
+    "invents": _row("invents"),
+    "forgets_edges": _row("forgets_edges", of="specification"),
+    "invents_an_order": _row("invents_an_order", of="specification"),
 }

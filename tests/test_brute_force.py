@@ -12,9 +12,9 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, given, settings
 from oracle import semantics
-from oracle.generate import any_history, every_small_history, simulated
+from oracle.generate import any_history, every_small_history, separating, simulated
 from oracle.history import History, Op, Txn, show
-from oracle.levels import LEVELS
+from oracle.levels import GUARANTEES, LEVELS, WEAK_ADJACENT
 from oracle.pipeline import Levels, tool_verdict_of
 from strategies import histories
 
@@ -48,6 +48,21 @@ def test_generated_histories(levels: Levels, part: int) -> None:
         except semantics.TooLargeError:
             continue
         compared += 1
+
+
+def test_histories_that_separate_neighbours() -> None:
+    """The weak levels, the session guarantees and what is next to them; and each is told apart."""
+    names = ("rc", "ra", "cc", "cc-vis", "psi", "pc", "si", "ser", "ra-nosession", *GUARANTEES)
+    some, rng = Levels(names), random.Random(4)
+    separated: Counter[tuple[str, str]] = Counter()
+    for number in range(80):
+        expected = agree(some, separating(rng), seed=number)
+        for weak, strong in WEAK_ADJACENT:
+            if expected.get(weak) == "valid" and expected.get(strong) == "invalid":
+                separated[weak, strong] += 1
+    pairs = [(w, s) for w, s in WEAK_ADJACENT if w in names and s in names]
+    assert len(pairs) > 10
+    assert [pair for pair in pairs if not separated[pair]] == []
 
 
 def test_every_small_history_sampled(levels: Levels) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 
 import pytest
 from broken_encodings import BROKEN
@@ -14,12 +15,20 @@ from isolang.crosscheck import claim, cross_check, disagree, parse_pair, partner
 from isolang.encodings.registry import ENCODINGS
 from isolang.errors import SolverError
 from isolang.language.classify import classify
-from isolang.solvers.registry import ENGINE, Pair, fitting
+from isolang.language.route import native_plan, route
+from isolang.solvers.registry import ENGINE, SOLVERS, Pair, fitting, stages_of
 
 SER = classify(load_spec("ser"))
 pytestmark = pytest.mark.skipif(
     "ISOLANG_SANITIZED" in os.environ, reason="mostly other people's native code"
 )
+
+#: T1 sees one of T2's two writes, and not the other.
+FRACTURED = "w(0,1,1,1)\nw(1,1,1,1)\nw(0,2,1,2)\nw(1,2,1,2)\nr(0,2,2,3)\nr(1,1,2,3)\n"
+#: Two transactions that read from one another.
+CYCLE = "r(91,2,91,901)\nw(90,1,91,901)\nr(90,1,92,902)\nw(91,2,92,902)\n"
+#: What is written later in the history is seen first.
+BACKWARDS = "w(90,1,91,901)\nw(90,2,92,902)\nr(90,2,93,903)\nr(90,1,93,904)\n"
 
 
 @pytest.fixture
@@ -100,7 +109,8 @@ def test_agreement_changes_nothing(tmp_path, capfd, text, code, which):
     outcomes = {c["outcome"] for c in report["cross_check"]["claims"]}
     assert outcomes == {report["verdict"]}
     if which == "all":
-        assert len(report["cross_check"]["claims"]) == 2 * (len(list(fitting())) - 1) + 1
+        stages = [p for e, _ in fitting() for p in stages_of(e) if p != "known"]
+        assert len(report["cross_check"]["claims"]) == len(stages)
 
 
 def test_the_option_stands_alone(tmp_path, capfd):
@@ -112,11 +122,20 @@ def test_the_option_stands_alone(tmp_path, capfd):
 
 def test_the_partner_shares_nothing():
     for encoding, solver in fitting():
-        for prune in ("none", "fixpoint"):
+        for prune in stages_of(encoding):
             chosen = Pair(encoding, solver, prune)
             (partner,) = partners(chosen, "auto")
             assert not partner.shares_with(chosen)
             assert (partner.prune == "none") == (prune != "none")
+    for spec in ("rc", "cc-vis", "psi"):
+        weak = route(load_spec(spec))
+        for encoding, solver in fitting(weak):
+            chosen = Pair(encoding, solver, stages_of(encoding)[-1])
+            found = partners(chosen, "auto", weak)
+            if solver == "native" and encoding == "relational":
+                assert [str(p) for p in found] == [str(ENGINE), "relational/clingo/none"]
+            else:
+                assert not any(p.shares_with(chosen) for p in found)
 
 
 def test_too_little_time_is_said(tmp_path):
@@ -160,17 +179,99 @@ def test_every_choice_is_explained(tmp_path):
 
 
 def test_a_specification_that_a_theorem_decides(tmp_path, capfd):
-    """Its certificates are about another relation, so the pairs' own are not compared."""
+    """One of the other pairs does without the theorem, and what it finds is what was asked for."""
     path = tmp_path / "h"
-    path.write_text(LOST_UPDATE)
-    run = run_here(capfd, "--spec", "si-vis", "--cross-check", "-o", "json", path)
-    (report,) = run.reports()
-    assert (run.code, report["verdict"], report["cross_check"]) == (1, "invalid", None)
-    assert "through another specification" in report["warnings"][-1]
     for text, code in ((VALID, 0), (LOST_UPDATE, 1)):
         path.write_text(text)
+        run = run_here(capfd, "--spec", "si-vis", "--cross-check", "-o", "json", path)
+        (report,) = run.reports()
+        claims = {c["pair"].split("/")[0]: c["outcome"] for c in report["cross_check"]["claims"]}
+        assert run.code == code
+        assert claims.keys() == {"event-graph", "one_variable", "relational"}
+        assert set(claims.values()) == {report["verdict"]}
         run = run_here(capfd, "--spec", "si-vis", "--solver", "z3", "-o", "json", path)
         assert (run.code, run.reports()[0]["certified"]) == (code, True)
+
+
+def test_a_broken_theorem_is_caught(tmp_path, monkeypatch):
+    """The form that a theorem gives is one thing that pairs would share."""
+    weaker = native_plan(load_spec("rc"))
+    wrong = replace(route(load_spec("ser-co")), automata=weaker.automata)
+    path = tmp_path / "h"
+    path.write_text(LOST_UPDATE)
+    history = load_history(str(path))
+    found = cross_check(history, wrong, ENGINE, partners(ENGINE, "auto", wrong), seconds=20)
+    said = {c.pair.encoding: c.outcome for c in found.claims}
+    assert found.disagreement
+    assert said["relational"] == "invalid"
+
+
+@pytest.mark.parametrize("spec", ["rc", "ra", "cc", "cc-vis", "psi", "mr"])
+def test_weak_levels(tmp_path, capfd, spec):
+    """Where no automaton's pair applies, the relational encoding with another solver does."""
+    path = tmp_path / "h"
+    for text in (VALID, LOST_UPDATE, store(), THIN_AIR, FRACTURED):
+        path.write_text(text)
+        run = run_here(capfd, "--spec", spec, "--cross-check", "-o", "json", path)
+        (report,) = run.reports()
+        first, other = report["cross_check"]["claims"]
+        assert first["outcome"] == other["outcome"] == report["verdict"]
+        assert other["pair"] == "relational/clingo/none"
+        assert not other["detail"].startswith("not proved")
+
+
+def test_a_specification_that_runs_relationally(tmp_path, capfd):
+    """There is one encoding only; the other pair has another solver, and proofs of its own."""
+    spec = tmp_path / "mine.iso"
+    spec.write_text(
+        'include "adya.iso"\nempty (wr ; ww) & id as no-return\nacyclic so | wr | ww | rw as SER\n'
+    )
+    path = tmp_path / "h"
+    for text, code in ((VALID, 0), (LOST_UPDATE, 1), (store(12), 0)):
+        path.write_text(text)
+        run = run_here(capfd, "--spec", spec, "--cross-check", "all", "-o", "json", path)
+        (report,) = run.reports()
+        assert run.code == code
+        claims = report["cross_check"]["claims"]
+        assert [c["pair"].split("/")[1] for c in claims] == [*SOLVERS]
+        assert {c["outcome"] for c in claims} == {report["verdict"]}
+        assert all("accepted" in c["detail"] for c in claims)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "text"),
+    [
+        ("forgets_edges", "ra-adya", CYCLE),
+        ("forgets_edges", "ser", CYCLE),
+        ("invents_an_order", "cc", BACKWARDS),
+    ],
+)
+def test_a_broken_relational_encoding_is_caught_and_shrinks(
+    broken, tmp_path, capfd, name, spec, text
+):
+    path = tmp_path / "h"
+    path.write_text(store(16) + text)
+    run = run_here(
+        capfd, "check", "--spec", spec, "--cross-check", f"{name}/native/none",
+        "--certificate", tmp_path / "saved", "-o", "json", path,
+    )  # fmt: skip
+    (report,) = run.reports()
+    assert (run.code, report["verdict"]) == (4, "unknown")
+    minimal = load_history(report["cross_check"]["minimal"].split(" (")[0])
+    assert minimal.counts()["transactions"] <= 4
+
+
+def test_too_much_for_a_pair_is_said(tmp_path):
+    """The relational encoding is not begun where it would take minutes and gigabytes."""
+    weak = route(load_spec("psi-vis"))
+    text = "".join(f"w(0,{i},{i},{i})\n" for i in range(1, 900))
+    path = tmp_path / "h"
+    path.write_text(text)
+    history = load_history(str(path))
+    found = cross_check(history, weak, ENGINE, partners(ENGINE, "auto", weak), seconds=20)
+    assert [c.outcome for c in found.claims] == ["valid", "unknown"]
+    assert "too much" in found.claims[1].detail
+    assert "rests on its certificate" in found.summary()
 
 
 def test_no_time_for_a_proof(monkeypatch):

@@ -15,7 +15,7 @@ from isolang.language.automaton import Automaton
 from isolang.language.classify import classify
 from isolang.language.library import SPECS, LibraryEntry, library_file, list_library, near_names
 from isolang.language.load import load_spec
-from isolang.language.route import without_real_time, without_sessions
+from isolang.language.route import native_plan, without_real_time, without_sessions
 
 LOOP = ((0, 0),)
 LEAVE = ((0, 1),)
@@ -155,8 +155,8 @@ def test_every_level_says_what_it_is(entry: LibraryEntry) -> None:
     assert spec.name.lower() == entry.name
     assert spec.title == entry.title != ""
     if not entry.alias_of:
-        for part in ("// Source: ", "// Complexity: "):
-            assert part in text
+        for part in ("// Source: ", "// Theorem: ", "// Forbids ", "// Complexity: "):
+            assert part in text, part
 
 
 def test_fragments_parse_and_are_no_levels() -> None:
@@ -246,6 +246,12 @@ def test_the_documented_level_is_what_it_says(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load_spec(broken)
     assert str(caught.value).replace(str(broken), "my-si.iso") in text
+
+
+def test_the_documented_session_guarantees_run_natively() -> None:
+    text = (DOCS / "language.md").read_text(encoding="utf-8")
+    block = text.split("```\n// pram.iso\n", 1)[1].split("```", 1)[0]
+    assert native_plan(load_spec("// pram.iso\n" + block)).kind == "saturation"
 
 
 def test_the_documented_tutorial_is_true() -> None:

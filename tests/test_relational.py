@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -105,6 +106,62 @@ def test_random_specifications(seed: int) -> None:
             assert found == "", text
 
 
+def with_unknown_outcomes(rng: random.Random, history: History) -> History:
+    return tuple(
+        replace(t, status="maybe") if t.status == "committed" and rng.random() < 0.45 else t
+        for t in history
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_transactions_that_nobody_reads_from_are_tried_both_ways(seed: int) -> None:
+    """Specifications to which it matters whether they took effect; and each verdict is proved."""
+    rng = random.Random(300 + seed)
+    left, kept = 40, set()
+    while left:
+        text = random_text(rng)
+        spec = load_spec(text)
+        route = relational(spec)
+        if not route.unread_matter:
+            continue
+        left -= 1
+        history = with_unknown_outcomes(rng, small(rng))
+        assert differs(history, spec) == "", text
+        verdict = check(to_tool(history), route)
+        assert verdict.certified or verdict.outcome == "unknown", text
+        kept |= {n.rpartition(": ")[2] for n in verdict.notes if "unknown outcome" in n}
+    assert "none" in kept
+    assert len(kept) > 1
+
+
+def test_which_unread_transactions_took_effect() -> None:
+    """The witness says which; a flag is judged with them, too."""
+    text = 'include "adya.iso"\nnot empty ww \\ init as overwritten\n'
+    verdict = check(to_tool(parse("w(x,1) || ?w(x,2) || ?w(y,1)")), load_spec(text))
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert 1 in verdict.witness.included
+    assert any("unknown outcome these took effect: T2" in note for note in verdict.notes)
+    verdict = check(to_tool(parse("w(x,1) || ?w(y,2)")), load_spec(text))
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+    text = 'include "adya.iso"\nacyclic ww as c\nflag not empty ww \\ init as overwritten\n'
+    verdict = check(to_tool(parse("w(x,1) || ?w(x,2)")), load_spec(text))
+    assert "flag `overwritten` does not hold: some choice meets it" in verdict.notes
+
+
+def test_a_list_that_only_an_unread_transaction_shows() -> None:
+    """It orders what it shows if its reader took effect."""
+    text = 'include "adya.iso"\nrequire for x: [W[x]] ; so ; [W[x]] in ww^-1 ; ww^* as backwards\n'
+    spec = load_spec(text)
+    for operations in (
+        "append(x,1) -> append(x,2) || ?r(x,[1 2])",
+        "append(x,1) || append(x,2) || ?r(x,[1 2]) || ?r(x,[2 1])",
+    ):
+        history = parse(operations)
+        expected = "valid" if oracle.satisfied(history, spec) else "invalid"
+        verdict = check(to_tool(history), spec)
+        assert (verdict.outcome, verdict.certified) == (expected, True)
+
+
 def test_a_reread_may_have_two_sources() -> None:
     """Two reads of one value by one transaction are not merged: RC depends on it."""
     history = parse("w(x,1) -> w(x,2) w(y,5) -> w(x,1) w(y,7) || r(x,1) r(y,5) r(x,1)")
@@ -137,10 +194,32 @@ def test_what_is_shown() -> None:
         "show [W] ; wr as read-from\nshow domain(wr) as sources\n"
     )
     history = to_tool(parse("w(x,1) || r(x,1)"))
-    verdict = check(history, load_spec(text))
+    verdict = check(history, relational(load_spec(text)))
     assert "read-from: T1 → T2" in verdict.notes
     assert "sources: T1" in verdict.notes
     assert any("runs relationally: 2 transactions" in note for note in verdict.notes)
+
+
+def test_what_is_shown_by_every_engine() -> None:
+    """Of the relations that a theorem makes, of version orders, and of what is given."""
+    history = to_tool(parse("w(x,1) || r(x,1)"))
+    text = 'include "commit-order.iso"\nrequire obs(co) in co as c\n'
+    text += "show co as commits\nshow wr as read\n"
+    verdict = check(history, load_spec(text))
+    assert verdict.notes[-2:] == ("commits: T1 → T2, T0 → T1, T0 → T2", "read: T1 → T2")
+    text = text.replace("obs(co)", "obs(so | wr)")  # saturation: no commit order is made
+    verdict = check(history, load_spec(text))
+    assert "commits: not evaluated, as it needs `co`" in verdict.notes[-2]
+    assert verdict.notes[-1] == "read: T1 → T2"
+    text = 'include "adya.iso"\nacyclic so | wr | ww | rw as c\nshow [W] ; rw as overtaken\n'
+    verdict = check(
+        to_tool(parse("r(x,nil) w(y,1) || r(y,nil) w(x,1)")), load_spec(f"{text}show wr as w\n")
+    )
+    assert verdict.outcome == "invalid"
+    assert "overtaken: not evaluated, as it needs `rw`; no choice" in verdict.notes[-2]
+    assert verdict.notes[-1] == "w: T0 → T1, T0 → T2"
+    verdict = check(to_tool(parse("r(x,nil) w(y,1) || w(x,1)")), load_spec(text))
+    assert verdict.notes[-1] == "overtaken: T1 → T2"
 
 
 def test_the_cost_is_said_and_bounded() -> None:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from oracle import semantics
-from oracle.generate import any_history, every_small_history
+from oracle import relational, semantics
+from oracle.generate import any_history, every_small_history, mutated_litmus, well_formed
+from oracle.guarantees import GUARANTEE_LITMUS
 from oracle.history import History, parse, show, timed
 from oracle.levels import WEAK_STYLES
 from oracle.pipeline import Levels, level_of, to_tool, tool_verdict
@@ -200,6 +201,59 @@ def test_the_earlier_read_must_be_earlier() -> None:
     assert accepted(given, PLANS["ra"].spec, Refutation.of([("cycle", "fractured-read", cycle)]))
 
 
+# --- session guarantees ---
+
+GUARANTEES = {
+    "+".join(some): "".join(f'include "{name}.iso"\n' for name in some)
+    for some in (("ryw",), ("mr",), ("mw",), ("wfr",), ("mr", "mw"), ("ryw", "mr", "mw", "wfr"))
+}
+
+
+@pytest.mark.parametrize("operations, forbid", GUARANTEE_LITMUS)  # noqa: PT006
+def test_what_session_guarantees_forbid(operations: str, forbid: str) -> None:
+    """The engine knows it, too, which looks at who writes and who reads only in passing."""
+    history = parse(operations)
+    plans = {name: native_plan(load_spec(name)) for name in ("ryw", "mr", "mw", "wfr")}
+    got = {name for name, plan in plans.items() if tool_verdict(history, plan) == "invalid"}
+    assert got == set(forbid.split())
+
+
+@pytest.mark.parametrize("name", GUARANTEES)
+def test_session_guarantees_on_random_histories(name: str) -> None:
+    """They saturate, and agree with every choice of a visibility and an arbitration."""
+    plan = native_plan(load_spec(GUARANTEES[name]))
+    assert plan.kind == "saturation"
+    rng = random.Random(name)
+    seen: Counter[str] = Counter()
+    while seen["valid"] + seen["invalid"] < 60:
+        history = mutated_litmus(rng) if rng.random() < 0.5 else any_history(rng)
+        if len(history) > 4 or not well_formed(history):
+            continue
+        try:
+            valid = relational.satisfied(history, plan.spec, limit=5_000)
+        except relational.TooLargeError:
+            continue
+        expected = "valid" if valid else "invalid"
+        assert tool_verdict(history, plan) == expected, show(history)
+        seen[expected] += 1
+    assert min(seen.values()) > 5, seen
+
+
+def test_only_who_writes_or_reads_is_ordered() -> None:
+    """A session's transaction that only writes need not see what the session wrote before."""
+    ryw = native_plan(load_spec("ryw"))
+    ww = "w(x,1) -> w(x,2) w(y,1) || r(y,1) r(x,1)"
+    assert tool_verdict(parse(ww), ryw) == "valid"
+    without = load_spec(
+        'include "visibility-nosession.iso"\nrequire so in vis as sees-all\n'
+        "require so ; vis in vis as all-follow\n"
+    )
+    assert tool_verdict(parse(ww), native_plan(without)) == "invalid"
+    test = native_plan(load_spec(f"{ADYA}acyclic ww | ([W] ; so ; [R]) | wr as c\n"))
+    assert tool_verdict(parse("r(x,1) -> w(y,1) || r(y,1) -> w(x,1)"), test) == "valid"
+    assert tool_verdict(parse("w(z,1) r(x,1) -> w(y,1) r(z,1) || r(y,1) w(x,1)"), test) == "invalid"
+
+
 # --- what users write ---
 
 
@@ -220,6 +274,8 @@ def test_random_specifications() -> None:
     while seen["specifications"] < 30:
         base = rng.choice(["so | wr | ww", "wr | ww", "so | rt | wr | ww"])
         letters = rng.choice([["so", "wr"], ["so", "wr", "ww"], ["wr", "ww"], ["so", "wr", "rt"]])
+        if rng.random() < 0.3:
+            letters = [*letters, "([W] ; so)", "(so ; [R])", "(wr ; so ; [W])"]
         phi = random_expression(rng, 3, letters)
         text = f"{ADYA}acyclic {base} as a\nirreflexive {phi} ; {rng.choice(['rw', 'rw?'])} as b\n"
         try:

@@ -8,9 +8,16 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.facts import INITIAL, Facts
-from isolang.certify.relations import CONTAIN_INIT, holds, ordered, outside_bounds
-from isolang.certify.world import Rows, World, bits, members_of
+from isolang.certify.facts import Facts
+from isolang.certify.relations import (
+    CONTAIN_INIT,
+    contradictions,
+    holds,
+    ordered,
+    outside_bounds,
+)
+from isolang.certify.rows import Rows, bits, members_of, transposed
+from isolang.certify.world import World
 from isolang.language.core import Check, Exists, Spec
 from isolang.language.facts import mentioned, names, speaks_of_events, uses_reads_from
 from isolang.language.heredity import why_not_hereditary
@@ -34,7 +41,7 @@ def check_exhaustion(
     Every relation is restricted to the transactions and T0; a read that may have its source outside
     may have none. SOUND BECAUSE the spec is hereditary (``isolang.language.heredity``): from
     relations that meet it on the whole, the restrictions to these transactions meet it, and the
-    restrictions are among what is tried.
+    restrictions are among what is tried. Of another spec only the whole history will do.
 
     Args:
         history: the history.
@@ -44,20 +51,22 @@ def check_exhaustion(
 
     Raises:
         CertificateRejected: some choice meets every check.
-        NotCertifiedError: the spec is not hereditary, or there is too much to try.
+        NotCertifiedError: the spec is not hereditary and this is a part; or there is too much to
+            try.
     """
-    if reason := why_not_hereditary(spec):
-        raise NotCertifiedError(f"not certified: {reason}; a part says nothing about the whole")
     if len(set(transactions)) > LARGEST:
         raise NotCertifiedError(
             f"not certified: {len(set(transactions))} transactions have too many orders to try "
             f"(at most {LARGEST})"
         )
     facts = Facts(history)
+    reason = why_not_hereditary(spec)
+    if reason and not facts.could_be_included <= set(transactions):
+        raise NotCertifiedError(f"not certified: {reason}; a part says nothing about the whole")
     if "rt" in mentioned(spec):
         facts.require_times()
     for t in transactions:
-        if not 0 <= t < facts.n or not facts.live(t) or facts.status[t] == INITIAL:
+        if t not in facts.could_be_included:
             raise CertificateRejected(f"transaction {t} cannot be included")
     _Search(facts, spec, sorted(set(transactions)), seconds).refute()
 
@@ -79,10 +88,12 @@ class _Search:
         """The keys that the transactions speak of, and one that they do not, if there is one.
 
         SOUND BECAUSE all other keys look the same: T0 alone writes them, and of ``rf`` and ``ww``
-        they have nothing to choose. With a keyed relation of the user they may differ.
+        they have nothing to choose. With a keyed relation of the user they may differ, and how
+        many events T0 has may matter where a part does not stand for the whole.
         """
         facts = self._facts
-        if any(e.key is not None and e.name != "ww" for e in self._declared):
+        own = any(e.key is not None and e.name != "ww" for e in self._declared)
+        if own or (self._events and why_not_hereditary(self._spec)):
             return list(range(facts.keys))
         spoken = {
             facts.key[op]
@@ -106,7 +117,9 @@ class _Search:
         for size in range(len(maybe) + 1):
             for extra in combinations(maybe, size):
                 included = certain | set(extra)
-                if self._judged and any(map(self._contradicts_itself, included)):
+                if self._judged and contradictions(facts, included):
+                    continue
+                if self._shows_what_is_out(included):
                     continue
                 reads = [
                     op
@@ -121,9 +134,16 @@ class _Search:
                         {op: u for op, u in zip(reads, choice, strict=True) if u != _NONE},
                     )
 
-    def _contradicts_itself(self, t: int) -> bool:
-        ops = range(self._facts.op_start[t], self._facts.op_start[t + 1])
-        return any(self._facts.anomalies(op) for op in ops)
+    def _shows_what_is_out(self, included: set[int]) -> bool:
+        """Whether a list read shows an element of a transaction that is left out."""
+        facts = self._facts
+        return any(
+            u in self._members and u not in included
+            for t in included
+            for op in range(facts.op_start[t], facts.op_start[t + 1])
+            if facts.is_read(op) and facts.is_list(op)
+            for u in facts.shown(op)
+        )
 
     def _options(self, op: int, included: set[int]) -> list[int]:
         candidates = self._facts.candidates(op)
@@ -185,6 +205,8 @@ def _values(world: World, exists: Exists, binding: dict[str, int]) -> list[Rows]
                 world.t0: least.get(world.t0, 0) | members_of(over) & ~(1 << world.t0),
             }
         candidates = (ordered(row) for row in _extensions(elements, least))
+    elif exists.kind == "choice":
+        candidates = _picks(over)
     else:
         candidates = _subsets(world, exists, binding, elements)
     found = []
@@ -205,6 +227,16 @@ def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
         if not any(least.get(j, 0) >> i & 1 for j in rest) and not least.get(i, 0) >> i & 1:
             for row in _extensions(rest, least):
                 yield [i, *row]
+
+
+def _picks(of: Rows) -> Iterator[Rows]:
+    """All parts of a relation with exactly one pair for each element of its range."""
+    beginnings = {j: list(bits(row)) for j, row in transposed(of).items() if row}
+    for picked in product(*beginnings.values()):
+        value: Rows = {}
+        for j, i in zip(beginnings, picked, strict=True):
+            value[i] = value.get(i, 0) | 1 << j
+        yield value
 
 
 def _subsets(

@@ -7,9 +7,10 @@ core expression. A word is a sequence of relation names along a walk; a walk fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.orders import over_one_order, translated
@@ -28,9 +29,14 @@ from isolang.language.core import (
 )
 
 RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
+TESTS = ("W", "R")
+"""``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
 _KEYED = ("wr", "ww", "rw")
 _FROM_READS = frozenset({"rf", "wr", "rw"})
 _SEARCH_LIMIT = 50_000
+
+Passes: TypeAlias = Callable[[int, str], bool]
+"""Whether a transaction of a walk, given by its place, passes a test."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +60,19 @@ class Positions:
         """The positions reached from ``states`` by reading one ``label``."""
         return frozenset(p for q in states for p in self.follow[q] if self.labels[p] == label)
 
-    def reads(self, word: Sequence[str]) -> bool:
-        """Whether ``word`` is in L(e)."""
-        return self._run(word, again=False)
+    def reads(self, word: Sequence[str], passes: Passes) -> bool:
+        """Whether a walk spells a word of L(e).
 
-    def reads_repeated(self, word: Sequence[str]) -> bool:
-        """Whether ``word`` is in L(e)⁺."""
-        return self._run(word, again=True)
+        Args:
+            word: the steps of the walk, without tests.
+            passes: whether the transaction where step i begins, or where the last one ends, passes
+                a test.
+        """
+        return self._run(word, passes, again=False)
+
+    def reads_repeated(self, word: Sequence[str], passes: Passes) -> bool:
+        """Whether a walk spells a word of L(e)⁺; the arguments are those of :meth:`reads`."""
+        return self._run(word, passes, again=True)
 
     def parted(self) -> tuple[Positions, Positions] | None:
         """The words without ``rw``, and what stands before it in those that end in their only one.
@@ -77,15 +89,28 @@ class Positions:
             replace(self, follow=follow, accepting=frozenset(ends), nullable=False),
         )
 
-    def _run(self, word: Sequence[str], *, again: bool) -> bool:
+    def _run(self, word: Sequence[str], passes: Passes, *, again: bool) -> bool:
         if not word:
             return self.nullable
-        states: frozenset[int] = frozenset({0})
-        for label in word:
-            if again and states & self.accepting:
-                states |= {0}
-            states = self.after(states, label)
-        return bool(states & self.accepting)
+        states = frozenset({0})
+        for i, label in enumerate(word):
+            states = self.after(self._staying(states, i, passes, again=again), label)
+        return bool(self._staying(states, len(word), passes, again=again) & self.accepting)
+
+    def _staying(
+        self, states: frozenset[int], i: int, passes: Passes, *, again: bool
+    ) -> frozenset[int]:
+        """What can be reached without leaving the transaction where step i begins."""
+        found, work = set(states), list(states)
+        while work:
+            q = work.pop()
+            more = {p for p in self.follow[q] if self.labels[p] in TESTS}
+            more = {p for p in more if passes(i, self.labels[p])}
+            if again and q in self.accepting:
+                more.add(0)
+            work += more - found
+            found |= more
+        return frozenset(found)
 
     @cached_property
     def repeatable(self) -> bool:
@@ -135,8 +160,9 @@ def glushkov(expr: Core) -> Positions:
     follow: list[set[int]] = [set()]
 
     def build(e: Core) -> tuple[bool, frozenset[int], frozenset[int]]:  # nullable, first, last
-        if isinstance(e, Rel) and e.key is None and e.name in RELATIONS:
-            labels.append(e.name)
+        letter = _letter(e)
+        if letter:
+            labels.append(letter)
             follow.append(set())
             one = frozenset({len(labels) - 1})
             return False, one, one
@@ -172,6 +198,12 @@ def glushkov(expr: Core) -> Positions:
     nullable, first, last = build(plain(expr))
     follow[0] |= first
     return Positions(tuple(labels), tuple(frozenset(f) for f in follow), last, nullable)
+
+
+def _letter(e: Core) -> str:
+    """The name of a relation or of a test; empty for anything else."""
+    name, known = (e.arg, TESTS) if isinstance(e, Lift) else (e, RELATIONS)
+    return name.name if isinstance(name, Rel) and name.key is None and name.name in known else ""
 
 
 def plain(expr: Core) -> Core:
@@ -265,8 +297,6 @@ def prefix_text(expr: Core) -> str:
     glushkov(expr)  # refuses what the text form cannot say
 
     def text(e: Core) -> str:
-        if isinstance(e, Rel):
-            return e.name
         if isinstance(e, Union):
             return f"(| {' '.join(text(part) for part in e.parts)})"
         if isinstance(e, Seq):
@@ -274,7 +304,7 @@ def prefix_text(expr: Core) -> str:
         if isinstance(e, (Plus, Star, Opt)):
             sign = {Plus: "+", Star: "*", Opt: "?"}[type(e)]
             return f"({sign} {text(e.arg)})"
-        return "id"  # [T], the only other thing that glushkov accepts
+        return _letter(e) or "id"  # [T], the only other thing that glushkov accepts
 
     return text(plain(expr))
 

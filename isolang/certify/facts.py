@@ -119,6 +119,22 @@ class Facts:
         """Whether ``t`` is included whatever is chosen: T0 or committed."""
         return t == self.n or (0 <= t < self.n and self.status[t] == COMMITTED)
 
+    @cached_property
+    def could_be_included(self) -> frozenset[int]:
+        """All that may be included, T0 left out."""
+        return frozenset(t for t in range(self.n) if self.status[t] in (COMMITTED, MAYBE))
+
+    def writes_any(self, t: int) -> bool:
+        """Whether ``t`` writes some key, and may be included."""
+        return t == self.n or (self.live(t) and bool(self.last[t]))
+
+    def reads_any(self, t: int) -> bool:
+        """Whether ``t`` reads from another transaction, and may be included."""
+        if t == self.n or not self.live(t):
+            return False
+        ops = range(self.op_start[t], self.op_start[t + 1])
+        return any(self.is_external(op) and self.candidates(op) for op in ops)
+
     def so(self, a: int, b: int) -> bool:
         """Session order; a maybe transaction precedes nothing."""
         if self.n in (a, b):

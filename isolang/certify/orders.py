@@ -12,7 +12,7 @@ key. Then, for a spec whose axioms are rules "this is contained in that",
 Conversely, given such version orders without such cycles, any total order that contains the acyclic
 relation (Szpilrajn) meets the axioms: an observed u before t is in ``ww``, else t ``ww`` u and the
 reader ``rw`` u, a cycle. What is observed must be within the order for that (a reader that observes
-itself), which is checked on its letters: each of them alone is contained in the order.
+itself): it is one of the things contained in the order, or made of letters each of which is.
 
 ``vis`` occurs on the left of rules only, so its least value is meant: what it was declared to
 contain, closed under its rules. If ``vis`` relates the writers of each key one way or the other and
@@ -44,7 +44,7 @@ from isolang.language.core import (
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
-_ALLOWED = frozenset(("init", "so", "rt", "wr"))
+_ALLOWED = frozenset(("init", "so", "rt", "wr", "W", "R"))
 _CHOSEN = ("rf", "ww")
 
 
@@ -103,9 +103,8 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
         _need(not glushkov(phi).nullable, f"check {check.name}: a reader that observes itself")
-        _need(
-            _names(phi) <= letters, f"check {check.name} observes more than {order.name} contains"
-        )
+        within = phi in into_order or _names(phi) <= letters
+        _need(within, f"check {check.name} observes more than {order.name} contains")
         checks.append(
             replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None)  # type: ignore[arg-type]
         )

@@ -51,6 +51,14 @@ class Product:
             for reader, _, source in reads:
                 if source != facts.n:
                     self._edge(self.node(source, p), self.node(reader, q))
+        passing = {
+            "W": {t for order in orders for t in order},
+            "R": {reader for reader, _, _ in reads},
+        }
+        for test, members in passing.items():
+            for p, q in machine.steps.get(test, ()):
+                for t in members:
+                    self._edge(self.node(t, p), self.node(t, q))
         self._session_order()
         self._real_time()
         self._version_order(orders)

@@ -159,8 +159,14 @@ class _Checker:
                 )
             clause += self._needs(edge)
         word = [edge.relation for edge in step.edges]
+        stations = [*(edge.a for edge in step.edges), step.edges[0].a]
+
+        def passes(i: int, test: str) -> bool:
+            t = stations[i]
+            return self._facts.writes_any(t) if test == "W" else self._facts.reads_any(t)
+
         fits = positions.reads_repeated if kind == "acyclic" else positions.reads
-        if not fits(word):
+        if not fits(word, passes):
             raise CertificateRejected(f"cycle: '{' ; '.join(word)}' is no word of {step.check}")
         if kind == EARLIER and step.edges[0].op >= step.edges[1].op:
             raise CertificateRejected("cycle: the first of the two reads is not the earlier one")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.facts import INITIAL, Facts
-from isolang.certify.world import Rows, World, bits, members_of, transposed
+from isolang.certify.rows import Rows, bits, members_of, transposed
+from isolang.certify.world import World
 from isolang.language.core import Check, Exists, Spec
 from isolang.language.facts import mentioned, speaks_of_events, uses_reads_from
 
@@ -80,7 +81,8 @@ def _world(
     members = _included(facts, included)
     judged = uses_reads_from(spec)
     if judged:
-        _no_anomalies(facts, members)
+        for contradiction in contradictions(facts, members):
+            raise CertificateRejected(contradiction)
     sources = _sources(facts, members, relations.get("rf", {}), judged=judged)
     world = World(facts, members, sources, events=speaks_of_events(spec))
     for exists in spec.exists:
@@ -144,18 +146,27 @@ def _included(facts: Facts, included: Sequence[int]) -> set[int]:
     return members
 
 
-def _no_anomalies(facts: Facts, members: set[int]) -> None:
-    for t in members:
+def contradictions(facts: Facts, members: Iterable[int]) -> list[str]:
+    """The first read of some transactions that contradicts itself or another one, in words.
+
+    Args:
+        facts: of the history.
+        members: the transactions.
+    """
+    lists: dict[int, list[int]] = {}
+    for t in sorted(members):
         for op in range(facts.op_start[t], facts.op_start[t + 1]):
             if found := facts.anomalies(op):
                 names = ", ".join(sorted(a.name.lower().replace("_", " ") for a in found))
-                raise CertificateRejected(f"operation {op} is an intrinsic anomaly: {names}")
-    for key in range(facts.keys):
-        reads = [op for op in facts.list_reads(key) if facts.txn_of[op] in members]
-        longest = max(reads, key=lambda op: len(facts.list_of(op)), default=-1)
+                return [f"operation {op} is an intrinsic anomaly: {names}"]
+            if facts.is_read(op) and facts.is_list(op):
+                lists.setdefault(facts.key[op], []).append(op)
+    for reads in lists.values():
+        longest = max(reads, key=lambda op: len(facts.list_of(op)))
         for op in reads:
             if facts.incompatible(op, longest):
-                raise CertificateRejected(f"the list reads {op} and {longest} are incompatible")
+                return [f"the list reads {op} and {longest} are incompatible"]
+    return []
 
 
 def _sources(
@@ -243,10 +254,10 @@ def ordered(row: Sequence[int]) -> Rows:
 
 
 def _relation(name: str, over: Rows, pairs: Pairs) -> Rows:
-    members = members_of(over)
+    members = set(bits(members_of(over)))
     value: Rows = {}
     for i, j in pairs:
-        if i < 0 or j < 0 or not members >> i & 1 or not members >> j & 1:
+        if i not in members or j not in members:
             raise CertificateRejected(f"{name}: ({i}, {j}) is no pair of its elements")
         value[i] = value.get(i, 0) | 1 << j
     return value

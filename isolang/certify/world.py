@@ -1,8 +1,5 @@
 """One assignment of all relations, and the values of expressions in it, as plain sets of pairs.
 
-A relation is a dictionary from elements to the set of elements they are related to, a set of
-elements being the bits of an integer; a set is the relation's single row, number 0.
-
 Elements: transactions are 0 … n, T0 is n; the event of operation i is n + 1 + i; T0's write event
 of key k is n + 1 + operations + k.
 """
@@ -11,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from isolang.certify.facts import APPEND, WRITE, Facts
+from isolang.certify.rows import Rows, bits, bits_of, closed, members_of, transposed, union
 from isolang.language.core import (
     Core,
     Diff,
@@ -33,31 +31,6 @@ from isolang.language.core import (
     Union,
 )
 from isolang.language.facts import children
-
-Rows = dict[int, int]
-
-
-def bits(row: int) -> Iterator[int]:
-    """The elements of a set."""
-    while row:
-        low = row & -row
-        yield low.bit_length() - 1
-        row ^= low
-
-
-def members_of(s: Rows) -> int:
-    """The elements of a set as bits."""
-    return s.get(0, 0)
-
-
-def transposed(rows: Rows) -> Rows:
-    """``a^-1``."""
-    found: Rows = {}
-    for i, row in rows.items():
-        bit = 1 << i
-        for j in bits(row):
-            found[j] = found.get(j, 0) | bit
-    return found
 
 
 class World:
@@ -95,9 +68,11 @@ class World:
         self.t0 = facts.n
         self._members = sorted(members)
         self._sources = sources
-        self.transactions = _bits_of([*members, self.t0])
+        self.transactions = bits_of([*members, self.t0])
         self._known: dict[tuple[str, int | None], Rows] = {}
         self._values: dict[tuple[int, tuple[int, ...]], Rows] = {}
+        # What goes by identity must live as long as the table.
+        self._domains: dict[int, tuple[int, Rows]] = {}
         self._kept: dict[int, tuple[Core, tuple[str, ...]]] = {}
 
     def choose(self, name: str, key: int | None, value: Rows) -> None:
@@ -132,7 +107,7 @@ class World:
             case Rel():
                 return self.relation(e.name, None if e.key is None else binding[e.key])
             case Union():
-                return _union(map(value, e.parts))
+                return union(map(value, e.parts))
             case Inter():
                 result = value(e.parts[0])
                 for part in e.parts[1:]:
@@ -140,10 +115,7 @@ class World:
                     result = {i: row & other.get(i, 0) for i, row in result.items()}
                 return result
             case Seq():
-                result = value(e.parts[0])
-                for part in e.parts[1:]:
-                    result = _composed(result, value(part))
-                return result
+                return self._sequence([value(part) for part in e.parts])
             case Diff():
                 left, right = value(e.left), value(e.right)
                 return {i: row & ~right.get(i, 0) for i, row in left.items()}
@@ -155,20 +127,51 @@ class World:
             case Lift():
                 return {i: 1 << i for i in bits(members_of(value(e.arg)))}
             case Domain():
-                return {0: _bits_of(i for i, row in value(e.arg).items() if row)}
+                return {0: bits_of(i for i, row in value(e.arg).items() if row)}
             case Range():
                 found = 0
                 for row in value(e.arg).values():
                     found |= row
                 return {0: found}
             case Opt():
-                return _union((value(e.arg), self._identity()))
+                return union((value(e.arg), self._identity()))
             case Plus():
-                return _closed(value(e.arg))
+                return closed(value(e.arg))
             case Star():
-                return _union((_closed(value(e.arg)), self._identity()))
+                return union((closed(value(e.arg)), self._identity()))
             case ForKey():
-                return _union(self.value(e.body, {**binding, e.key: k}) for k in self.keys)
+                return union(self.value(e.body, {**binding, e.key: k}) for k in self.keys)
+
+    def _sequence(self, parts: list[Rows]) -> Rows:
+        """``a ; b ; …``: composition is associative, so the pair that costs least goes first."""
+        while len(parts) > 1:
+            at = 0
+            if len(parts) > 2:
+                at = min(range(len(parts) - 1), key=lambda i: self._cost(parts[i], parts[i + 1]))
+            parts[at : at + 2] = [self._composed(parts[at], parts[at + 1])]
+        return parts[0]
+
+    def _cost(self, a: Rows, b: Rows) -> int:
+        """How many rows are looked up for ``a ; b``."""
+        live = self._domain(b)
+        return sum((row & live).bit_count() for row in a.values())
+
+    def _composed(self, a: Rows, b: Rows) -> Rows:
+        found: Rows = {}
+        live = self._domain(b)
+        for i, row in a.items():
+            through = 0
+            for k in bits(row & live):
+                through |= b[k]
+            if through:
+                found[i] = through
+        return found
+
+    def _domain(self, rows: Rows) -> int:
+        """The elements that have a row, as bits; it is asked for often."""
+        if id(rows) not in self._domains:
+            self._domains[id(rows)] = (bits_of(rows), rows)
+        return self._domains[id(rows)][0]
 
     # --- names ---
 
@@ -186,7 +189,7 @@ class World:
             case "id":
                 return self._identity()
             case "init":
-                return {self.t0: _bits_of(members)}
+                return {self.t0: bits_of(members)}
             case "so":
                 return self._session_order()
             case "rt":
@@ -196,30 +199,32 @@ class World:
             case "tx":
                 return {event: 1 << t for event, t in self._events().items()}
         if key is None:
-            return _union(self.relation(name, k) for k in self.keys)
+            return union(self.relation(name, k) for k in self.keys)
         match name:
             case "W":
-                return {0: _bits_of([*self._writers.get(key, ()), self.t0])}
+                return {0: bits_of([*self._writers.get(key, ()), self.t0])}
             case "R":
-                return {0: _bits_of(facts.txn_of[op] for op in self._reads.get(key, ()))}
+                return {0: bits_of(facts.txn_of[op] for op in self._reads.get(key, ()))}
             case "vo":
                 return self._shown_order(key)
             case "cand":
                 return self._candidates(key)
             case "rf":
-                return _union(
+                return union(
                     {self._write_event(self._sources[op], key): 1 << self._event(op)}
                     for op in self._reads.get(key, ())
                     if op in self._sources
                 )
             case "wr":
-                return _union(
+                return union(
                     {self._sources[op]: 1 << facts.txn_of[op]}
                     for op in self._reads.get(key, ())
                     if op in self._sources
                 )
             case "rw":
-                back = _composed(transposed(self.relation("wr", key)), self.relation("ww", key))
+                back = self._composed(
+                    transposed(self.relation("wr", key)), self.relation("ww", key)
+                )
                 return {i: row & ~(1 << i) for i, row in back.items()}
         raise AssertionError(f"no relation {name}")
 
@@ -232,7 +237,7 @@ class World:
     def _session_order(self) -> Rows:
         """``so``: a maybe transaction precedes nothing."""
         facts = self.facts
-        rows: Rows = {self.t0: _bits_of(self._members)}
+        rows: Rows = {self.t0: bits_of(self._members)}
         later: dict[int, int] = defaultdict(int)
         for t in reversed(self._members):
             session = facts.session[t]
@@ -244,7 +249,7 @@ class World:
     def _real_time(self) -> Rows:
         """``rt``: whoever began after the end; a maybe transaction may have ended at any time."""
         facts = self.facts
-        rows: Rows = {self.t0: _bits_of(self._members)}
+        rows: Rows = {self.t0: bits_of(self._members)}
         begun = sorted((facts.begin[t], t) for t in self._members if facts.begins(t))
         after = [0]
         for _, t in reversed(begun):
@@ -319,7 +324,7 @@ class World:
         facts = self.facts
         if not facts.list_reads(key):
             return {}
-        writers = _bits_of(self._writers.get(key, ()))
+        writers = bits_of(self._writers.get(key, ()))
         appends = {
             t: [op for op in self._operations(t) if facts.kind[op] in (WRITE, APPEND)
                 and facts.key[op] == key]
@@ -334,8 +339,8 @@ class World:
             shown = [t for t in facts.shown(op) if t != self.t0]
             elements = set(facts.list_of(op))
             # A transaction with an element that is not shown also comes after all that is shown.
-            later = writers & ~_bits_of(shown)
-            later |= _bits_of(
+            later = writers & ~bits_of(shown)
+            later |= bits_of(
                 t for t in shown if any(facts.value[a] not in elements for a in appends.get(t, ()))
             )
             for t in reversed(shown):
@@ -343,45 +348,3 @@ class World:
                     rows[t] = rows.get(t, 0) | later & ~(1 << t)
                     later |= 1 << t
         return rows
-
-
-_FEW = 50
-
-
-def _bits_of(elements: Iterable[int]) -> int:
-    found = 0
-    for i in elements:
-        found |= 1 << i
-    return found
-
-
-def _union(parts: Iterable[Rows]) -> Rows:
-    found: Rows = {}
-    for part in parts:
-        for i, row in part.items():
-            found[i] = found.get(i, 0) | row
-    return found
-
-
-def _composed(a: Rows, b: Rows) -> Rows:
-    found: Rows = {}
-    # Of a long row only what the other relation knows; finding that out pays for a small one.
-    live = _bits_of(b) if len(b) < _FEW else -1
-    for i, row in a.items():
-        through = 0
-        for k in bits(row & live):
-            through |= b.get(k, 0)
-        if through:
-            found[i] = through
-    return found
-
-
-def _closed(rows: Rows) -> Rows:
-    """The transitive closure (S. Warshall, JACM 1962)."""
-    reach = dict(rows)
-    for k in rows:
-        through, bit = reach[k], 1 << k
-        for i, row in reach.items():
-            if row & bit:
-                reach[i] = row | through
-    return reach

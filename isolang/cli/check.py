@@ -132,12 +132,13 @@ def check(
         except OSError as error:
             reason = error.strerror or str(error)
             raise UsageProblem(f"--certificate {certificates}: cannot be made ({reason})") from None
-    _check_pairs(solver, encoding, prune, cross_check)
     try:
         routes = load_routes(specs, include)
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
+    for _, route in routes:
+        _check_pairs(route, solver, encoding, prune, cross_check)
     everything = [
         Job(
             history=history,
@@ -167,19 +168,19 @@ def check(
     return EXIT_INPUT
 
 
-def _check_pairs(solver: str, encoding: str, prune: str, cross_check: str) -> None:
-    """See that the pairs exist and are installed, before any history is read."""
+def _check_pairs(route: Route, solver: str, encoding: str, prune: str, cross_check: str) -> None:
+    """See that the pairs exist, are installed and apply, before any history is read."""
     if {solver, encoding, prune} == {"auto"} and not cross_check:
         return
     from isolang.errors import SolverError
     from isolang.solvers.registry import choose_pair
 
     try:
-        chosen, _ = choose_pair(encoding, solver, prune)
+        chosen, _ = choose_pair(encoding, solver, prune, route=route)
         if cross_check:
             from isolang.crosscheck import partners
 
-            partners(chosen, cross_check)
+            partners(chosen, cross_check, route)
     except SolverError as error:
         raise UsageProblem(str(error)) from None
 

@@ -23,6 +23,7 @@ from isolang.cli.report import EXIT_INPUT, EXIT_REJECTED
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
+    from isolang.language.route import Route
     from isolang.solvers.registry import Pair
 
 Row = dict[str, Any]
@@ -34,6 +35,11 @@ COLUMNS: Final = (
 
 _WORK = "import sys; sys.path.append(sys.argv[2]); from isolang.cli.contest import run; run()"
 _ROOT = str(Path(__file__).resolve().parents[2])
+# What libraries say when the system gives them no more.
+_OUT_OF_MEMORY = (
+    "MemoryError", "bad_alloc", "out of memory", "failed to map segment", "Cannot allocate",
+    "Resource temporarily unavailable",
+)  # fmt: skip
 _GRACE = 2.0  # so long after its deadline a run is ended that has not given up by itself
 
 
@@ -59,31 +65,27 @@ def compare(
     Raises:
         UsageProblem: options that do not go together.
     """
-    from isolang.language.classify import Plan
-    from isolang.solvers.registry import not_an_event_graph
-
     if not 0 < timeout < float("inf"):
         raise UsageProblem(f"--timeout: not a positive number (got {timeout})")
+    if memory is not None and not 0 < memory < float("inf"):
+        raise UsageProblem(f"--memory: not a positive number (got {memory})")
     if plot:
-        _need_matplotlib()
-    pairs, missing = _chosen(only, prune)
-    if not pairs:
-        raise UsageProblem(f"no pair that is installed fits --only {' '.join(only)}")
+        _require_plottable(plot)
     try:
-        ((_, plan),) = load_routes([spec], include)
+        ((_, route),) = load_routes([spec], include)
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
-    if not isinstance(plan, Plan) or plan.kind != "event graph" or plan.theorem:
-        print(f"isocheck: {spec}: {not_an_event_graph(plan)}", file=sys.stderr)
-        return EXIT_INPUT
+    pairs, missing = _chosen(only, prune, route)
+    if not pairs and not missing:
+        raise UsageProblem(f"--only {' '.join(only)}: no such pair for {spec}")
     rows: list[Row] = []
     with Bar(len(histories) * len(pairs)) as bar:
         for history in histories:
             for pair in pairs:
                 entry = Entry(
                     history=history,
-                    plan=plan,
+                    route=route,
                     pair=pair,
                     timeout=timeout,
                     memory=memory,
@@ -129,19 +131,19 @@ def disagreements(rows: Sequence[Row]) -> list[str]:
 
 
 def _chosen(
-    only: Sequence[str], prune: Sequence[str]
+    only: Sequence[str], prune: Sequence[str], route: Route
 ) -> tuple[list[Pair], list[tuple[str, str, str]]]:
     """The pairs to run, and (encoding, solver, why) of those that are not installed."""
     from isolang.errors import SolverError
     from isolang.problem.polygraph import PRUNE
-    from isolang.solvers.registry import SOLVERS, Pair, fitting, solver_of
+    from isolang.solvers.registry import SOLVERS, Pair, fitting, solver_of, stages_of
 
     for stage in prune:
         if stage not in PRUNE:
             raise UsageProblem(f"--prune: got {stage!r}, expected {', '.join(PRUNE)}")
     pairs, missing = [], []
     parts = [name for name in only if ":" in name]  # sat:glucose4, alone or after an encoding
-    for encoding, base in fitting(installed=False):
+    for encoding, base in fitting(route, installed=False):
         solvers = [
             base,
             *(p.split("/")[-1] for p in parts if p.split("/")[-1].startswith(f"{base}:")),
@@ -157,8 +159,9 @@ def _chosen(
                 solver_of(solver)
             except SolverError as error:
                 raise UsageProblem(str(error)) from None
-            stages = ["fixpoint"] if encoding == "event-graph" else list(prune)
-            pairs += [Pair(encoding, solver, stage) for stage in stages]
+            stages = stages_of(encoding)
+            wanted = [stage for stage in prune if stage in stages] if len(stages) > 1 else stages
+            pairs += [Pair(encoding, solver, stage) for stage in wanted]
     return pairs, missing
 
 
@@ -187,12 +190,13 @@ def _run(entry: Entry) -> Row:
             errors.seek(0)
             said = errors.read().decode("utf-8", "replace").strip().splitlines()
     if row is None:
-        memory = any("MemoryError" in line or "bad_alloc" in line for line in said)
         last = said[-1] if said else f"status {child.returncode}"
-        row = {
-            "verdict": "unknown",
-            "detail": f"memory in {phase}" if memory else f"crash in {phase}: {last}",
-        }
+        detail = f"crash in {phase}: {last}"
+        if any(word in line for line in said for word in _OUT_OF_MEMORY):
+            detail = f"memory in {phase}"
+        elif entry.memory is not None:
+            detail = f"crash in {phase}, under a memory cap: {last}"
+        row = {"verdict": "unknown", "detail": detail}
     return {"peak_mb": peak, **row}
 
 
@@ -277,18 +281,22 @@ def _table(rows: Sequence[Row]) -> None:
         table.add_column("MB", justify="right", no_wrap=True)
         mine = [row for row in rows if row["history"] == history]
         for row in sorted(mine, key=lambda r: (r["total"] is None, r["total"] or 0.0)):
-            plain = row["verdict"] in ("valid", "invalid")
-            verdict = row["verdict"] if plain else f"{row['verdict']}: {row['detail']}"
             table.add_row(
                 row["encoding"],
                 row["solver"],
                 row["prune_stage"] or "",
-                verdict if len(verdict) <= 40 else verdict[:39] + "…",
+                row["verdict"],
                 *(_seconds(row[name]) for name in ("total", "prune", "encode", "solve")),
                 *(_count(row[name]) for name in ("variables", "clauses", "edges", "conflicts")),
                 "" if row["peak_mb"] is None else f"{row['peak_mb']:.0f}",
             )
         out.print(table)
+        for row in mine:
+            if row["verdict"] not in ("valid", "invalid"):
+                pair = "/".join(filter(None, (row["encoding"], row["solver"], row["prune_stage"])))
+                out.print(
+                    f"{pair}: {row['verdict']}: {row['detail']}", markup=False, soft_wrap=True
+                )
         out.print()
 
 
@@ -300,11 +308,17 @@ def _count(value: float | None) -> str:
     return "" if value is None else f"{value:.0f}"
 
 
-def _need_matplotlib() -> None:
+def _require_plottable(path: str) -> None:
+    """See before the runs that there can be a picture after them."""
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
         raise UsageProblem("--plot needs matplotlib; pip install 'isolang[plot]'")
+    kinds = (".svg", ".png", ".pdf")
+    if not path.endswith(kinds):
+        raise UsageProblem(f"--plot: no kind of picture (got {path}, expected {', '.join(kinds)})")
+    if not Path(path).absolute().parent.is_dir():
+        raise UsageProblem(f"--plot: there is no folder for it (got {path})")
 
 
 def _draw(rows: Sequence[Row], path: str) -> None:

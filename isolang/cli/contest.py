@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from isolang.language.classify import Plan
+    from isolang.language.route import Route
     from isolang.solvers.registry import Pair
 
 
@@ -28,7 +28,7 @@ class Entry:
 
     Attributes:
         history: a path.
-        plan: of the spec.
+        route: of the spec.
         pair: who runs.
         timeout: seconds from the pre-pass to the answer.
         memory: megabytes of the process; ``None`` for no limit.
@@ -39,7 +39,7 @@ class Entry:
     """
 
     history: str
-    plan: Plan
+    route: Route
     pair: Pair
     timeout: float
     memory: float | None
@@ -53,9 +53,10 @@ def measure(entry: Entry, phase: Callable[[str], object]) -> dict[str, Any]:
     """Run, and give a row: the outcome, and what it cost by stage."""
     from isolang.crosscheck import has_intrinsic_violation
     from isolang.history import load_history
+    from isolang.language.classify import Plan
     from isolang.problem import build_problem
     from isolang.solvers import native
-    from isolang.solvers.pair import NoModel, WrongModelError, solve_pair
+    from isolang.solvers.pair import ChosenRelations, NoModel, WrongModelError, solve_pair
     from isolang.solvers.registry import solver_of
 
     phase("read")
@@ -66,23 +67,24 @@ def measure(entry: Entry, phase: Callable[[str], object]) -> dict[str, Any]:
     phase("prepare")
     problem = build_problem(history)
     row: dict[str, Any] = {"transactions": history.counts()["transactions"]}
-    if has_intrinsic_violation(problem, entry.plan):
+    if has_intrinsic_violation(problem, entry.route):
         return row | {"verdict": "invalid", "detail": "by the pre-pass"}
     start = time.perf_counter()
     try:
         if entry.pair.is_engine:
             phase("solve")
-            answer: native.Model | native.Refutation | NoModel = native.solve(
+            assert isinstance(entry.route, Plan)
+            answer: native.Model | native.Refutation | ChosenRelations | NoModel = native.solve(
                 history.columns,
                 problem.native,
-                entry.plan.automata,
+                entry.route.automata,
                 seconds=entry.timeout,
                 seed=entry.seed,
             )
         else:
             answer = solve_pair(
                 problem,
-                entry.plan.automata,
+                entry.route,
                 entry.pair,
                 seconds=entry.timeout,
                 seed=entry.seed,
@@ -117,22 +119,24 @@ def _costs(statistics: dict[str, float]) -> dict[str, float]:
 
 def _judged(entry: Entry, history: Any, answer: Any) -> dict[str, Any]:
     """The verdict, its witness or its refutation checked."""
-    from isolang.certify.certificate import Refutation, Witness
+    from isolang.certify.certificate import Refutation, Relations, Witness, check_proof
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.native import check_natively
     from isolang.solvers import native
-    from isolang.solvers.pair import NoModel
+    from isolang.solvers.pair import ChosenRelations, NoModel, written_spec
 
     if isinstance(answer, NoModel):
         return {"verdict": "invalid", "detail": "no model found"}
-    valid = isinstance(answer, native.Model)
-    proof = (
-        Witness(answer.source, answer.order_start, answer.order_txn)
-        if valid
-        else Refutation.of(answer.steps)
-    )
+    valid = not isinstance(answer, native.Refutation)
     try:
-        check_natively(history, entry.plan.spec, proof)
+        if isinstance(answer, ChosenRelations):
+            relations = Relations(answer.chosen.included, answer.chosen.relations)
+            check_proof(history, written_spec(entry.route), relations)
+        elif isinstance(answer, native.Model):
+            witness = Witness(answer.source, answer.order_start, answer.order_txn)
+            check_natively(history, entry.route.spec, witness)
+        else:
+            check_natively(history, entry.route.spec, Refutation.of(answer.steps))
     except CertificateRejected as error:
         return {"verdict": "wrong", "detail": f"the checker refused its proof: {error}"}
     except NotCertifiedError as error:
@@ -142,7 +146,7 @@ def _judged(entry: Entry, history: Any, answer: Any) -> dict[str, Any]:
 
 def main() -> int:
     """Run the entry named on the command line."""
-    from isolang.errors import IsolangError
+    from isolang.errors import IsolangError, UnsupportedError
     from isolang.limits import memory_cap
 
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=1)
@@ -159,6 +163,8 @@ def main() -> int:
         row = {"verdict": "unknown", "detail": "timeout"}
     except MemoryError:
         row = {"verdict": "unknown", "detail": "memory"}
+    except UnsupportedError as error:
+        row = {"verdict": "unknown", "detail": f"unsupported: {error}"}
     except IsolangError as error:
         row = {"verdict": "error", "detail": str(error)}
     say("result", {**row, "peak_mb": peak_megabytes(os.getpid())})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.crosscheck import SECONDS, cross_check, partners
 from isolang.errors import IsolangError
-from isolang.solvers.registry import choose_pair, not_an_event_graph
+from isolang.solvers.registry import choose_pair
 
 if TYPE_CHECKING:
     from isolang.cli.job import Job
@@ -25,14 +25,8 @@ def cross_checked(
     job: Job, report: Report, verdict: Verdict, route: Route, spending: Spending
 ) -> None:
     """Cross-check a verdict, and put what came of it into its report."""
-    from isolang.language.classify import Plan
-
-    if not isinstance(route, Plan) or route.kind != "event graph" or route.theorem:
-        why = not_an_event_graph(route)
-        report["warnings"].append(f"--cross-check: {why}; the verdict rests on its certificate")
-        return
-    chosen, _ = choose_pair(job.encoding, job.solver, job.prune)
-    others = partners(chosen, job.cross_check)
+    chosen, _ = choose_pair(job.encoding, job.solver, job.prune, route=route)
+    others = partners(chosen, job.cross_check, route)
     seconds = SECONDS
     if job.timeout is not None:
         try:

@@ -12,9 +12,11 @@ from isolang.errors import IsolangError, SolverError
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
+    from isolang.history.history import History
+    from isolang.language.route import Route
 
 # Which theories a format can say, what suits it best first.
-_THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
+THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
     "dimacs": ("none",),
     "smt2": ("difference", "bitvector", "none"),
     "gnf": ("acyclicity",),
@@ -70,37 +72,50 @@ def _text(
     initial: int | None,
     include: Sequence[str],
 ) -> str:
+    from isolang.history import load_history
+    from isolang.solvers.registry import take_encoding
+
+    ((_, route),) = load_routes([spec], include)
+    take_encoding(encoding, prune, route)  # what makes no sense is said before the history is read
+    history = load_history(path, format=format, timestamps=timestamps, initial=initial)
+    return written(history, route, to=to, encoding=encoding, prune=prune)
+
+
+def written(history: History, route: Route, *, to: str, encoding: str, prune: str = "auto") -> str:
+    """A history's problem in a format of solvers.
+
+    Raises:
+        SolverError: there is no such encoding, or the format cannot say it.
+        UnsupportedError: the pre-pass alone refutes the history, or it is too large.
+    """
     from isolang.crosscheck import has_intrinsic_violation
     from isolang.encodings.export import to_dimacs, to_gnf
     from isolang.encodings.registry import ENCODINGS
+    from isolang.encodings.relational_formula import question_of
     from isolang.errors import UnsupportedError
-    from isolang.history import load_history
     from isolang.language.classify import Plan
     from isolang.problem import build_problem
-    from isolang.problem.polygraph import PRUNE, build_polygraph
-    from isolang.solvers.registry import not_an_event_graph
+    from isolang.problem.polygraph import build_polygraph
+    from isolang.solvers.pair import written_spec
+    from isolang.solvers.registry import applicable, starts_from_polygraph, take_encoding
 
-    if encoding not in ENCODINGS:
-        expected = ", ".join(ENCODINGS)
-        raise SolverError(f"no such encoding (got {encoding!r}, expected {expected})")
-    stage = "fixpoint" if prune == "auto" else prune
-    if stage not in PRUNE:
-        raise SolverError(f"no such pruning (got {prune!r}, expected {', '.join(PRUNE)})")
-    theory = next((t for t in _THEORIES[to] if t in ENCODINGS[encoding].makers), None)
+    row, stage = take_encoding(encoding, prune, route)
+    theory = next((t for t in THEORIES[to] if t in row.makers), None)
     if theory is None:
-        fit = [n for n, e in ENCODINGS.items() if set(e.makers) & set(_THEORIES[to])]
+        there = {name: ENCODINGS[name] for name in applicable(route) if name in ENCODINGS}
+        fit = [name for name, e in there.items() if set(e.makers) & set(THEORIES[to])]
         msg = f"{to} cannot say {encoding} (got {encoding}, expected {', '.join(fit)})"
         raise SolverError(msg)
-    ((_, plan),) = load_routes([spec], include)
-    if not isinstance(plan, Plan) or plan.kind != "event graph":
-        raise UnsupportedError(f"{spec}: {not_an_event_graph(plan)}")
-    history = load_history(path, format=format, timestamps=timestamps, initial=initial)
     problem = build_problem(history)
-    if has_intrinsic_violation(problem, plan):
-        msg = f"{path}: the pre-pass alone refutes it; `isocheck check` says why"
+    if has_intrinsic_violation(problem, route):
+        msg = f"{history.name}: the pre-pass alone refutes it; `isocheck check` says why"
         raise UnsupportedError(msg)
-    polygraph = build_polygraph(problem, plan.automata, stage)
-    formula = ENCODINGS[encoding].encode(polygraph, theory)
+    if starts_from_polygraph(row.name):
+        assert isinstance(route, Plan)
+        subject = build_polygraph(problem, route.automata, stage)  # type: ignore[arg-type]
+        formula = row.encode(subject, theory)
+    else:
+        formula = row.encode(question_of(problem, written_spec(route)), theory)
     return {"dimacs": to_dimacs, "gnf": to_gnf, "smt2": _to_smt2}[to](formula)
 
 

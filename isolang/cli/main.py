@@ -82,7 +82,7 @@ SolverOption = Annotated[
 ]  # fmt: skip
 EncodingOption = Annotated[
     str, typer.Option("--encoding", metavar="NAME", help="How the problem is put to it: auto, "
-                      "event-graph, one_variable, monosat, hyper_polygraph, …")
+                      "event-graph, one_variable, monosat, relational, …")
 ]  # fmt: skip
 PruneOption = Annotated[
     str, typer.Option("--prune", metavar="STAGE", help="What is concluded before: none, known or "
@@ -328,7 +328,7 @@ def compare_command(
         float | None, typer.Option("--memory", metavar="MB", help="Megabytes for each run.")
     ] = None,
     plot: Annotated[
-        str, typer.Option("--plot", metavar="FILE", help="Draw time against size (.svg, .png).")
+        str, typer.Option("--plot", metavar="FILE", help="Draw time against size (.svg, .png …).")
     ] = "",
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
     from_: Format = "auto",
@@ -449,10 +449,17 @@ def _with_value(arguments: list[str]) -> list[str]:
         out.append(argument)
         if argument == "--cross-check":
             following = arguments[i + 1] if i + 1 < len(arguments) else ""
-            named = following.endswith(("/none", "/known", "/fixpoint"))
-            if following not in ("auto", "all") and not named:
+            if following not in ("auto", "all") and not _names_a_pair(following):
                 out.append("auto")
     return out
+
+
+def _names_a_pair(text: str) -> bool:
+    """Whether this is meant as ``encoding/solver/prune``, and is no history."""
+    from isolang.encodings.registry import ENCODINGS
+
+    begins = text.split("/", maxsplit=1)[0] in ENCODINGS
+    return (begins or text.endswith(("/none", "/known", "/fixpoint"))) and not os.path.exists(text)
 
 
 def _run(arguments: list[str]) -> int:
@@ -481,7 +488,7 @@ def _usage_error(error: Any, arguments: list[str]) -> int:
         return 2
     print(f"isocheck: {message}", file=sys.stderr)
     typo = arguments[1] if arguments[0] == "check" and len(arguments) > 1 else ""
-    near = difflib.get_close_matches(typo, COMMANDS, 1, 0.7)
+    near = [] if typo.startswith("-") else difflib.get_close_matches(typo, COMMANDS, 1, 0.7)
     if near and not os.path.exists(typo):
         print(f"  hint: did you mean `isocheck {near[0]}`?", file=sys.stderr)
     else:

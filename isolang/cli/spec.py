@@ -78,9 +78,9 @@ def lint_command(
             "--seconds",
             metavar="S",
             min=0,
-            help="For the search through small histories, per file.",
+            help="At most, for the search through small histories of each file.",
         ),
-    ] = 60.0,
+    ] = 20.0,
     output: Output = Plain.text,
 ) -> None:
     """What is wrong, or probably not meant.

@@ -257,10 +257,12 @@ def _question(automaton: Automaton) -> str:
 
 def _drawn(automaton: Automaton) -> Iterator[str]:
     """The moves of the automaton, a line for each pair of states; state 0 is the hub."""
+    from isolang.language.automaton import TESTS
+
     moves: dict[tuple[int, int], list[str]] = {}
     for relation, steps in automaton.steps.items():
         for step in steps:
-            moves.setdefault(step, []).append(relation)
+            moves.setdefault(step, []).append(f"[{relation}]" if relation in TESTS else relation)
     for step in automaton.epsilon:
         moves.setdefault(step, []).append("nothing")
     for (a, b), names in sorted(moves.items()):

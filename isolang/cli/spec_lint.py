@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,9 @@ from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
 from isolang.errors import SpecError
 
 if TYPE_CHECKING:
-    from isolang.language.core import Spec
+    from isolang.language.core import Check, Spec
 
+_HEADER = re.compile(r"^spec\s", re.MULTILINE)
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 
 
@@ -95,12 +96,27 @@ def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bo
         found = [Finding("error", e.file, e.line, e.column, str(e)) for e in errors]
         return Linted(name, found, [], ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
-    texts = [*_routed(spec), *polarity_warnings(spec)]
+    texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
     more, searched = _searched(spec, seconds, said="\n".join(texts))
     found = [_warning(text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
     others = [f for f in found if f.file != spec.source]
     return Linted(name, [*own, *others], list(spec.notes), searched), False
+
+
+def _unchecked(spec: Spec) -> Iterator[str]:
+    """A warning if a text that has a name, or nothing at all, has no check.
+
+    What has definitions and no name is a fragment, made to be included.
+    """
+    from isolang.language.core import Position
+    from isolang.language.source import message_at
+
+    text = spec.texts.get(spec.source, "")
+    if not spec.checks and (_HEADER.search(text) or not text.strip()):
+        what = "warning: there is no check, so every history would pass"
+        hint = "write `acyclic so | wr as my-check`"
+        yield message_at(Position(spec.source, 1, 1), spec.texts, what, hint=hint)
 
 
 def _routed(spec: Spec) -> Sequence[str]:
@@ -125,7 +141,8 @@ def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]
 
     if not any(not check.flag for check in spec.checks) or not seconds:
         return [], ""
-    findings = search(spec, seconds=seconds)
+    settled = {c.name for c in spec.checks if _cannot_fail(c) in said}
+    findings = search(spec, seconds=seconds, settled=settled)
     texts = []
     if findings.satisfied is None:
         first = next(check for check in spec.checks if not check.flag)
@@ -136,12 +153,14 @@ def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]
         texts.append(message_at(where, spec.texts, what, hint=hint))
     else:
         for check in findings.cannot_fail:
-            what = f"warning: check `{check.name}` cannot fail"
-            if what not in said:
-                hint = f"no history violates it; searched {findings.bound()}"
-                texts.append(message_at(check.pos, spec.texts, what, hint=hint))
+            hint = f"no history violates it; searched {findings.bound()}"
+            texts.append(message_at(check.pos, spec.texts, _cannot_fail(check), hint=hint))
     open_questions = findings.satisfied is None or findings.cannot_fail
     return texts, f"searched {findings.bound()}" if open_questions else ""
+
+
+def _cannot_fail(check: Check) -> str:
+    return f"warning: check `{check.name}` cannot fail"
 
 
 def _warning(text: str, spec: Spec) -> Finding:

@@ -26,10 +26,44 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode in plain CNF."""
     builder = Builder()
     choice, reads = edge_variables(builder, polygraph, combined=False)
-    width = _width(polygraph)
-    bits = builder.new(
-        polygraph.graph.nodes * width, lambda i: f"bit {i % width} of node {i // width}"
-    ).reshape(-1, width)
+    nodes = polygraph.graph.nodes
+    label(builder, nodes, until=until)
+    return finished(
+        builder,
+        polygraph,
+        encoding="binary_labeling",
+        theory="none",
+        choice=choice,
+        reads=reads,
+        width=width_of(nodes),
+    )
+
+
+def encode_bitvector(polygraph: Polygraph, *, until: float | None = None) -> Formula:
+    """Encode over bit-vectors, for solvers that have them."""
+    builder = Builder()
+    choice, reads = edge_variables(builder, polygraph, combined=False)
+    return finished(
+        builder,
+        polygraph,
+        encoding="binary_labeling",
+        theory="bitvector",
+        choice=choice,
+        reads=reads,
+        width=width_of(polygraph.graph.nodes),
+    )
+
+
+def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
+    """Give each node a number of k bits, and make the edges that are there go up, by clauses.
+
+    Raises:
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+    """
+    width = width_of(nodes)
+    bits = builder.new(nodes * width, lambda i: f"bit {i % width} of node {i // width}").reshape(
+        -1, width
+    )
     u, v, guard = builder.all_edges().T
     # less[e] at bit i: the lowest i + 1 bits of u's label are less than those of v's.
     below = None
@@ -47,31 +81,8 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
         below = less
     assert below is not None
     builder.clauses(-guard, below)
-    return finished(
-        builder,
-        polygraph,
-        encoding="binary_labeling",
-        theory="none",
-        choice=choice,
-        reads=reads,
-        width=width,
-    )
 
 
-def encode_bitvector(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode over bit-vectors, for solvers that have them."""
-    builder = Builder()
-    choice, reads = edge_variables(builder, polygraph, combined=False)
-    return finished(
-        builder,
-        polygraph,
-        encoding="binary_labeling",
-        theory="bitvector",
-        choice=choice,
-        reads=reads,
-        width=_width(polygraph),
-    )
-
-
-def _width(polygraph: Polygraph) -> int:
-    return max(1, int(polygraph.graph.nodes - 1).bit_length())
+def width_of(nodes: int) -> int:
+    """How many bits number so many nodes."""
+    return max(1, (nodes - 1).bit_length())

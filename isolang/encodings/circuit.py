@@ -64,6 +64,10 @@ class Circuit:
         """How many gates there are."""
         return len(self._inputs)
 
+    def is_gate(self, variable: int) -> bool:
+        """Whether a variable stands for a conjunction of others."""
+        return variable in self._inputs
+
     def both(self, a: int, b: int) -> int:
         """The literal of ``a and b``."""
         if a in (TRUE, b):

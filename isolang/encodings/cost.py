@@ -10,6 +10,7 @@ from isolang.encodings.evaluate import Evaluator, Side
 from isolang.encodings.existential import initial
 from isolang.encodings.relation import Relation, bits, closure, may
 from isolang.encodings.universe import Universe
+from isolang.errors import UnsupportedError
 from isolang.language.core import Exists, ForKey, Spec
 from isolang.language.facts import speaks_of_events
 from isolang.problem import Problem
@@ -61,6 +62,28 @@ def cost_of(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: N
     """
     universe = Universe(problem, Circuit(), events=speaks_of_events(spec))
     return _Estimate(universe, spec, tick).cost()
+
+
+def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
+    """Estimate, and refuse what is too much.
+
+    Args:
+        problem: the problem.
+        spec: the specification.
+        tick: called now and then; may raise ``TimeoutError``.
+
+    Raises:
+        UnsupportedError: it is.
+    """
+    cost = cost_of(problem, spec, tick)
+    if cost.steps > LARGEST:
+        raise UnsupportedError(
+            f"{problem.history.name}: {spec.name} would run relationally, and that is too much "
+            f"({cost.transactions} transactions make about {cost.steps} steps, expected at most "
+            f"{LARGEST}); check a part of the history, or a level with a faster form "
+            "(`isocheck spec list`)"
+        )
+    return cost
 
 
 @dataclass(frozen=True, slots=True)

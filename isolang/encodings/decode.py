@@ -11,7 +11,7 @@ from isolang.problem.problem import Inclusion
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from isolang.encodings.formula import Formula
+    from isolang.encodings.formula import Formula, PolygraphFormula
     from isolang.problem.polygraph import Polygraph
 
     Ints = NDArray[np.int32]
@@ -21,7 +21,9 @@ class NoOrderError(Exception):
     """An assignment under which the edges form a cycle: no model, so the solver is wrong."""
 
 
-def decode(formula: Formula, values: NDArray[np.int8]) -> tuple[Ints, NDArray[np.int64], Ints]:
+def decode(
+    formula: PolygraphFormula, values: NDArray[np.int8]
+) -> tuple[Ints, NDArray[np.int64], Ints]:
     """Read the choices off an assignment.
 
     Args:
@@ -35,11 +37,7 @@ def decode(formula: Formula, values: NDArray[np.int8]) -> tuple[Ints, NDArray[np
         NoOrderError: the edges that are there form a cycle.
     """
     polygraph = formula.polygraph
-    there = formula.present(values)
-    order = topological_order(formula.nodes, formula.edges[there, 0], formula.edges[there, 1])
-    if order is None:
-        msg = f"{formula.encoding}: the edges of the assignment form a cycle"
-        raise NoOrderError(msg)
+    order = order_of(formula, values)
     rank = np.empty(formula.nodes, np.int64)
     rank[order] = np.arange(formula.nodes)
     native = polygraph.problem.native
@@ -50,7 +48,20 @@ def decode(formula: Formula, values: NDArray[np.int8]) -> tuple[Ints, NDArray[np
     return _sources(formula, values), start, txn[txn != native.n]
 
 
-def _sources(formula: Formula, values: NDArray[np.int8]) -> Ints:
+def order_of(formula: Formula, values: NDArray[np.int8]) -> NDArray[np.int64]:
+    """An order of the nodes in which all edges of an assignment go up.
+
+    Raises:
+        NoOrderError: there is none.
+    """
+    there = formula.present(values)
+    order = topological_order(formula.nodes, formula.edges[there, 0], formula.edges[there, 1])
+    if order is None:
+        raise NoOrderError(f"{formula.encoding}: the edges of the assignment form a cycle")
+    return order
+
+
+def _sources(formula: PolygraphFormula, values: NDArray[np.int8]) -> Ints:
     polygraph = formula.polygraph
     native = polygraph.problem.native
     source = polygraph.source.copy()

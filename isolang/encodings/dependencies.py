@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from isolang.encodings.formula import Builder, Formula, Ints, Theory
+from isolang.encodings.formula import Builder, Ints, PolygraphFormula, Theory
 from isolang.problem.chains import Chains, combine
 from isolang.problem.polygraph import spread
 from isolang.problem.problem import Inclusion
@@ -191,7 +191,7 @@ def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     A maybe transaction is in if an included one reads from it; only then its own reads count.
 
     Returns:
-        The literal of each source choice, and :attr:`Formula.reads`.
+        The literal of each source choice, and :attr:`PolygraphFormula.reads`.
     """
     native, names = polygraph.problem.native, _Names(polygraph)
     source = builder.new(len(polygraph.choice_read), names.source)
@@ -231,9 +231,9 @@ def finished(
     choice: Ints,
     reads: Ints,
     width: int = 0,
-) -> Formula:
+) -> PolygraphFormula:
     """The formula that a builder holds."""
-    return Formula(
+    return PolygraphFormula(
         encoding=encoding,
         theory=theory,
         variables=builder.variables,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isolang.encodings.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relation import EMPTY, Relation, bits, closure, relation_of
 from isolang.encodings.universe import T0, Universe
 
@@ -19,15 +20,19 @@ class Graph:
     Attributes:
         nodes: how many there are.
         edges: ``from, to, literal`` of each; literal 0 for an edge that is always there.
+        layers: of each layer the first node, the elements that its nodes stand for, and the order
+            or check that it is of.
     """
 
     nodes: int = 0
     edges: array[int] = field(default_factory=lambda: array("i"))
+    layers: list[tuple[int, Sequence[int], str]] = field(default_factory=list)
 
-    def layer(self, size: int) -> int:
-        """New nodes; the number of the first."""
+    def layer(self, elements: Sequence[int], of: str) -> int:
+        """New nodes, one for each of some elements; the number of the first."""
         first = self.nodes
-        self.nodes += size
+        self.nodes += len(elements)
+        self.layers.append((first, elements, of))
         return first
 
     def edge(self, a: int, b: int, literal: int) -> None:
@@ -55,6 +60,9 @@ class Order:
 
         Args:
             true: whether a variable is true.
+
+        Raises:
+            NoOrderError: the decisions form a cycle.
         """
         after: dict[int, list[int]] = defaultdict(list)
         missing = dict.fromkeys(self.elements, 0)
@@ -74,7 +82,8 @@ class Order:
                 missing[b] -= 1
                 if not missing[b]:
                     ready.append(b)
-        assert len(ready) == len(self.elements)
+        if len(ready) != len(self.elements):
+            raise NoOrderError("relational: what is decided of an order forms a cycle")
         return ready
 
 
@@ -128,13 +137,16 @@ class Chooser:
             state((-literal, now))
             before = now
 
-    def order(self, over: Relation, least: Relation, most: Relation | None) -> Relation:
+    def order(
+        self, over: Relation, least: Relation, most: Relation | None, *, name: str
+    ) -> Relation:
         """A strict total order on a set; transitive because the graph has no cycle.
 
         Args:
             over: the set.
             least: what the order contains.
             most: what it is within; ``None`` for no bound.
+            name: what people call it.
         """
         circuit, graph = self._circuit, self._graph
         member = {j: literal for _, j, literal in over.pairs()}
@@ -150,7 +162,8 @@ class Chooser:
                 depth[j] += 1
         # What certainly precedes has fewer predecessors: an order to begin with.
         elements = sorted(member, key=lambda i: (depth[i], i))
-        node = {i: graph.layer(1) for i in elements}
+        first_node = graph.layer(elements, name)
+        node = {i: first_node + at for at, i in enumerate(elements)}
         for i, row in certain.items():
             skipped = 0
             for j in bits(row):

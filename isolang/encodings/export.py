@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isolang.encodings.formula import PolygraphFormula
+from isolang.encodings.relational_formula import RelationalFormula
+
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
@@ -54,6 +57,13 @@ def to_gnf(formula: Formula) -> str:
 
 def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
     """What the nodes of transactions are; auxiliary ones are left out."""
+    if isinstance(formula, RelationalFormula):
+        universe = formula.relations.universe
+        for first, elements, of in formula.relations.graph.layers:
+            for i, element in enumerate(elements):
+                yield first + i, f"{universe.label(element)}, {of}"
+    if not isinstance(formula, PolygraphFormula):
+        return
     graph = formula.polygraph.graph
     native, history = formula.polygraph.problem.native, formula.polygraph.problem.history
     for base, automaton in zip(graph.base, graph.automata, strict=True):
@@ -64,9 +74,20 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
                 yield base + txn * automaton.states + state, f"{name}{where}, {automaton.check}"
 
 
+def _made_of(formula: Formula) -> tuple[str, str]:
+    """How it was pruned, and the history."""
+    match formula:
+        case PolygraphFormula():
+            return formula.polygraph.prune, formula.polygraph.problem.history.name
+        case RelationalFormula():
+            return "none", formula.relations.universe.history.name
+    return "none", ""
+
+
 def _comments(formula: Formula, mark: str) -> Iterator[str]:
-    yield f"{mark}{formula.encoding}, pruned: {formula.polygraph.prune}"
-    yield f"{mark}history: {formula.polygraph.problem.history.name}"
+    pruned, history = _made_of(formula)
+    yield f"{mark}{formula.encoding}, pruned: {pruned}"
+    yield f"{mark}history: {history}"
     for first, count, name in formula.names:
         for i in range(count):
             yield f"{mark}{first + i}: {name(i)}"

@@ -27,9 +27,13 @@ Theory: TypeAlias = Literal["none", "acyclicity", "difference", "bitvector"]
 _END: Final = np.iinfo(np.int32).min  # ends a clause while it is built; no literal is this
 
 
+def _no_reads() -> Ints:
+    return np.zeros((0, 2), np.int32)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
-    """A problem as solver input.
+    """A problem as solver input: all that a solver looks at.
 
     Attributes:
         encoding: which one made it.
@@ -38,11 +42,9 @@ class Formula:
         clauses: int32; each clause is ended by 0.
         nodes: how many.
         edges: int32[m, 3]; rows (from, to, literal).
-        choice: int32[k]; the literal of each of the polygraph's source choices.
         reads: int32[r, 2]; for each read with a choice clause: the read, and the number of that
             clause, so that a core can say which reads it needs.
         width: of the bit-vectors.
-        polygraph: what it was made of.
         names: (first variable, how many, what the i-th of them means).
     """
 
@@ -52,10 +54,8 @@ class Formula:
     clauses: Ints
     nodes: int
     edges: Ints
-    choice: Ints
-    reads: Ints
-    width: int
-    polygraph: Polygraph
+    reads: Ints = field(default_factory=_no_reads)
+    width: int = 0
     names: tuple[tuple[int, int, Callable[[int], str]], ...] = ()
 
     @property
@@ -72,6 +72,19 @@ class Formula:
         literal = self.edges[:, 2]
         there: NDArray[np.bool_] = (literal == 0) | (values[np.abs(literal)] == (literal > 0))
         return there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolygraphFormula(Formula):
+    """A formula made of a polygraph.
+
+    Attributes:
+        choice: int32[k]; the literal of each of the polygraph's source choices.
+        polygraph: what it was made of.
+    """
+
+    choice: Ints
+    polygraph: Polygraph
 
 
 def split_clauses(clauses: Ints) -> list[list[int]]:

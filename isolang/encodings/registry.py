@@ -5,43 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
+    from isolang.encodings.relational_formula import Question
     from isolang.problem.polygraph import Polygraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """One way to put a polygraph to a solver.
+    """One way to put a problem to a solver.
 
     Attributes:
         name: as users type it.
         makers: per theory that it can be expressed in, ``module:function``.
         source: who proposed it.
+        of: what it starts from: the polygraph that pruning leaves of an event graph; or any
+            specification as it is written (a ``Question``), unpruned.
     """
 
     name: str
     makers: Mapping[Theory, str]
     source: str
+    of: Literal["polygraph", "specification"] = "polygraph"
 
     def encode(
-        self, polygraph: Polygraph, theory: Theory, *, until: float | None = None
+        self, subject: Polygraph | Question, theory: Theory, *, until: float | None = None
     ) -> Formula:
         """Encode for a solver of some theory, one of ``makers``.
 
+        Args:
+            subject: what ``of`` says.
+            theory: of the formula.
+            until: a moment of ``time.perf_counter``.
+
         Raises:
-            TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+            TimeoutError: that moment came.
+            UnsupportedError: it would be too much.
         """
         module, function = self.makers[theory].split(":")
-        formula: Formula = getattr(import_module(module), function)(polygraph, until=until)
+        formula: Formula = getattr(import_module(module), function)(subject, until=until)
         return formula
 
 
-def _row(name: str, source: str, **makers: str) -> Encoding:
+def _row(
+    name: str, source: str, of: Literal["polygraph", "specification"] = "polygraph", **makers: str
+) -> Encoding:
     there = {theory: f"isolang.encodings.{maker}" for theory, maker in makers.items()}
-    return Encoding(name=name, makers=there, source=source)  # type: ignore[arg-type]
+    return Encoding(name=name, makers=there, source=source, of=of)  # type: ignore[arg-type]
+
+
+RELATIONAL: Final = "relational"
 
 
 ENCODINGS: Final[dict[str, Encoding]] = {
@@ -62,6 +77,15 @@ ENCODINGS: Final[dict[str, Encoding]] = {
             "Janota, Grigore, Manquinho; Cobra's Z3 baseline",
             none="binary_labeling:encode",
             bitvector="binary_labeling:encode_bitvector",
+        ),
+        _row(
+            RELATIONAL,
+            "Kodkod's bounds",
+            of="specification",
+            acyclicity="relational_formula:encode",
+            difference="relational_formula:encode_difference",
+            bitvector="relational_formula:encode_bitvector",
+            none="relational_formula:encode_plain",
         ),
     )
 }

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from isolang.encodings.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.evaluate import Evaluator, Side
-from isolang.encodings.existential import Chooser, Graph, initial
+from isolang.encodings.existential import Chooser, Graph, Order, initial
 from isolang.encodings.relation import EMPTY, Algebra, Relation, bits, closure, may, relation_of
 from isolang.encodings.universe import Universe
 from isolang.language.core import (
@@ -122,17 +122,23 @@ class Encoding:
         """How many clauses there are."""
         return self.circuit.clauses.count(0)
 
+    def orders(self) -> Iterable[Order]:
+        """The total orders that are searched for."""
+        return self._chooser.orders.values()
+
     # --- what is chosen ---
 
     def _include(self) -> None:
         """Which transactions of unknown outcome are in."""
         universe, state = self.universe, self.circuit.state
         included = universe.included
-        for reader, writer in universe.shown():
+        for reader, writer in universe.lists.shown():
             state((-included[reader], included[writer]))
         if uses_reads_from(self.spec):
             for element in universe.impossible():
                 state((-included[element],))
+            for one, other in universe.lists.clashing():
+                state((-included[one], -included[other]))
 
     def _choose(self, exists: Exists) -> None:
         keys: list[int | None] = [None] if exists.key is None else [*self.universe.keys]
@@ -154,7 +160,8 @@ class Encoding:
         if exists.name in CONTAIN_INIT:
             least = self._algebra.union([least, initial(self.universe, over)])
         if exists.kind == "order":
-            result = self._chooser.order(over, least, most)
+            on = "".join(f" on {self.universe.history.key(key)}" for key in binding.values())
+            result = self._chooser.order(over, least, most, name=exists.name + on)
             self._members[id(result)] = over
             return result
         return self._chooser.relation(over, least, most)
@@ -221,8 +228,8 @@ class Encoding:
         if check.negated:
             self.circuit.state((-self._test(check, Side.BELOW),))
         elif check.kind == "acyclic":
-            hub = self.graph.layer(self.universe.size)
-            self._walk(check.expr, hub, hub, hub)
+            hub = self.graph.layer(range(self.universe.size), check.name)
+            self._walk(check.expr, hub, hub, check.name)
         elif check.kind == "irreflexive":
             self._no_loop(check.expr)
         else:
@@ -231,7 +238,7 @@ class Encoding:
                 within = self._evaluator.value(check.bound, Side.BELOW)
             self._require(check.expr, within, {})
 
-    def _walk(self, e: Core, start: int, end: int, hub: int) -> None:
+    def _walk(self, e: Core, start: int, end: int, check: str) -> None:
         """Edges between two layers of nodes for the pairs of an expression.
 
         SOUND BECAUSE every layer but the hub lies inside one sequence, and edges between them go
@@ -241,20 +248,22 @@ class Encoding:
         match e:
             case Union():
                 for part in e.parts:
-                    self._walk(part, start, end, hub)
+                    self._walk(part, start, end, check)
             case Seq():
                 at = start
                 for part in e.parts[:-1]:
-                    following = self.graph.layer(self.universe.size)
-                    self._walk(part, at, following, hub)
+                    following = self.graph.layer(
+                        range(self.universe.size), f"{check}, inside a step"
+                    )
+                    self._walk(part, at, following, check)
                     at = following
-                self._walk(e.parts[-1], at, end, hub)
+                self._walk(e.parts[-1], at, end, check)
             case Opt():
                 for _, i, literal in self.universe.everything.pairs():
                     edge(start + i, end + i, literal)
-                self._walk(e.arg, start, end, hub)
+                self._walk(e.arg, start, end, check)
             case Plus() if start == end:
-                self._walk(e.arg, start, end, hub)
+                self._walk(e.arg, start, end, check)
             case _:
                 value = self._evaluator.value(e, Side.ABOVE)
                 if start == end and isinstance(e, Rel) and e.name in _TRANSITIVE:
@@ -367,7 +376,34 @@ class Encoding:
         met = -self.circuit.any_of(bad)
         return -met if check.negated and side is Side.EXACT else met
 
-    # --- what a model says ---
+    # --- what variables mean, and what a model says ---
+
+    def meanings(self) -> dict[int, str]:
+        """What the variables mean that are choices, in the words of the history; others are gates.
+
+        ``a -co-> b`` is that a is decided to precede b; neither direction need be.
+        """
+        label, history = self.universe.label, self.universe.history
+        said: dict[int, str] = {}
+        for i, literal in enumerate(self.universe.included):
+            said.setdefault(literal, f"{label(i)} is in")
+        for (number, source), literal in self._sources.items():
+            read = self.universe.reads[number]
+            where = f"{history.key(read.key)} (operation {read.op})"
+            said.setdefault(literal, f"{label(source)} -wr-> {label(read.reader)} on {where}")
+        for (name, key), value in self._values.items():
+            on = "" if key is None else f" on {history.key(key)}"
+            order = self._chooser.orders.get(id(value))
+            if order is None:
+                pairs = [(i, j, literal) for i, j, literal in value.pairs()]
+            else:
+                pairs = [(a, b, v) for a, b, v in order.pairs]
+                pairs += [(b, a, v + 1) for a, b, v in order.pairs]
+            for i, j, literal in pairs:
+                if literal > TRUE and not self.circuit.is_gate(literal):
+                    said.setdefault(literal, f"{label(i)} -{name}-> {label(j)}{on}")
+        said[TRUE] = "true"
+        return said
 
     def chosen(self, model: Callable[[int], bool]) -> Chosen:
         """The choices of a model.

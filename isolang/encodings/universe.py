@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from isolang.encodings.circuit import TRUE, Circuit
+from isolang.encodings.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relation import Relation, bits, closure, relation_of
+from isolang.encodings.uncertain_lists import UncertainLists
 from isolang.history.columns import (
     APPEND,
     READ_LIST,
@@ -122,6 +123,18 @@ class Universe:
             return self.txns[element]
         return self._event_numbers[element - len(self.txns)]
 
+    def label(self, element: int) -> str:
+        """An element in the words of the history."""
+        if element == T0:
+            return "T0"
+        if element < len(self.txns):
+            return self.history.label(self.txns[element])
+        number = self.number(element) - self._native.n - 1
+        operations = self.history.columns.operations()
+        if number < operations:
+            return f"operation {number}"
+        return f"T0's write of {self.history.key(number - operations)}"
+
     def is_event(self, element: int) -> bool:
         """Whether an element is an event."""
         return element >= len(self.txns)
@@ -164,32 +177,10 @@ class Universe:
         """The external reads of a key."""
         return self._reads_of.get(key, [])
 
-    def shown(self) -> list[tuple[int, int]]:
-        """Pairs (reader, writer): the reader's list reads show an element of the writer.
-
-        Only readers that may be out: what the others show is in by itself.
-        """
-        columns = self.history.columns
-        writer = {
-            (self._key[op], self._value[op]): element
-            for element, ops in enumerate(self._ops, 1)
-            for op in ops
-            if self._kind[op] == APPEND
-        }
-        found = []
-        for element, ops in enumerate(self._ops, 1):
-            if self.included[element] == TRUE:
-                continue
-            for op in ops:
-                value = self._value[op]
-                if self._kind[op] != READ_LIST or value == UNKNOWN_VALUE:
-                    continue
-                first, end = columns.list_start[value : value + 2].tolist()
-                for atom in columns.list_values[first:end].tolist():
-                    by = writer.get((self._key[op], atom), element)
-                    if by != element:
-                        found.append((element, by))
-        return found
+    @cached_property
+    def lists(self) -> UncertainLists:
+        """What list reads show if their transactions are included."""
+        return UncertainLists(self.history, self._ops, self.included)
 
     def _read_operations(self) -> None:
         """All external reads with their candidates; the problem has those of equal value once."""
@@ -368,6 +359,13 @@ class Universe:
                 if b in self._element and b != native.n
             ]
             found[key] = self._between(pairs)
+        for reader, key, pairs in self.lists.orders():
+            more = {
+                pair: self.circuit.both(self.included[reader], self.both(*pair)) for pair in pairs
+            }
+            for i, j, literal in found.get(key, Relation()).pairs():
+                more[i, j] = self.circuit.any_of([literal, more.get((i, j), FALSE)])
+            found[key] = relation_of((i, j, more[i, j]) for i, j in sorted(more))
         return found
 
     def vo(self, key: int) -> Relation:

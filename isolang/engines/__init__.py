@@ -15,15 +15,24 @@ if TYPE_CHECKING:
 def run_of(
     history: History, route: Route, spending: Spending, options: Options, progress: Progress
 ) -> Run:
-    """The run that decides a route of its kind."""
-    match route.kind:
-        case "event graph" | "reachability" | "saturation":
-            from isolang.engines.event_graph import EventGraphRun
+    """The run that decides a route: of its kind, or of the encoding that the user asked for.
 
-            return EventGraphRun(history, route, spending, options, progress)
-        case "relational":
-            from isolang.engines.relational import RelationalRun
+    Raises:
+        SolverError: there is no such pair, or it does not apply to the specification.
+    """
+    from isolang.solvers.registry import choose_pair, starts_from_polygraph
 
-            return RelationalRun(history, route, spending, options, progress)
-        case _:
-            raise AssertionError(f"no engine for a route of kind {route.kind}")
+    pair, why = choose_pair(options.encoding, options.solver, options.prune, route=route)
+    if pair.is_engine or starts_from_polygraph(pair.encoding):
+        from isolang.engines.event_graph import EventGraphRun
+
+        return EventGraphRun(history, route, spending, options, progress)
+    from isolang.engines.relational import RelationalRun
+    from isolang.language.relational import Relational, relational
+    from isolang.solvers.pair import written_spec
+
+    if not isinstance(route, Relational):
+        route = relational(written_spec(route), route.reasons)
+    run = RelationalRun(history, route, spending, options, progress)
+    run.pair, run.choice = pair, why
+    return run

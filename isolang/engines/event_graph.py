@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,14 @@ from isolang.engines.prove import prove
 from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
 from isolang.engines.reconstruct import reconstruct
 from isolang.engines.run import SWITCHED_OFF, Run
-from isolang.errors import SolverError
+from isolang.engines.shown import shown_of, shown_of_violation, shown_of_witness
 from isolang.explain.explain import explain, explain_no_model
 from isolang.explain.smaller import Finder, cost
 from isolang.language.classify import Plan
 from isolang.problem import Problem
 from isolang.solvers import native
-from isolang.solvers.pair import NoModel, WrongModelError, solve_pair
-from isolang.solvers.registry import choose_pair, not_an_event_graph
+from isolang.solvers.pair import ChosenRelations, NoModel, WrongModelError, solve_pair
+from isolang.solvers.registry import choose_pair
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
@@ -80,10 +80,8 @@ class EventGraphRun(Run):
     def _answer(self, problem: Problem) -> native.Model | native.Refutation | NoModel | Unknown:
         """What the chosen solver says."""
         o = self.options
-        pair, why = choose_pair(o.encoding, o.solver, o.prune)
+        pair, why = choose_pair(o.encoding, o.solver, o.prune, route=self.plan)
         self.common.update(solver=pair.solver, encoding=pair.encoding, prune=pair.prune, choice=why)
-        if not pair.is_engine and self.plan.kind != "event graph":
-            raise SolverError(f"{pair}: {not_an_event_graph(self.plan)}")
         if pair.is_engine:
             answer = self._engine(problem)
             self.common["statistics"] = dict(answer.statistics)
@@ -91,7 +89,7 @@ class EventGraphRun(Run):
         try:
             found = solve_pair(
                 problem,
-                self.plan.automata,
+                self.plan,
                 pair,
                 seconds=self.spending.remaining(),
                 seed=o.seed,
@@ -99,6 +97,7 @@ class EventGraphRun(Run):
             )
         except WrongModelError as error:
             return self.unknown("certificate rejected", f"{pair}: {error}")
+        assert not isinstance(found, ChosenRelations)  # this run's encodings are of polygraphs
         self.common["statistics"] = dict(found.statistics)
         return found
 
@@ -160,6 +159,8 @@ class EventGraphRun(Run):
                 reason,
             )
         self.common.update(certified=certified, certified_reason=reason)
+        with self.spending.during("solve", to_the_end=True):
+            self._show(shown_of_witness(self.history, self._original, witness))
         return Valid(witness=model, seconds=self.spending.seconds(), **self.common)
 
     def _can_reconstruct(self) -> bool:
@@ -178,7 +179,13 @@ class EventGraphRun(Run):
         if certified is None:
             return self.rejected(proof, reason)
         self.common.update(certified=certified, certified_reason=reason)
+        with self.spending.during("solve", to_the_end=True):
+            self._show(shown_of(self.history, self._original, proof))
         return Valid(witness=proof, seconds=self.spending.seconds(), **self.common)
+
+    def _show(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.note(line)
 
     # --- invalid ---
 
@@ -209,6 +216,7 @@ class EventGraphRun(Run):
             with self.spending.during("solve", to_the_end=True):
                 relaxed = {} if finder is None else finder.relaxed(refutation.steps)
                 violation = replace(explain(problem, refutation.steps), relaxed=relaxed)
+                self._show(shown_of_violation(self.history, self._original))
             return Invalid(
                 violation=violation,
                 refutation=refutation,

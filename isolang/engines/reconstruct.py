@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING
 
 from isolang.certify.certificate import Relations
 from isolang.certify.facts import Facts
 from isolang.certify.relations import ordered
-from isolang.certify.world import Rows, World, bits, transposed
+from isolang.certify.rows import Rows, bits, transposed
+from isolang.certify.world import World
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Witness
@@ -27,31 +28,47 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
         theorem: the specification and its event-graph form.
         witness: sources and version orders that meet the latter.
     """
-    facts = Facts(history)
-    t0 = facts.n
-    sources = {op: int(u) for op, u in enumerate(witness.source) if u >= 0}
-    starts, listed = witness.order_start.tolist(), witness.order_txn.tolist()
-    members = {t for t in range(t0) if facts.certain(t)} | facts.forced
-    members |= {u for u in sources.values() if u != t0}
-    world = World(facts, members, sources)
-    for key in range(facts.keys):
-        # Writers that nobody reads from, and that need not be there, may stand in the order, too.
-        order = [t for t in listed[starts[key] : starts[key + 1]] if t in members]
-        world.choose("ww", key, ordered([t0, *order]))
+    world = world_of_witness(history, witness)
+    facts, t0 = world.facts, world.t0
+    members = [t for t in bits(world.transactions) if t != t0]
     (check,) = theorem.spec.checks
-    row = _extension(world.value(check.expr), [t0, *sorted(members)])
-    chosen: dict[str, dict[int, tuple[tuple[int, int], ...]]] = {
-        "rf": dict.fromkeys(range(facts.keys), ()),
+    row = _extension(world.value(check.expr), [t0, *members])
+    sources: dict[int, list[tuple[int, int]]] = {key: [] for key in range(facts.keys)}
+    for op, source in enumerate(witness.source.tolist()):
+        if source >= 0:
+            sources[facts.key[op]].append((source, op))
+    chosen = {
+        "rf": {key: tuple(pairs) for key, pairs in sources.items()},
         theorem.order: {-1: tuple(pairwise(row))},
     }
-    for op, source in sources.items():
-        chosen["rf"][facts.key[op]] += ((source, op),)
     if theorem.vis is not None:
         name, e = theorem.vis
         world.choose(theorem.order, None, ordered(row))
         visible = world.value(e)
-        chosen[name] = {-1: tuple((i, j) for i in sorted(visible) for j in bits(visible[i]))}
-    return Relations(tuple(sorted(members)), chosen)
+        pairs = chain.from_iterable(zip(repeat(i), bits(visible[i])) for i in sorted(visible))
+        chosen[name] = {-1: tuple(pairs)}
+    return Relations(tuple(members), chosen)
+
+
+def world_of_witness(history: History, witness: Witness, *, events: bool = False) -> World:
+    """The assignment that sources and version orders are, to evaluate expressions in.
+
+    Args:
+        history: the history.
+        witness: the sources and version orders.
+        events: whether events are elements, too.
+    """
+    facts = Facts(history)
+    sources = {op: u for op, u in enumerate(witness.source.tolist()) if u >= 0}
+    starts, listed = witness.order_start.tolist(), witness.order_txn.tolist()
+    members = {t for t in range(facts.n) if facts.certain(t)} | facts.forced
+    members |= {u for u in sources.values() if u != facts.n}
+    world = World(facts, members, sources, events=events)
+    for key in range(facts.keys):
+        # Writers that nobody reads from, and that need not be there, may stand in the order, too.
+        order = [t for t in listed[starts[key] : starts[key + 1]] if t in members]
+        world.choose("ww", key, ordered([facts.n, *order]))
+    return world
 
 
 def _extension(rows: Rows, elements: list[int]) -> list[int]:

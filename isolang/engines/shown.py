@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING
 
+from isolang.certify.facts import Facts
 from isolang.certify.relations import LARGEST, world_of
-from isolang.certify.world import bits
+from isolang.certify.rows import bits
+from isolang.certify.world import World
+from isolang.engines.reconstruct import world_of_witness
+from isolang.language.facts import names, speaks_of_events
 
 if TYPE_CHECKING:
-    from isolang.certify.certificate import Relations
+    from isolang.certify.certificate import Relations, Witness
     from isolang.history.history import History
     from isolang.language.core import Core, Spec
 
@@ -25,20 +29,86 @@ def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
         proof: relations that meet it.
     """
     if not spec.shows or len(proof.included) > LARGEST:
+        yield from _too_many(spec)
         return
     world = world_of(history, spec, proof.included, proof.chosen)
     for name, e in spec.shows:
-        value = world.value(e)
-        if _is_set(e):
-            items = [_name(history, i) for i in bits(value.get(0, 0))]
+        yield _line(history, world, name, e)
+
+
+def shown_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator[str]:
+    """The same, of sources and version orders; other relations were not made.
+
+    Args:
+        history: the history.
+        spec: the specification.
+        witness: what was chosen.
+    """
+    if not spec.shows or history.columns.transactions() > LARGEST:
+        yield from _too_many(spec)
+        return
+    world = world_of_witness(history, witness, events=speaks_of_events(spec))
+    missing = {e.name for e in spec.exists} - {"rf", "ww"}
+    why = "the engine decides this level without making it"
+    yield from _lines(history, spec, world, missing, why)
+
+
+def shown_of_violation(history: History, spec: Spec) -> Iterator[str]:
+    """The same, of what is given with the history: no choice of the rest is valid.
+
+    ``rf`` is given if each read has one possible source.
+
+    Args:
+        history: the history.
+        spec: the specification.
+    """
+    if not spec.shows or history.columns.transactions() > LARGEST:
+        yield from _too_many(spec)
+        return
+    facts = Facts(history)
+    members = {t for t in range(facts.n) if facts.certain(t)} | facts.forced
+    candidates = {
+        op: facts.candidates(op)
+        for t in members
+        for op in range(facts.op_start[t], facts.op_start[t + 1])
+        if facts.is_external(op)
+    }
+    known = all(len(sources) == 1 for sources in candidates.values())
+    sources = {op: found[0] for op, found in candidates.items() if len(found) == 1}
+    world = World(facts, members, sources, events=speaks_of_events(spec))
+    missing = {e.name for e in spec.exists if e.name != "rf"} | {"ww", "rw"}
+    if not known:
+        missing |= {"rf", "wr"}
+    yield from _lines(history, spec, world, missing, "no choice of it meets the checks")
+
+
+def _too_many(spec: Spec) -> Iterator[str]:
+    for name, _ in spec.shows:
+        yield f"{name}: not evaluated, as there are more than {LARGEST} transactions"
+
+
+def _lines(
+    history: History, spec: Spec, world: World, missing: Set[str], why: str
+) -> Iterator[str]:
+    for name, e in spec.shows:
+        if used := sorted(names(e) & missing):
+            yield f"{name}: not evaluated, as it needs `{used[0]}`; {why}"
         else:
-            items = [
-                f"{_name(history, i)} → {_name(history, j)}"
-                for i in sorted(value)
-                for j in bits(value[i])
-            ]
-        more = f", and {len(items) - _MOST} more" if len(items) > _MOST else ""
-        yield f"{name}: {', '.join(items[:_MOST]) or 'nothing'}{more}"
+            yield _line(history, world, name, e)
+
+
+def _line(history: History, world: World, name: str, e: Core) -> str:
+    value = world.value(e)
+    if _is_set(e):
+        items = [_name(history, i) for i in bits(value.get(0, 0))]
+    else:
+        items = [
+            f"{_name(history, i)} → {_name(history, j)}"
+            for i in sorted(value)
+            for j in bits(value[i])
+        ]
+    more = f", and {len(items) - _MOST} more" if len(items) > _MOST else ""
+    return f"{name}: {', '.join(items[:_MOST]) or 'nothing'}{more}"
 
 
 def _is_set(e: Core) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from pathlib import Path
 from typing import IO
 
@@ -46,6 +47,7 @@ def load_history(
     elif timestamps:
         msg = f"{source.name}: timestamps are an option of Cobra logs (this is {name})"
         raise HistoryError(msg)
+    digest = _Digest(files)
     reading = _read(name, files, timestamps, timeout or 0.0)
     notes = reading.notes
     said = reading.initial
@@ -53,9 +55,6 @@ def load_history(
         declare_labelled(reading.columns, initial, source.name)
         said = f"{said}; or what transaction {initial} wrote, which is declared initial"
         notes = (*notes, f"transaction {initial} is the initial one, as asked for")
-    digest = hashlib.sha256()
-    for _, data in files:
-        digest.update(data)
     return History(
         columns=reading.columns,
         name=source.name,
@@ -67,12 +66,38 @@ def load_history(
         real_time=reading.real_time,
         ignored=source.ignored + ignored + reading.ignored,
         notes=notes,
-        sha256=digest.hexdigest(),
+        sha256=digest.hex(),
         session_names=reading.session_names,
     )
 
 
 Files = tuple[tuple[str, bytes], ...]
+
+_LARGE = 1 << 24  # bytes that are worth a thread
+
+
+class _Digest:
+    """The SHA-256 of all files together; of large ones on another core, while they are read."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._sum = hashlib.sha256()
+        self._thread: threading.Thread | None = None
+        if sum(len(data) for _, data in files) >= _LARGE:
+            self._thread = threading.Thread(target=self._update, daemon=True)
+            self._thread.start()
+
+    def _update(self) -> None:
+        for _, data in self._files:
+            self._sum.update(data)  # without the interpreter lock, as the native readers
+
+    def hex(self) -> str:
+        """The sum, once it is there."""
+        if self._thread is None:
+            self._update()
+        else:
+            self._thread.join()
+        return self._sum.hexdigest()
 
 
 def _choose(source: Source, wanted: str) -> tuple[str, Files, tuple[str, ...]]:

@@ -89,10 +89,10 @@ def _read_file(path: Path) -> bytes:
 
 def _contents(name: str, stream: Any) -> bytes:
     """Read a stream to its end, through the decompressor that its first bytes ask for."""
-    head: bytes = stream.read(4)
-    if head.startswith(_GZIP):
-        return _decompress(name, "gzip", gzip.GzipFile(fileobj=_Rejoined(head, stream)).read)
-    if head.startswith(_ZSTD):
+    data: bytes = stream.read()  # at once: joined pieces would be copied
+    if data.startswith(_GZIP):
+        return _decompress(name, "gzip", gzip.GzipFile(fileobj=io.BytesIO(data)).read)
+    if data.startswith(_ZSTD):
         try:
             import zstandard
         except ImportError:
@@ -101,10 +101,9 @@ def _contents(name: str, stream: Any) -> bytes:
                 "pip install 'isolang[zstd]', or decompress it first: zstd -d"
             )
             raise HistoryError(msg) from None
-        rejoined = _Rejoined(head, stream)
-        return _decompress(name, "zstd", lambda: _unzstd(rejoined), zstandard.ZstdError)
-    rest: bytes = stream.read()
-    return head + rest
+        packed = io.BytesIO(data)
+        return _decompress(name, "zstd", lambda: _unzstd(packed), zstandard.ZstdError)
+    return data
 
 
 def _decompress(name: str, kind: str, read: Callable[[], bytes], *errors: type[Exception]) -> bytes:
@@ -131,28 +130,6 @@ def _unzstd(stream: Any) -> bytes:
     if frame is not None:
         raise EOFError("the data ends inside a frame")
     return b"".join(out)
-
-
-class _Rejoined(io.RawIOBase):
-    """A stream whose first bytes were looked at already."""
-
-    def __init__(self, head: bytes, stream: Any) -> None:
-        self._head = head
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        if size is None or size < 0:
-            rest: bytes = self._stream.read()
-            out, self._head = self._head + rest, b""
-            return out
-        if self._head:
-            out, self._head = self._head[:size], self._head[size:]
-            return out
-        data: bytes = self._stream.read(size)
-        return data
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
+TESTS = ("W", "R")
+"""``[W]`` and ``[R]``, as letters of a word: steps that stay at a transaction that writes, or one
+that reads from outside."""
+LETTERS = (*RELATIONS, *TESTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +23,9 @@ class Automaton:
     Attributes:
         check: the name of the check.
         states: number of states; 0 … states - 1.
-        steps: relation name (one of ``RELATIONS``) to its steps ``(q, q')``: a pair T → S of the
-            relation is the product edge (T, q) → (S, q').
+        steps: letter (one of ``LETTERS``) to its steps ``(q, q')``: a pair T → S of the relation is
+            the product edge (T, q) → (S, q'); a transaction T that passes a test has the product
+            edge (T, q) → (T, q').
         epsilon: moves ``(q, q')`` inside one transaction: product edges (T, q) → (T, q').
         repeatable: the relations among ``so``, ``rt`` whose immediate pairs suffice, because each
             step can be repeated in place.

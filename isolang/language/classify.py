@@ -8,7 +8,7 @@ from typing import Protocol
 
 from isolang.errors import SpecError
 from isolang.language import facts
-from isolang.language.automaton import Automaton
+from isolang.language.automaton import RELATIONS, TESTS, Automaton
 from isolang.language.core import Check, Core, Position, Spec
 from isolang.language.expression import (
     TRANSITIVE,
@@ -30,6 +30,7 @@ from isolang.language.regular import (
     rotations,
     shortest_word,
     subtract,
+    without,
 )
 from isolang.language.source import message_at
 from isolang.language.theorems import Theorem
@@ -143,6 +144,9 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             raise refuse(reason, check.expr, "`?` and `^*` add the identity; the closure is `^+`")
         if language.empty:
             raise refuse("the expression is empty", check.expr)
+        if not without(language, RELATIONS).empty:
+            reason = f"`{check.kind}` of a relation with a part of the identity"
+            raise refuse(reason, check.expr, "`[W]` and `[R]` restrict the steps beside them")
         if check.kind == "irreflexive":
             _need_closed(language, refuse, check.expr)
         base = generators(language_of(expr, stretch=TRANSITIVE), acyclic=check.kind == "acyclic")
@@ -187,7 +191,7 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     alone is an order.
     """
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
-    alive = _letters_on_accepted(Dfa(rows, base.final))
+    alive = _letters_on_accepted(Dfa(rows, base.final)) - set(TESTS)
     if alive <= {"so"} or alive <= {"rt"}:
         why = f"`{min(alive)}` is an order" if alive else "nothing leads to the initial transaction"
         what = f"warning: check `{check.name}` cannot fail: {why}"
@@ -202,4 +206,4 @@ def _letters_on_accepted(dfa: Dfa) -> frozenset[str]:
 
 
 def _shown(word: Word) -> str:
-    return " ; ".join(word)
+    return " ; ".join(f"[{letter}]" if letter in TESTS else letter for letter in word)

@@ -1,15 +1,15 @@
 """Regular expressions among the core expressions, and their languages.
 
 A word is a sequence of relation names; a walk of a history spells it. ``|``, ``;``, ``?``, ``^+``,
-``^*`` and ``id`` of relations are exactly the regular operators. The rest is refused here, each
-with its reason.
+``^*`` and ``id`` of relations are exactly the regular operators. ``[W]`` and ``[R]`` are letters,
+too: steps from a transaction to itself. The rest is refused here, each with its reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from isolang.language.automaton import RELATIONS
+from isolang.language.automaton import RELATIONS, TESTS
 from isolang.language.core import (
     Core,
     Diff,
@@ -53,7 +53,8 @@ def plain(e: Core) -> Core:
 
     SOUND BECAUSE each rule is an equality of relations: the definitions of ``wr`` and ``rw``
     (without its key, ``tx^-1 ; rf ; tx`` is the union over keys too, as composition distributes
-    over it); ``ww[x]`` is a total order, so ``ww[x]^+`` is ``ww[x]``; ``[T]`` is the identity.
+    over it); ``ww[x]`` is a total order, so ``ww[x]^+`` is ``ww[x]``; ``[T]`` is the identity; of
+    which ``[A]`` and ``[B]`` are parts, so that ``[A] ; r ; [B]`` is transitive if r is.
 
     >>> wr = Seq((Inverse(Rel("tx")), Rel("rf", "y"), Rel("tx")))
     >>> show(plain(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))
@@ -72,7 +73,20 @@ def plain(e: Core) -> Core:
             return e.arg
         case Lift(arg=Rel(name="T")):
             return Rel("id", None, e.pos)
+        case Union(parts=(only,)) | Seq(parts=(only,)):
+            return only
+        case Plus(arg=arg) if _is_restricted(arg):
+            return arg
+        case Star(arg=arg) if _is_restricted(arg):
+            return Opt(arg, e.pos)
     return e
+
+
+def _is_restricted(e: Core) -> bool:
+    """Whether ``e`` is a transitive relation between transactions that pass tests."""
+    parts = e.parts if isinstance(e, Seq) else (e,)
+    steps = [part for part in parts if not isinstance(part, Lift)]
+    return len(steps) == 1 and isinstance(steps[0], Rel) and steps[0].name in TRANSITIVE
 
 
 def language_of(e: Core, *, stretch: Iterable[str] = ()) -> Dfa:
@@ -137,6 +151,8 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
             nfa.skip(last, end)
             if isinstance(e, Star):
                 nfa.skip(start, end)
+        case Lift(arg=Rel(name=name, key=None)) if name in TESTS:
+            nfa.move(start, name, end)
         case ForKey():
             _check_for(e)
             _add(nfa, e.body, start, end, stretch)
@@ -182,6 +198,8 @@ def _uses(e: Core, key: str) -> tuple[int, int]:
             return (least if isinstance(e, Plus) else 0), (2 if most else 0)
         case ForKey():
             return _uses(e.body, key)
+        case Lift(arg=Rel(name=name, key=None)) if name in TESTS:
+            return 0, 0
         case _:
             raise _unsupported(e)
 

@@ -7,7 +7,8 @@ required to be in, or are taken away by, loses nothing: it may have no compositi
 no end of a relation, and it may not speak of reads, of which some lose their source. Then the part
 meets the specification, too.
 
-For the same reason a transaction of unknown outcome that nobody reads from can be left out.
+For the same reason a transaction of unknown outcome that nobody reads from can be left out. Whether
+a flag holds is a question about the specification with one more check, so its check counts, too.
 """
 
 from __future__ import annotations
@@ -40,6 +41,17 @@ def why_not_hereditary(spec: Spec) -> str:
         if reason := _of_exists(exists):
             return f"`exists {exists.name}` {reason}"
     return ""
+
+
+def unread_matter(spec: Spec) -> bool:
+    """Whether it may matter if a transaction that nobody reads from is included.
+
+    Not to the checks of a hereditary specification, and not to its flags if it is hereditary with
+    each of them.
+    """
+    return bool(why_not_hereditary(spec)) or any(
+        check.flag and _of_check(check) for check in spec.checks
+    )
 
 
 def _of_check(check: Check) -> str:

@@ -316,7 +316,9 @@ def _quotes(place: _Place) -> _Said | None:
         return "a specification's name has no quotes", 'write `spec NAME "title"`'
     in_header = len(place.before) == 2 and place.before[0] == "spec"
     if in_header and got.type == "NAME" and not _close(got.text, _ITEM):
-        return "the title stands in double quotes", f'write `spec {place.before[1]} "{got.text} …"`'
+        name = place.before[1]
+        hint = f'write `spec {name}-{got.text}`, or `spec {name} "{got.text} …"`'
+        return "a name is one word, and a title stands in double quotes", hint
     if got.type == "STRING":
         return "a text in quotes does not belong here", ""
     return None
@@ -359,8 +361,12 @@ def _misspelt(place: _Place) -> _Said | None:
         what = "two expressions without an operator between them"
         return what, "union is `|`, intersection `&`, composition `;`"
     if "include" in got.accepts:
+        if len(place.before) > 1 and place.before[-2] == "as":
+            return "a name is one word", f"write `as {place.last}-{got.text}`"
         return "unknown word", _ITEMS
     if "order" in got.accepts:
+        if got.text in ("total", "linear", "strict"):
+            return "unknown kind", "an `order` is strict and total: write `order on SET`"
         return "unknown kind", "write `order on SET`, `choice of RELATION` or `relation on SET`"
     return None
 

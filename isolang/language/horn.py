@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from isolang.language import facts
-from isolang.language.automaton import RELATIONS, Automaton
+from isolang.language.automaton import LETTERS, RELATIONS, Automaton
 from isolang.language.classify import NotAnEventGraph, Plan, classify
 from isolang.language.core import Check, Core, Position, Rel, Seq, Spec, Star
 from isolang.language.expression import TRANSITIVE, NotRegularError, language_of, plain
@@ -31,6 +31,7 @@ from isolang.language.regular import (
     Nfa,
     TooLargeError,
     around,
+    between_ends,
     concatenate,
     determinise,
     find_loop,
@@ -135,8 +136,8 @@ class _Compiler:
     def acyclic(self, name: str, e: Core) -> None:
         """``acyclic e``, e being no check of the text."""
         language = self._language(name, e)
-        if language.nullable:
-            raise _NotHornError(f"`{name}` would contain the identity")
+        if language.nullable or not without(language, RELATIONS).empty:
+            raise _NotHornError(f"`{name}` would contain a part of the identity")
         base = generators(language_of(plain(e), stretch=TRANSITIVE), acyclic=True)
         if find_loop(base) is not None:
             raise _NotHornError(f"what `{name}` must contain is no event graph")
@@ -175,6 +176,8 @@ class _Compiler:
         return tuple(self._automata)
 
     def _without_rw(self, name: str, words: Dfa) -> None:
+        if not without(words, RELATIONS).empty:
+            raise _NotHornError("it contains a part of the identity", name)
         if not included(concatenate(words, words), words):
             raise _NotHornError("`irreflexive` speaks of one step of the expression", name)
         stretched = _stretched(words)
@@ -189,12 +192,13 @@ class _Compiler:
         if words.empty:
             self._automata.append(_automaton(name))  # it cannot fail
             return
+        # A way back leads from a writer to a reader, which need not be asked.
+        single = between_ends(words, "W", "R")
+        if single.letters in _SINGLE and all(not single.moves[t] for t in single.moves[0].values()):
+            self.add_direct(name, single.letters)
+            return
         # SOUND BECAUSE rw leaves out the identity: a way back has at least one step.
         dfa = union(words, _EPSILON)
-        letters = dfa.letters
-        if letters in _SINGLE and all(not dfa.moves[t] for t in dfa.moves[0].values()):
-            self.add_direct(name, letters)
-            return
         strict = [language_of(Star(Rel(r))) for r in ("so", "rt")]
         allowed = union(*strict, *map(rotations, self._acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
@@ -204,8 +208,8 @@ class _Compiler:
             letter: tuple(
                 sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row)
             )
-            for letter in RELATIONS
-            if letter in letters
+            for letter in LETTERS
+            if letter in dfa.letters
         }
         automaton = _automaton(name, states=len(dfa.moves), steps=steps)
         repeatable = frozenset(

@@ -26,6 +26,10 @@ induction on length). So ``(so | wr)^+ | ww`` is accepted though its text has a 
 {so, wr, ww}. In ``(so | wr)^+ ; rw`` the base is infinite, and every automaton has a loop that
 turns without ``rw``.
 
+``[W]`` and ``[R]`` are letters that a walk spells without going anywhere. A word of nothing else
+would stand for pairs of the identity, so there must be none in K: no cycle of the product stays at
+one transaction.
+
 ``so``, ``rt`` and ``init`` are transitive, which makes the base smaller. Let U be K with every
 such letter r replaced by r⁺: the same relation. A word of U from which doubled letters can be
 removed within U is not needed, as its walks also spell the shorter word. So F is the base of U
@@ -39,7 +43,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isolang.language.automaton import RELATIONS, Automaton
+from isolang.language.automaton import LETTERS, Automaton
 from isolang.language.expression import TRANSITIVE
 from isolang.language.regular import Dfa, concatenate, plus, stretched, subtract
 
@@ -67,12 +71,12 @@ def hub_automaton(check: str, base: Dfa) -> Automaton:
     order = [0]
     for state in order:
         row = base.moves[state]
-        for letter in RELATIONS:
+        for letter in LETTERS:
             if (target := row.get(letter)) is not None and target not in number:
                 number[target] = len(order)
                 order.append(target)
     steps: dict[str, tuple[tuple[int, int], ...]] = {}
-    for letter in RELATIONS:
+    for letter in LETTERS:
         pairs = sorted(
             (number[state], number[row[letter]])
             for state, row in enumerate(base.moves)

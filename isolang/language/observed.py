@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from isolang.language.automaton import TESTS
 from isolang.language.core import (
     Check,
     Core,
@@ -51,7 +52,7 @@ from isolang.language.expression import plain
 from isolang.language.facts import children, names, rebuild
 from isolang.language.lower import CANONICAL_EXISTS
 
-_BASE = frozenset(("init", "so", "rt", "wr"))
+_BASE = frozenset(("init", "so", "rt", "wr", *TESTS))
 
 
 class NotObservedError(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isolang.language.core import Check, Core, Diff, Exists, Position, Rel, Spec
+from isolang.language.core import Check, Core, Diff, Exists, Position, Rel, Spec, Union
 from isolang.language.facts import children, names
 from isolang.language.show import show
 from isolang.language.source import message_at
@@ -30,6 +30,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
     chosen = {exists.name for exists in spec.exists}
     warnings: list[str] = []
     for check in own:
+        warnings += _declared(spec, check)
         warnings += _negated(spec, check, chosen)
         for part in (check.expr, check.bound):
             if part is not None:
@@ -38,6 +39,40 @@ def polarity_warnings(spec: Spec) -> list[str]:
         if exists.kind == "relation" and _declared_in(spec, exists):
             warnings += _one_sided(spec, exists)
     return warnings
+
+
+def _declared(spec: Spec, check: Check) -> Iterator[str]:
+    """A check that asks for what a declaration already says."""
+    if check.flag or check.negated or check.kind != "require" or not isinstance(check.bound, Rel):
+        return
+    bound = check.bound
+    inside = _contents(spec, bound.name, frozenset())
+    if bound.key is None and all(part in inside for part in _summands(check.expr)):
+        what = (
+            f"warning: check `{check.name}` cannot fail: `exists {bound.name}` is declared to "
+            f"contain `{show(check.expr)}`"
+        )
+        hint = "remove it, or ask for more than the declaration does"
+        yield message_at(check.pos, spec.texts, what, hint=hint)
+
+
+def _contents(spec: Spec, name: str, seen: frozenset[str]) -> set[Core]:
+    """What a chosen relation contains whatever is chosen: as declared, and what is within it."""
+    found: set[Core] = {Rel(name)}
+    for exists in spec.exists:
+        if exists.name == name and exists.key is None and exists.containing is not None:
+            found |= set(_summands(exists.containing))
+        if exists.within == Rel(name) and exists.key is None and exists.name not in seen:
+            found |= _contents(spec, exists.name, seen | {name})
+    if Rel("so") in found or Rel("rt") in found:
+        found.add(Rel("init"))
+    return found
+
+
+def _summands(e: Core) -> list[Core]:
+    if isinstance(e, Union):
+        return [inner for part in e.parts for inner in _summands(part)]
+    return [e]
 
 
 def _declared_in(spec: Spec, exists: Exists) -> bool:

@@ -374,6 +374,33 @@ def around(dfa: Dfa, letter: str) -> Dfa:
     return minimise(determinise(nfa))
 
 
+def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
+    """The words without the ``first`` letters that they begin with, and the ``last`` at the end."""
+    nfa = Nfa()
+    start, _ = nfa.embed(dfa)
+    ending = set(dfa.final)
+    beginning = [0]
+    for state in beginning:
+        target = dfa.moves[state].get(first)
+        if target is not None and target not in beginning:
+            beginning.append(target)
+    while True:
+        more = {q for q, row in enumerate(dfa.moves) if row.get(last) in ending} - ending
+        if not more:
+            break
+        ending |= more
+    for state in beginning:
+        nfa.skip(nfa.initial, start + state)
+    for state in ending:
+        nfa.skip(start + state, nfa.final)
+    every = minimise(determinise(nfa))
+    letters = every.letters
+    begins = Dfa(({first: 1}, dict.fromkeys(letters, 1)), frozenset((1,)))
+    there = {**dict.fromkeys(letters, 0), last: 1}
+    ends = Dfa((there, there), frozenset((1,)))
+    return subtract(subtract(every, begins), ends)
+
+
 def union(*languages: Dfa) -> Dfa:
     """The words of any of the languages."""
     nfa = Nfa()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from isolang.language import facts
 from isolang.language.core import Exists, Spec
-from isolang.language.heredity import why_not_hereditary
+from isolang.language.heredity import unread_matter, why_not_hereditary
 from isolang.language.plan import Kind, Route
 
 
@@ -16,10 +16,13 @@ class Relational(Route):
 
     Attributes:
         not_hereditary: why a part of a history says nothing about the whole; empty if it does.
+        unread_matter: whether a transaction of unknown outcome that nobody reads from is tried both
+            in and out.
     """
 
     kind: Kind = "relational"
     not_hereditary: str = ""
+    unread_matter: bool = False
 
 
 def _contains_shown_order(exists: Exists) -> bool:
@@ -39,4 +42,5 @@ def relational(spec: Spec, reasons: tuple[str, ...] = ()) -> Relational:
         warnings=spec.warnings,
         reasons=reasons,
         not_hereditary=why_not_hereditary(spec),
+        unread_matter=unread_matter(spec),
     )

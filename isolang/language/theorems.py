@@ -89,7 +89,7 @@ class Theorem:
 
 def event_graph_form(spec: Spec) -> Theorem | None:
     """The event-graph form of a specification over a total order, if it has the shape of one."""
-    if any(check.flag or check.negated for check in spec.checks) or not spec.checks or spec.shows:
+    if any(check.flag or check.negated for check in spec.checks) or not spec.checks:
         return None
     order = next((e for e in spec.exists if e.kind == "order" and e.over == Rel("T")), None)
     others = [e for e in spec.exists if e.name != "rf" and e is not order]

@@ -106,6 +106,10 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
         for q, r in automaton.epsilon:
             everyone = np.append(present, n)
             chunks.add(first + everyone * states + q, first + everyone * states + r)
+        for test, passing in (("W", native.writer_txn), ("R", native.read_txn)):
+            for q, r in automaton.steps.get(test, ()):
+                some = np.unique(passing).astype(np.int64)
+                chunks.add(first + some * states + q, first + some * states + r)
         for q, r in automaton.steps.get("init", ()):
             chunks.add(np.full(len(present), first + n * states + q), first + present * states + r)
         for q, r in automaton.steps.get("so", ()):

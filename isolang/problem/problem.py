@@ -73,8 +73,13 @@ class Problem:
         return tuple(phrases)
 
 
-def build_problem(history: History) -> Problem:
+def build_problem(history: History, *, unread: bool = False) -> Problem:
     """Run the pre-pass over a history, and build its neutral problem. Linear; releases the GIL.
+
+    Args:
+        history: the history.
+        unread: whether a transaction of unknown outcome that nobody reads from is optional, too.
+            Otherwise it is out, which is right for hereditary specifications.
 
     Raises:
         HistoryError: the columns do not fit together.
@@ -86,7 +91,7 @@ def build_problem(history: History) -> Problem:
     from isolang._native import build_problem as build
 
     try:
-        native = build(history.columns)
+        native = build(history.columns, unread=unread)
     except NotExpressible as error:
         raise UnsupportedError(f"{history.name}: {error}") from None
     except ValueError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -69,14 +69,16 @@ class _TooManyChoices(Exception):  # noqa: N818 - as above
 
 
 class _Search:
-    def __init__(self, spec: Spec, deadline: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, spec: Spec, deadline: float, clock: Callable[[], float], settled: Set[str]
+    ) -> None:
         names = facts.mentioned(spec)
         self.events = bool(names & EVENT_NAMES)
         self.real_time = "rt" in names
         self.both_ways = "po" in names
         self.spec = spec
         self.checks = tuple(check for check in spec.checks if not check.flag)
-        self.open = {check.name: check for check in self.checks}
+        self.open = {check.name: check for check in self.checks if check.name not in settled}
         self.satisfied: SmallHistory | None = None
         self.failed: dict[str, SmallHistory] = {}
         self.histories = 0
@@ -134,6 +136,7 @@ def search(
     seconds: float,
     transactions: int = TRANSACTIONS,
     seed: int = 0,
+    settled: Set[str] = frozenset(),
     clock: Callable[[], float] = time.monotonic,
 ) -> Findings:
     """Look at histories, small ones first, until every question has its answer.
@@ -143,11 +146,12 @@ def search(
         seconds: for the whole search.
         transactions: the size of the largest histories.
         seed: of the random histories that come first.
+        settled: names of checks of which it is known whether they can fail.
         clock: for tests.
     """
     # Where the texts stand does not matter, and would only keep equal expressions apart.
     spec = replace(spec, texts={})
-    run = _Search(spec, clock() + seconds, clock)
+    run = _Search(spec, clock() + seconds, clock, settled)
     size = keys = 0
     complete = False
     try:

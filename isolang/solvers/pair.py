@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from isolang.encodings.decode import NoOrderError, decode
+from isolang.encodings.formula import Formula, PolygraphFormula
 from isolang.encodings.registry import ENCODINGS
+from isolang.encodings.relational_formula import (
+    Question,
+    RelationalFormula,
+    decode_relations,
+    question_of,
+)
 from isolang.errors import SolverError
+from isolang.language.classify import Plan
 from isolang.problem.polygraph import build_polygraph
 from isolang.solvers.native import Model
 from isolang.solvers.registry import Pair, solver_of, theory_of
 
 if TYPE_CHECKING:
-    from isolang.language.automaton import Automaton
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.encodings.relational import Chosen
+    from isolang.language.core import Spec
+    from isolang.language.route import Route
     from isolang.problem import Problem
+    from isolang.problem.polygraph import Polygraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,47 +46,75 @@ class NoModel:
     statistics: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenRelations:
+    """A model of a specification as it is written: the relations that it asks for.
+
+    Attributes:
+        chosen: what is chosen.
+        statistics: as in :class:`~isolang.solvers.native.Model`.
+    """
+
+    chosen: Chosen
+    statistics: dict[str, float] = field(default_factory=dict)
+
+
 class WrongModelError(Exception):
     """A solver's assignment is no model."""
 
 
+def written_spec(route: Route) -> Spec:
+    """The specification as the user wrote it, where a theorem replaced it by another."""
+    theorem = route.theorem if isinstance(route, Plan) else None
+    return route.spec if theorem is None else theorem.original
+
+
 def solve_pair(
     problem: Problem,
-    automata: Sequence[Automaton],
+    route: Route,
     pair: Pair,
     *,
     seconds: float | None = None,
     seed: int = 0,
     progress: Callable[[str], object] = lambda phase: None,
-) -> Model | NoModel:
+) -> Model | ChosenRelations | NoModel:
     """Decide a problem whose intrinsic anomalies the caller has dealt with.
 
     Args:
         problem: the neutral problem.
-        automata: one per check.
+        route: of the specification; the encoding applies to it.
         pair: not the native engine's own.
         seconds: wall-clock limit; how closely it is kept to depends on the solver.
         seed: breaks ties.
         progress: called with ``prune``, ``encode`` and ``solve`` as they begin.
 
+    Returns:
+        A model, in terms of sources and version orders, or of the relations of the specification,
+        as the encoding has it; or that there is none.
+
     Raises:
         TimeoutError: the limit was reached.
         SolverError: there is no such pair, or it is not installed.
+        UnsupportedError: the encoding would be too large.
         WrongModelError: the solver gave an assignment that is no model.
     """
-    from isolang import _native
-
     solver, part = solver_of(pair.solver)
     theory = theory_of(pair.encoding, solver)
     if theory is None:
         raise SolverError(f"{pair}: the solver does not take this encoding")
     until = None if seconds is None else time.perf_counter() + seconds
     watch = _Stopwatch()
-    progress("prune")
-    polygraph = build_polygraph(problem, automata, pair.prune, until=until)  # type: ignore[arg-type]
+    row = ENCODINGS[pair.encoding]
+    subject: Polygraph | Question
+    if row.of == "specification":
+        subject = question_of(problem, written_spec(route))
+    else:
+        assert isinstance(route, Plan)
+        progress("prune")
+        subject = build_polygraph(problem, route.automata, pair.prune, until=until)  # type: ignore[arg-type]
     watch.lap("seconds_prune")
     progress("encode")
-    formula = ENCODINGS[pair.encoding].encode(polygraph, theory, until=until)
+    formula = row.encode(subject, theory, until=until)
     watch.lap("seconds_encode")
     progress("solve")
     answer = solver.solve(formula, until=until, seed=seed, part=part)
@@ -87,14 +129,25 @@ def solve_pair(
     }
     if not answer.satisfiable:
         core = None
-        if answer.core is not None:
+        if answer.core is not None and row.of == "polygraph":
             core = tuple(problem.native.read_op[formula.reads[list(answer.core), 0]].tolist())
         return NoModel(core=core, statistics=statistics)
     assert answer.values is not None
     try:
-        source, start, txn = decode(formula, answer.values)
+        return _model(problem, formula, answer.values, statistics)
     except NoOrderError as error:
         raise WrongModelError(str(error)) from None
+
+
+def _model(
+    problem: Problem, formula: Formula, values: NDArray[np.int8], statistics: dict[str, float]
+) -> Model | ChosenRelations:
+    from isolang import _native
+
+    if isinstance(formula, RelationalFormula):
+        return ChosenRelations(chosen=decode_relations(formula, values), statistics=statistics)
+    assert isinstance(formula, PolygraphFormula)
+    source, start, txn = decode(formula, values)
     return Model(
         source=_native.operation_sources(problem.history.columns, problem.native, source),
         order_start=start,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isolang.errors import SolverError
 from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.z3 import counts
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
@@ -17,11 +19,17 @@ _LOGIC = {"difference": "QF_IDL", "bitvector": "QF_BV", "none": "QF_BOOL"}
 _SMTLIB_LOGIC = {**_LOGIC, "none": "QF_UF"}
 
 
-def names() -> list[str]:
-    """The SMT solvers that pySMT finds."""
+@cache
+def _found() -> dict[str, Any]:
+    """The classes of the solvers that pySMT finds; looked for once, as that is most of a solve."""
     from pysmt.environment import Environment
 
-    return sorted(Environment().factory.all_solvers())
+    return dict(Environment().factory.all_solvers())
+
+
+def names() -> list[str]:
+    """The SMT solvers that pySMT finds."""
+    return sorted(_found())
 
 
 def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
@@ -81,30 +89,39 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0, name: 
 
     Raises:
         TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
-        SolverError: pySMT finds no SMT solver.
+        SolverError: pySMT finds no SMT solver, or the one named does not know the theory.
     """
     from pysmt.environment import Environment
-    from pysmt.exceptions import SolverReturnedUnknownResultError
+    from pysmt.exceptions import NoLogicAvailableError, SolverReturnedUnknownResultError
+    from pysmt.logics import convert_logic_from_string, get_closer_logic
 
-    found = names()
+    found = _found()
     if not found:
         raise SolverError("pysmt: it finds no SMT solver; hint: pip install z3-solver")
-    name = name or ("z3" if "z3" in found else found[0])
-    environment = Environment()
-    said, symbol = terms(formula, environment)
-    left = seconds_left(until)
-    options = {"timeout": max(1, int(left * 1000))} if left is not None and name == "z3" else {}
-    logic = None if name == "z3" else _LOGIC[formula.theory]
-    with environment.factory.Solver(name=name, logic=logic, solver_options=options) as solver:
-        for assertion in said:
-            solver.add_assertion(assertion)
-        try:
-            satisfiable = solver.solve()
-        except SolverReturnedUnknownResultError:
-            raise TimeoutError from None
-        if not satisfiable:
-            return Answer(satisfiable=False)
-        values = np.zeros(formula.variables + 1, np.int8)
-        for variable in range(1, formula.variables + 1):
-            values[variable] = solver.get_value(symbol[variable]).is_true()
-    return Answer(satisfiable=True, values=values)
+    name = name or ("z3" if "z3" in found else min(found))
+    # Z3 itself sees what it is given, and is slower when told.
+    wanted = "QF_UFLIRA" if name == "z3" else _LOGIC[formula.theory]
+    try:
+        logic = get_closer_logic(found[name].LOGICS, convert_logic_from_string(wanted))
+    except NoLogicAvailableError:
+        raise SolverError(f"pysmt:{name} does not know {wanted}, the logic needed") from None
+    # As the current environment: else pySMT notes the type of each term in the one that is, where
+    # the terms of all formulas have the same few hashes, and stay until the process ends.
+    with Environment() as environment:
+        said, symbol = terms(formula, environment)
+        left = seconds_left(until)
+        limit = {"timeout": max(1, int(left * 1000))} if left is not None and name == "z3" else {}
+        with found[name](environment=environment, logic=logic, solver_options=limit) as solver:
+            for assertion in said:
+                solver.add_assertion(assertion)
+            try:
+                satisfiable = solver.solve()
+            except SolverReturnedUnknownResultError:
+                raise TimeoutError from None
+            statistics = counts(solver.z3) if name == "z3" else {}  # pySMT itself counts nothing
+            if not satisfiable:
+                return Answer(satisfiable=False, statistics=statistics)
+            values = np.zeros(formula.variables + 1, np.int8)
+            for variable in range(1, formula.variables + 1):
+                values[variable] = solver.get_value(symbol[variable]).is_true()
+    return Answer(satisfiable=True, values=values, statistics=statistics)

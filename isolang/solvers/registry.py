@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from isolang.encodings.registry import ENCODINGS
+from isolang.encodings.registry import ENCODINGS, Encoding
 from isolang.errors import SolverError
 from isolang.problem.polygraph import PRUNE
 
@@ -153,50 +153,92 @@ def theory_of(encoding: str, solver: Solver) -> Theory | None:
     return next((theory for theory in solver.theories if theory in makers), None)
 
 
-def fitting(*, installed: bool = True) -> Iterator[tuple[str, str]]:
+def applicable(route: Route | None = None) -> tuple[str, ...]:
+    """The encodings of a specification, the native engine's own first, if it has one.
+
+    Args:
+        route: of the specification; ``None``: one that all are of.
+    """
+    if route is None or route.kind == "event graph":
+        return EVENT_GRAPH, *ENCODINGS
+    any_spec = tuple(name for name, row in ENCODINGS.items() if row.of == "specification")
+    return any_spec if route.kind == "relational" else (EVENT_GRAPH, *any_spec)
+
+
+def starts_from_polygraph(encoding: str) -> bool:
+    """Whether it is an encoding of event graphs, after pruning."""
+    return encoding != EVENT_GRAPH and ENCODINGS[encoding].of == "polygraph"
+
+
+def stages_of(encoding: str) -> tuple[str, ...]:
+    """The stages of pruning before an encoding."""
+    if encoding == EVENT_GRAPH:
+        return ("fixpoint",)
+    return PRUNE if starts_from_polygraph(encoding) else ("none",)
+
+
+def fitting(route: Route | None = None, *, installed: bool = True) -> Iterator[tuple[str, str]]:
     """All pairs (encoding, solver) that fit, the engine's own first.
 
     Args:
+        route: of the specification; ``None``: one that all encodings are of.
         installed: only those whose solver is installed.
     """
-    yield EVENT_GRAPH, NATIVE
-    for encoding in ENCODINGS:
+    for encoding in applicable(route):
+        if encoding == EVENT_GRAPH:
+            yield EVENT_GRAPH, NATIVE
+            continue
         for solver in SOLVERS.values():
             if theory_of(encoding, solver) and (solver.installed or not installed):
                 yield encoding, solver.name
 
 
 def choose_pair(
-    encoding: str = "auto", solver: str = "auto", prune: str = "auto"
+    encoding: str = "auto",
+    solver: str = "auto",
+    prune: str = "auto",
+    *,
+    route: Route | None = None,
 ) -> tuple[Pair, str]:
     """Choose a pair; what is ``auto`` is filled in.
+
+    Args:
+        encoding: as users name it.
+        solver: likewise.
+        prune: a stage of pruning.
+        route: of the specification; ``None``: one that all encodings are of.
 
     Returns:
         The pair, and why it is this one, as a sentence; empty if nothing was left to choose.
 
     Raises:
-        SolverError: there is no such pair, or it is not installed.
+        SolverError: there is no such pair, it is not installed, or does not apply to the
+            specification.
     """
-    if prune != "auto" and prune not in PRUNE:
-        raise SolverError(f"no such pruning (got {prune!r}, expected {_listed(PRUNE)})")
-    if encoding not in ("auto", EVENT_GRAPH, *ENCODINGS):
-        expected = _listed([EVENT_GRAPH, *ENCODINGS])
-        raise SolverError(f"no such encoding (got {encoding!r}, expected {expected})")
+    if encoding != "auto":
+        _require_encoding(encoding, (EVENT_GRAPH, *ENCODINGS), route)
+    _require_stage(prune, PRUNE)
+    names = applicable(route)
     why = []
     if encoding == "auto" and solver in ("auto", NATIVE):
-        if prune in ("auto", "fixpoint"):
+        if EVENT_GRAPH in names and prune in ("auto", "fixpoint"):
             if solver == "auto":
                 why.append("the native engine was the fastest on all histories measured")
-            return Pair(EVENT_GRAPH, NATIVE, "fixpoint"), _sentence(why)
-        encoding = next(iter(ENCODINGS))
-        why.append(f"{encoding}, as the engine's own encoding always prunes")
+            return ENGINE, _sentence(why)
+        encoding = next(name for name in names if name != EVENT_GRAPH)
+        if EVENT_GRAPH in names:
+            why.append(f"{encoding}, as the engine's own encoding always prunes")
+        elif solver == "auto":
+            assert route is not None
+            why.append(f"{encoding}, as {route.spec.name} is decided relationally")
+            solver = NATIVE
     if encoding == EVENT_GRAPH:
         if solver not in ("auto", NATIVE):
             raise SolverError(f"{EVENT_GRAPH} is the encoding of the native engine (got {solver})")
         if prune not in ("auto", "fixpoint"):
             msg = f"{EVENT_GRAPH} always prunes to the fixpoint (got {prune}); try one_variable"
             raise SolverError(msg)
-        return Pair(EVENT_GRAPH, NATIVE, "fixpoint"), ""
+        return ENGINE, ""
     if solver == "auto":
         there = (s for s in SOLVERS.values() if s.installed and theory_of(encoding, s))
         found = next(there, None)
@@ -206,22 +248,59 @@ def choose_pair(
         why.append(f"{solver} is the first installed solver that takes {encoding}")
     row, _ = solver_of(solver)
     if encoding == "auto":
-        fit = {theory_of(name, row): name for name in reversed(ENCODINGS)}
+        fit = {theory_of(name, row): name for name in reversed(names) if name != EVENT_GRAPH}
         encoding = next(fit[theory] for theory in row.theories if theory in fit)
-        why.append(f"{encoding} suits {solver} best")
+        if route is None or route.kind == "event graph":
+            why.append(f"{encoding} suits {solver} best")
+        else:
+            why.append(f"{encoding}, as {route.spec.name} is decided {_how(route)}")
     if theory_of(encoding, row) is None:
         takers = _listed(s.name for s in SOLVERS.values() if theory_of(encoding, s))
         raise SolverError(f"{solver} does not take {encoding} (got {solver}, expected {takers})")
-    if prune == "auto":
-        prune = "fixpoint"
+    if prune == "auto" and starts_from_polygraph(encoding):
         why.append("pruning first makes every solver faster")
-    return Pair(encoding, solver, prune), _sentence(why)
+    return Pair(encoding, solver, _stage(encoding, prune)), _sentence(why)
 
 
-def not_an_event_graph(route: Route) -> str:
-    """Why encodings do not apply to a specification of another kind, as a sentence."""
-    how = f"by {route.kind}" if route.kind != "event graph" else "through another specification"
-    return f"encodings are of event graphs, and {route.spec.name} is decided {how}"
+def take_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, str]:
+    """An encoding by its name, and the stage of pruning before it.
+
+    Raises:
+        SolverError: there is none, or it does not apply to the specification.
+    """
+    _require_encoding(encoding, tuple(ENCODINGS), route)
+    _require_stage(prune, PRUNE)
+    return ENCODINGS[encoding], _stage(encoding, prune)
+
+
+def _require_encoding(encoding: str, names: Sequence[str], route: Route | None) -> None:
+    if encoding not in names:
+        raise SolverError(f"no such encoding (got {encoding!r}, expected {_listed(names)})")
+    if route is not None and encoding not in applicable(route):
+        raise SolverError(
+            f"{encoding} is an encoding of event graphs, and {route.spec.name} is decided "
+            f"{_how(route)} (got {encoding}, expected {_listed(applicable(route))})"
+        )
+
+
+def _require_stage(prune: str, stages: Sequence[str]) -> None:
+    if prune not in ("auto", *stages):
+        raise SolverError(f"no such pruning (got {prune!r}, expected {_listed(stages)})")
+
+
+def _stage(encoding: str, prune: str) -> str:
+    """The stage of pruning before an encoding; the last one if it is left open."""
+    stages = stages_of(encoding)
+    if prune == "auto":
+        return stages[-1]
+    if prune not in stages:
+        msg = f"{encoding} takes a problem as it is, unpruned (got {prune}, expected {stages[0]})"
+        raise SolverError(msg)
+    return prune
+
+
+def _how(route: Route) -> str:
+    return "relationally" if route.kind == "relational" else f"by {route.kind}"
 
 
 def _sentence(reasons: list[str]) -> str:

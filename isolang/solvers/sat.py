@@ -7,6 +7,7 @@ solver goes on from there, until there is a model without cycles or none at all.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +28,11 @@ def names() -> list[str]:
     """The solvers of python-sat by their names there, that can be used here."""
     from pysat.solvers import SolverNames
 
-    every = [n for n in vars(SolverNames) if not n.startswith("_")]
-    return sorted(n for n in every if not n.startswith(UNUSABLE))
+    every = {n: aliases for n, aliases in vars(SolverNames).items() if not n.startswith("_")}
+    if find_spec("pycryptosat") is None:
+        every.pop("cryptosat", None)
+    known = [n if n in aliases else max(aliases, key=len) for n, aliases in every.items()]
+    return sorted(n for n in known if not n.startswith(UNUSABLE))
 
 
 def solve(

@@ -21,7 +21,7 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     """
     import z3
 
-    context = z3.Context()
+    context = new_context()
     # The general solver would go through preprocessing that is of no use here.
     solver = z3.SimpleSolver(ctx=context)
     solver.set("random_seed", seed % (1 << 31))
@@ -43,7 +43,7 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     finally:
         if propagator is not None:
             propagator.release()
-    statistics = _counts(solver)
+    statistics = counts(solver)
     if found == z3.unsat:
         core = sorted(selectors[str(selector)] for selector in solver.unsat_core())
         return Answer(satisfiable=False, core=tuple(core), statistics=statistics)
@@ -54,6 +54,13 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     for variable in range(1, formula.variables + 1):
         values[variable] = z3.is_true(model.eval(true[variable]))
     return Answer(satisfiable=True, values=values, statistics=statistics)
+
+
+def new_context() -> Any:
+    """A context of its own for each formula: what was solved before changes no run."""
+    import z3
+
+    return z3.Context()
 
 
 def _text(formula: Formula) -> str:
@@ -80,7 +87,8 @@ def _text(formula: Formula) -> str:
     return "\n".join(lines)
 
 
-def _counts(solver: Any) -> dict[str, float]:
+def counts(solver: Any) -> dict[str, float]:
+    """What one of Z3's solvers counted, by name."""
     statistics = solver.statistics()
     wanted = {"conflicts", "decisions", "sat conflicts", "sat decisions"}
     return {

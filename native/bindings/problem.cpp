@@ -57,8 +57,9 @@ void register_problem(nb::module_& m) {
   c.def_prop_ro("impossible_reason", [](const Problem& p) { return table(p.impossible_reason); },
                 nb::rv_policy::automatic);
 
-  m.def("build_problem", &build_problem, "columns"_a, nb::call_guard<nb::gil_scoped_release>(),
-        "The neutral problem of the columns.");
+  m.def("build_problem", &build_problem, "columns"_a, nb::kw_only(), "unread"_a = false,
+        nb::call_guard<nb::gil_scoped_release>(),
+        "The neutral problem of the columns; with unread, no transaction of unknown outcome is out.");
 }
 
 }  // namespace isolang

@@ -13,7 +13,7 @@
 
 namespace isolang::certify {
 
-// One judged check of the spec, its expression in prefix form: "(| so wr (; ww (? rw)))".
+// One judged check of the spec, its expression in prefix form: "(| so wr (; ww (? rw)))"; W and R stand for [W], [R].
 struct CheckText {
   std::string name;
   std::string kind;  // acyclic, irreflexive
@@ -29,8 +29,10 @@ struct NotCertified {
   std::string reason;
 };
 
-enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw };
-inline constexpr int kRelations = 6;
+// The last two are tests: they relate a transaction that writes, or that has an external read, to itself. No edge of a
+// refutation is one.
+enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, writes, reads };
+inline constexpr int kRelations = 8;
 inline constexpr int kNoRelation = -1;
 int relation_of(std::string_view name);  // kNoRelation if there is none
 

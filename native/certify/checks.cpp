@@ -14,7 +14,8 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     checks.push_back({text.name, text.kind == "acyclic", earlier, read_expression(text.expression)});
     const Positions& positions = checks.back().positions;
     if (earlier && (positions.label != std::vector{kNoRelation, static_cast<int>(Relation::wr), static_cast<int>(Relation::rw)} ||
-                    !positions.reads({static_cast<int>(Relation::wr), static_cast<int>(Relation::rw)}, false)))
+                    !positions.reads({static_cast<int>(Relation::wr), static_cast<int>(Relation::rw)}, false,
+                                     [](std::size_t, int) { return false; })))
       throw NotCertified{"not certified: check " + text.name + ": the order of reads matters to 'wr ; rw' only"};
     if (positions.nullable) throw Rejected{"check " + text.name + ": the expression contains the identity"};
     times |= positions.mentions(Relation::rt);

@@ -94,7 +94,22 @@ bool Evidence::writes_key(std::int64_t t, std::int32_t key) const {
   return t == n_ || (live(t) && !writes_by(static_cast<std::int32_t>(t), key).empty());
 }
 
+bool Evidence::writes(std::int64_t t) const {
+  if (t == n_) return true;
+  if (!live(t)) return false;
+  for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
+    if (is_write(op) && is_ok(op)) return true;
+  return false;
+}
+
 // --- reads ---
+
+bool Evidence::reads(std::int64_t t) {
+  if (t == n_ || !live(t)) return false;
+  for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
+    if (is_external(op) && !candidates(op).empty()) return true;
+  return false;
+}
 
 bool Evidence::is_write(std::int64_t op) const {
   const auto kind = static_cast<OpKind>(h_.op_kind[idx(op)]);

@@ -40,6 +40,9 @@ class Evidence {
   bool is_key(std::int64_t key) const { return key >= 0 && key < h_.n_keys(); }
   bool writes_key(std::int64_t t, std::int32_t key) const;  // and may be included; T0 writes every key
 
+  bool writes(std::int64_t t) const;  // some key, and may be included
+  bool reads(std::int64_t t);         // from outside, and may be included
+
   bool is_external(std::int64_t op);  // of a transaction that may be included, and its result is known
   std::vector<std::int32_t> candidates(std::int64_t op);
   bool has_anomaly(std::int64_t op, std::int64_t kind);

@@ -142,7 +142,7 @@ bool any_accepting(const Positions& a, const std::vector<int>& states) {
 }  // namespace
 
 int relation_of(std::string_view name) {
-  constexpr std::array<std::string_view, kRelations> names{"init", "so", "rt", "wr", "ww", "rw"};
+  constexpr std::array<std::string_view, kRelations> names{"init", "so", "rt", "wr", "ww", "rw", "W", "R"};
   const auto* found = std::find(names.begin(), names.end(), name);
   return found == names.end() ? kNoRelation : static_cast<int>(found - names.begin());
 }
@@ -153,14 +153,90 @@ bool Positions::mentions(Relation r) const {
   return std::find(label.begin(), label.end(), static_cast<int>(r)) != label.end();
 }
 
-bool Positions::reads(const std::vector<int>& word, bool again) const {
+bool Positions::reads(const std::vector<int>& word, bool again, const Passes& passes) const {
   if (word.empty()) return nullable;
   std::vector<int> states{0};
-  for (const int relation : word) {
-    if (again && any_accepting(*this, states) && states.front() != 0) states.insert(states.begin(), 0);
-    states = after(*this, states, relation);
+  // What can be reached without leaving the transaction where letter i begins.
+  const auto stay = [&](std::size_t i) {
+    std::vector<char> known(label.size(), 0);
+    for (const int q : states) known[static_cast<std::size_t>(q)] = 1;
+    const auto add = [&](int p) {
+      if (known[static_cast<std::size_t>(p)]++ == 0) states.push_back(p);
+    };
+    for (std::size_t at = 0; at < states.size(); ++at) {
+      const auto q = static_cast<std::size_t>(states[at]);
+      if (again && accepting[q]) add(0);
+      for (const int p : follow[q])
+        if (is_test(label[static_cast<std::size_t>(p)]) && passes(i, label[static_cast<std::size_t>(p)])) add(p);
+    }
+  };
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    stay(i);
+    states = after(*this, states, word[i]);
   }
+  stay(word.size());
   return any_accepting(*this, states);
+}
+
+bool Positions::reads(int relation) const {
+  return reads({relation}, false, [](std::size_t, int) { return false; });
+}
+
+Positions of_ways_back(Positions p) {
+  for (auto& follow : p.follow)
+    std::erase_if(follow, [&](int f) { return p.label[static_cast<std::size_t>(f)] == static_cast<int>(Relation::init); });
+  constexpr int writes = static_cast<int>(Relation::writes), reads = static_cast<int>(Relation::reads);
+  const auto at = [](int i) { return static_cast<std::size_t>(i); };
+  const auto after_letter = [&](int q) {  // the test that is passed wherever this letter ends
+    switch (p.label[at(q)]) {
+      case kNoRelation:
+      case static_cast<int>(Relation::ww):
+      case static_cast<int>(Relation::rw):
+      case writes:
+        return writes;
+      case static_cast<int>(Relation::wr):
+      case reads:
+        return reads;
+      default:
+        return kNoRelation;
+    }
+  };
+  const auto before_letter = [&](int f) {  // the test that is passed wherever this letter begins
+    const int relation = p.label[at(f)];
+    if (relation == static_cast<int>(Relation::wr) || relation == static_cast<int>(Relation::ww)) return writes;
+    return relation == static_cast<int>(Relation::rw) ? reads : kNoRelation;
+  };
+  const auto add = [](std::vector<int>& to, int f) {
+    if (std::find(to.begin(), to.end(), f) != to.end()) return false;
+    to.push_back(f);
+    return true;
+  };
+  const int count = static_cast<int>(p.label.size());
+  for (bool grown = true; grown;) {  // a way around each test that is passed in any case
+    grown = false;
+    for (int q = 0; q < count; ++q)
+      for (std::size_t i = 0; i < p.follow[at(q)].size(); ++i) {
+        const int test = p.follow[at(q)][i];
+        if (!is_test(p.label[at(test)])) continue;
+        const bool passed = after_letter(q) == p.label[at(test)];
+        for (const int f : std::vector(p.follow[at(test)]))
+          if (passed || before_letter(f) == p.label[at(test)]) grown |= add(p.follow[at(q)], f);
+        if (p.accepting[at(test)] && q > 0 && !p.accepting[at(q)] && (passed || p.label[at(test)] == reads))
+          p.accepting[at(q)] = grown = true;
+      }
+  }
+  for (int q = 0; q < count; ++q)
+    std::erase_if(p.follow[at(q)], [&](int test) { return is_test(p.label[at(test)]) && after_letter(q) == p.label[at(test)]; });
+  for (int test = 1; test < count; ++test) {
+    if (!is_test(p.label[at(test)])) continue;
+    std::erase_if(p.follow[at(test)], [&](int f) { return before_letter(f) == p.label[at(test)]; });
+    if (p.label[at(test)] == reads) p.accepting[at(test)] = 0;
+  }
+  for (auto& follow : p.follow) {
+    std::erase_if(follow, [&](int f) { return is_test(p.label[at(f)]) && p.follow[at(f)].empty() && !p.accepting[at(f)]; });
+    std::sort(follow.begin(), follow.end());
+  }
+  return p;
 }
 
 bool Positions::repeatable() const {

@@ -1,6 +1,7 @@
 // The checker's own reading of a check's expression: a position automaton (Glushkov 1961), and the machine from it.
 #pragma once
 #include <array>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -8,6 +9,10 @@
 #include "certify/certify.hpp"
 
 namespace isolang::certify {
+
+inline bool is_test(int relation) {
+  return relation == static_cast<int>(Relation::writes) || relation == static_cast<int>(Relation::reads);
+}
 
 // Position 0 is the start and reads nothing; every other position reads its relation.
 struct Positions {
@@ -17,11 +22,18 @@ struct Positions {
   bool nullable = false;
 
   bool mentions(Relation r) const;
-  // Whether the word is in L(e); with `again`, in L(e)+.
-  bool reads(const std::vector<int>& word, bool again) const;
+  // Whether a walk spells a word of L(e), or with `again` of L(e)+. The word has the walk's steps without tests; passes(i,
+  // test) says whether the transaction where step i begins passes, or where the last one ends.
+  using Passes = std::function<bool(std::size_t, int)>;
+  bool reads(const std::vector<int>& word, bool again, const Passes& passes) const;
+  bool reads(int relation) const;  // whether this one step is in L(e)
   // Whether L(e)·L(e) is within L(e). False also when the search for that is cut off.
   bool repeatable() const;
 };
+
+// The same words, if they lead from a writer, which is not T0, to a reader: without init, which nothing leads to the begin
+// of, and without the tests that are passed in any case, as is [R] behind wr.
+Positions of_ways_back(Positions positions);
 
 // Throws NotCertified for text that is no expression.
 Positions read_expression(std::string_view text);

@@ -46,6 +46,18 @@ class Product {
   static std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
   Node node(std::int32_t t, int state) const { return static_cast<Node>(t) * m_.states + state; }
 
+  std::vector<std::int32_t> passing(Relation test) const {
+    std::vector<char> passes(c_.included.size(), 0);
+    if (test == Relation::writes)
+      for (const std::int32_t t : c_.order) passes[idx(t)] = 1;
+    else
+      for (const ExternalRead& r : c_.reads) passes[idx(r.reader)] = 1;
+    std::vector<std::int32_t> result;
+    for (const std::int32_t t : by_session_)
+      if (passes[idx(t)]) result.push_back(t);
+    return result;
+  }
+
   void sort_members() {
     const std::int32_t n = h_.transactions();
     std::vector<std::int64_t> start(idx(h_.sessions) + 1, 0);
@@ -109,6 +121,9 @@ class Product {
     if (m_.looped)
       for (const std::int32_t t : by_session_)
         for (const int q : m_.accepting) edge(node(t, q), node(t, 0));
+    for (const Relation test : {Relation::writes, Relation::reads})
+      for (const Step& s : m_.of(test))
+        for (const std::int32_t t : passing(test)) edge(node(t, s.first), node(t, s.second));
     for (const Step& s : m_.of(Relation::so)) session_order(s, edge);
     for (const Step& s : m_.of(Relation::rt)) real_time(s, edge);
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);

@@ -137,7 +137,11 @@ class Checker {
       need(edge, clause);
       word.push_back(edge.relation);
     }
-    if (!found->second.positions.reads(word, found->second.acyclic))
+    const auto passes = [&](std::size_t i, int test) {
+      const std::int64_t t = step.edges[i % step.edges.size()].a;
+      return test == static_cast<int>(Relation::writes) ? evidence_.writes(t) : evidence_.reads(t);
+    };
+    if (!found->second.positions.reads(word, found->second.acyclic, passes))
       throw Rejected{"cycle: the edges spell no word of " + step.check};
     if (found->second.earlier && step.edges[0].op >= step.edges[1].op)
       throw Rejected{"cycle: the first of the two reads is not the earlier one"};
@@ -200,8 +204,8 @@ class Checker {
   }
 
   static std::string text(const Edge& e) {
-    constexpr std::array<const char*, kRelations> names{"init", "so", "rt", "wr", "ww", "rw"};
-    const char* name = e.relation >= 0 && e.relation < kRelations ? names[static_cast<std::size_t>(e.relation)] : "?";
+    constexpr std::array<const char*, 6> names{"init", "so", "rt", "wr", "ww", "rw"};
+    const char* name = e.relation >= 0 && e.relation < static_cast<int>(names.size()) ? names[static_cast<std::size_t>(e.relation)] : "?";
     return std::string(name) + " " + str(e.a) + " " + str(e.b);
   }
 

@@ -13,7 +13,7 @@
 namespace isolang::certify {
 namespace {
 
-constexpr double kVisitLimit = 4e8;               // edge visits, when every writer is a start of its own
+constexpr std::int64_t kVisitLimit = 400'000'000;  // edge visits, when every writer is a start of its own
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
 
 std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -226,13 +226,12 @@ class Clocks {
 
 bool by_search(const History& history, const Choice& choice, const Machine& machine, Budget& budget) {
   const ProductGraph graph = product(history, choice, machine, budget);
-  if (static_cast<double>(graph.edge_to.size()) * static_cast<double>(history.transactions()) > kVisitLimit)
-    throw NotCertified{"not certified: irreflexive over an expression whose words do not compose, on a large history"};
   const Places places(history, choice);
   std::vector<std::int32_t> seen(idx(graph.nodes), -1), work;
   std::vector<std::vector<std::int64_t>> reads_of(choice.key_start.size());
   for (std::size_t i = 0; i < choice.reads.size(); ++i)
     reads_of[idx(choice.reads[i].key)].push_back(static_cast<std::int64_t>(i));
+  std::int64_t visits = 0;
   for (std::int32_t b = 0; b < history.transactions(); ++b) {
     if (places.start[idx(b)] == places.start[idx(b) + 1]) continue;
     work.assign(1, b * machine.states);
@@ -240,6 +239,9 @@ bool by_search(const History& history, const Choice& choice, const Machine& mach
       budget.poll();
       const std::int32_t v = work.back();
       work.pop_back();
+      visits += graph.edge_start[idx(v) + 1] - graph.edge_start[idx(v)];
+      if (visits > kVisitLimit)
+        throw NotCertified{"not certified: irreflexive over an expression whose words do not compose, on a large history"};
       for (std::int64_t e = graph.edge_start[idx(v)]; e < graph.edge_start[idx(v) + 1]; ++e) {
         const std::int32_t w = graph.edge_to[idx(e)];
         if (seen[idx(w)] == b) continue;
@@ -276,19 +278,20 @@ std::optional<SingleRw> single_rw(const Positions& p) {
   return result;
 }
 
-bool closes_way_back(const History& history, const Choice& choice, const Positions& before, Budget& budget) {
+bool closes_way_back(const History& history, const Choice& choice, const Positions& way, Budget& budget) {
+  const Positions before = of_ways_back(way);
   if (std::find(before.accepting.begin(), before.accepting.end(), 1) == before.accepting.end()) return false;
   const bool single = std::all_of(before.follow[0].begin(), before.follow[0].end(), [&](int p) {
     return single_pair(before.label[idx(p)]) && before.follow[idx(p)].empty();
   });
   if (single) {
-    const auto reads = [&](Relation r) { return before.reads({static_cast<int>(r)}, false); };
+    const auto reads = [&](Relation r) { return before.reads(static_cast<int>(r)); };
     // init leads from T0 alone, which no rw leads to.
     return (reads(Relation::wr) && by_reads(history, choice, false, budget)) ||
            (reads(Relation::so) && by_sessions(history, choice, budget));
   }
   if (!before.repeatable()) return by_search(history, choice, machine(before, false), budget);
-  const bool by_next = before.reads({static_cast<int>(Relation::ww)}, false);
+  const bool by_next = before.reads(static_cast<int>(Relation::ww));
   const Machine walks = machine(before, true);
   // Without session order there are many chains. With it few, and more ways back: if it has none of those, all is well.
   if (walks.of(Relation::so).empty() && !walks.of(Relation::wr).empty()) {

@@ -12,7 +12,7 @@ namespace isolang {
 enum class Inclusion : std::uint8_t {
   out = 0,       // aborted, declared initial, or a maybe transaction that nothing included can read from
   in = 1,        // committed, T0, or a maybe transaction that some included one must read from
-  optional = 2,  // a maybe transaction: in iff an included one takes it as a source
+  optional = 2,  // a maybe transaction: in iff an included one takes it as a source (with `unread`: then at least)
 };
 
 // Intrinsic anomalies: visible without choosing anything (LANGUAGE.md, pre-pass).
@@ -77,8 +77,10 @@ struct Problem {
 };
 
 // Throws std::domain_error, with a message for the user, for what it cannot express (a key both registered and
-// appended to; an ambiguous list element).
-Problem build_problem(const History& history);
+// appended to; an ambiguous list element). With `unread`, no maybe transaction is out: for specifications that one may
+// meet with a transaction that nobody reads from, and not without it. What only lists read by such a one show is then
+// not in vo.
+Problem build_problem(const History& history, bool unread = false);
 // The same with every external read, for checks that look at the order of operations in a transaction: no two are one.
 Problem build_problem_of_each_read(const History& history);
 

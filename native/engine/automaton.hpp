@@ -11,9 +11,11 @@
 
 namespace isolang {
 
-enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, epsilon, auxiliary };
-inline constexpr std::size_t kRelations = 6;  // those that a history has: init … rw
-inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr", "ww", "rw", "epsilon", "auxiliary"};
+// writes and reads are tests: steps inside a transaction that writes, or that has an external read. In the graph they are
+// edges like epsilon.
+enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, writes, reads, epsilon, auxiliary };
+inline constexpr std::size_t kRelations = 8;  // those that a history has: init … reads
+inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr", "ww", "rw", "W", "R", "epsilon", "auxiliary"};
 
 struct Automaton {
   using Step = std::pair<std::int32_t, std::int32_t>;
@@ -33,6 +35,7 @@ struct Automaton {
   // b; s read from b by an operation before the one that the rw pair is about. Such an automaton has no steps.
   bool back_so = false, back_wr = false, back_earlier_wr = false;
 
+  bool tests() const { return !of(Relation::writes).empty() || !of(Relation::reads).empty(); }
   bool direct() const { return back_so || back_wr || back_earlier_wr; }
   bool forbids_ways_back() const { return direct() || !back.empty(); }
 

@@ -6,6 +6,8 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+constexpr std::int64_t kRestart = 64;      // conflicts
+constexpr std::int64_t kRestartCost = 64;  // variables that are decided again, for each of them
 
 constexpr std::int32_t kFar = 10;  // levels: a longer backjump takes back only the last
 
@@ -26,12 +28,13 @@ std::int64_t luby(std::int64_t i) {
 
 }  // namespace
 
-std::int32_t Cdcl::new_variable() {
+std::int32_t Cdcl::new_variable(std::int32_t group) {
   const auto v = static_cast<std::int32_t>(value_.size());
   value_.push_back(0);
   level_of_.push_back(0);
   reason_.push_back(kNoClause);
   seen_.push_back(0);
+  group_.push_back(group);
   random_ ^= random_ << 13;
   random_ ^= random_ >> 7;
   random_ ^= random_ << 17;
@@ -319,7 +322,7 @@ void Cdcl::explain_failure(Lit assumption) {
 }
 
 Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions, const std::vector<Lit>& assumptions) {
-  std::int64_t run = 0, left = 64 * luby(0);
+  std::int64_t run = 0, left = kRestart * luby(0);
   failed_assumptions.clear();
   for (;;) {
     if (final_conflict_ != kNoClause) return Result::unsatisfiable;
@@ -340,7 +343,7 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions,
     }
     if (left <= 0) {
       ++restarts;
-      left = 64 * luby(++run);
+      left = std::max<std::int64_t>(kRestart, variables() / kRestartCost) * luby(++run);
       if (conflicts > next_reduce_) {
         restart();
         reduce();
@@ -450,7 +453,7 @@ void Cdcl::heap_up(std::size_t i) {
   const std::int32_t v = heap_[i];
   while (i > 0) {
     const std::size_t parent = (i - 1) / 2;
-    if (activity_[idx(heap_[parent])] >= activity_[idx(v)]) break;
+    if (!precedes(v, heap_[parent])) break;
     heap_[i] = heap_[parent];
     heap_place_[idx(heap_[i])] = static_cast<std::int32_t>(i);
     i = parent;
@@ -464,8 +467,8 @@ void Cdcl::heap_down(std::size_t i) {
   for (;;) {
     std::size_t child = 2 * i + 1;
     if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && activity_[idx(heap_[child + 1])] > activity_[idx(heap_[child])]) ++child;
-    if (activity_[idx(heap_[child])] <= activity_[idx(v)]) break;
+    if (child + 1 < heap_.size() && precedes(heap_[child + 1], heap_[child])) ++child;
+    if (!precedes(heap_[child], v)) break;
     heap_[i] = heap_[child];
     heap_place_[idx(heap_[i])] = static_cast<std::int32_t>(i);
     i = child;

@@ -51,7 +51,9 @@ class Cdcl {
  public:
   Cdcl(Theory& theory, Budget& budget, std::uint64_t seed) : theory_(theory), budget_(budget), random_(seed * 2 + 1) {}
 
-  std::int32_t new_variable();
+  // Variables of lower groups are decided first. Where a problem is a long row of small knots, with few clauses between
+  // distant ones, groups along the row keep a conflict from taking back the decisions about all the others.
+  std::int32_t new_variable(std::int32_t group = 0);
   // Only at level 0 (as in Theory::complete after restart()).
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
@@ -117,7 +119,11 @@ class Cdcl {
   std::int32_t level() const { return static_cast<std::int32_t>(level_start_.size()); }
   Lit* lits(ClauseId id) { return pool_.data() + clauses_[static_cast<std::size_t>(id)].start; }
 
-  // A binary heap of open variables by activity.
+  // A binary heap of open variables by group and activity.
+  bool precedes(std::int32_t a, std::int32_t b) const {
+    const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+    return group_[i] != group_[j] ? group_[i] < group_[j] : activity_[i] > activity_[j];
+  }
   void heap_insert(std::int32_t variable);
   std::int32_t heap_pop();
   void heap_up(std::size_t i);
@@ -138,6 +144,7 @@ class Cdcl {
   bool in_order_ = true;  // no literal on the trail stands later than its level says
   std::size_t clause_head_ = 0, theory_head_ = 0;
   std::vector<double> activity_;
+  std::vector<std::int32_t> group_;
   double increment_ = 1.0;
   std::vector<std::int32_t> heap_, heap_place_;
   std::vector<std::uint8_t> seen_;

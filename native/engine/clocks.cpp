@@ -9,6 +9,8 @@ namespace isolang {
 
 namespace {
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+// So many chains stand for a graph that hardly any path goes through: rows of all of them would tell little and cost much.
+constexpr std::size_t kMostColumns = 1024;
 }  // namespace
 
 std::vector<std::int32_t> topological_order(const Adjacency& successors, std::span<const std::int32_t> priority,
@@ -33,11 +35,28 @@ std::vector<std::int32_t> topological_order(const Adjacency& successors, std::sp
   return order;
 }
 
-void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> order,
-                   std::span<const std::uint8_t> touched, std::size_t max_bytes, Budget& budget) {
+void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
+                   Budget& budget) {
+  find_chains(predecessors, order, grown && place_.size() == order.size(), max_bytes);
+  for (std::size_t i = 0; i < order.size(); ++i) place_[idx(order[i])].slot = static_cast<std::int32_t>(i);
+  changed_.assign(order.size(), 0);
+  exact_ = columns_ == chains_;
+  const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
+  top_.resize(blocks * columns_);
+  floor_.resize(blocks * columns_);
+  lags_.assign(order.size(), 0);
+  // Half of the memory is for the exact cells: the other half is then still there for those who need it.
+  narrow_ = order.size() * columns_ * sizeof(std::uint16_t) > max_bytes / 2;
+  if (narrow_)
+    fill(bytes_, predecessors, order, budget);
+  else
+    fill(words_, predecessors, order, budget);
+}
+
+void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown,
+                         std::size_t max_bytes) {
   const std::size_t n = order.size();
-  std::vector<std::int32_t> rank(n), chain(n, -1), position(n, 0), tail;
-  for (std::size_t i = 0; i < n; ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
+  std::vector<std::int32_t> chain(n, -1), position(n, 0), tail;
   for (const std::int32_t v : order) {
     for (const std::int32_t u : predecessors.of(v)) {
       if (tail[idx(chain[idx(u)])] != u) continue;
@@ -51,45 +70,118 @@ void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> 
       tail.push_back(v);
     }
   }
-  const bool again = !touched.empty() && column_.size() == n && chains_ <= tail.size() + tail.size() / 8;
-  if (!again) {
-    position_ = std::move(position);
-    chains_ = tail.size();
-    columns_ = std::min(chains_, std::max<std::size_t>(1, max_bytes / (sizeof(std::int32_t) * std::max<std::size_t>(1, n))));
-    std::vector<std::int32_t> column_of_chain(chains_);
-    std::iota(column_of_chain.begin(), column_of_chain.end(), 0);
-    if (columns_ < chains_) {
-      std::vector<std::int32_t> by_length(chains_);
-      std::iota(by_length.begin(), by_length.end(), 0);
-      std::ranges::stable_sort(by_length, std::greater<>(), [&](std::int32_t c) { return position_[idx(tail[idx(c)])]; });
-      std::ranges::fill(column_of_chain, -1);
-      for (std::size_t i = 0; i < columns_; ++i) column_of_chain[idx(by_length[i])] = static_cast<std::int32_t>(i);
-    }
-    column_.resize(n);
-    for (std::size_t v = 0; v < n; ++v) column_[v] = column_of_chain[idx(chain[v])];
-    rows_.assign(n * columns_, -1);
+  if (grown && chains_ <= tail.size() + tail.size() / 8) return;
+  chains_ = tail.size();
+  columns_ = std::min({chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
+  std::vector<std::int32_t> column_of_chain(chains_);
+  std::iota(column_of_chain.begin(), column_of_chain.end(), 0);
+  if (columns_ < chains_) {
+    std::vector<std::int32_t> by_length(chains_);
+    std::iota(by_length.begin(), by_length.end(), 0);
+    std::ranges::stable_sort(by_length, std::greater<>(), [&](std::int32_t c) { return position[idx(tail[idx(c)])]; });
+    std::ranges::fill(column_of_chain, -1);
+    for (std::size_t i = 0; i < columns_; ++i) column_of_chain[idx(by_length[i])] = static_cast<std::int32_t>(i);
   }
-  changed_.assign(n, again ? 0 : 1);
-  std::vector<std::int32_t> sources, row(columns_);
-  for (const std::int32_t v : order) {
-    budget.poll();
-    const auto all = predecessors.of(v);
-    if (again && touched[idx(v)] == 0 && std::ranges::none_of(all, [&](std::int32_t u) { return changed(u); })) continue;
-    std::ranges::fill(row, -1);
-    // From the latest predecessor down: most of the others are then already covered, and cost one comparison.
-    sources.assign(all.begin(), all.end());
-    std::ranges::sort(sources, std::greater<>(), [&](std::int32_t u) { return rank[idx(u)]; });
-    for (const std::int32_t u : sources) {
-      if (const std::int32_t c = column_[idx(u)]; c >= 0 && row[idx(c)] >= position_[idx(u)]) continue;
-      const std::int32_t* const other = rows_.data() + idx(u) * columns_;
-      for (std::size_t c = 0; c < columns_; ++c) row[c] = std::max(row[c], other[c]);
+  place_.resize(n);
+  for (std::size_t v = 0; v < n; ++v) place_[v] = {column_of_chain[idx(chain[v])], position[v]};
+  sum_.assign(n, std::numeric_limits<std::int32_t>::min());
+}
+
+template <typename Cell>
+void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::span<const std::int32_t> order,
+                  Budget& budget) {
+  constexpr std::int32_t most = std::numeric_limits<Cell>::max();
+  cells.resize(order.size() * columns_);
+  std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1), sources;
+  const auto by_slot = [&](std::int32_t u) { return place_[idx(u)].slot; };
+  for (std::size_t first = 0; first < order.size(); first += kBlock) {
+    const std::size_t count = std::min(kBlock, order.size() - first);
+    std::int32_t* const top = top_.data() + first / kBlock * columns_;
+    std::int32_t* const floor = floor_.data() + first / kBlock * columns_;
+    for (std::size_t i = 0; i < count; ++i)
+      if (const Place& at = place_[idx(order[first + i])]; at.column >= 0)
+        last[idx(at.column)] = std::max(last[idx(at.column)], at.position);
+    std::ranges::copy(last, top);
+    std::fill_n(floor, columns_, std::numeric_limits<std::int32_t>::max());
+    for (std::size_t i = 0; i < count; ++i) {
+      budget.poll();
+      const std::int32_t v = order[first + i];
+      const std::span row(exact.data() + i * columns_, columns_);
+      std::ranges::fill(row, -1);
+      // From the latest predecessor down: most of the others are then already covered, and cost one comparison.
+      const auto all = predecessors.of(v);
+      sources.assign(all.begin(), all.end());
+      std::ranges::sort(sources, std::greater<>(), by_slot);
+      for (const std::int32_t u : sources) {
+        const Place& from = place_[idx(u)];
+        if (from.column >= 0 && row[idx(from.column)] >= from.position) continue;
+        if (idx(from.slot) < first) {
+          raise(row, u);
+          continue;
+        }
+        const std::int32_t* const other = exact.data() + (idx(from.slot) - first) * columns_;
+        for (std::size_t c = 0; c < columns_; ++c) row[c] = std::max(row[c], other[c]);
+      }
+      if (const Place& at = place_[idx(v)]; at.column >= 0) row[idx(at.column)] = at.position;
+      std::int32_t sum = 0;  // of numbers of nodes that reach v: no more than there are
+      for (std::size_t c = 0; c < columns_; ++c) {
+        sum += row[c];
+        floor[c] = std::min(floor[c], row[c]);
+      }
+      changed_[idx(v)] = sum != sum_[idx(v)];
+      sum_[idx(v)] = sum;
     }
-    if (const std::int32_t c = column_[idx(v)]; c >= 0) row[idx(c)] = position_[idx(v)];
-    std::int32_t* const stored = rows_.data() + idx(v) * columns_;
-    if (again && std::equal(row.begin(), row.end(), stored)) continue;
-    std::ranges::copy(row, stored);
-    changed_[idx(v)] = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int32_t* const row = exact.data() + i * columns_;
+      Cell* const stored = cells.data() + (first + i) * columns_;
+      std::int32_t worst = 0;
+      for (std::size_t c = 0; c < columns_; ++c) {
+        const std::int32_t lag = std::min(top[c] - row[c], most);
+        worst = std::max(worst, lag);
+        stored[c] = static_cast<Cell>(lag);
+      }
+      if (worst < most) continue;
+      lags_[first + i] = 1;
+      for (std::size_t c = 0; c < columns_ && exact_; ++c) exact_ = top[c] - row[c] < most || row[c] == floor[c];
+    }
   }
+}
+
+namespace {
+
+template <typename Cell>
+void raise_by(std::span<std::int32_t> row, const Cell* cells, const std::int32_t* top) {
+  for (std::size_t c = 0; c < row.size(); ++c) row[c] = std::max(row[c], top[c] - std::int32_t{cells[c]});
+}
+
+template <typename Cell>
+void raise_by(std::span<std::int32_t> row, const Cell* cells, const std::int32_t* top, const std::int32_t* floor) {
+  constexpr Cell most = std::numeric_limits<Cell>::max();
+  for (std::size_t c = 0; c < row.size(); ++c)
+    row[c] = std::max(row[c], cells[c] == most ? floor[c] : top[c] - std::int32_t{cells[c]});
+}
+
+}  // namespace
+
+void Clocks::raise(std::span<std::int32_t> row, std::int32_t v) const {
+  const Place& at = place_[idx(v)];
+  const std::size_t cells = idx(at.slot) * columns_, block = idx(at.slot) / kBlock * columns_;
+  const std::int32_t* const top = top_.data() + block;
+  if (lags_[idx(at.slot)] != 0) {
+    const std::int32_t* const floor = floor_.data() + block;
+    narrow_ ? raise_by(row, bytes_.data() + cells, top, floor) : raise_by(row, words_.data() + cells, top, floor);
+  } else {
+    narrow_ ? raise_by(row, bytes_.data() + cells, top) : raise_by(row, words_.data() + cells, top);
+  }
+  if (at.column >= 0) row[idx(at.column)] = std::max(row[idx(at.column)], at.position);
+}
+
+void Clocks::prefetch(std::int32_t v) const {
+  const std::size_t first = idx(place_[idx(v)].slot) * columns_;
+  const char* const row = narrow_ ? reinterpret_cast<const char*>(bytes_.data() + first)
+                                  : reinterpret_cast<const char*>(words_.data() + first);
+  const std::size_t size = columns_ * (narrow_ ? 1 : 2);
+  for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(row + i);
 }
 
 }  // namespace isolang

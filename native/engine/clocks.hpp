@@ -43,41 +43,78 @@ std::vector<std::int32_t> topological_order(const Adjacency& successors, std::sp
 // For every node the latest position on each chain that reaches it. The chains cover the graph and are found greedily
 // in topological order: a node continues the chain of its first predecessor that ends one. They are *not* sessions: when
 // session order cannot be repeated in the automaton, a session is no path.
+//
+// A row of positions a node would be four bytes times nodes times chains: too much for a million nodes and hundreds of
+// chains. But what stands together in topological order knows about the same of the past: rows are kept in that order,
+// in blocks, and a cell is by how much it lags behind the last position of its chain up to the end of the block.
+// Two bytes are exact nearly always; one byte, where memory asks for it, reaches back 254 positions of each chain. A cell
+// that lags by more reads as the least of its block.
+// SOUND BECAUSE that is a lower bound, and every use treats a position beyond it as "not known to reach".
 class Clocks {
  public:
-  // Memory is limited to about max_bytes: beyond that only the longest chains get a column, and `reaches` answers "not
-  // known" (false) for nodes of the others. SOUND BECAUSE every use treats false as "not known to reach".
+  // Memory is limited to about max_bytes: with less than one byte a cell only the longest chains get a column, and
+  // `reaches` answers "not known" (false) for nodes of the others.
   //
-  // A later call, after edges were added, keeps the chains (they still are paths) unless a cover with far fewer was found,
-  // and computes again only the rows that may differ. `touched`, per node: it has new predecessors;
-  // if it is empty everything is new.
-  void build(const Adjacency& predecessors, std::span<const std::int32_t> order, std::span<const std::uint8_t> touched,
-             std::size_t max_bytes, Budget& budget);
-  bool changed(std::int32_t v) const { return changed_[static_cast<std::size_t>(v)] != 0; }  // by the last build
+  // `grown`: the nodes are those of the last call, and its edges are still there. The chains are then kept (they still
+  // are paths) unless a cover with far fewer was found.
+  void build(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
+             Budget& budget);
+  // By the last build: the row differs from the one before, or may differ.
+  bool changed(std::int32_t v) const { return changed_[static_cast<std::size_t>(v)] != 0; }
+  bool exact() const { return exact_; }  // `reaches` is false only where there is no path
 
-  bool reaches(std::int32_t u, std::int32_t v) const {  // by a path of any length, zero included
-    const std::int32_t column = column_[static_cast<std::size_t>(u)];
-    if (column < 0) return u == v;
-    return rows_[static_cast<std::size_t>(v) * columns_ + static_cast<std::size_t>(column)] >=
-           position_[static_cast<std::size_t>(u)];
-  }
-  // The same test taken apart, for loops over many u and one v: `reaches(u, v)` iff row(v)[mark.column] >= mark.position.
   struct Mark {
     std::int32_t column, position;
   };
-  Mark mark(std::int32_t u) const {
-    const std::int32_t column = column_[static_cast<std::size_t>(u)];
-    if (column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
-    return {column, position_[static_cast<std::size_t>(u)]};
+  // By a path of any length, zero included.
+  bool reaches(std::int32_t u, std::int32_t v) const {
+    const Place& from = place_[static_cast<std::size_t>(u)];
+    const Place& to = place_[static_cast<std::size_t>(v)];
+    if (from.column < 0) return u == v;
+    if (from.column == to.column) return from.position <= to.position;
+    return value(to.slot, from.column) >= from.position;
   }
-  const std::int32_t* row(std::int32_t v) const { return rows_.data() + static_cast<std::size_t>(v) * columns_; }
+  // The same test taken apart, for loops over many u and one v: `reaches(u, v)` iff row[mark.column] >= mark.position,
+  // where row was all -1 and then raised by v. Raised by several nodes it tells what reaches any of them.
+  Mark mark(std::int32_t u) const {
+    const Place& at = place_[static_cast<std::size_t>(u)];
+    if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
+    return {at.column, at.position};
+  }
+  void raise(std::span<std::int32_t> row, std::int32_t v) const;
+  void prefetch(std::int32_t v) const;
   std::size_t columns() const { return columns_; }
   std::size_t chains() const { return chains_; }
 
  private:
+  struct Place {
+    std::int32_t column, position;
+    std::int32_t slot = 0;  // the rank, by which rows are stored
+  };
+  static constexpr std::size_t kBlock = 256;  // rows
+
+  void find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown, std::size_t max_bytes);
+  template <typename Cell>
+  void fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::span<const std::int32_t> order, Budget& budget);
+  template <typename Cell>
+  std::int32_t value(const std::vector<Cell>& cells, std::size_t slot, std::size_t column) const {
+    const Cell cell = cells[slot * columns_ + column];
+    const std::size_t at = slot / kBlock * columns_ + column;
+    return cell == std::numeric_limits<Cell>::max() ? floor_[at] : top_[at] - cell;
+  }
+  std::int32_t value(std::int32_t slot, std::int32_t column) const {
+    const auto s = static_cast<std::size_t>(slot), c = static_cast<std::size_t>(column);
+    return narrow_ ? value(bytes_, s, c) : value(words_, s, c);
+  }
+
   std::size_t columns_ = 0, chains_ = 0;
-  std::vector<std::int32_t> column_, position_;
-  std::vector<std::int32_t> rows_;
+  bool narrow_ = false, exact_ = true;
+  std::vector<Place> place_;
+  std::vector<std::uint8_t> bytes_;    // one of these two: rows of cells, by slot
+  std::vector<std::uint16_t> words_;
+  std::vector<std::int32_t> top_, floor_;  // per block a row: what a cell of 0 stands for, and the largest cell
+  std::vector<std::uint8_t> lags_;     // per slot: some cell of the row is the largest
+  std::vector<std::int32_t> sum_;      // per node, of its row: rows only grow, so that an equal sum is an equal row
   std::vector<std::uint8_t> changed_;
 };
 

@@ -52,6 +52,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const std::ve
       if (!included(p, t)) continue;
       for (const auto& [q, r] : m.epsilon) edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
     }
+    add_tests(c);
     add_sessions(c, breaks);
     add_real_time(c);
     for (const auto& [q, r] : m.of(Relation::init))
@@ -73,6 +74,21 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const std::ve
 Node EventGraph::fresh(std::size_t check) {
   auxiliary_check_.push_back(static_cast<std::int32_t>(check));
   return node_count_++;
+}
+
+void EventGraph::add_tests(std::size_t c) {
+  const Automaton& m = automata[c];
+  if (!m.tests()) return;
+  std::vector<std::uint8_t> writes(idx(problem.n + 1), 0), reads(idx(problem.n + 1), 0);
+  for (const std::int32_t t : problem.writer_txn) writes[idx(t)] = 1;
+  for (std::int32_t r = 0; r < problem.reads(); ++r)
+    if (problem.candidate_start[idx(r)] < problem.candidate_start[idx(r) + 1]) reads[idx(problem.read_txn[idx(r)])] = 1;
+  for (std::int32_t t = 0; t <= problem.n; ++t) {
+    if (!included(problem, t)) continue;
+    for (const auto& [test, passed] : {std::pair(Relation::writes, writes[idx(t)]), {Relation::reads, reads[idx(t)]}})
+      if (passed != 0)
+        for (const auto& [q, r] : m.of(test)) edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
+  }
 }
 
 void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& breaks) {

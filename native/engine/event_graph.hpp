@@ -104,6 +104,7 @@ class EventGraph {
   }
 
  private:
+  void add_tests(std::size_t check);
   void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
   void add_real_time(std::size_t check);
   void set_priorities();

@@ -29,7 +29,7 @@ std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem, const
   Automaton all;
   bool search = false;
   for (const Automaton& m : automata) {
-    if (m.states > 1 || !m.of(Relation::rw).empty()) return std::nullopt;
+    if (m.states > 1 || !m.of(Relation::rw).empty() || m.tests()) return std::nullopt;
     // Direct checks are searched faster as they are.
     search |= !m.back.empty() && (!unique || !m.of(Relation::ww).empty());
     for (std::size_t r = 0; r < kRelations; ++r)

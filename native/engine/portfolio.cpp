@@ -12,6 +12,7 @@ namespace isolang {
 namespace {
 
 constexpr Search::Effort kAlone{1000, 400'000};   // before anything else is tried
+constexpr std::int64_t kLarge = 5;               // or a conflict for so many transactions: what is large has many small knots
 constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
 constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted
 constexpr std::int64_t kMoves = 3'000'000;
@@ -45,7 +46,9 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
   const auto cdcl_to_the_end = [&] {
     if (!cdcl({kNoLimit, kNoLimit})) throw out_of_memory(max_bytes);
   };
-  if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(kAlone))) {
+  const std::int64_t times = std::max<std::int64_t>(1, pruner.graph.problem.n / kLarge / kAlone.conflicts);
+  const Search::Effort alone{kAlone.conflicts * times, kAlone.decisions * times};
+  if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(alone))) {
     if (strategy == Strategy::cdcl) cdcl_to_the_end();
     return outcome;
   }

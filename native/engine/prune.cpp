@@ -4,7 +4,9 @@
 #include <bit>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace isolang {
@@ -12,7 +14,8 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int32_t kMaxPasses = 8;
-constexpr std::size_t kMaxSettledWords = std::size_t{1} << 23;  // 64 MiB
+constexpr std::size_t kMaxPairWords = std::size_t{1} << 23;  // 64 MiB
+constexpr std::size_t kAhead = 3;  // writers whose rows are fetched before they are needed
 
 }  // namespace
 
@@ -26,14 +29,19 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   key_of_.resize(p.writer_txn.size());
   std::size_t words = 0;
   settled_pairs_.resize(idx(p.keys));
+  precede_.resize(idx(p.keys));
+  open_pairs_.assign(p.writer_txn.size(), std::numeric_limits<std::int32_t>::max());
   restless_.assign(idx(p.keys), 1);
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
     std::fill(key_of_.begin() + first, key_of_.begin() + last, key);
     const std::size_t need = idx(last - first) * words_of(key);
-    if (words + need > kMaxSettledWords) continue;
+    if (words + need > kMaxPairWords) continue;
     settled_pairs_[idx(key)].assign(need, 0);
+    precede_[idx(key)].assign(need, 0);
     words += need;
+    if (g.forbids_ways_back) continue;  // a way back may close between writers whose order is known
+    std::fill(open_pairs_.begin() + first, open_pairs_.begin() + last, last - first - 1);
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
@@ -51,8 +59,6 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   place_.resize(p.writer_txn.size());
   for (std::int32_t key = 0; key < p.keys; ++key) number_writers(key);
   find_own_writers();
-  open_reads_ = group_by(
-      p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; }, [](std::size_t r) { return static_cast<std::int32_t>(r); });
   direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
   if (direct_) find_session_writers();
   if (!g.uses_reads) return;
@@ -66,6 +72,9 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     if (p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)] == 1 && included_reader(r) &&
         alive[static_cast<std::size_t>(p.candidate_start[idx(r)])])
       resolve(r, p.candidate[static_cast<std::size_t>(p.candidate_start[idx(r)])]);
+  open_reads_ = group_by(
+      p.keys, idx(p.reads()), [&](std::size_t r) { return source[r] < 0 ? p.read_key[r] : -1; },
+      [](std::size_t r) { return static_cast<std::int32_t>(r); });
 }
 
 bool Pruner::run() {
@@ -81,14 +90,14 @@ bool Pruner::run() {
   if (one_pass) {
     if (std::ranges::all_of(graph.automata, [](const Automaton& m) { return m.back.empty(); })) {
       if (!prune_direct() || !settle()) return false;
-      clocks.build(group_by(graph.nodes(), 0, [](std::size_t) { return -1; }, [](std::size_t) { return -1; }), order, {}, 0, budget_);
+      clocks.build(group_by(graph.nodes(), 0, [](std::size_t) { return -1; }, [](std::size_t) { return -1; }), order, false, 0, budget_);
       return saturated = true;
     }
   }
   while (passes < kMaxPasses) {
     if (!pass()) return false;
     if (one_pass) {
-      saturated = clocks.columns() == clocks.chains();  // else they may not have known of some way back
+      saturated = clocks.exact();  // else they may not have known of some way back
       return settle();
     }
     if (gained_ == 0) return true;
@@ -181,9 +190,7 @@ bool Pruner::pass() {
   const auto& edges = graph.edges;
   const auto predecessors = group_by(
       graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, [&](std::size_t i) { return edges[i].from; });
-  std::vector<std::uint8_t> touched(idx(graph.nodes()), 0);
-  for (std::size_t e = epoch_; e < edges.size(); ++e) touched[idx(edges[e].to)] = 1;
-  clocks.build(predecessors, order, touched, max_clock_bytes_, budget_);
+  clocks.build(predecessors, order, true, max_clock_bytes_, budget_);
   note_changes();
   epoch_ = edges.size();
   readers_ = group_by(
@@ -199,6 +206,8 @@ bool Pruner::pass() {
   if (passes == 1 && graph.uses_orders) sort_writers();
   const bool every_read = std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
   for (std::int32_t key = 0; key < p.keys; ++key) {
+    const auto reads = graph.uses_reads ? open_reads_.of(key) : std::span<const std::int32_t>();
+    if (reads.empty() && (!graph.uses_orders || is_decided(key))) continue;
     const bool quiet = is_quiet(key);
     bool loaded = false;
     if (graph.uses_orders && !quiet) {
@@ -206,8 +215,7 @@ bool Pruner::pass() {
       loaded = true;
       if (!prune_key(key)) return false;
     }
-    if (!graph.uses_reads) continue;
-    for (const std::int32_t r : open_reads_.of(key)) {
+    for (const std::int32_t r : reads) {
       if (source[idx(r)] >= 0 || (quiet && !every_read && changed_[idx(p.read_txn[idx(r)])] == 0)) continue;
       if (!std::exchange(loaded, true)) load(key);
       if (!prune_read(r)) return false;
@@ -232,6 +240,22 @@ bool Pruner::is_quiet_writer(std::int32_t writer) const {
   const Problem& p = graph.problem;
   return changed_[idx(p.writer_txn[idx(writer)])] == 0 &&
          std::ranges::all_of(readers_.of(writer), [&](std::int32_t r) { return changed_[idx(p.read_txn[idx(r)])] == 0; });
+}
+
+// The edges of all that is known to precede the writer are known or implied.
+bool Pruner::is_settled(std::int32_t writer, std::int32_t key) const {
+  const auto &settled = settled_pairs_[idx(key)], &precede = precede_[idx(key)];
+  const std::size_t words = words_of(key), first = place(writer) * words;
+  for (std::size_t word = first; word < first + words; ++word)
+    if ((precede[word] & ~settled[word]) != 0) return false;
+  return true;
+}
+
+// Every pair of the key's writers is ordered by known edges: what else might be found out about them is a cycle of those.
+bool Pruner::is_decided(std::int32_t key) const {
+  if (restless_[idx(key)] != 0) return false;
+  const auto first = open_pairs_.begin() + graph.problem.key_start[idx(key)], last = open_pairs_.begin() + graph.problem.key_start[idx(key) + 1];
+  return first != last && std::all_of(first + 1, last, [](std::int32_t open) { return open == 0; });  // the first is T0
 }
 
 // Nothing about the key's writers and their readers has changed: another look at them would find nothing.
@@ -285,15 +309,29 @@ void Pruner::unsettle(std::int32_t writer) {
   for (std::size_t word = place(writer) / 64; word < bits.size(); word += words_of(key)) bits[word] &= ~bit(writer);
 }
 
+// The writers in behind_ precede `after`.
+void Pruner::note_behind(std::int32_t after, std::int32_t key) {
+  auto& precede = precede_[idx(key)];
+  const std::size_t words = words_of(key), self = place(after);
+  for (std::size_t word = 0; word < words; ++word) {
+    std::uint64_t& known = precede[self * words + word];
+    for (std::uint64_t fresh = behind_[word] & ~known; fresh != 0 && !graph.forbids_ways_back; fresh &= fresh - 1) {
+      const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(fresh));
+      if ((precede[other * words + self / 64] & bit(after)) != 0) continue;
+      --open_pairs_[idx(after)];
+      --open_pairs_[idx(writers_[other])];
+    }
+    known |= behind_[word];
+  }
+}
+
 Node Pruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {
   return check < 0 ? graph.order_node(writer) : graph.node(idx(check), graph.problem.writer_txn[idx(writer)], state);
 }
 
 // Raises the row of a target by that of a node: what reaches one of the nodes is then one comparison away.
 void Pruner::raise(std::size_t target, Node node) {
-  const std::int32_t* const row = clocks.row(node);
-  std::int32_t* const combined = combined_.data() + target * clocks.columns();
-  for (std::size_t c = 0; c < clocks.columns(); ++c) combined[c] = std::max(combined[c], row[c]);
+  clocks.raise(std::span(combined_).subspan(target * clocks.columns(), clocks.columns()), node);
 }
 
 // By the nodes from which edges of "`writer` before another" start.
@@ -303,6 +341,13 @@ void Pruner::raise_by(std::int32_t writer) {
     raise(row.target, node_of(row.check, row.state, writer));
   for (const std::int32_t r : readers_.of(writer))
     for (const Row& row : rw_rows_) raise(row.target, graph.node(idx(row.check), p.read_txn[idx(r)], row.state));
+}
+
+// The rows that raise_by will want: of a large history they are far apart.
+void Pruner::prefetch_by(std::int32_t writer) const {
+  for (const Row& row : ww_rows_) clocks.prefetch(node_of(row.check, row.state, writer));
+  for (const std::int32_t r : readers_.of(writer))
+    for (const Row& row : rw_rows_) clocks.prefetch(graph.node(idx(row.check), graph.problem.read_txn[idx(r)], row.state));
 }
 
 // Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle. The rows that tell are
@@ -331,14 +376,13 @@ bool Pruner::keep_unless_implied(const Edge& e) {
   if (clocks.reaches(e.from, e.to)) return false;
   auto cover = std::ranges::find(covered_, e.to, &Cover::node);
   if (cover == covered_.end()) {
-    const std::int32_t* const row = clocks.row(e.to);
-    covered_.push_back({e.to, {row, row + clocks.columns()}});
+    covered_.push_back({e.to, std::vector<std::int32_t>(clocks.columns(), -1)});
     cover = covered_.end() - 1;
+    clocks.raise(cover->row, e.to);
   }
   const Clocks::Mark mark = clocks.mark(e.from);
   if (cover->row[idx(mark.column)] >= mark.position) return false;
-  const std::int32_t* const row = clocks.row(e.from);
-  for (std::size_t c = 0; c < cover->row.size(); ++c) cover->row[c] = std::max(cover->row[c], row[c]);
+  clocks.raise(cover->row, e.from);
   graph.edges.push_back(e);
   return true;
 }
@@ -383,8 +427,12 @@ bool Pruner::prune_key(std::int32_t key) {
       closed = Impossible{*closing_order(after, *closed_by), epoch_};
       return false;
     }
-    if (!restless && is_quiet_writer(after)) continue;
+    // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known order is impossible, then
+    // because a known path goes against one of its edges, and the edges of the known order close a cycle with that path.
+    if (!restless && (open_pairs_[idx(after)] == 0 || is_quiet_writer(after))) continue;
+    if (open_pairs_[idx(after)] == 0 && is_settled(after, key)) continue;
     budget_.poll();
+    if (self >= kAhead && open_pairs_[idx(writers_[self - kAhead])] != 0) prefetch_by(writers_[self - kAhead]);
     mark_forced(after);
     order_behind(after, key);
   }
@@ -417,7 +465,10 @@ void Pruner::order_behind(std::int32_t after, std::int32_t key) {
       ++forced_orders;
       if (!initial(before)) orders.push_back({before, after, {*closing_order(after, before), epoch_}});
     }
-  if (!settled.empty()) std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());
+  if (!settled.empty()) {
+    std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());
+    note_behind(after, key);
+  }
   gained_ += static_cast<std::int64_t>(graph.edges.size() - known);
 }
 

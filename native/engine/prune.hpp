@@ -101,10 +101,13 @@ class Pruner {
   Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;  // check < 0: the version node
   bool prune_key(std::int32_t key);
   void note_changes();
+  bool is_settled(std::int32_t writer, std::int32_t key) const;
+  bool is_decided(std::int32_t key) const;
   bool is_quiet(std::int32_t key) const;
   bool is_quiet_writer(std::int32_t writer) const;
   void raise(std::size_t target, Node node);
   void raise_by(std::int32_t writer);
+  void prefetch_by(std::int32_t writer) const;
   void find_seen(std::int32_t read);
   const Seen* overwritten_by(std::int32_t candidate);
   void mark_forced(std::int32_t after);
@@ -126,11 +129,12 @@ class Pruner {
   std::size_t epoch_ = 0;
   Adjacency readers_;  // writer -> reads that certainly take it
 
-  Adjacency open_reads_;                // key -> its reads
+  Adjacency open_reads_;                // key -> its reads of several candidates
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
   bool every_read_ = false;             // look at all reads in the next pass
-  std::vector<std::int32_t> combined_;  // per target a row, see raise
+  std::vector<std::int32_t> combined_;     // per target a row, see raise
+  std::vector<std::int32_t> reader_rows_;  // of the read at hand: its rows, one for each of rw_rows_
 
   std::vector<std::int32_t> by_rank_, place_;  // the writers of each key, the latest first; each one's place among them
   std::size_t place(std::int32_t writer) const { return static_cast<std::size_t>(place_[static_cast<std::size_t>(writer)]); }
@@ -165,12 +169,15 @@ class Pruner {
   // if r is b itself, b -ww-> c does.
   std::vector<std::vector<std::uint64_t>> settled_pairs_;
   bool orders_compose_ = true;
+  std::vector<std::vector<std::uint64_t>> precede_;  // the same, but once set for good: the order of a pair is known
   std::vector<std::uint64_t> behind_;  // the row of the writer at hand
   std::size_t words_of(std::int32_t key) const {  // of a row
     const auto k = static_cast<std::size_t>(key);
     return (static_cast<std::size_t>(graph.problem.key_start[k + 1] - graph.problem.key_start[k]) + 63) / 64;
   }
+  std::vector<std::int32_t> open_pairs_;  // per writer: others of its key of which neither order is known
   void unsettle(std::int32_t writer);
+  void note_behind(std::int32_t after, std::int32_t key);
   void find_own_writers();
   void find_session_writers();
   std::vector<std::int32_t> session_writer_;  // per read: the last writer of its key before it in its session, or -1
@@ -178,6 +185,7 @@ class Pruner {
   Adjacency writers_by_txn_, reads_by_txn_;
   std::vector<WayBack> ways_back_;
   std::vector<Seen> seen_;  // of the read at hand
+  std::vector<std::uint64_t> overwritten_;  // a bit for each of writers_: it precedes one of seen_
   bool direct_ = false;     // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
   std::vector<std::int32_t> key_of_;  // per writer

@@ -1,5 +1,9 @@
 // Pruning of reads with several candidate sources: a candidate is struck out if its wr edge closes a cycle, or if another
 // writer that the reader cannot have missed is known to follow it.
+#include <bit>
+#include <functional>
+#include <span>
+
 #include "engine/prune.hpp"
 
 namespace isolang {
@@ -10,53 +14,48 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 // The latest writers that certainly precede the reader in the sense of rw (it cannot have missed them): an earlier one
-// that precedes one of these tells nothing more. `combined_` gets what precedes them.
+// that precedes one of these tells nothing more. `overwritten_` gets what precedes them.
 void Pruner::find_seen(std::int32_t r) {
   const Problem& p = graph.problem;
   seen_.clear();
-  combined_.assign(targets_.size() * clocks.columns(), -1);
+  overwritten_.assign((writers_.size() + 63) / 64, 0);
+  const auto see = [&](const Seen& seen) {
+    seen_.push_back(seen);
+    const auto& known = precede_[idx(p.read_key[idx(r)])];
+    if (known.empty()) mark_forced(seen.writer);
+    const auto row = known.empty() ? forced_.begin() : known.begin() + static_cast<std::ptrdiff_t>(place(seen.writer) * overwritten_.size());
+    std::transform(overwritten_.begin(), overwritten_.end(), row, overwritten_.begin(), std::bit_or());
+  };
   direct_ways_back(r, [&](std::int32_t other) { return source[idx(other)]; }, ways_back_);
-  for (const auto& [b, rw, back] : ways_back_) {
-    seen_.push_back({b, rw, back});
-    raise_by(b);
-  }
-  const auto precedes = [&](std::size_t i) {
-    for (const Row& row : rw_rows_) {
-      const Clocks::Mark mark = targets_[row.target].marks[i];
-      if (clocks.row(graph.node(idx(row.check), p.read_txn[idx(r)], row.state))[mark.column] >= mark.position) return true;
+  for (const auto& [b, rw, back] : ways_back_) see({b, rw, back});
+  const std::size_t columns = clocks.columns();
+  reader_rows_.assign(rw_rows_.size() * columns, -1);
+  for (std::size_t k = 0; k < rw_rows_.size(); ++k)
+    clocks.raise(std::span(reader_rows_).subspan(k * columns, columns),
+                 graph.node(idx(rw_rows_[k].check), p.read_txn[idx(r)], rw_rows_[k].state));
+  for (std::size_t word = 0; word < overwritten_.size(); ++word) {
+    std::uint64_t left = 0;  // those that precede the reader
+    for (std::size_t k = 0; k < rw_rows_.size(); ++k) {
+      const std::int32_t* const clock = reader_rows_.data() + k * columns;
+      const Clocks::Mark* mark = targets_[rw_rows_[k].target].marks.data() + word * 64;
+      for (std::size_t i = 0; i < std::min<std::size_t>(64, writers_.size() - word * 64); ++mark, ++i)
+        left |= std::uint64_t{clock[mark->column] >= mark->position} << i;
     }
-    return false;
-  };
-  const auto covered = [&](std::int32_t b) {
-    for (const Row& row : ww_rows_) {
-      const Clocks::Mark mark = clocks.mark(node_of(row.check, row.state, b));
-      if (combined_[row.target * clocks.columns() + idx(mark.column)] < mark.position) return false;
+    for (; (left &= ~overwritten_[word]) != 0; left &= left - 1) {  // the latest first
+      const std::int32_t b = writers_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))];
+      if (initial(b) || b == own_writer[idx(r)]) continue;
+      std::optional<Edge> closing;
+      graph.rw_closings(r, -1, b, [&](const Edge& e) {
+        if (!closing && clocks.reaches(e.to, e.from)) closing = e;
+      });
+      if (closing) see({b, *closing, std::nullopt});
     }
-    return !ww_rows_.empty();
-  };
-  for (std::size_t i = 0; i < writers_.size(); ++i) {  // the latest first
-    const std::int32_t b = writers_[i];
-    if (initial(b) || b == own_writer[idx(r)] || !precedes(i) || covered(b)) continue;
-    std::optional<Edge> closing;
-    graph.rw_closings(r, -1, b, [&](const Edge& e) {
-      if (!closing && clocks.reaches(e.to, e.from)) closing = e;
-    });
-    if (!closing) continue;
-    seen_.push_back({b, *closing, std::nullopt});
-    raise_by(b);
   }
 }
 
 // The seen writer that follows this candidate, or none.
 const Pruner::Seen* Pruner::overwritten_by(std::int32_t a) {
-  const auto possible = [&] {
-    for (std::size_t t = 0; t < targets_.size(); ++t) {
-      const Clocks::Mark mark = targets_[t].marks[place(a)];
-      if (combined_[t * clocks.columns() + idx(mark.column)] >= mark.position) return true;
-    }
-    return false;
-  };
-  if (seen_.empty() || (!initial(a) && !possible())) return nullptr;
+  if (seen_.empty() || (!initial(a) && (overwritten_[place(a) / 64] & bit(a)) == 0)) return nullptr;
   for (const Seen& seen : seen_) {
     if (seen.writer == a) continue;
     if (initial(a)) return &seen;

@@ -8,6 +8,7 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+constexpr std::int32_t kGroup = 64, kOneGroup = 4096;  // nodes
 
 std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
   return static_cast<std::uint64_t>(std::min(a, b)) << 32 | static_cast<std::uint32_t>(std::max(a, b));
@@ -40,14 +41,14 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       order_(pruner.graph.nodes(), ends(pruner.graph.edges, &Edge::from), ends(pruner.graph.edges, &Edge::to),
              line.empty() ? pruner.rank : rank_along(line, pruner.graph, budget)),
       permanent_(pruner.graph.edges.size()),
+      orders_at_(p_.writer_txn.size()),
+      sources_at_(p_.writer_txn.size()),
       ways_back_(pruner, budget) {
   sat_.max_bytes = max_bytes;
   source_variable_.assign(p_.candidate.size(), -1);
   in_variable_.assign(p_.inclusion.size(), -1);
   active_read_.assign(idx(p_.reads()), 0);
   sources_taken_.assign(idx(p_.reads()), 0);
-  orders_at_.resize(p_.writer_txn.size());
-  sources_at_.resize(p_.writer_txn.size());
   readers_ = group_by(
       static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(), [&](std::size_t r) { return pruner.source[r]; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
@@ -73,13 +74,31 @@ bool Search::certain(std::int32_t txn) const {
 std::int32_t Search::variable(Meaning meaning) {
   meaning_.push_back(meaning);
   processed_.push_back(0);
-  return sat_.new_variable();
+  // Grouped by time: distant choices have little to do with one another.
+  Node node = -1;
+  if (meaning.kind == Meaning::Kind::before) node = graph_.order_node(meaning.b);
+  if (meaning.kind == Meaning::Kind::source && !graph_.automata[0].direct()) node = graph_.node(0, p_.read_txn[idx(meaning.a)], 0);
+  return sat_.new_variable(node < 0 || graph_.nodes() <= kOneGroup ? 0 : rank(node) / kGroup);
 }
 
 std::int32_t Search::in_variable(std::int32_t txn) {
   if (certain(txn)) return -1;
   if (in_variable_[idx(txn)] < 0) in_variable_[idx(txn)] = variable({Meaning::Kind::in, txn, -1});
   return in_variable_[idx(txn)];
+}
+
+void Search::Named::add(std::int32_t writer, std::int32_t variable) {
+  std::int32_t& list = list_[idx(writer)];
+  if (list < 0) {
+    list = static_cast<std::int32_t>(lists_.size());
+    lists_.emplace_back();
+  }
+  lists_[idx(list)].push_back(variable);
+}
+
+std::span<const std::int32_t> Search::Named::of(std::int32_t writer) const {
+  const std::int32_t list = list_[idx(writer)];
+  return list < 0 ? std::span<const std::int32_t>() : lists_[idx(list)];
 }
 
 std::int32_t Search::find_order(std::int32_t a, std::int32_t b) const {
@@ -91,8 +110,8 @@ void Search::activate_order(std::int32_t a, std::int32_t b) {
   if (find_order(a, b) >= 0) return;
   const std::int32_t v = variable({Meaning::Kind::before, std::min(a, b), std::max(a, b)});
   order_variable_.emplace(pair_code(a, b), v);
-  orders_at_[idx(a)].push_back(v);
-  orders_at_[idx(b)].push_back(v);
+  orders_at_.add(a, v);
+  orders_at_.add(b, v);
 }
 
 void Search::activate_read(std::int32_t r) {
@@ -106,7 +125,7 @@ void Search::activate_read(std::int32_t r) {
     const std::int32_t w = p_.candidate[i];
     const std::int32_t v = variable({Meaning::Kind::source, r, w});
     source_variable_[i] = v;
-    sources_at_[idx(w)].push_back(v);
+    sources_at_.add(w, v);
     choice.push_back(Lit::positive(v));
     if (const std::int32_t in = in_variable(p_.writer_txn[idx(w)]); in >= 0) inclusions.emplace_back(v, in);
   }
@@ -142,11 +161,11 @@ bool Search::assign(Lit literal, std::vector<Lit>& conflict) {
     const std::int32_t a = literal.negated() ? m.b : m.a, b = literal.negated() ? m.a : m.b;
     graph_.ww_edges(a, b, try_add);
     for (const std::int32_t r : readers_.of(a)) graph_.rw_edges(r, a, b, try_add);
-    for (const std::int32_t s : sources_at_[idx(a)])
+    for (const std::int32_t s : sources_at_.of(a))
       if (processed_[idx(s)] && sat_.value(Lit::positive(s)) > 0) graph_.rw_edges(meaning_[idx(s)].a, a, b, try_add);
   } else if (m.kind == Meaning::Kind::source && !literal.negated()) {
     graph_.wr_edges(m.a, m.b, try_add);
-    for (const std::int32_t o : orders_at_[idx(m.b)]) {
+    for (const std::int32_t o : orders_at_.of(m.b)) {
       if (!processed_[idx(o)]) continue;
       const Meaning& pair = meaning_[idx(o)];
       const bool first = sat_.value(Lit::positive(o)) > 0;

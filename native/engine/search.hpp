@@ -111,8 +111,18 @@ class Search final : public Theory {
   std::vector<std::int32_t> in_variable_;                   // per transaction, or -1
   std::vector<std::uint8_t> active_read_;
   std::vector<std::int32_t> sources_taken_;                 // per read: its source variables that are true
-  std::vector<std::vector<std::int32_t>> orders_at_;        // per writer: order variables that name it
-  std::vector<std::vector<std::int32_t>> sources_at_;       // per writer: source variables that name it
+  // Of the few writers that variables name, those variables.
+  class Named {
+   public:
+    explicit Named(std::size_t writers) : list_(writers, -1) {}
+    void add(std::int32_t writer, std::int32_t variable);
+    std::span<const std::int32_t> of(std::int32_t writer) const;
+
+   private:
+    std::vector<std::int32_t> list_;  // per writer, into lists_; -1: none
+    std::vector<std::vector<std::int32_t>> lists_;
+  };
+  Named orders_at_, sources_at_;
   Adjacency readers_;                                       // per writer: reads that certainly take it
   std::vector<CycleEdge> pending_;                          // the cycle just found
   std::unordered_map<ClauseId, Origin> origins_;

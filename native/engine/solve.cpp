@@ -7,6 +7,7 @@
 #include <span>
 
 #include "engine/one_cycle.hpp"
+#include "engine/one_state.hpp"
 #include "engine/session_hints.hpp"
 
 namespace isolang {
@@ -172,6 +173,10 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
   const bool forced = strategy == Strategy::anneal || strategy == Strategy::frontier;
   if (const auto cycle = trial_first && !forced ? as_one_cycle(problem, automata) : std::nullopt) {
     begin(trial, with_sessions(*cycle).value_or(*cycle), {});
+    if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
+  }
+  if (const auto simple = trial_first && !forced ? as_one_state(automata) : std::nullopt) {
+    begin(trial, with_sessions(*simple).value_or(*simple), {});
     if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
   }
   // Without session order the clocks know little and the search is long; but most real histories also have a model that

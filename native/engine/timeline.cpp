@@ -16,7 +16,7 @@ std::optional<Timeline> Timeline::of(const Pruner& pruner) {
   const EventGraph& g = pruner.graph;
   if (g.automata.size() != 1) return std::nullopt;
   const Automaton& m = g.automata[0];
-  if (m.forbids_ways_back() || m.so_is_hint) return std::nullopt;
+  if (m.forbids_ways_back() || m.so_is_hint || m.tests()) return std::nullopt;
   const auto &wr = m.of(Relation::wr), &rw = m.of(Relation::rw), &ww = m.of(Relation::ww);
   if (wr.size() != 1 || rw.size() != 1 || ww.empty()) return std::nullopt;
   const auto [w, r] = wr[0];

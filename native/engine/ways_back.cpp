@@ -84,7 +84,7 @@ void WaysBack::build(const Choice& choice) {
   if (order.size() < idx(nodes_)) throw std::logic_error("ways back: the chosen relations have a cycle that no check forbids");
   rank_.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) rank_[idx(order[i])] = static_cast<std::int32_t>(i);
-  clocks_.build(group_by(nodes_, edges_.size(), to, from), order, {}, kClockBytes, budget_);
+  clocks_.build(group_by(nodes_, edges_.size(), to, from), order, false, kClockBytes, budget_);
   via_.assign(idx(nodes_), -1);
 }
 
@@ -112,7 +112,7 @@ void WaysBack::by_product(const Choice& choice, std::int32_t r, std::vector<std:
         const Node from = local_[idx(graph_.node(c, txn, start))], to = local_[idx(graph_.node(c, reader, q))];
         if (!open || rank_[idx(from)] > rank_[idx(to)]) continue;
         // Clocks that are short of memory do not know: then the search for a path decides.
-        if (clocks_.columns() == clocks_.chains() && !clocks_.reaches(from, to)) continue;
+        if (clocks_.exact() && !clocks_.reaches(from, to)) continue;
         std::vector<Edge> edges = path(from, to);
         if (edges.empty()) continue;
         edges.push_back({graph_.node(c, reader, q), graph_.node(c, txn, start), Relation::rw, r, a, b});

@@ -151,14 +151,14 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
   }
 }
 
-Problem build(const History& h, bool each_read) {
+Problem build(const History& h, bool each_read, bool unread) {
   h.validate();
   const prepass::Scan s = prepass::scan(h);
   prepass::Candidates c = prepass::find_candidates(h, s);
   const prepass::Elements elements(h, s);
   Problem p;
   put_transactions(h, p);
-  p.inclusion = prepass::find_inclusion(h, s, c, elements);
+  p.inclusion = prepass::find_inclusion(h, s, c, elements, unread);
   p.ignored_failed_ops = s.ignored_failed_ops;
   p.ignored_unknown_reads = s.ignored_unknown_reads;
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
@@ -169,14 +169,15 @@ Problem build(const History& h, bool each_read) {
   found.insert(found.end(), lists.anomalies.begin(), lists.anomalies.end());
   put_anomalies(std::move(found), p);
   for (const auto& refusal : lists.refusals)
-    if (!std::binary_search(p.impossible.begin(), p.impossible.end(), refusal.txn))
+    if (!(unread && refusal.conditional) &&
+        !std::binary_search(p.impossible.begin(), p.impossible.end(), refusal.txn))
       throw std::domain_error(refusal.message);
   return p;
 }
 
 }  // namespace
 
-Problem build_problem(const History& h) { return build(h, false); }
-Problem build_problem_of_each_read(const History& h) { return build(h, true); }
+Problem build_problem(const History& h, bool unread) { return build(h, false, unread); }
+Problem build_problem_of_each_read(const History& h) { return build(h, true, false); }
 
 }  // namespace isolang

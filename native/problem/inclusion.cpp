@@ -86,7 +86,8 @@ class Reach {
 
 }  // namespace
 
-std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c, const Elements& elements) {
+std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c, const Elements& elements,
+                                         bool unread) {
   std::vector<std::uint8_t> inclusion(at(h.transactions()) + 1, static_cast<std::uint8_t>(Inclusion::out));
   inclusion.back() = static_cast<std::uint8_t>(Inclusion::in);
   if (!s.any_maybe) {
@@ -99,7 +100,8 @@ std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const 
   const std::vector<std::uint8_t> possible = reach.from_committed(false), certain = reach.from_committed(true);
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     if (certain[at(t)] != 0) inclusion[at(t)] = static_cast<std::uint8_t>(Inclusion::in);
-    else if (possible[at(t)] != 0) inclusion[at(t)] = static_cast<std::uint8_t>(Inclusion::optional);
+    else if (possible[at(t)] != 0 || (unread && h.txn_status[at(t)] == static_cast<std::uint8_t>(Status::maybe)))
+      inclusion[at(t)] = static_cast<std::uint8_t>(Inclusion::optional);
   }
   return inclusion;
 }

@@ -76,7 +76,7 @@ class ListOrders {
       // A prefix up to a block's end, by a reader that appends nothing here itself, was examined with the longest.
       if (!(prefix && l->writer < 0 && (k == 0 || boundary_[at(k)] != 0))) examine(*l, false);
       if (compatible && k > c && writers - static_cast<std::int32_t>(shown_.size()) > 1)
-        out_.refusals.push_back({l->txn, "key " + key_text(h_, key) + ": the list read of " + op_text(h_, l->op) +
+        out_.refusals.push_back({l->txn, true, "key " + key_text(h_, key) + ": the list read of " + op_text(h_, l->op) +
                                              " shows an order that holds only if that transaction, whose outcome is "
                                              "unknown, took place; expected a committed read that shows it too"});
     }
@@ -225,7 +225,7 @@ class ListOrders {
     std::string names = first_is_reader ? "" : op_text(h_, s_.append_op[at(e.append)]);
     if (!second_is_reader) names += (names.empty() ? "" : " and ") + op_text(h_, s_.append_op[at(e.second)]);
     if (e.third) names += first_is_reader || second_is_reader ? " and others" : " and by others";
-    out_.refusals.push_back({l.txn, "key " + key_text(h_, l.key) + ": the list read of " + op_text(h_, l.op) +
+    out_.refusals.push_back({l.txn, false, "key " + key_text(h_, l.key) + ": the list read of " + op_text(h_, l.op) +
                                         " shows element " + value_text(h_, e.value) + ", appended by " + names +
                                         ", expected one transaction per element"});
   }

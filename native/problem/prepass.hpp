@@ -112,7 +112,9 @@ OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
 
 // [n+1] Inclusion: the least fixpoint of "some candidate of an included or possible reader" and of "the only
 // candidate of an included reader".
-std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c, const Elements& elements);
+// With `unread`, a maybe transaction that nothing reaches is optional, too, instead of out.
+std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c, const Elements& elements,
+                                         bool unread);
 
 // --- lists.cpp: the order that list reads show, and what contradicts it ---
 
@@ -129,6 +131,7 @@ struct ListOrder {
   // What cannot be expressed, unless its (optional) reader turns out to be impossible.
   struct Refusal {
     std::int32_t txn;
+    bool conditional;  // what is shown is shown if `txn` is included, which `Problem` has no place for
     std::string message;
   };
   std::vector<Refusal> refusals;

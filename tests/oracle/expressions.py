@@ -34,14 +34,22 @@ HARD: tuple[Checks, ...] = (
     (acyclic("c0", seq(union(so, wr), core.Opt(union(rw, ww)))),),
     (irreflexive("c0", seq(core.Plus(union(so, wr, ww, rw)), ww)),),
     (irreflexive("c0", core.Plus(union(so, wr, ww, rw))),),
+    (acyclic("c0", union(ww, seq(core.Lift(core.Rel("W")), so, core.Lift(core.Rel("R"))))),),
+    (acyclic("c0", union(wr, ww, seq(core.Lift(core.Rel("R")), so, core.Lift(core.Rel("R"))))),),
+    (acyclic("c0", union(seq(so, core.Lift(core.Rel("R"))), seq(union(wr, ww), core.Opt(rw)))),),
 )
 
 _BASE = (so, wr, ww, rw, wr, ww, rw, rt)
+_TESTS = (core.Lift(core.Rel("W")), core.Lift(core.Rel("R")))
 
 
 def random_expression(rng: random.Random, depth: int) -> core.Core:
     if depth == 0 or rng.random() < 0.2:
         return rng.choice(_BASE)
+    if rng.random() < 0.08:  # only steps beside a test are restricted by it
+        step = random_expression(rng, depth - 1)
+        test = rng.choice(_TESTS)
+        return core.Seq((test, step) if rng.random() < 0.5 else (step, test))
     kind = rng.random()
     if kind < 0.42:
         return core.Union(
@@ -99,6 +107,8 @@ def text(e: core.Core) -> str:
     match e:
         case core.Rel(name, None):
             return name
+        case core.Lift(core.Rel(name, None)):
+            return f"[{name}]"
         case core.Union(parts):
             return " | ".join(map(_operand, parts))
         case core.Seq(parts):

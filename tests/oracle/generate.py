@@ -26,6 +26,7 @@ from .history import (
     keys,
     parse,
     sort_by_session,
+    with_wide_times,
     without_time,
 )
 
@@ -444,6 +445,66 @@ def mutated_litmus(rng: random.Random) -> History:
     for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 4, 6])):
         history = rng.choice(MUTATIONS)(rng, history) or history
     return history
+
+
+# --- histories that separate neighbouring levels ---
+
+_SEPARATING = (
+    "write-skew",
+    "three-way-write-skew",
+    "write-skew-then-read",
+    "read-only-anomaly",
+    "long-fork",
+    "long-fork-in-sessions",
+    "long-fork-list",
+    "lost-update",
+    "lost-update-seen",
+    "lost-update-list",
+    "causality-violation",
+    "causality-violation",
+    "causality-violation",
+    "non-monotonic-session-reads",
+    "fractured-read",
+    "session-only-cycle",
+    "stale-read-in-session",
+    "stale-read-in-real-time",
+    "monotonic-reads-later-write",
+)
+_GENTLE: tuple[Callable[[random.Random, History], History], ...] = (
+    add_txn,
+    add_read,
+    add_write,
+    merge_sessions,
+    split_session,
+    reorder_session,
+    swap_ops,
+    split_txn,
+    copy_txn,
+)
+
+
+def separating(rng: random.Random) -> History:
+    """A history that separates two levels, after changes that mostly leave that as it is.
+
+    Real time, if there is any, mostly adds nothing to session order, so that what separates SI from
+    SER separates strong SI from SSER; or nothing at all, so that to both sessions matter.
+    """
+    table = {row["history"]: row["operations"] for row in litmus_table()}
+    while True:
+        history = without_time(parse(table[rng.choice(_SEPARATING)]))
+        if rng.random() < 0.25:
+            history = to_lists(rng, history)
+        for _ in range(rng.choice([0, 1, 1, 2, 3])):
+            history = rng.choice(_GENTLE)(rng, history) or history
+        kind = rng.random()
+        if kind < 0.3:
+            history = with_wide_times(history)
+        elif kind < 0.45:  # all at once, also those of one session
+            history = tuple(replace(t, begin=0, end=9) for t in history)
+        elif kind < 0.6:
+            history = random_times(rng, history)
+        if len(history) <= MAX_TXNS and well_formed(history):
+            return history
 
 
 # --- simulated databases ---

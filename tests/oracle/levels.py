@@ -92,6 +92,26 @@ WEAK: dict[str, Checks] = SLOWER | {
     "psi-nosession": (irreflexive("PSI", seq(core.Plus(union(init, wr, ww)), core.Opt(rw))),),
 }
 
+_writes, _reads = core.Lift(core.Rel("W")), core.Lift(core.Rel("R"))
+_seen = union(init, wr)
+
+
+def _guarantee(vis: core.Core, *order: core.Core) -> Checks:
+    return (acyclic("no-cycle", union(vis, *order, ww)), irreflexive("EXT", seq(vis, rw)))
+
+
+#: The session guarantees as conditions on the least visibility (docs/routes.md); that this is what
+#: they say is tested with the oracle of the whole language.
+GUARANTEES: dict[str, Checks] = {
+    "ryw": _guarantee(union(_seen, seq(_writes, so, _reads))),
+    "mr": _guarantee(seq(_seen, core.Opt(seq(_reads, so, _reads)))),
+    "mw": _guarantee(seq(core.Opt(seq(_writes, so, _writes)), _seen), seq(_writes, so, _writes)),
+    "wfr": _guarantee(
+        seq(core.Star(seq(_seen, _reads, core.Opt(so), _writes)), _seen),
+        seq(_seen, _reads, core.Opt(so), _writes),
+    ),
+}
+
 #: Each of them with RC, in all its styles.
 WEAK_STYLES = (
     *("rc", "rc-nosession", "ra", "ra-adya", "ra-vis", "cc", "cc-adya", "cc-vis", "psi", "psi-vis"),
@@ -103,7 +123,13 @@ WEAK_STYLES = (
 WEAK_ADJACENT: tuple[tuple[str, str], ...] = (
     *(("rc-nosession", "rc"), ("ra-nosession", "ra")),
     *(("cc-nosession", "cc"), ("psi-nosession", "psi")),
-    *(("rc", "ra"), ("ra", "cc"), ("cc", "psi"), ("cc", "pc"), ("psi", "si"), ("pl-2", "rc")),
+    *(("ra-nosession", name) for name in GUARANTEES),
+    *((name, "cc") for name in GUARANTEES),
+    *(("pl-2", "rc"), ("pl-2", "rc-nosession"), ("psi-nosession", "pl-3")),
+    *(("rc", "ra"), ("ra", "cc"), ("cc", "psi"), ("cc", "pc"), ("psi", "si")),
+    *(("rc-nosession", "ra-nosession"), ("ra-nosession", "cc-nosession")),
+    *(("cc-nosession", "psi-nosession"), ("cc-nosession", "pc-nosession")),
+    ("psi-nosession", "si-nosession"),
 )
 
 TIMED = {"strong-si-nosession", "sser-nosession", "strong-si", "sser"}

@@ -19,7 +19,7 @@ from isolang.language.route import Route, route
 
 from . import read_committed, semantics
 from .history import UNKNOWN, History, has_time, show, sort_by_session, timed, to_edn
-from .levels import LEVELS, WEAK
+from .levels import GUARANTEES, LEVELS, WEAK
 
 REGRESSIONS = Path(__file__).parent.parent / "regressions"
 
@@ -107,7 +107,7 @@ class Levels:
 
     def expected(self, history: History, initial: object = None) -> dict[str, str]:
         names = self.applicable(history)
-        checks = {level_of(n): (LEVELS | WEAK).get(level_of(n)) for n in names}
+        checks = {level_of(n): (LEVELS | WEAK | GUARANTEES).get(level_of(n)) for n in names}
         known = {level: c for level, c in checks.items() if c is not None}
         verdicts = expected_verdicts(history, list(known.values()), initial)
         answers = dict(zip(known, verdicts, strict=True))

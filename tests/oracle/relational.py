@@ -20,7 +20,8 @@ How the language reference is read where it leaves a choice:
   it out is sound for most specifications, and a reader of this module can see for which; the right
   side of a ``\`` must have no composition or closure either.
 * Anomalies of the pre-pass are violations iff an unflagged check, or a bound of an ``exists`` other
-  than ``rf`` and ``ww``, mentions ``rf``, ``wr`` or ``rw``.
+  than ``rf`` and ``ww``, mentions ``rf``, ``wr`` or ``rw``; so are list reads of which neither is a
+  prefix of the other, and list reads in which a transaction's elements do not stand together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import permutations, product
+from itertools import groupby, permutations, product
 
 from isolang.language import core
 
@@ -419,11 +420,32 @@ def worlds(
             if seen in done:
                 continue
             done.add(seen)
-            if "rf" in judged and any(fact[i].anomalies for i in included):
+            if "rf" in judged and (
+                any(fact[i].anomalies for i in included) or _lists_clash(history, fact, included)
+            ):
                 continue
             base, op_event, write_event = _given(history, fact, included, all_keys, events)
             w = _with_reads(base, history, fact, rf, all_keys, op_event, write_event)
             yield from _assign(w, declared, stages, 0, budget)
+
+
+def _lists_clash(history: History, fact: list[Facts], included: Sequence[int]) -> bool:
+    """Whether two list reads are no prefixes of one another, or one tears a transaction apart."""
+    writer = {
+        (key, value): i
+        for i, t in enumerate(history)
+        for kind, key, value in t.ops
+        if kind == "append"
+    }
+    lists = [read for i in included for read in fact[i].lists]
+    for key, elements in lists:
+        blocks = [by for by, _ in groupby(writer.get((key, e)) for e in elements)]
+        if len(blocks) > len(set(blocks)):
+            return True
+    return any(
+        key == other and a[: len(b)] != b[: len(a)]
+        for (key, a), (other, b) in product(lists, lists)
+    )
 
 
 def _spelled(spec: core.Spec) -> set[str]:

@@ -125,8 +125,7 @@ def _list_read(history, i, key, elements, own, appended, groups, f: Facts) -> No
             return
         prefix = elements[: len(elements) - len(own)]
     seen: dict[int, list[object]] = {}
-    sound = True
-    last = T0
+    last: int | None = T0  # who appended the last element, as its own last one
     for element in prefix:
         by = appended.get((key, element), [])
         if len(by) > 1:
@@ -138,15 +137,14 @@ def _list_read(history, i, key, elements, own, appended, groups, f: Facts) -> No
         elif history[by[0]].status == "aborted":
             f.anomalies.append("G1a")
         else:
-            last = by[0]
-            seen.setdefault(last, []).append(element)
+            last = by[0] if element == groups[by[0], key][-1] else None
+            seen.setdefault(by[0], []).append(element)
             continue
-        sound = False
+        last = None
     for writer, shown in seen.items():
         if tuple(shown) != groups[writer, key]:
             f.anomalies.append("G1b")  # or not contiguous, or out of order: an anomaly in any case
-            sound = False
-    if sound and not own:
+    if last is not None and not own:
         f.reads.append((key, (last,)))
 
 

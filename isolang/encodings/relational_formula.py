@@ -1,0 +1,157 @@
+"""Any specification as a formula for any solver: what ``relational`` says, laid out like the rest.
+
+Unlike the other encodings it starts from the problem and the specification as it is written, not
+from a polygraph: no automaton, no theorem and no pruning is between them. Its edges are those of
+the total orders, in both directions of each open pair, and of the ``acyclic`` checks.
+
+Size, for an order of n elements: n² variables and edges; for a check that requires ``a ; b`` in
+``c``, a clause for each pair of pairs that meet: n³ at most. Known pairs cost nothing.
+
+The bounds are those of E. Torlak, D. Jackson, *Kodkod: a relational model finder*, TACAS 2007.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isolang.encodings.binary_labeling import label, width_of
+from isolang.encodings.cost import affordable
+from isolang.encodings.decode import order_of
+from isolang.encodings.formula import Builder, Formula
+from isolang.encodings.relational import Chosen, Encoding
+from isolang.history.columns import MAYBE
+from isolang.language.heredity import unread_matter
+from isolang.problem import Problem, build_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from isolang.encodings.formula import Theory
+    from isolang.language.core import Spec
+
+NAME = "relational"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the encoding starts from.
+
+    Attributes:
+        problem: of a history without intrinsic anomalies, if the spec judges them; see
+            :func:`question_of`.
+        spec: the specification, as the user wrote it.
+    """
+
+    problem: Problem
+    spec: Spec
+
+
+def question_of(problem: Problem, spec: Spec) -> Question:
+    """The question whether a problem's history meets a specification.
+
+    A transaction of unknown outcome that nobody reads from is in or out where that may matter; a
+    problem that was built for other routes leaves it out.
+    """
+    history = problem.history
+    if unread_matter(spec) and MAYBE in history.columns.txn_status:
+        problem = build_problem(history, unread=True)
+    return Question(problem=problem, spec=spec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationalFormula(Formula):
+    """A formula made of a specification.
+
+    Attributes:
+        relations: what it was made of.
+    """
+
+    relations: Encoding
+
+
+def encode(question: Question, *, until: float | None = None) -> RelationalFormula:
+    """Encode modulo acyclicity.
+
+    Raises:
+        UnsupportedError: it would be too much.
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+    """
+    return formula_of(_encoded(question, until))
+
+
+def encode_difference(question: Question, *, until: float | None = None) -> RelationalFormula:
+    """Encode with an integer for each node, as :func:`encode` does."""
+    return formula_of(_encoded(question, until), theory="difference")
+
+
+def encode_bitvector(question: Question, *, until: float | None = None) -> RelationalFormula:
+    """Encode with a bit-vector for each node, as :func:`encode` does."""
+    return formula_of(_encoded(question, until), theory="bitvector")
+
+
+def encode_plain(question: Question, *, until: float | None = None) -> RelationalFormula:
+    """Encode in plain CNF, with binary labels, as :func:`encode` does."""
+    return formula_of(_encoded(question, until), theory="none", until=until)
+
+
+def formula_of(
+    encoding: Encoding, *, theory: Theory = "acyclicity", until: float | None = None
+) -> RelationalFormula:
+    """What an encoding says, for solvers of a theory."""
+    builder = Builder()
+    meanings = cache(encoding.meanings)  # wanted only where a formula is written out
+    builder.new(encoding.circuit.variables, lambda i: meanings().get(i + 1, "a gate"))
+    builder.raw_clauses(np.frombuffer(encoding.circuit.clauses, dtype=np.int32))
+    edges = np.frombuffer(encoding.graph.edges, dtype=np.int32).reshape(-1, 3)
+    builder.edges(edges[:, 0], edges[:, 1], edges[:, 2])
+    nodes = encoding.graph.nodes
+    if theory == "none" and len(edges):
+        label(builder, nodes, until=until)
+    return RelationalFormula(
+        encoding=NAME,
+        theory=theory,
+        variables=builder.variables,
+        clauses=builder.all_clauses(),
+        nodes=nodes,
+        edges=builder.all_edges(),
+        width=width_of(nodes),
+        names=tuple(builder.names),
+        relations=encoding,
+    )
+
+
+def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Chosen:
+    """Read the choices off an assignment.
+
+    Args:
+        formula: what was solved.
+        values: 0 or 1 by variable; entry 0 is unused.
+
+    Raises:
+        NoOrderError: the edges that are there form a cycle.
+    """
+    order_of(formula, values)
+    model = values.tolist()
+    circuit = formula.relations.circuit
+    return formula.relations.chosen(lambda literal: circuit.value(literal, model))
+
+
+def _encoded(question: Question, until: float | None) -> Encoding:
+    tick = _clock(until)
+    affordable(question.problem, question.spec, tick)
+    return Encoding(question.problem, question.spec, tick=tick)
+
+
+def _clock(until: float | None) -> Callable[[], None]:
+    def tick() -> None:
+        if until is not None and time.perf_counter() > until:
+            raise TimeoutError
+
+    return tick

@@ -1,0 +1,98 @@
+"""What list reads of transactions of unknown outcome say if these are included.
+
+The problem has the order that the longest certain list of a key shows, and all that its prefixes
+show with it. The lists of transactions that may be out are looked at here, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from isolang.encodings.circuit import TRUE
+from isolang.history.columns import APPEND, READ_LIST, UNKNOWN_VALUE
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+
+class UncertainLists:
+    """The list reads of transactions that may be out; transactions are elements of a universe."""
+
+    def __init__(
+        self, history: History, operations: Sequence[Sequence[int]], included: Sequence[int]
+    ) -> None:
+        """Look at a history.
+
+        Args:
+            history: the history.
+            operations: of element 1, 2, …; those that failed left out.
+            included: per element, T0 first, the literal of its being included.
+        """
+        self._columns = columns = history.columns
+        self._operations = operations
+        self._kind = columns.op_kind.tolist()
+        self._key = columns.op_key.tolist()
+        self._value = columns.op_value.tolist()
+        self._reads = [
+            (element, key, values)
+            for element, literal in enumerate(included)
+            if literal != TRUE
+            for key, values in self._of(element)
+        ]
+
+    def shown(self) -> list[tuple[int, int]]:
+        """Pairs (reader, writer): the reader's list reads show an element of the writer."""
+        return [
+            (reader, writer)
+            for reader, key, values in self._reads
+            for value in values
+            if (writer := self._appender.get((key, value), reader)) != reader
+        ]
+
+    def orders(self) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+        """For each list read: the reader, the key, and pairs of writers that it shows in order.
+
+        Its elements stand in its order, and all that it does not show comes after them.
+        """
+        for reader, key, values in self._reads:
+            inside = [self._appender.get((key, value)) for value in values]
+            rest = [t for (k, v), t in self._appender.items() if k == key and v not in values]
+            pairs = {
+                (a, b)
+                for place, a in enumerate(inside)
+                for b in (*inside[place + 1 :], *rest)
+                if a is not None and b is not None and a != b
+            }
+            yield reader, key, sorted(pairs)
+
+    def clashing(self) -> list[tuple[int, int]]:
+        """Pairs of readers whose lists contradict each other: neither is a prefix of the other.
+
+        A reader that contradicts a list that is certainly there is impossible by itself.
+        """
+        return [
+            (one, other)
+            for (one, key, a), (other, k, b) in combinations(self._reads, 2)
+            if key == k and a[: len(b)] != b[: len(a)]
+        ]
+
+    @cached_property
+    def _appender(self) -> dict[tuple[int, int], int]:
+        """Who appended which value to which key."""
+        return {
+            (self._key[op], self._value[op]): element
+            for element, ops in enumerate(self._operations, 1)
+            for op in ops
+            if self._kind[op] == APPEND
+        }
+
+    def _of(self, element: int) -> Iterator[tuple[int, list[int]]]:
+        """The list reads of a transaction: key, and what was read."""
+        for op in self._operations[element - 1]:
+            value = self._value[op]
+            if self._kind[op] == READ_LIST and value != UNKNOWN_VALUE:
+                first, end = self._columns.list_start[value : value + 2].tolist()
+                yield self._key[op], self._columns.list_values[first:end].tolist()
