@@ -29,8 +29,8 @@ OutOfMemory out_of_memory(std::size_t max_bytes) {
 
 }  // namespace
 
-Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed, std::size_t max_bytes, Budget& budget,
-             const std::function<void(const char*, double)>& note) {
+Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed,
+             std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note) {
   Outcome outcome;
   const auto begin = [&](std::span<const Node> line) { search.emplace(pruner, budget, seed, share_of(max_bytes), line); };
   begin({});
