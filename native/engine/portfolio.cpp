@@ -16,6 +16,7 @@ constexpr std::int64_t kLarge = 5;               // or a conflict for so many tr
 constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
 constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted
 constexpr std::int64_t kMoves = 3'000'000;
+constexpr std::int64_t kSoon = 10'000'000;
 constexpr std::int64_t kCells = 2'000'000;      // of states
 constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
 constexpr std::int64_t kManyCells = 8'000'000;  // what is over-constrained has narrow layers
@@ -127,8 +128,9 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
       if (outcome.refuted) prove();
       break;
     }
-    if (annealing.coolings == 0) continue;  // CDCL has had its turn alone, and will do better from there
-    if (annealing.frozen_cost < started_from) {
+    // CDCL has had its turn alone, and will do better from where annealing freezes, if that is soon.
+    if (annealing.coolings == 0 && annealing.moves_left() < kSoon) continue;
+    if (annealing.coolings > 0 && annealing.frozen_cost < started_from) {
       started_from = annealing.frozen_cost;
       begin(annealing.frozen());
     }
