@@ -23,6 +23,7 @@ from isolang.explain.explain import explain
 from isolang.history import History, Transaction
 from isolang.language.classify import classify
 from isolang.language.load import load_spec
+from isolang.options import Options
 from isolang.problem import build_problem
 from isolang.solvers.native import Model, load, solve
 
@@ -201,3 +202,51 @@ def test_an_unknown_strategy_is_refused(plans):
     history = contended(random.Random(0))
     with pytest.raises(ValueError, match="strategy"):
         answer(history, plans["ser"], strategy="luck")
+
+
+def contradictory(seed=4):
+    """A history that no order explains, by a contradiction that takes long to find."""
+    rng = random.Random(seed)
+    return serial(rng, transactions=36, keys=5, values=3, sessions=12, changes=2)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "cdcl", "frontier"])
+def test_the_searches_keep_to_their_memory(plans, strategy):
+    """They end by themselves, without a deadline, when they hold what they may."""
+    history = contradictory()
+    problem = build_problem(history).native
+    with pytest.raises(_native.OutOfMemory, match="0 MB") as raised:
+        solve(
+            history.columns,
+            problem,
+            plans["ser"].automata,
+            strategy=strategy,
+            search_bytes=100_000,
+        )
+    assert isinstance(raised.value, MemoryError)
+
+
+def test_an_unknown_for_lack_of_memory_explains_itself(monkeypatch):
+    """What the searches may hold is half of the memory of the check, and a gibibyte at most."""
+    assert Options(memory=100).search_bytes() == 50_000_000
+    assert Options(memory=100_000).search_bytes() == Options().search_bytes() == 1 << 30
+    monkeypatch.setattr(Options, "search_bytes", lambda _: 100_000)
+    verdict = check(contradictory(), load_spec("ser"))
+    assert verdict.outcome == "unknown"
+    assert verdict.cause == "memory"
+    assert verdict.reason.startswith("memory: the searches filled the")
+    assert "rho = " in verdict.reason
+
+
+def test_cdcl_refutes_from_where_annealing_froze(plans):
+    """The refutation of a second search, begun from another order, is one that checkers accept."""
+    rng = random.Random(2)
+    for _ in range(12):
+        history = serial(rng, transactions=60, keys=12, values=3, sessions=12, changes=2)
+        result = answer(history, plans["ser"], clock_bytes=1)
+        if result is None or isinstance(result, Model) or result.steps[-1][0] == "exhaustion":
+            continue
+        assert both(history, plans["ser"].spec, proof(result)) == ("accepted", "accepted")
+        if result.statistics.get("annealing_coolings", 0) > 0:
+            return
+    pytest.fail("no refutation came after a cooling")

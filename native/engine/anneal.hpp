@@ -30,6 +30,7 @@ class Annealing {
   const std::vector<Node>& frozen() const { return frozen_; }
   std::int64_t frozen_cost = std::numeric_limits<std::int64_t>::max();
 
+  std::int64_t moves_left() const { return (sweeps_ - sweep_) * static_cast<std::int64_t>(movable_.size()); }  // of this cooling
   std::int64_t moves = 0, cost = 0, best = 0;
   std::int32_t coolings = 0;  // runs of the cooling schedule that ended without success
 

@@ -68,7 +68,8 @@ void KeyLines::set_codes() {
   for (std::size_t i = 0; i < touches_.size(); ++i) {
     Touch& t = touches_[i];
     if (t.writer >= 0) t.write = code(t.writer);
-    if (t.reads > 0) t.read = fine[idx(t.key)] ? ~static_cast<std::int32_t>(i) : line_.read_class(touched_reads_[idx(t.first_read)]);
+    if (t.reads > 0)
+      t.read = fine[idx(t.key)] ? ~static_cast<std::int32_t>(i) : line_.read_class(touched_reads_[idx(t.first_read)]);
   }
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const std::int32_t w = p.key_start[idx(key)];

@@ -79,7 +79,8 @@ class KeyLines {
   std::int64_t cost_of(std::int32_t key) const;
   void find_values(std::int32_t key, std::size_t from);
   double opened(const Entry& write) const {
-    return write.touch < 0 ? kFirst : moment(line_.read_node(line_.graph.transaction_of(touches_[static_cast<std::size_t>(write.touch)].node)));
+    if (write.touch < 0) return kFirst;
+    return moment(line_.read_node(line_.graph.transaction_of(touches_[static_cast<std::size_t>(write.touch)].node)));
   }
 
   const Timeline& line_;

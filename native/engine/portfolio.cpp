@@ -15,11 +15,13 @@ constexpr Search::Effort kAlone{1000, 400'000};  // before anything else is trie
 constexpr std::int32_t kLarge = 5000;            // transactions, from which on there are many small knots, and moves and
 constexpr std::int64_t kAloneEach = 10;          // frontiers of the whole have little hope: so many conflicts for each
 constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
+constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted
 constexpr std::int64_t kMoves = 3'000'000;
+constexpr std::int64_t kSoon = 10'000'000;
 constexpr std::int64_t kCells = 2'000'000;      // of states
 constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
 constexpr std::int64_t kManyCells = 8'000'000;  // what is over-constrained has narrow layers
-constexpr std::int32_t kCoolings = 3;           // annealing that is alone gives up after so many
+constexpr std::int32_t kCoolings = 2;           // annealing that is alone gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 OutOfMemory out_of_memory(std::size_t max_bytes) {
@@ -29,8 +31,8 @@ OutOfMemory out_of_memory(std::size_t max_bytes) {
 
 }  // namespace
 
-Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed, std::size_t max_bytes, Budget& budget,
-             const std::function<void(const char*, double)>& note) {
+Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed,
+             std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note) {
   Outcome outcome;
   const auto begin = [&](std::span<const Node> line) { search.emplace(pruner, budget, seed, share_of(max_bytes), line); };
   begin({});
@@ -114,11 +116,22 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     return outcome;
   }
   std::int64_t started_from = kNoLimit;
+  // An exhausted search leaves no proof; now that there certainly is one, CDCL may find it.
+  const auto prove = [&] {
+    const Outcome exhausted = outcome;
+    if (!annealing.frozen().empty()) begin(annealing.frozen());
+    if (!cdcl(kProof)) outcome = exhausted;
+  };
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
-    if (anneal(turn(kMoves)) || frontier(turn(load > kDemanding ? kManyCells : kCells))) break;
-    if (annealing.coolings == 0) continue;  // CDCL has had its turn alone, and will do better from there
-    if (annealing.frozen_cost < started_from) {
+    if (anneal(turn(kMoves))) break;
+    if (frontier(turn(load > kDemanding ? kManyCells : kCells))) {
+      if (outcome.refuted) prove();
+      break;
+    }
+    // CDCL has had its turn alone, and will do better from where annealing freezes, if that is soon.
+    if (annealing.coolings == 0 && annealing.moves_left() < kSoon) continue;
+    if (annealing.coolings > 0 && annealing.frozen_cost < started_from) {
       started_from = annealing.frozen_cost;
       begin(annealing.frozen());
     }

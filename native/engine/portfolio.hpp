@@ -34,7 +34,7 @@ struct Outcome {
 
 // `search`: where the refuting search is to be found afterwards, if it was that of CDCL.
 // `note` gets what was counted, by name. Throws OutOfTime, OutOfMemory; the search has its own share of `max_bytes`.
-Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed, std::size_t max_bytes, Budget& budget,
-             const std::function<void(const char*, double)>& note);
+Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed,
+             std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note);
 
 }  // namespace isolang
