@@ -239,6 +239,7 @@ def _small_verdict(history: SmallHistory, spec: core.Spec) -> bool | None:
 
 
 _INIT = "every ww, co, ar and vis contains init"
+_INIT_RT = "rt contains init"
 _EXTENDS = (
     "an order that only one cycle check needs exists iff its lower bound is acyclic (Szpilrajn)"
 )
@@ -265,6 +266,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     (".*-nosession", r"acyclic \(rt \| wr \| ww\) ; rw\? as .*", _INIT),
     (".*-nosession", r"irreflexive (wr|wr\^\+|\(wr \| ww\)\^\+) ; rw\??.*", _INIT),
     (".*-nosession", r"require .*\[W\[x\]\] ; (wr|wr\^\+|\(co\^\* ; wr\)) ; wr.*", _INIT),
+    ("strong-si-co-nosession", r"require .*\(co\^\* ; \(rt \| wr\)\) ; wr.* as prefix", _INIT_RT),
     ("pl-[12]", r"acyclic (wr \| )?vo as .*", _EXTENDS),
     (".*-co.*", r"require .*\(co\? ; .*", _CO),
     ("cc-adya.*", r"acyclic \((so|init) \| wr\) \| ww as .*", _SUM),
