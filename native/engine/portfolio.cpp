@@ -11,8 +11,9 @@
 namespace isolang {
 namespace {
 
-constexpr Search::Effort kAlone{1000, 400'000};   // before anything else is tried
-constexpr std::int64_t kLarge = 5;               // or a conflict for so many transactions: what is large has many small knots
+constexpr Search::Effort kAlone{1000, 400'000};  // before anything else is tried
+constexpr std::int32_t kLarge = 5000;            // transactions, from which on there are many small knots, and moves and
+constexpr std::int64_t kAloneEach = 10;          // frontiers of the whole have little hope: so many conflicts for each
 constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
 constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted
 constexpr std::int64_t kMoves = 3'000'000;
@@ -20,7 +21,7 @@ constexpr std::int64_t kSoon = 10'000'000;
 constexpr std::int64_t kCells = 2'000'000;      // of states
 constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
 constexpr std::int64_t kManyCells = 8'000'000;  // what is over-constrained has narrow layers
-constexpr std::int32_t kCoolings = 2;         // annealing that is alone gives up after so many
+constexpr std::int32_t kCoolings = 2;           // annealing that is alone gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 OutOfMemory out_of_memory(std::size_t max_bytes) {
@@ -47,8 +48,8 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
   const auto cdcl_to_the_end = [&] {
     if (!cdcl({kNoLimit, kNoLimit})) throw out_of_memory(max_bytes);
   };
-  const std::int64_t times = std::max<std::int64_t>(1, pruner.graph.problem.n / kLarge / kAlone.conflicts);
-  const Search::Effort alone{kAlone.conflicts * times, kAlone.decisions * times};
+  const std::int64_t n = pruner.graph.problem.n;
+  const Search::Effort alone = n < kLarge ? kAlone : Search::Effort{kAloneEach * n, kNoLimit};
   if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(alone))) {
     if (strategy == Strategy::cdcl) cdcl_to_the_end();
     return outcome;

@@ -66,7 +66,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]); i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i)
       if (std::ranges::binary_search(p.impossible, p.writer_txn[idx(p.candidate[i])])) {
         alive[i] = 0;
-        struck.push_back({r, p.candidate[i], std::nullopt});
+        struck.push_back({r, p.candidate[i], -1});
       }
   for (std::int32_t r = 0; r < p.reads(); ++r)
     if (p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)] == 1 && included_reader(r) &&
@@ -188,11 +188,11 @@ bool Pruner::pass() {
   gained_ = 0;
   const Problem& p = graph.problem;
   const auto& edges = graph.edges;
-  const auto predecessors = group_by(
-      graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, [&](std::size_t i) { return edges[i].from; });
-  clocks.build(predecessors, order, true, max_clock_bytes_, budget_);
+  clocks.build(group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; },
+                        [&](std::size_t i) { return edges[i].from; }),
+               order, true, max_clock_bytes_, budget_);
   note_changes();
-  epoch_ = edges.size();
+  epoch_ = static_cast<std::uint32_t>(edges.size());
   readers_ = group_by(
       static_cast<std::int32_t>(p.writer_txn.size()), source.size(), [&](std::size_t r) { return source[r]; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
@@ -264,6 +264,12 @@ bool Pruner::is_quiet(std::int32_t key) const {
   for (std::int32_t w = graph.problem.key_start[idx(key)]; w < graph.problem.key_start[idx(key) + 1]; ++w)
     if (!is_quiet_writer(w)) return false;
   return true;
+}
+
+Impossible Pruner::because(const Edge& closing, const std::optional<Edge>& back) {
+  if (!back) return {closing, epoch_};
+  backs.push_back(*back);
+  return {closing, epoch_, static_cast<std::int32_t>(backs.size()) - 1};
 }
 
 // "a before b" is impossible if one of its edges goes against a known path.
@@ -424,7 +430,7 @@ bool Pruner::prune_key(std::int32_t key) {
       mark_forced(after);
       const auto closed_by = std::ranges::find_if(writers_, [&](std::int32_t w) { return is_forced(w); });
       if (closed_by == writers_.end()) continue;
-      closed = Impossible{*closing_order(after, *closed_by), epoch_};
+      closed = because(*closing_order(after, *closed_by));
       return false;
     }
     // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known order is impossible, then
@@ -463,7 +469,7 @@ void Pruner::order_behind(std::int32_t after, std::int32_t key) {
       for (const std::int32_t r : readers_.of(before)) graph.rw_edges(r, before, after, add);
       if (!fresh) continue;
       ++forced_orders;
-      if (!initial(before)) orders.push_back({before, after, {*closing_order(after, before), epoch_}});
+      if (!initial(before)) orders.push_back({before, after, because(*closing_order(after, before))});
     }
   if (!settled.empty()) {
     std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());

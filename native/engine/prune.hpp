@@ -10,6 +10,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_set>
@@ -22,11 +23,12 @@
 namespace isolang {
 
 // Why a choice is impossible: its edge `closing` would close a cycle with a path closing.to → closing.from of edges
-// that were known before edge number `epoch`; in a direct check, with the one pair `back`.
+// that were known before edge number `epoch`; in a direct check, with one pair that
+// stands in Pruner::backs.
 struct Impossible {
   Edge closing;
-  std::size_t epoch;
-  std::optional<Edge> back = std::nullopt;
+  std::uint32_t epoch;
+  std::int32_t back = -1;  // into Pruner::backs, or none
 };
 
 class Pruner {
@@ -61,10 +63,13 @@ class Pruner {
   };
   struct Struck {
     std::int32_t read, candidate;  // candidate is a writer index
-    std::optional<Impossible> why; // empty: its transaction contradicts itself (Problem::impossible)
+    std::int32_t why;  // into `reasons`; -1: its transaction contradicts itself (Problem::impossible)
   };
-  std::vector<Order> orders;
-  std::vector<Struck> struck;
+  // There may be millions: they stay where they are, as a growing vector would need twice the memory.
+  std::deque<Order> orders;
+  std::deque<Struck> struck;
+  std::deque<Impossible> reasons;
+  std::vector<Edge> backs;
 
   // After run() without a contradiction: for each pair of writers of each key whether its order is settled, as flat lists
   // of pairs. T0's writers come first and are left out.
@@ -118,6 +123,7 @@ class Pruner {
   void resolve(std::int32_t read, std::int32_t writer);
   void find_cycle(std::vector<std::uint8_t> sorted);
   bool prune_direct();
+  Impossible because(const Edge& closing, const std::optional<Edge>& back = std::nullopt);
   std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
   bool impossible_order(std::int32_t a, std::int32_t b) const { return closing_order(a, b).has_value(); }
   bool initial(std::int32_t writer) const {
@@ -126,7 +132,7 @@ class Pruner {
 
   Budget& budget_;
   const std::size_t max_clock_bytes_;
-  std::size_t epoch_ = 0;
+  std::uint32_t epoch_ = 0;
   Adjacency readers_;  // writer -> reads that certainly take it
 
   Adjacency open_reads_;                // key -> its reads of several candidates

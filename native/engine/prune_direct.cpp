@@ -51,13 +51,13 @@ bool Pruner::prune_direct() {
       if (b == a || p.writer_txn[idx(b)] == p.read_txn[idx(r)]) continue;
       closing.a = a;
       if (initial(a)) {
-        closed = Impossible{closing, 0, back};
+        closed = because(closing, back);
         return false;
       }
       const auto pair = static_cast<std::uint64_t>(b) << 32 | static_cast<std::uint32_t>(a);
       if (!ordered_behind_.insert(pair).second) continue;
       graph.ww_edges(b, a, [&](const Edge& e) { graph.edges.push_back(e); });
-      orders.push_back({b, a, {closing, 0, back}});
+      orders.push_back({b, a, because(closing, back)});
       ++forced_orders;
     }
   }

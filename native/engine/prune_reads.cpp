@@ -60,7 +60,7 @@ const Pruner::Seen* Pruner::overwritten_by(std::int32_t a) {
     if (seen.writer == a) continue;
     if (initial(a)) return &seen;
     if (const auto reverse = closing_order(seen.writer, a)) {
-      orders.push_back({a, seen.writer, {*reverse, epoch_}});
+      orders.push_back({a, seen.writer, because(*reverse)});
       return &seen;
     }
   }
@@ -95,7 +95,8 @@ bool Pruner::prune_read(std::int32_t r) {
     alive[i] = 0;
     ++struck_sources;
     ++gained_;
-    struck.push_back({r, a, Impossible{*closing, epoch_, back}});
+    struck.push_back({r, a, static_cast<std::int32_t>(reasons.size())});
+    reasons.push_back(because(*closing, back));
   }
   if (!included_reader(r)) return true;  // without a source left its transaction is out: a clause of the search
   if (left == 0) {

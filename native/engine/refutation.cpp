@@ -117,9 +117,9 @@ void Refuter::before(std::int32_t a, std::int32_t b) {
 
 void Refuter::struck(std::int32_t read, std::int32_t writer) {
   if (!done_struck_.insert(code(read, writer)).second) return;
-  const auto& why = pruner_.struck[struck_of_.at(code(read, writer))].why;
-  if (why)
-    impossible(*why, true);
+  const std::int32_t why = pruner_.struck[struck_of_.at(code(read, writer))].why;
+  if (why >= 0)
+    impossible(pruner_.reasons[idx(why)], true);
   else
     contradictory(p_.writer_txn[idx(writer)]);
 }
@@ -141,7 +141,8 @@ void Refuter::impossible(const Impossible& why, bool refutes_source) {
     else
       source(closing.read, closing.a);
   }
-  std::vector<Edge> edges = why.back ? std::vector{*why.back} : path(closing.to, closing.from, why.epoch);
+  std::vector<Edge> edges =
+      why.back >= 0 ? std::vector{pruner_.backs[idx(why.back)]} : path(closing.to, closing.from, why.epoch);
   for (const Edge& e : edges) known(e);
   edges.push_back(closing);
   cycle(edges);
