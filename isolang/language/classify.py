@@ -99,7 +99,7 @@ def classify(spec: Spec) -> Plan:
         spec=spec,
         automata=tuple(automaton for automaton, _ in compiled),
         uses_reads_from=facts.uses_reads_from(spec),
-        uses_version_order=facts.uses_version_order(spec),
+        uses_version_order=True,
         uses_sessions=facts.uses_sessions(spec),
         uses_real_time=facts.uses_real_time(spec),
         warnings=(*spec.warnings, *warnings),

@@ -20,7 +20,8 @@ class Route:
         spec: the specification.
         kind: which engine decides it.
         uses_reads_from: whether the checks use ``rf``; then intrinsic anomalies are violations.
-        uses_version_order: whether they use ``ww`` or ``rw``.
+        uses_version_order: whether an assignment has version orders, used or not: then there is
+            none where list reads contradict each other.
         uses_sessions: whether they use ``so``.
         uses_real_time: whether they use ``rt``; a history must have times then.
         warnings: of ``spec``, and what the compilation shows (a check that cannot fail).
