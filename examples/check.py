@@ -13,7 +13,7 @@ history = History.from_transactions(
 )
 
 for level in ("read-committed", "snapshot-isolation", "strict-serializable"):
-    verdict = isolang.check(history, isolang.load_spec(level))
+    verdict = isolang.check(history, level)
     if verdict.outcome == "invalid":
         names = ", ".join(txn.name for txn in verdict.violation.transactions)
         print(f"{level}: {verdict.violation.anomaly} between {names}")

@@ -60,7 +60,7 @@ def load_history(
 
 def check(
     history: History,
-    spec: Spec | Route,
+    spec: Spec | Route | str | os.PathLike[str],
     *,
     timeout: float | None = None,
     memory: float | None = None,
@@ -75,8 +75,8 @@ def check(
 
     Args:
         history: of ``load_history`` or ``History.from_transactions``.
-        spec: of ``load_spec``; or a route of it (``isolang.language.route``), to
-            choose one once for many histories.
+        spec: of ``load_spec``, or what that takes: a level's name, a file, the text itself; or a
+            route (``isolang.language.route``), to choose one once for many histories.
         timeout: seconds for all phases together; when they are over, the verdict is unknown.
         memory: megabytes that the check may allocate; beyond, the verdict is unknown (Linux; other
             platforms have no such limit).
@@ -102,7 +102,7 @@ def check(
     ...     Transaction([("r", "x", None), ("w", "x", 1)], session="a"),
     ...     Transaction([("r", "x", None), ("w", "x", 2)], session="b"),
     ... ])
-    >>> verdict = check(history, load_spec("si"))
+    >>> verdict = check(history, "si")
     >>> verdict.outcome, verdict.violation.anomaly, verdict.certified
     ('invalid', 'lost update', True)
     >>> check(history, load_spec("pl-2")).outcome
@@ -112,6 +112,8 @@ def check(
         raise ValueError(f"timeout must be positive (got {timeout})")
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive (got {memory})")
+    if isinstance(spec, str | os.PathLike):
+        spec = load_spec(spec)
     chosen = spec if isinstance(spec, Route) else route(spec)
     options = Options(
         certify=certify, memory=memory, seed=seed, solver=solver, encoding=encoding, prune=prune
