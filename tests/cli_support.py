@@ -47,7 +47,7 @@ def run_there(*arguments, stdin=None, timeout=120):
     return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def hard_text(transactions=1500, sessions=25, keys=100, values=2, seed=5):
+def hard_text(transactions=3000, sessions=50, keys=60, values=2, seed=5):
     """A serializable history in Plume text, of a shape that search does not decide quickly."""
     rng = random.Random(seed)
     state, lines = {}, []

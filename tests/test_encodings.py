@@ -320,7 +320,7 @@ def test_deadlines(solver):
     """A solver that has a deadline keeps it; the verdict is unknown."""
     import io
 
-    history = load_history(io.BytesIO(hard_text(transactions=60, keys=3).encode()), "plume")
+    history = load_history(io.BytesIO(hard_text(transactions=60, sessions=25, keys=3).encode()), "plume")
     verdict = check(
         history,
         load_spec("ser"),
@@ -416,7 +416,7 @@ def test_compare_says_what_goes_wrong(tmp_path, capfd):
 @not_ours
 def test_compare_ends_what_takes_too_long(tmp_path, capfd):
     path = tmp_path / "hard"
-    path.write_text(hard_text(transactions=80, keys=3))
+    path.write_text(hard_text(transactions=80, sessions=25, keys=3))
     run = run_here(
         capfd, "compare", "--spec", "ser", "--timeout", 0.3, "--prune", "none",
         "--only", "one_variable/native", "-o", "json", path,
