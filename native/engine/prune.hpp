@@ -139,11 +139,13 @@ class Pruner {
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
   bool every_read_ = false;             // look at all reads in the next pass
-  std::vector<std::int32_t> combined_;     // per target a row, see raise
+  std::vector<std::int32_t> combined_;  // per target a row, see raise
   std::vector<std::int32_t> reader_rows_;  // of the read at hand: its rows, one for each of rw_rows_
 
   std::vector<std::int32_t> by_rank_, place_;  // the writers of each key, the latest first; each one's place among them
-  std::size_t place(std::int32_t writer) const { return static_cast<std::size_t>(place_[static_cast<std::size_t>(writer)]); }
+  std::size_t place(std::int32_t writer) const {
+    return static_cast<std::size_t>(place_[static_cast<std::size_t>(writer)]);
+  }
   std::uint64_t bit(std::int32_t writer) const { return std::uint64_t{1} << (place(writer) % 64); }
 
   // Of the key at hand: its writers, the latest first, and for each target of a ww or rw step their marks.

@@ -41,7 +41,7 @@ void Pruner::unsettle(std::int32_t writer) {
   const std::int32_t key = key_of_[idx(writer)];
   restless_[idx(key)] = 1;
   auto& bits = settled_pairs_[idx(key)];
-  if (bits.empty()) return;
+  if (bits.empty() || passes == 0) return;  // nothing is settled before the first pass
   for (std::size_t word = place(writer) / 64; word < bits.size(); word += words_of(key)) bits[word] &= ~bit(writer);
 }
 
