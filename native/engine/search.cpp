@@ -48,6 +48,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
   source_variable_.assign(p_.candidate.size(), -1);
   in_variable_.assign(p_.inclusion.size(), -1);
   active_read_.assign(idx(p_.reads()), 0);
+  source_.assign(idx(p_.reads()), -1);
   sources_taken_.assign(idx(p_.reads()), 0);
   readers_ = group_by(
       static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(), [&](std::size_t r) { return pruner.source[r]; },
@@ -291,13 +292,14 @@ void Search::inspect_key(std::int32_t key) {
 
 // Every edge of this read that goes down, given its source: the read, or else the pair of writers, must be decided.
 void Search::inspect_read(std::int32_t r) {
+  source_[idx(r)] = -1;
   const std::int32_t reader = p_.read_txn[idx(r)];
   if (!certain(reader)) {
     const std::int32_t in = in_variable_[idx(reader)];
     if (in < 0 || sat_.value(Lit::positive(in)) <= 0) return;
   }
   const bool decided = pruner_.source[idx(r)] >= 0 || active_read_[idx(r)];
-  const std::int32_t a = current_source(r);
+  const std::int32_t a = source_[idx(r)] = current_source(r);
   if (a < 0) {
     want_read_.push_back(r);
     return;
@@ -361,9 +363,7 @@ bool Search::is_in(std::int32_t txn) const {
 bool Search::forbid_ways_back() {
   std::vector<std::uint8_t> in(p_.inclusion.size());
   for (std::size_t t = 0; t < in.size(); ++t) in[t] = is_in(static_cast<std::int32_t>(t));
-  std::vector<std::int32_t> source(idx(p_.reads()));
-  for (std::int32_t r = 0; r < p_.reads(); ++r) source[idx(r)] = current_source(r);
-  const auto closed = ways_back_.closed({source, writers_, place_, in});
+  const auto closed = ways_back_.closed({source_, writers_, place_, in});
   if (closed.empty()) return false;
   sat_.restart();
   for (const auto& edges : closed) {

@@ -133,6 +133,7 @@ class Search final : public Theory {
   std::vector<std::int32_t> lowest_;                        // per rw step and place: the lowest target from there on
   std::vector<std::pair<std::int32_t, std::int32_t>> want_order_;
   std::vector<std::int32_t> want_read_;
+  std::vector<std::int32_t> source_;                        // per read: its source, -1 if its transaction is out
   WaysBack ways_back_;
 };
 
