@@ -320,7 +320,9 @@ def test_deadlines(solver):
     """A solver that has a deadline keeps it; the verdict is unknown."""
     import io
 
-    history = load_history(io.BytesIO(hard_text(transactions=60, sessions=25, keys=3).encode()), "plume")
+    history = load_history(
+        io.BytesIO(hard_text(transactions=60, sessions=25, keys=3).encode()), "plume"
+    )
     verdict = check(
         history,
         load_spec("ser"),
