@@ -34,7 +34,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from oracle import semantics
 from oracle.expressions import HARD, Checks, random_checks, spec_text
 from oracle.generate import any_history, every_small_history, separating, well_formed
-from oracle.history import History, show, timed
+from oracle.history import History, show
+from oracle.judged import judged
 from oracle.levels import ADJACENT, GUARANTEES, LEVELS, WEAK_ADJACENT, WEAK_STYLES
 from oracle.pipeline import Levels, keep, shrink, tool_verdict
 
@@ -141,16 +142,7 @@ def expressions(arguments: argparse.Namespace, result: Slice) -> None:
             result.counts["specifications refused"] += 1
             continue
         result.counts["specifications accepted"] += 1
-        for _ in range(arguments.per_spec):
-            history = any_history(rng)
-            if semantics.needs_time(checks) and not timed(history):
-                continue
-            try:
-                (valid,) = semantics.satisfied(history, [checks], limit=3_000)
-            except semantics.TooLargeError:
-                result.counts["too large for the oracle"] += 1
-                continue
-            expected = "valid" if valid else "invalid"
+        for history, expected in judged(rng, checks, arguments.per_spec, result.counts):
             got = tool_verdict(history, plan, seed=number)
             result.note({"random": expected})
             if got != expected:

@@ -33,10 +33,9 @@ from encodings_support import (
     Pairs,
     separating,
 )
-from oracle import semantics
 from oracle.expressions import random_checks, spec_text
-from oracle.generate import any_history
-from oracle.history import show, timed
+from oracle.history import show
+from oracle.judged import judged
 from oracle.levels import ADJACENT
 from oracle.pipeline import Levels, to_tool
 
@@ -68,15 +67,8 @@ def unwritten(runs: Conformance, specs: int, seed: int) -> list[str]:
             plan = classify(load_spec(spec_text(checks)))
         except NotAnEventGraph:
             continue
-        for _ in range(6):
-            history = any_history(rng)
-            if semantics.needs_time(checks) and not timed(history):
-                continue
-            try:
-                (valid,) = semantics.satisfied(history, [checks], limit=3_000)
-            except semantics.TooLargeError:
-                continue
-            runs.run(to_tool(history), plan, "valid" if valid else "invalid")
+        for history, expected in judged(rng, checks, 6):
+            runs.run(to_tool(history), plan, expected)
             wrong += [f"{text} for {spec_text(checks)}: {show(history)}" for text in runs.wrong]
             runs.wrong.clear()
     return wrong

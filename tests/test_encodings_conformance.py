@@ -22,10 +22,10 @@ from encodings_support import (
     one_context,
     separating,
 )
-from oracle import semantics
 from oracle.expressions import HARD, random_checks, spec_text
-from oracle.generate import any_history, litmus_table
-from oracle.history import has_time, parse, show, timed, with_wide_times
+from oracle.generate import litmus_table
+from oracle.history import has_time, parse, show, with_wide_times
+from oracle.judged import judged
 from oracle.levels import ADJACENT
 from oracle.pipeline import Levels, to_tool
 
@@ -170,15 +170,8 @@ def expressions(rng: random.Random, specs: list, per_spec: int) -> Conformance:
             plan = classify(load_spec(spec_text(checks)))
         except NotAnEventGraph:
             continue
-        for _ in range(per_spec):
-            history = any_history(rng)
-            if semantics.needs_time(checks) and not timed(history):
-                continue
-            try:
-                (valid,) = semantics.satisfied(history, [checks], limit=3_000)
-            except semantics.TooLargeError:
-                continue
-            runs.run(to_tool(history), plan, "valid" if valid else "invalid")
+        for history, expected in judged(rng, checks, per_spec):
+            runs.run(to_tool(history), plan, expected)
             assert not runs.wrong, f"{runs.wrong[0]} for {spec_text(checks)}{show(history)}"
     return runs
 

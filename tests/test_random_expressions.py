@@ -9,10 +9,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from oracle import semantics
 from oracle.expressions import HARD, Checks, random_checks, spec_text
-from oracle.generate import any_history
-from oracle.history import show, timed
+from oracle.history import show
+from oracle.judged import judged
 from oracle.pipeline import tool_verdict
 
 from isolang.api import load_spec
@@ -32,15 +31,7 @@ def compare(rng: random.Random, checks: Checks, histories: int) -> int:
         assert refusal.reason.strip(), "a refusal must say why"
         return 0
     compared = 0
-    for _ in range(histories):
-        history = any_history(rng)
-        if semantics.needs_time(checks) and not timed(history):
-            continue
-        try:
-            (valid,) = semantics.satisfied(history, [checks], limit=3_000)
-        except semantics.TooLargeError:
-            continue
-        expected = "valid" if valid else "invalid"
+    for history, expected in judged(rng, checks, histories):
         got = tool_verdict(history, plan, seed=compared)
         assert got == expected, f"{spec_text(checks)}{show(history)}: {got}, expected {expected}"
         compared += 1
