@@ -25,10 +25,6 @@ class Machine:
     accepting: tuple[int, ...]
     looped: bool
 
-    def silently(self, p: int, q: int) -> bool:
-        """Whether p reaches q without reading anything."""
-        return p == q or (self.looped and q == 0 and p in self.accepting)
-
 
 def machine(positions: Positions, *, looped: bool) -> Machine:
     """The machine of an expression without the empty word.

@@ -59,11 +59,6 @@ class Circuit:
             return bool(model[abs(literal)]) == (literal > 0)
         return all(self.value(a, model) for a in inputs) == (literal > 0)
 
-    @property
-    def gates(self) -> int:
-        """How many gates there are."""
-        return len(self._inputs)
-
     def is_gate(self, variable: int) -> bool:
         """Whether a variable stands for a conjunction of others."""
         return variable in self._inputs
