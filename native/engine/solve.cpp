@@ -120,6 +120,15 @@ class Attempt {
     note_search();
     return outcome;
   }
+  template <typename T>
+  void note(const char* name, T value) {
+    for (auto& [known, sum] : solution_.statistics)
+      if (known == name) {  // a second attempt: times add up, sizes are the last one's
+        sum = known.starts_with("seconds") ? sum + static_cast<double>(value) : static_cast<double>(value);
+        return;
+      }
+    solution_.statistics.emplace_back(name, static_cast<double>(value));
+  }
   bool refuted_by_pruning() const { return !open_; }
 
   std::vector<ProofStep> refutation() {
@@ -146,15 +155,6 @@ class Attempt {
     note("seconds_graph", watch_.lap());
     budget_.phase = "pruning";
     return Pruner(graph_, budget_, max_clock_bytes);
-  }
-  template <typename T>
-  void note(const char* name, T value) {
-    for (auto& [known, sum] : solution_.statistics)
-      if (known == name) {  // a second attempt: times add up, sizes are the last one's
-        sum = known.starts_with("seconds") ? sum + static_cast<double>(value) : static_cast<double>(value);
-        return;
-      }
-    solution_.statistics.emplace_back(name, static_cast<double>(value));
   }
   Stopwatch watch_;
   std::uint64_t seed_;
@@ -193,6 +193,10 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
   if (Hints hints(problem, automata); hints.any() && !forced) {
     for (int i = 0; i < (hints.of_the_history() ? kLongTrials : kTrials); ++i) {
       begin(trial, hints.automata(), hints.given());
+      if (hints.of_the_history()) {
+        trial->note("hint_window", hints.given().window);
+        trial->note("hint_trials", i + 1);
+      }
       const Cdcl::Result result = trial->search(trial_conflicts(problem, hints));
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::gave_up) break;
