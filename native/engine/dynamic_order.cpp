@@ -17,19 +17,13 @@ DynamicOrder::DynamicOrder(std::int32_t nodes, std::vector<std::int32_t> from, s
   out_head_.assign(idx(nodes), -1);
   in_head_.assign(idx(nodes), -1);
   mark_.assign(idx(nodes), 0);
+  has_moved_.assign(idx(nodes), 0);
   parent_.assign(idx(nodes), -1);
 }
 
-template <typename Visit>
-void DynamicOrder::each_out(std::int32_t v, Visit visit) const {
-  for (const std::int32_t e : out_.of(v)) visit(e);
-  for (std::int32_t e = out_head_[idx(v)]; e >= 0; e = out_next_[idx(e) - permanent_]) visit(e);
-}
-
-template <typename Visit>
-void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
-  for (const std::int32_t e : in_.of(v)) visit(e);
-  for (std::int32_t e = in_head_[idx(v)]; e >= 0; e = in_next_[idx(e) - permanent_]) visit(e);
+void DynamicOrder::forget_moved() {
+  for (const std::int32_t v : moved_) has_moved_[idx(v)] = 0;
+  moved_.clear();
 }
 
 bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
@@ -84,6 +78,10 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
       for (const std::int32_t w : *group) {
         rank_[idx(w)] = slots_[next++];
         mark_[idx(w)] = 0;
+        if (has_moved_[idx(w)] == 0) {
+          has_moved_[idx(w)] = 1;
+          moved_.push_back(w);
+        }
       }
     reordered += static_cast<std::int64_t>(slots_.size());
   }

@@ -2,6 +2,10 @@
 // directed acyclic graphs" (ACM JEA 11, 2006). Pure graph theory: nodes and edges are numbers.
 #pragma once
 #include <cstdint>
+#include <algorithm>
+#include <queue>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/clocks.hpp"
@@ -20,6 +24,13 @@ class DynamicOrder {
   // Takes back the edges added last, until `count` edges are left. The order stays: it is still one.
   void shrink(std::size_t count);
 
+  // Sorts these nodes anew, which have ranks one after the other: each as late as it can, the higher `latest` the later.
+  template <typename Latest>
+  void sort_late(std::span<const std::int32_t> nodes, Latest latest);
+  // The nodes that have changed their rank since the last call of forget_moved(), each once.
+  const std::vector<std::int32_t>& moved() const { return moved_; }
+  void forget_moved();
+
   std::size_t edges() const { return from_.size(); }
   std::int32_t rank(std::int32_t v) const { return rank_[static_cast<std::size_t>(v)]; }
   std::vector<std::int32_t> path;
@@ -36,8 +47,52 @@ class DynamicOrder {
   Adjacency out_, in_;                                     // edge numbers, permanent edges
   std::vector<std::int32_t> out_head_, in_head_;           // last added edge of a node, or -1
   std::vector<std::int32_t> out_next_, in_next_;           // by edge number - permanent_
-  std::vector<std::uint8_t> mark_;
+  std::vector<std::uint8_t> mark_, has_moved_;
+  std::vector<std::int32_t> moved_;
   std::vector<std::int32_t> parent_, forward_, backward_, slots_;
 };
+
+template <typename Visit>
+void DynamicOrder::each_out(std::int32_t v, Visit visit) const {
+  for (const std::int32_t e : out_.of(v)) visit(e);
+  for (std::int32_t e = out_head_[static_cast<std::size_t>(v)]; e >= 0;
+       e = out_next_[static_cast<std::size_t>(e) - permanent_])
+    visit(e);
+}
+
+template <typename Visit>
+void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
+  for (const std::int32_t e : in_.of(v)) visit(e);
+  for (std::int32_t e = in_head_[static_cast<std::size_t>(v)]; e >= 0;
+       e = in_next_[static_cast<std::size_t>(e) - permanent_])
+    visit(e);
+}
+
+template <typename Latest>
+void DynamicOrder::sort_late(std::span<const std::int32_t> nodes, Latest latest) {
+  const std::int32_t first = rank(nodes.front()), last = rank(nodes.back());
+  std::vector<std::int32_t> waiting(nodes.size(), 0);  // for so many successors among them
+  using Ready = std::pair<std::pair<std::int32_t, std::int32_t>, std::int32_t>;
+  std::priority_queue<Ready> ready;
+  const auto add = [&](std::int32_t v) { ready.push({{latest(v), rank(v)}, v}); };
+  const auto inside = [&](std::int32_t r) { return first <= r && r <= last; };
+  for (const std::int32_t v : nodes) {
+    std::int32_t& count = waiting[static_cast<std::size_t>(rank(v) - first)];
+    each_out(v, [&](std::int32_t e) { count += inside(rank(to_[static_cast<std::size_t>(e)])); });
+    if (count == 0) add(v);
+  }
+  std::vector<std::int32_t> sorted;  // the last first
+  while (!ready.empty()) {
+    const std::int32_t v = ready.top().second;
+    ready.pop();
+    sorted.push_back(v);
+    each_in(v, [&](std::int32_t e) {
+      const std::int32_t u = from_[static_cast<std::size_t>(e)];
+      if (inside(rank(u)) && --waiting[static_cast<std::size_t>(rank(u) - first)] == 0) add(u);
+    });
+  }
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    rank_[static_cast<std::size_t>(sorted[i])] = last - static_cast<std::int32_t>(i);
+}
 
 }  // namespace isolang

@@ -213,11 +213,22 @@ void Search::lemma(ClauseId id) {
   origins_[id] = {Origin::Kind::cycle, -1, start, cycle_edges_.size()};
 }
 
+// How far down the order the edges of "a before b" go: over so much of it something has to move.
+std::int32_t Search::descent(std::int32_t a, std::int32_t b) const {
+  std::int32_t most = std::numeric_limits<std::int32_t>::min();
+  const auto fall = [&](const Edge& e) { most = std::max(most, rank(e.from) - rank(e.to)); };
+  graph_.ww_edges(a, b, fall);
+  for (const std::int32_t r : readers_.of(a)) graph_.rw_edges(r, a, b, fall);
+  for (const std::int32_t s : sources_at_.of(a))
+    if (sat_.value(Lit::positive(s)) > 0) graph_.rw_edges(meaning_[idx(s)].a, a, b, fall);
+  return most;
+}
+
 bool Search::prefers(std::int32_t v) {
   const Meaning& m = meaning_[idx(v)];
   switch (m.kind) {
     case Meaning::Kind::before:
-      return rank(graph_.order_node(m.a)) < rank(graph_.order_node(m.b));
+      return descent(m.a, m.b) < descent(m.b, m.a);
     case Meaning::Kind::source:
       return sources_taken_[idx(m.a)] == 0 && likely_source(m.a) == m.b;
     case Meaning::Kind::in:
@@ -331,9 +342,40 @@ void Search::inspect_read(std::int32_t r) {
   }
 }
 
+// Where several nodes of a transaction have moved, they may stand far apart now, and in between everything overlaps with
+// it. So what stands there is sorted anew: each node as late as it can, but none of a transaction later than its last one.
+void Search::settle_order() {
+  if (rounds == 1 || order_.moved().empty()) return;
+  std::vector<std::int32_t> low(idx(p_.n + 1), std::numeric_limits<std::int32_t>::max()), high(idx(p_.n + 1), -1);
+  std::vector<Node> at(idx(graph_.nodes()));
+  for (Node v = 0; v < graph_.nodes(); ++v) {
+    at[idx(rank(v))] = v;
+    if (const std::int32_t t = graph_.transaction_of(v); t >= 0) {
+      low[idx(t)] = std::min(low[idx(t)], rank(v));
+      high[idx(t)] = std::max(high[idx(t)], rank(v));
+    }
+  }
+  std::vector<std::pair<std::int32_t, std::int32_t>> stretches;
+  for (const Node v : order_.moved())
+    if (const std::int32_t t = graph_.transaction_of(v); t >= 0) stretches.emplace_back(low[idx(t)], high[idx(t)]);
+  std::ranges::sort(stretches);
+  const auto latest = [&](Node v) {
+    const std::int32_t t = graph_.transaction_of(v);
+    return t < 0 ? rank(v) : high[idx(t)];
+  };
+  for (std::size_t i = 0; i < stretches.size();) {
+    auto [first, last] = stretches[i];
+    while (i < stretches.size() && stretches[i].first <= last) last = std::max(last, stretches[i++].second);
+    budget_.poll();
+    order_.sort_late(std::span(at).subspan(idx(first), idx(last - first + 1)), latest);
+  }
+  order_.forget_moved();
+}
+
 Theory::Answer Search::complete() {
   ++rounds;
   budget_.check();
+  settle_order();
   want_order_.clear();
   want_read_.clear();
   if (graph_.uses_orders) {

@@ -80,6 +80,7 @@ class Search final : public Theory {
   std::int32_t variable(Meaning meaning);
   std::int32_t find_order(std::int32_t a, std::int32_t b) const;
   void activate_order(std::int32_t a, std::int32_t b);
+  std::int32_t descent(std::int32_t a, std::int32_t b) const;
   void activate_read(std::int32_t read);
   std::int32_t in_variable(std::int32_t txn);  // -1 if it certainly is in
   bool certain(std::int32_t txn) const;
@@ -89,6 +90,7 @@ class Search final : public Theory {
   std::int32_t rank(Node v) const { return order_.rank(v); }
   std::int32_t likely_source(std::int32_t read) const;
   std::int32_t current_source(std::int32_t read) const;
+  void settle_order();
   void sort_writers();
   void inspect_key(std::int32_t key);
   void inspect_read(std::int32_t read);
