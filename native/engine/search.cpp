@@ -230,7 +230,7 @@ bool Search::prefers(std::int32_t v) {
     case Meaning::Kind::before:
       return descent(m.a, m.b) < descent(m.b, m.a);
     case Meaning::Kind::source:
-      return sources_taken_[idx(m.a)] == 0 && likely_source(m.a) == m.b;
+      return sources_taken_[idx(m.a)] == 0 && nearest_source(m.a) == m.b;
     case Meaning::Kind::in:
       return false;
   }
@@ -250,6 +250,47 @@ std::int32_t Search::likely_source(std::int32_t r) const {
     graph_.wr_edges(r, w, [&](const Edge& e) { up = up && rank(e.from) < rank(e.to); });
     if (!up) continue;
     if (best < 0 || !graph_.uses_orders || rank(graph_.order_node(w)) > rank(graph_.order_node(best))) best = w;
+  }
+  return best;
+}
+
+// How far something has to move for a read of this candidate: the reader, or the one of the writers in between that is
+// nearest to neither end. (Those are sorted as of the last inspection, which does for a guess.)
+std::int32_t Search::descent(std::int32_t r, std::int32_t w, const std::vector<std::int32_t>& writers) const {
+  std::int32_t most = std::numeric_limits<std::int32_t>::min();
+  Node reader = -1;
+  graph_.wr_edges(r, w, [&](const Edge& e) {
+    most = std::max(most, rank(e.from) - rank(e.to));
+    if (reader < 0) reader = e.to;
+  });
+  if (most > 0 || reader < 0 || !graph_.uses_orders) return most;
+  const auto first = writers.begin() + p_.key_start[idx(p_.read_key[idx(r)])];
+  const auto last = writers.begin() + p_.key_start[idx(p_.read_key[idx(r)]) + 1];
+  const std::int32_t low = rank(graph_.order_node(w)), high = rank(reader);
+  const auto middle = std::partition_point(
+      first, last, [&](std::int32_t x) { return rank(graph_.order_node(x)) < low + (high - low) / 2; });
+  most = 0;
+  const auto between = [&](std::int32_t x) {
+    const std::int32_t at = rank(graph_.order_node(x));
+    if (x != w && x != pruner_.own_writer[idx(r)] && low < at && at < high) most = std::max(most, std::min(at - low, high - at));
+  };
+  if (middle != last) between(*middle);
+  if (middle != first) between(middle[-1]);
+  return most;
+}
+
+// The candidate that asks for the least movement, the latest of several.
+std::int32_t Search::nearest_source(std::int32_t r) const {
+  std::int32_t best = -1, least = 0;
+  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
+    if (!pruner_.alive[i]) continue;
+    const std::int32_t w = p_.candidate[i];
+    if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
+    const std::int32_t cost = descent(r, w, writers_);
+    const bool later = best >= 0 && cost == least && graph_.uses_orders && rank(graph_.order_node(w)) > rank(graph_.order_node(best));
+    if (best >= 0 && cost >= least && !later) continue;
+    best = w;
+    least = cost;
   }
   return best;
 }

@@ -89,6 +89,8 @@ class Search final : public Theory {
   std::vector<std::int32_t> shown_order() const;
   std::int32_t rank(Node v) const { return order_.rank(v); }
   std::int32_t likely_source(std::int32_t read) const;
+  std::int32_t descent(std::int32_t read, std::int32_t candidate, const std::vector<std::int32_t>& writers) const;
+  std::int32_t nearest_source(std::int32_t read) const;
   std::int32_t current_source(std::int32_t read) const;
   void settle_order();
   void sort_writers();
