@@ -72,19 +72,18 @@ bool Search::certain(std::int32_t txn) const {
   return pruner_.inclusion[idx(txn)] == static_cast<std::uint8_t>(Inclusion::in);
 }
 
-std::int32_t Search::variable(Meaning meaning) {
+std::int32_t Search::variable(Meaning meaning, std::int32_t at) {
   meaning_.push_back(meaning);
   processed_.push_back(0);
-  // Grouped by time: distant choices have little to do with one another.
-  Node node = -1;
-  if (meaning.kind == Meaning::Kind::before) node = graph_.order_node(meaning.b);
-  if (meaning.kind == Meaning::Kind::source && !graph_.automata[0].direct()) node = graph_.node(0, p_.read_txn[idx(meaning.a)], 0);
-  return sat_.new_variable(node < 0 || graph_.nodes() <= kOneGroup ? 0 : rank(node) / kGroup);
+  if (graph_.nodes() <= kOneGroup) return sat_.new_variable();
+  // Grouped by time: distant choices have little to do with one another. The sources come before the orders that they ask
+  // for: an order decided first would not know of its readers, and take the wrong side.
+  return sat_.new_variable(at / kGroup * 2 + (meaning.kind == Meaning::Kind::before));
 }
 
 std::int32_t Search::in_variable(std::int32_t txn) {
   if (certain(txn)) return -1;
-  if (in_variable_[idx(txn)] < 0) in_variable_[idx(txn)] = variable({Meaning::Kind::in, txn, -1});
+  if (in_variable_[idx(txn)] < 0) in_variable_[idx(txn)] = variable({Meaning::Kind::in, txn, -1}, 0);
   return in_variable_[idx(txn)];
 }
 
@@ -107,9 +106,15 @@ std::int32_t Search::find_order(std::int32_t a, std::int32_t b) const {
   return it == order_variable_.end() ? -1 : it->second;
 }
 
-void Search::activate_order(std::int32_t a, std::int32_t b) {
+// In the order; -1 if there is no such read, or no node for it.
+std::int32_t Search::place_of(std::int32_t read) const {
+  return read < 0 || graph_.automata[0].direct() ? -1 : rank(graph_.node(0, p_.read_txn[idx(read)], 0));
+}
+
+void Search::activate_order(std::int32_t a, std::int32_t b, std::int32_t read) {
   if (find_order(a, b) >= 0) return;
-  const std::int32_t v = variable({Meaning::Kind::before, std::min(a, b), std::max(a, b)});
+  const std::int32_t last = std::max(rank(graph_.order_node(a)), rank(graph_.order_node(b)));
+  const std::int32_t v = variable({Meaning::Kind::before, std::min(a, b), std::max(a, b)}, std::max(last, place_of(read)));
   order_variable_.emplace(pair_code(a, b), v);
   orders_at_.add(a, v);
   orders_at_.add(b, v);
@@ -124,7 +129,7 @@ void Search::activate_read(std::int32_t r) {
   for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
-    const std::int32_t v = variable({Meaning::Kind::source, r, w});
+    const std::int32_t v = variable({Meaning::Kind::source, r, w}, place_of(r));
     source_variable_[i] = v;
     sources_at_.add(w, v);
     choice.push_back(Lit::positive(v));
@@ -274,6 +279,12 @@ std::int32_t Search::descent(std::int32_t r, std::int32_t w, const std::vector<s
     const std::int32_t at = rank(graph_.order_node(x));
     if (x != w && x != pruner_.own_writer[idx(r)] && low < at && at < high) most = std::max(most, std::min(at - low, high - at));
   };
+  for (const std::int32_t o : orders_at_.of(w)) {
+    const Meaning& pair = meaning_[idx(o)];
+    const int first_before = sat_.value(Lit::positive(o));
+    if (first_before != 0 && (first_before > 0 ? pair.a : pair.b) == w && pair.a + pair.b - w != pruner_.own_writer[idx(r)])
+      most = std::max(most, high - rank(graph_.order_node(pair.a + pair.b - w)));
+  }
   if (middle != last) between(*middle);
   if (middle != first) between(middle[-1]);
   return most;
@@ -336,7 +347,7 @@ void Search::inspect_key(std::int32_t key) {
         if (highest >= here)
           for (std::int32_t j = first; j < i; ++j)
             if (rank(graph_.node(c, p_.writer_txn[idx(writers_[idx(j)])], q)) >= here)
-              want_order_.emplace_back(writers_[idx(j)], w);
+              want_order_.push_back({writers_[idx(j)], w, -1});
         highest = std::max(highest, rank(graph_.node(c, txn, q)));
       }
     }
@@ -379,7 +390,7 @@ void Search::inspect_read(std::int32_t r) {
       want_read_.push_back(r);
       return;
     }
-    want_order_.emplace_back(a, writers_[idx(i)]);
+    want_order_.push_back({a, writers_[idx(i)], r});
   }
 }
 
@@ -428,11 +439,11 @@ Theory::Answer Search::complete() {
       budget_.poll();
       inspect_read(r);
     }
-  std::erase_if(want_order_, [&](const auto& pair) { return find_order(pair.first, pair.second) >= 0; });
+  std::erase_if(want_order_, [&](const Want& w) { return find_order(w.a, w.b) >= 0; });
   if (want_order_.empty() && want_read_.empty())
     return graph_.forbids_ways_back && forbid_ways_back() ? Answer::extended : Answer::consistent;
   sat_.restart();
-  for (const auto& [a, b] : want_order_) activate_order(a, b);
+  for (const auto& [a, b, read] : want_order_) activate_order(a, b, read);
   for (const std::int32_t r : want_read_) activate_read(r);
   return Answer::extended;
 }
@@ -452,7 +463,7 @@ bool Search::forbid_ways_back() {
   for (const auto& edges : closed) {
     for (const Edge& e : edges) {
       if (e.read >= 0 && pruner_.source[idx(e.read)] < 0) activate_read(e.read);
-      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n) activate_order(e.a, e.b);
+      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n) activate_order(e.a, e.b, e.read);
     }
     std::vector<Lit> clause;
     pending_.clear();
