@@ -78,6 +78,8 @@ class Pruner {
     std::vector<std::int32_t> open;     // either may come first
   };
   Pairs pairs();
+  // The order of each pair of the key's writers is known, and so are all edges of it and of settled reads, or implied.
+  bool settled(std::int32_t key) const;
   bool at_fixpoint() const { return gained_ == 0; }  // else settled reads may lack edges to settled writers
 
   // The known ways back of direct checks from a writer of the key to a read: no source of the read precedes that writer.
@@ -89,6 +91,8 @@ class Pruner {
   template <typename SourceOf>
   void direct_ways_back(std::int32_t read, SourceOf source_of, std::vector<WayBack>& found) const;
 
+  std::int32_t key_of(std::int32_t writer) const { return key_of_[static_cast<std::size_t>(writer)]; }
+  std::span<const std::int32_t> writers_of(std::int32_t txn) const { return writers_by_txn_.of(txn); }
   bool included_reader(std::int32_t read) const {
     return inclusion[static_cast<std::size_t>(graph.problem.read_txn[static_cast<std::size_t>(read)])] ==
            static_cast<std::uint8_t>(Inclusion::in);

@@ -37,6 +37,13 @@ bool Pruner::is_settled(std::int32_t writer, std::int32_t key) const {
   return true;
 }
 
+bool Pruner::settled(std::int32_t key) const {
+  if (!is_decided(key)) return false;
+  for (std::int32_t w = graph.problem.key_start[idx(key)]; w < graph.problem.key_start[idx(key) + 1]; ++w)
+    if (!is_settled(w, key)) return false;
+  return true;
+}
+
 void Pruner::unsettle(std::int32_t writer) {
   const std::int32_t key = key_of_[idx(writer)];
   restless_[idx(key)] = 1;
