@@ -21,6 +21,9 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   const Problem& p = g.problem;
   source.assign(idx(p.reads()), -1);
   alive.assign(p.candidate.size(), 1);
+  struck_by.assign(p.candidate.size(), kContradictory);
+  struck_in.assign(p.candidate.size(), 0);
+  resolved_in.assign(idx(p.reads()), 0);
   inclusion = p.inclusion;
   included_by.assign(inclusion.size(), -1);
   key_of_.resize(p.writer_txn.size());
@@ -64,7 +67,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
          i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i)
       if (std::ranges::binary_search(p.impossible, p.writer_txn[idx(p.candidate[i])])) {
         alive[i] = 0;
-        struck.push_back({r, p.candidate[i], -1});
+        struck_by[i] = kContradictory;
       }
   for (std::int32_t r = 0; r < p.reads(); ++r)
     if (p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)] == 1 && included_reader(r) &&
@@ -191,7 +194,7 @@ bool Pruner::pass() {
                         [&](std::size_t i) { return edges[i].from; }),
                order, true, max_clock_bytes_, budget_);
   note_changes();
-  epoch_ = static_cast<std::uint32_t>(edges.size());
+  epochs.push_back(static_cast<std::uint32_t>(edges.size()));
   readers_ = group_by(
       static_cast<std::int32_t>(p.writer_txn.size()), source.size(), [&](std::size_t r) { return source[r]; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
@@ -258,9 +261,9 @@ bool Pruner::is_quiet(std::int32_t key) const {
 }
 
 Impossible Pruner::because(const Edge& closing, const std::optional<Edge>& back) {
-  if (!back) return {closing, epoch_};
+  if (!back) return {closing, epoch()};
   backs.push_back(*back);
-  return {closing, epoch_, static_cast<std::int32_t>(backs.size()) - 1};
+  return {closing, epoch(), static_cast<std::int32_t>(backs.size()) - 1};
 }
 
 std::size_t Pruner::target_of(std::int32_t check, std::int32_t state) {

@@ -10,7 +10,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_set>
@@ -56,19 +55,24 @@ class Pruner {
   std::int32_t orphan = -1;
   bool saturated = false;  // what remains to be chosen closes no way back, whatever is chosen
 
-  // The conclusions by their literal, in the order in which they were drawn.
+  // The conclusions, with as much of their reasons as it takes to find them again (Refuter): there may be millions, and
+  // few are ever asked for. What a pass concludes from the clocks follows from the edges that were known before it.
+  std::vector<std::uint32_t> epochs;       // per pass, from 1: how many edges those are
+  std::vector<std::uint8_t> resolved_in;   // per read with a source: by that pass; 0: it never had another
+  std::vector<std::uint8_t> struck_in;     // per candidate that is struck out: likewise
+  static constexpr std::int32_t kContradictory = -1, kClosesCycle = -2, kReason = -3;
+  // Per candidate that is struck out: the writer that follows it and that the reader cannot have missed; or its
+  // transaction contradicts itself (Problem::impossible); or its wr edge closes a cycle; or kReason - an index into
+  // `reasons`.
+  std::vector<std::int32_t> struck_by;
+  // Of direct checks, which tell more within a pass: the reasons themselves.
   struct Order {
     std::int32_t before, after;
+    std::uint32_t number;  // edges known then
     Impossible reverse;
   };
-  struct Struck {
-    std::int32_t read, candidate;  // candidate is a writer index
-    std::int32_t why;  // into `reasons`; -1: its transaction contradicts itself (Problem::impossible)
-  };
-  // There may be millions: they stay where they are, as a growing vector would need twice the memory.
-  std::deque<Order> orders;
-  std::deque<Struck> struck;
-  std::deque<Impossible> reasons;
+  std::vector<Order> orders;
+  std::vector<Impossible> reasons;
   std::vector<Edge> backs;
 
   // After run() without a contradiction: for each pair of writers of each key whether its order is settled, as flat lists
@@ -128,6 +132,7 @@ class Pruner {
   void find_cycle(std::vector<std::uint8_t> sorted);
   bool prune_direct();
   Impossible because(const Edge& closing, const std::optional<Edge>& back = std::nullopt);
+  std::uint32_t epoch() const { return epochs.empty() ? 0 : epochs.back(); }
   std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
   bool impossible_order(std::int32_t a, std::int32_t b) const { return closing_order(a, b).has_value(); }
   bool initial(std::int32_t writer) const {
@@ -136,7 +141,6 @@ class Pruner {
 
   Budget& budget_;
   const std::size_t max_clock_bytes_;
-  std::uint32_t epoch_ = 0;
   Adjacency readers_;  // writer -> reads that certainly take it
 
   Adjacency open_reads_;                // key -> its reads of several candidates

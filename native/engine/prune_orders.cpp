@@ -212,9 +212,7 @@ void Pruner::order_behind(std::int32_t after, std::int32_t key) {
       const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };
       graph.ww_edges(before, after, add);
       for (const std::int32_t r : readers_.of(before)) graph.rw_edges(r, before, after, add);
-      if (!fresh) continue;
-      ++forced_orders;
-      if (!initial(before)) orders.push_back({before, after, because(*closing_order(after, before))});
+      forced_orders += static_cast<std::int64_t>(fresh);
     }
   if (!settled.empty()) {
     std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());

@@ -60,10 +60,7 @@ const Pruner::Seen* Pruner::overwritten_by(std::int32_t a) {
   for (const Seen& seen : seen_) {
     if (seen.writer == a) continue;
     if (initial(a)) return &seen;
-    if (const auto reverse = closing_order(seen.writer, a)) {
-      orders.push_back({a, seen.writer, because(*reverse)});
-      return &seen;
-    }
+    if (impossible_order(seen.writer, a)) return &seen;
   }
   return nullptr;
 }
@@ -77,18 +74,10 @@ bool Pruner::prune_read(std::int32_t r) {
     if (!alive[i]) continue;
     budget_.poll();
     const std::int32_t a = p.candidate[i];
-    std::optional<Edge> closing, back;
-    graph.wr_edges(r, a, [&](const Edge& e) {
-      if (!closing && clocks.reaches(e.to, e.from) && graph.judges(e.from)) closing = e;
-    });
-    if (!closing) {
-      if (const Seen* const seen = overwritten_by(a)) {
-        closing = seen->closing;
-        closing->a = a;
-        back = seen->back;
-      }
-    }
-    if (!closing) {
+    bool closes = false;
+    graph.wr_edges(r, a, [&](const Edge& e) { closes = closes || (clocks.reaches(e.to, e.from) && graph.judges(e.from)); });
+    const Seen* const seen = closes ? nullptr : overwritten_by(a);
+    if (!closes && seen == nullptr) {
       ++left;
       only = a;
       continue;
@@ -96,8 +85,13 @@ bool Pruner::prune_read(std::int32_t r) {
     alive[i] = 0;
     ++struck_sources;
     ++gained_;
-    struck.push_back({r, a, static_cast<std::int32_t>(reasons.size())});
-    reasons.push_back(because(*closing, back));
+    struck_in[i] = static_cast<std::uint8_t>(passes);
+    struck_by[i] = closes ? kClosesCycle : seen->writer;
+    if (closes || !seen->back) continue;
+    struck_by[i] = kReason - static_cast<std::int32_t>(reasons.size());
+    Edge closing = seen->closing;
+    closing.a = a;
+    reasons.push_back(because(closing, seen->back));
   }
   if (!included_reader(r)) return true;  // without a source left its transaction is out: a clause of the search
   if (left == 0) {
@@ -113,6 +107,7 @@ bool Pruner::prune_read(std::int32_t r) {
 
 void Pruner::resolve(std::int32_t r, std::int32_t writer) {
   source[idx(r)] = writer;
+  resolved_in[idx(r)] = static_cast<std::uint8_t>(passes);
   unsettle(writer);
   graph.wr_edges(r, writer, [&](const Edge& e) { graph.edges.push_back(e); });
   const std::int32_t txn = graph.problem.writer_txn[idx(writer)];
