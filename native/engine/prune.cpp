@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "engine/topological_order.hpp"
+
 namespace isolang {
 namespace {
 

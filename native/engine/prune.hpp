@@ -119,6 +119,7 @@ class Pruner {
   bool is_quiet(std::int32_t key) const;
   bool is_quiet_writer(std::int32_t writer) const;
   void raise(std::size_t target, Node node);
+  static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
   void raise_by(std::int32_t writer);
   void prefetch_by(std::int32_t writer) const;
   void find_seen(std::int32_t read);
@@ -163,12 +164,9 @@ class Pruner {
   };
   std::size_t target_of(std::int32_t check, std::int32_t state);
   bool keep_unless_implied(const Edge& edge);
-  // A node of the writer at hand with its clock row, raised by the edges just added to it.
-  struct Cover {
-    Node node;
-    std::vector<std::int32_t> row;
-  };
-  std::vector<Cover> covered_;
+  // Nodes of the writer at hand, each with its clock row, raised by the edges just added to it.
+  std::vector<Node> covered_;
+  std::vector<std::int32_t> cover_rows_;
   std::span<const std::int32_t> writers_;
   std::vector<Target> targets_;
   struct Row {

@@ -77,6 +77,15 @@ void Pruner::raise(std::size_t target, Node node) {
   clocks.raise(std::span(combined_).subspan(target * clocks.columns(), clocks.columns()), node);
 }
 
+// One bit for each of 64 marks: whether what it marks reaches what the row was raised by.
+std::uint64_t Pruner::reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word) {
+  const Clocks::Mark* const mark = marks.data() + word * 64;
+  const std::size_t count = std::min<std::size_t>(64, marks.size() - word * 64);
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < count; ++i) bits |= std::uint64_t{row[mark[i].column] >= mark[i].position} << i;
+  return bits;
+}
+
 // By the nodes from which edges of "`writer` before another" start.
 void Pruner::raise_by(std::int32_t writer) {
   const Problem& p = graph.problem;
@@ -101,12 +110,9 @@ void Pruner::mark_forced(std::int32_t after) {
   combined_.assign(targets_.size() * clocks.columns(), -1);
   raise_by(after);
   forced_.assign((count + 63) / 64, 0);
-  for (std::size_t t = 0; t < targets_.size(); ++t) {
-    const std::int32_t* const row = combined_.data() + t * clocks.columns();
-    const Clocks::Mark* mark = targets_[t].marks.data();
-    for (std::size_t i = 0; i < count; ++mark, ++i)
-      forced_[i / 64] |= std::uint64_t{row[mark->column] >= mark->position} << (i % 64);
-  }
+  for (std::size_t t = 0; t < targets_.size(); ++t)
+    for (std::size_t word = 0; word < forced_.size(); ++word)
+      forced_[word] |= reaching(combined_.data() + t * clocks.columns(), targets_[t].marks, word);
   const auto clear = [&](std::int32_t writer) { forced_[place(writer) / 64] &= ~bit(writer); };
   clear(after);
   // rw leaves out the reader itself: a writer that has read from `after` may owe its mark to its own row.
@@ -119,15 +125,19 @@ void Pruner::mark_forced(std::int32_t after) {
 // it: the node's row, raised by the rows of the new predecessors, answers that in one comparison.
 bool Pruner::keep_unless_implied(const Edge& e) {
   if (clocks.reaches(e.from, e.to)) return false;
-  auto cover = std::ranges::find(covered_, e.to, &Cover::node);
-  if (cover == covered_.end()) {
-    covered_.push_back({e.to, std::vector<std::int32_t>(clocks.columns(), -1)});
-    cover = covered_.end() - 1;
-    clocks.raise(cover->row, e.to);
+  const auto cover = static_cast<std::size_t>(std::ranges::find(covered_, e.to) - covered_.begin());
+  const bool fresh = cover == covered_.size();
+  if (fresh) covered_.push_back(e.to);
+  const std::size_t columns = clocks.columns();
+  if (cover_rows_.size() < covered_.size() * columns) cover_rows_.resize(covered_.size() * columns);
+  const auto row = std::span(cover_rows_).subspan(cover * columns, columns);
+  if (fresh) {
+    std::ranges::fill(row, -1);
+    clocks.raise(row, e.to);
   }
   const Clocks::Mark mark = clocks.mark(e.from);
-  if (cover->row[idx(mark.column)] >= mark.position) return false;
-  clocks.raise(cover->row, e.from);
+  if (row[idx(mark.column)] >= mark.position) return false;
+  clocks.raise(row, e.from);
   graph.edges.push_back(e);
   return true;
 }

@@ -36,12 +36,8 @@ void Pruner::find_seen(std::int32_t r) {
                  graph.node(idx(rw_rows_[k].check), p.read_txn[idx(r)], rw_rows_[k].state));
   for (std::size_t word = 0; word < overwritten_.size(); ++word) {
     std::uint64_t left = 0;  // those that precede the reader
-    for (std::size_t k = 0; k < rw_rows_.size(); ++k) {
-      const std::int32_t* const clock = reader_rows_.data() + k * columns;
-      const Clocks::Mark* mark = targets_[rw_rows_[k].target].marks.data() + word * 64;
-      for (std::size_t i = 0; i < std::min<std::size_t>(64, writers_.size() - word * 64); ++mark, ++i)
-        left |= std::uint64_t{clock[mark->column] >= mark->position} << i;
-    }
+    for (std::size_t k = 0; k < rw_rows_.size(); ++k)
+      left |= reaching(reader_rows_.data() + k * columns, targets_[rw_rows_[k].target].marks, word);
     for (; (left &= ~overwritten_[word]) != 0; left &= left - 1) {  // the latest first
       const std::int32_t b = writers_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))];
       if (initial(b) || b == own_writer[idx(r)]) continue;

@@ -4,6 +4,8 @@
 #include <deque>
 #include <stdexcept>
 
+#include "engine/topological_order.hpp"
+
 namespace isolang {
 namespace {
 
