@@ -32,4 +32,18 @@ Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf 
   return g;
 }
 
+// The same edges the other way round, the sources of each node by descending place in `order` (all nodes).
+inline Adjacency reversed(const Adjacency& successors, std::span<const std::int32_t> order) {
+  Adjacency r;
+  r.start.assign(successors.start.size(), 0);
+  for (const std::int32_t v : successors.item) ++r.start[static_cast<std::size_t>(v) + 1];
+  for (std::size_t v = 1; v < r.start.size(); ++v) r.start[v] += r.start[v - 1];
+  r.item.resize(successors.item.size());
+  std::vector<std::int64_t> next(r.start.begin(), r.start.end() - 1);
+  for (std::size_t i = order.size(); i-- > 0;)
+    for (const std::int32_t v : successors.of(order[i]))
+      r.item[static_cast<std::size_t>(next[static_cast<std::size_t>(v)]++)] = order[i];
+  return r;
+}
+
 }  // namespace isolang

@@ -76,9 +76,10 @@ ISOLANG_VECTORISED std::int32_t store_row(const std::int32_t* row, const std::in
 
 }  // namespace
 
-void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown,
-                   std::size_t max_bytes, Budget& budget) {
-  find_chains(predecessors, order, grown && place_.size() == order.size(), max_bytes);
+void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number, std::span<const std::int32_t> order,
+                   bool grown, std::size_t max_bytes, Budget& budget) {
+  grown = grown && place_.size() == order.size();
+  if (by_number != nullptr || !grown) find_chains(by_number ? *by_number : predecessors, order, grown, max_bytes);
   for (std::size_t i = 0; i < order.size(); ++i) place_[idx(order[i])].slot = static_cast<std::int32_t>(i);
   changed_.assign(order.size(), 0);
   exact_ = columns_ >= chains_;
@@ -135,8 +136,7 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::
                   Budget& budget) {
   constexpr std::int32_t most = std::numeric_limits<Cell>::max();
   cells.resize(order.size() * columns_);
-  std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1), sources;
-  const auto by_slot = [&](std::int32_t u) { return place_[idx(u)].slot; };
+  std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1);
   for (std::size_t first = 0; first < order.size(); first += kBlock) {
     const std::size_t count = std::min(kBlock, order.size() - first);
     std::int32_t* const top = top_.data() + first / kBlock * columns_;
@@ -152,10 +152,7 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::
       const std::span row(exact.data() + i * columns_, columns_);
       std::ranges::fill(row, -1);
       // From the latest predecessor down: most of the others are then already covered, and cost one comparison.
-      const auto all = predecessors.of(v);
-      sources.assign(all.begin(), all.end());
-      std::ranges::sort(sources, std::greater<>(), by_slot);
-      for (const std::int32_t u : sources) {
+      for (const std::int32_t u : predecessors.of(v)) {
         const Place& from = place_[idx(u)];
         if (from.column >= 0 && row[idx(from.column)] >= from.position) continue;
         if (idx(from.slot) < first) {

@@ -22,13 +22,15 @@ namespace isolang {
 // SOUND BECAUSE that is a lower bound, and every use treats a position beyond it as "not known to reach".
 class Clocks {
  public:
+  // `predecessors`: of each node by descending place in `order` (see `reversed`). `by_number`: the same in the order in
+  // which they became known, or none, if the chains of the last call will do.
   // Memory is limited to about max_bytes: with less than one byte a cell only the longest chains get a column, and
   // `reaches` answers "not known" (false) for nodes of the others.
   //
   // `grown`: the nodes are those of the last call, and its edges are still there. The chains are then kept (they still
   // are paths) unless a cover with far fewer was found.
-  void build(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
-             Budget& budget);
+  void build(const Adjacency& predecessors, const Adjacency* by_number, std::span<const std::int32_t> order, bool grown,
+             std::size_t max_bytes, Budget& budget);
   // By the last build: the row differs from the one before, or may differ.
   bool changed(std::int32_t v) const { return changed_[static_cast<std::size_t>(v)] != 0; }
   bool exact() const { return exact_; }  // `reaches` is false only where there is no path

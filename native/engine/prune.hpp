@@ -142,7 +142,8 @@ class Pruner {
 
   Budget& budget_;
   const std::size_t max_clock_bytes_;
-  Adjacency readers_;  // writer -> reads that certainly take it
+  Adjacency successors_;  // by known edges, as of the last settle
+  Adjacency readers_;     // writer -> reads that certainly take it
 
   Adjacency open_reads_;                // key -> its reads of several candidates
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
