@@ -124,7 +124,9 @@ class Pruner {
   void prefetch_by(std::int32_t writer) const;
   void find_seen(std::int32_t read);
   const Seen* overwritten_by(std::int32_t candidate);
+  void combine_rows(std::int32_t after);
   void mark_forced(std::int32_t after);
+  void mark_latest_forced(std::int32_t after, const std::vector<std::uint64_t>& settled);
   void order_behind(std::int32_t after, std::int32_t key);
   void sort_writers();
   void number_writers(std::int32_t key);
@@ -150,6 +152,9 @@ class Pruner {
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
   bool every_read_ = false;             // look at all reads in the next pass
   std::vector<std::int32_t> combined_;  // per target a row, see raise
+  std::int32_t top_ = -1;               // the highest rank of those that raised one
+  std::vector<std::int32_t> lowest_;    // per writer of the key at hand: the lowest rank of it and those before it
+  std::vector<std::uint64_t> hidden_;   // a bit for each of writers_, see mark_latest_forced
   std::vector<std::int32_t> reader_rows_;  // of the read at hand: its rows, one for each of rw_rows_
 
   std::vector<std::int32_t> by_rank_, place_;  // the writers of each key, the latest first; each one's place among them
