@@ -16,14 +16,11 @@ DynamicOrder::DynamicOrder(std::int32_t nodes, std::vector<std::int32_t> from, s
   in_ = group_by(nodes, permanent_, [&](std::size_t i) { return to_[i]; }, number);
   out_head_.assign(idx(nodes), -1);
   in_head_.assign(idx(nodes), -1);
+  at_.resize(rank_.size());
+  for (std::int32_t v = 0; v < nodes; ++v) at_[idx(rank_[idx(v)])] = v;
   mark_.assign(idx(nodes), 0);
-  has_moved_.assign(idx(nodes), 0);
+  moved_.assign(idx(nodes), 0);
   parent_.assign(idx(nodes), -1);
-}
-
-void DynamicOrder::forget_moved() {
-  for (const std::int32_t v : moved_) has_moved_[idx(v)] = 0;
-  moved_.clear();
 }
 
 bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
@@ -76,14 +73,9 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
     std::size_t next = 0;
     for (const auto* group : {&backward_, &forward_})
       for (const std::int32_t w : *group) {
-        rank_[idx(w)] = slots_[next++];
+        set_rank(w, slots_[next++]);
         mark_[idx(w)] = 0;
-        if (has_moved_[idx(w)] == 0) {
-          has_moved_[idx(w)] = 1;
-          moved_.push_back(w);
-        }
       }
-    reordered += static_cast<std::int64_t>(slots_.size());
   }
   const auto e = static_cast<std::int32_t>(from_.size());
   from_.push_back(u);
@@ -92,6 +84,11 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
   in_next_.push_back(in_head_[idx(v)]);
   out_head_[idx(u)] = in_head_[idx(v)] = e;
   return true;
+}
+
+void DynamicOrder::forget_moved() {
+  for (const std::int32_t v : moved) moved_[idx(v)] = 0;
+  moved.clear();
 }
 
 void DynamicOrder::shrink(std::size_t count) {

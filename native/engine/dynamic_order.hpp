@@ -2,7 +2,6 @@
 // directed acyclic graphs" (ACM JEA 11, 2006). Pure graph theory: nodes and edges are numbers.
 #pragma once
 #include <cstdint>
-#include <algorithm>
 #include <queue>
 #include <span>
 #include <utility>
@@ -24,17 +23,15 @@ class DynamicOrder {
   // Takes back the edges added last, until `count` edges are left. The order stays: it is still one.
   void shrink(std::size_t count);
 
-  // Sorts these nodes anew, which have ranks one after the other: each as late as it can, the higher `latest` the later.
+  // Sorts the nodes of these ranks anew: each as late as it can, the higher `latest` the later.
   template <typename Latest>
-  void sort_late(std::span<const std::int32_t> nodes, Latest latest);
-  // The nodes that have changed their rank since the last call of forget_moved(), each once.
-  const std::vector<std::int32_t>& moved() const { return moved_; }
-  void forget_moved();
+  void sort_late(std::int32_t first, std::int32_t last, Latest latest);
 
   std::size_t edges() const { return from_.size(); }
   std::int32_t rank(std::int32_t v) const { return rank_[static_cast<std::size_t>(v)]; }
   std::vector<std::int32_t> path;
-  std::int64_t reordered = 0;  // nodes moved so far
+  std::vector<std::int32_t> moved;  // the nodes whose rank has changed since forget_moved, each once
+  void forget_moved();
 
  private:
   template <typename Visit>
@@ -42,13 +39,18 @@ class DynamicOrder {
   template <typename Visit>
   void each_in(std::int32_t v, Visit visit) const;
 
+  void set_rank(std::int32_t v, std::int32_t rank) {
+    rank_[static_cast<std::size_t>(v)] = rank;
+    at_[static_cast<std::size_t>(rank)] = v;
+    if (std::exchange(moved_[static_cast<std::size_t>(v)], std::uint8_t{1}) == 0) moved.push_back(v);
+  }
+
   std::size_t permanent_;
-  std::vector<std::int32_t> from_, to_, rank_;
+  std::vector<std::int32_t> from_, to_, rank_, at_;        // at_: per rank its node
   Adjacency out_, in_;                                     // edge numbers, permanent edges
   std::vector<std::int32_t> out_head_, in_head_;           // last added edge of a node, or -1
   std::vector<std::int32_t> out_next_, in_next_;           // by edge number - permanent_
-  std::vector<std::uint8_t> mark_, has_moved_;
-  std::vector<std::int32_t> moved_;
+  std::vector<std::uint8_t> mark_, moved_;
   std::vector<std::int32_t> parent_, forward_, backward_, slots_;
 };
 
@@ -69,8 +71,8 @@ void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
 }
 
 template <typename Latest>
-void DynamicOrder::sort_late(std::span<const std::int32_t> nodes, Latest latest) {
-  const std::int32_t first = rank(nodes.front()), last = rank(nodes.back());
+void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest latest) {
+  const auto nodes = std::span(at_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1));
   std::vector<std::int32_t> waiting(nodes.size(), 0);  // for so many successors among them
   using Ready = std::pair<std::pair<std::int32_t, std::int32_t>, std::int32_t>;
   std::priority_queue<Ready> ready;
@@ -92,7 +94,7 @@ void DynamicOrder::sort_late(std::span<const std::int32_t> nodes, Latest latest)
     });
   }
   for (std::size_t i = 0; i < sorted.size(); ++i)
-    rank_[static_cast<std::size_t>(sorted[i])] = last - static_cast<std::int32_t>(i);
+    if (const std::int32_t to = last - static_cast<std::int32_t>(i); rank(sorted[i]) != to) set_rank(sorted[i], to);
 }
 
 }  // namespace isolang
