@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/likely_times.hpp"
 #include "engine/topological_order.hpp"
 
 namespace isolang {
@@ -31,6 +32,11 @@ std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGrap
   return rank;
 }
 
+std::vector<std::int32_t> first_ranks(const Pruner& pruner, Budget& budget) {
+  const auto line = likely_line(pruner, budget);
+  return line.empty() ? first_ranks(pruner, budget) : rank_along(line, pruner.graph, budget);
+}
+
 }  // namespace
 
 Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, std::span<const Node> line)
@@ -40,7 +46,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       budget_(budget),
       sat_(*this, budget, seed),
       order_(pruner.graph.nodes(), ends(pruner.graph.edges, &Edge::from), ends(pruner.graph.edges, &Edge::to),
-             line.empty() ? pruner.rank : rank_along(line, pruner.graph, budget)),
+             line.empty() ? first_ranks(pruner, budget) : rank_along(line, pruner.graph, budget)),
       permanent_(pruner.graph.edges.size()),
       orders_at_(p_.writer_txn.size()),
       sources_at_(p_.writer_txn.size()),
