@@ -17,10 +17,15 @@ DynamicOrder::DynamicOrder(std::int32_t nodes, std::vector<std::int32_t> from, s
   out_head_.assign(idx(nodes), -1);
   in_head_.assign(idx(nodes), -1);
   at_.resize(rank_.size());
-  for (std::int32_t v = 0; v < nodes; ++v) at_[idx(rank_[idx(v)])] = v;
+  set_ranks(std::move(rank_));
   mark_.assign(idx(nodes), 0);
   moved_.assign(idx(nodes), 0);
   parent_.assign(idx(nodes), -1);
+}
+
+void DynamicOrder::set_ranks(std::vector<std::int32_t> rank) {
+  rank_ = std::move(rank);
+  for (std::size_t v = 0; v < rank_.size(); ++v) at_[idx(rank_[v])] = static_cast<std::int32_t>(v);
 }
 
 bool DynamicOrder::add(std::int32_t u, std::int32_t v) {

@@ -23,6 +23,7 @@ class DynamicOrder {
   // Takes back the edges added last, until `count` edges are left. The order stays: it is still one.
   void shrink(std::size_t count);
 
+  void set_ranks(std::vector<std::int32_t> rank);  // another topological order
   // Sorts the nodes of these ranks anew: each as late as it can, the higher `latest` the later.
   template <typename Latest>
   void sort_late(std::int32_t first, std::int32_t last, Latest latest);

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/likely_times.hpp"
 #include "engine/search.hpp"
 
 namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+constexpr std::size_t kMuch = 16;  // transactions for a choice that the first order contradicts
 
 }  // namespace
 
@@ -131,12 +133,9 @@ void Search::inspect_read(std::int32_t r) {
   }
 }
 
-Theory::Answer Search::complete() {
-  ++rounds;
-  budget_.check();
+void Search::inspect() {
   want_order_.clear();
   want_read_.clear();
-  draw_together();
   note_moved();
   for (std::int32_t key = 0; graph_.uses_orders && key < p_.keys; ++key) {
     if (stale_key_[idx(key)] == 0 || (rounds > 1 && settled_key_[idx(key)] != 0 && read_key_[idx(key)] == 0)) continue;
@@ -153,6 +152,21 @@ Theory::Answer Search::complete() {
   std::ranges::fill(stale_txn_, std::uint8_t{0});
   std::ranges::fill(stale_key_, std::uint8_t{0});
   std::erase_if(want_order_, [&](const Want& w) { return find_order(w.a, w.b) >= 0; });
+}
+
+Theory::Answer Search::complete() {
+  ++rounds;
+  budget_.check();
+  if (rounds > 1) draw_together();
+  inspect();
+  // A first order that contradicts so much is worth another try.
+  if (rounds == 1 && may_start_anew_ && (want_order_.size() + want_read_.size()) * kMuch > idx(p_.n))
+    if (const auto line = likely_line(pruner_, budget_); !line.empty()) {
+      order_.set_ranks(rank_along(line, graph_, budget_));
+      std::ranges::fill(stale_txn_, std::uint8_t{1});
+      std::ranges::fill(stale_key_, std::uint8_t{1});
+      inspect();
+    }
   if (want_order_.empty() && want_read_.empty())
     return graph_.forbids_ways_back && forbid_ways_back() ? Answer::extended : Answer::consistent;
   // What is new is decided behind what was: nothing needs to be taken back for it.

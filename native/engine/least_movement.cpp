@@ -75,7 +75,6 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
 // with it. So what stands there is sorted anew: each node as late as it can, but none later than the last one of its
 // transaction.
 void Search::draw_together() {
-  if (rounds == 1) return;
   const auto nodes_of = [&](std::int32_t txn, auto visit) {
     for (std::size_t c = 0; c < graph_.automata.size(); ++c)
       for (std::int32_t q = 0; q < graph_.automata[c].states && !graph_.automata[c].direct(); ++q) visit(graph_.node(c, txn, q));

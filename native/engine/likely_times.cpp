@@ -5,17 +5,30 @@
 #include <limits>
 #include <numeric>
 
+#include "engine/topological_order.hpp"
+
 namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 constexpr int kShortSession = 8;  // transactions: so short ones are not held together by their sessions
-constexpr int kSweeps = 12;
+constexpr int kSweeps = 24;
+constexpr int kSure = 14;         // so many of them by reads of one source alone
 constexpr double kShare = 0.1;    // of the time between two writes of a key: how long after a write it is read
 constexpr double kDamping = 0.3;  // what stays of a time in a sweep
 
 }  // namespace
+
+std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGraph& graph, Budget& budget) {
+  const auto successors = group_by(
+      graph.nodes(), graph.edges.size(), [&](std::size_t i) { return graph.edges[i].from; }, [&](std::size_t i) { return graph.edges[i].to; });
+  std::vector<std::int32_t> place(idx(graph.nodes()), -1), rank(place.size());
+  for (std::size_t i = 0; i < line.size(); ++i) place[idx(line[i])] = static_cast<std::int32_t>(i);
+  const auto order = topological_order(successors, place, budget);
+  for (std::size_t i = 0; i < order.size(); ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
+  return rank;
+}
 
 // Springs, relaxed by Jacobi's method. A read is drawn to shortly after its source, the more so the more often its key is
 // written; a transaction to its neighbours in the session, at the distance that is usual there. Springs of sessions are
@@ -44,7 +57,7 @@ std::vector<Node> likely_line(const Pruner& pruner, Budget& budget) {
     weight[idx(after)] += strength;
     weight[idx(before)] += strength;
   };
-  // The only one, or the one at hand: a transaction, or -1 for T0.
+  // The only one, or the nearest one: a transaction, or -1 for T0.
   const auto source = [&](std::int32_t r) {
     const auto txn = [&](std::int32_t w) { return p.writer_txn[idx(w)] == p.n ? -1 : p.writer_txn[idx(w)]; };
     if (pruner.source[idx(r)] >= 0) return txn(pruner.source[idx(r)]);
@@ -70,6 +83,7 @@ std::vector<Node> likely_line(const Pruner& pruner, Budget& budget) {
         pull(previous[idx(t)], t, distance, 1 / (distance * distance));
       }
     for (std::int32_t r = 0; r < p.reads(); ++r) {
+      if (sweep < kSure && pruner.source[idx(r)] < 0) continue;
       const std::int32_t key = p.read_key[idx(r)];
       const double between = static_cast<double>(p.n) / (p.key_start[idx(key) + 1] - p.key_start[idx(key)]);
       if (const std::int32_t writer = source(r); writer >= 0)

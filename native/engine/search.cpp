@@ -22,21 +22,6 @@ std::vector<std::int32_t> ends(const std::vector<Edge>& edges, Node Edge::* end)
   return nodes;
 }
 
-std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGraph& graph, Budget& budget) {
-  const auto successors = group_by(
-      graph.nodes(), graph.edges.size(), [&](std::size_t i) { return graph.edges[i].from; }, [&](std::size_t i) { return graph.edges[i].to; });
-  std::vector<std::int32_t> place(idx(graph.nodes()), -1), rank(place.size());
-  for (std::size_t i = 0; i < line.size(); ++i) place[idx(line[i])] = static_cast<std::int32_t>(i);
-  const auto order = topological_order(successors, place, budget);
-  for (std::size_t i = 0; i < order.size(); ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
-  return rank;
-}
-
-std::vector<std::int32_t> first_ranks(const Pruner& pruner, Budget& budget) {
-  const auto line = likely_line(pruner, budget);
-  return line.empty() ? first_ranks(pruner, budget) : rank_along(line, pruner.graph, budget);
-}
-
 }  // namespace
 
 Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, std::span<const Node> line)
@@ -46,8 +31,9 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       budget_(budget),
       sat_(*this, budget, seed),
       order_(pruner.graph.nodes(), ends(pruner.graph.edges, &Edge::from), ends(pruner.graph.edges, &Edge::to),
-             line.empty() ? first_ranks(pruner, budget) : rank_along(line, pruner.graph, budget)),
+             line.empty() ? pruner.rank : rank_along(line, pruner.graph, budget)),
       permanent_(pruner.graph.edges.size()),
+      may_start_anew_(line.empty()),
       orders_at_(p_.writer_txn.size()),
       sources_at_(p_.writer_txn.size()),
       ways_back_(pruner, budget) {

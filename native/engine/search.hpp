@@ -97,6 +97,7 @@ class Search final : public Theory {
   std::int32_t nearest_source(std::int32_t read) const;
   void draw_together();
   void note_moved();
+  void inspect();
   void sort_writers(std::int32_t key);
   void inspect_key(std::int32_t key);
   void inspect_read(std::int32_t read);
@@ -111,6 +112,7 @@ class Search final : public Theory {
   DynamicOrder order_;
   std::vector<Edge> dynamic_;  // the edges of order_ beyond the permanent ones
   std::size_t permanent_;
+  bool may_start_anew_;  // the order to start from was not given
 
   std::vector<Meaning> meaning_;
   std::vector<std::uint8_t> processed_;                     // per variable: its edges are in
