@@ -31,12 +31,19 @@ class Command(NamedTuple):
     Attributes:
         about: what it does; the first line stands in the table of commands.
         declare: declares its arguments and options.
-        run: does it, given their values by name; what it returns is the exit code.
+        where: ``module:function`` in ``isolang.cli`` of what does it, given their values by name;
+            what it returns is the exit code. Imported when it is called.
     """
 
     about: str
     declare: Callable[[Parser], None]
-    run: Callable[..., int]
+    where: str
+
+    def function(self) -> Callable[..., int]:
+        """What does it."""
+        module, name = self.where.split(":")
+        function: Callable[..., int] = getattr(import_module(f"isolang.cli.{module}"), name)
+        return function
 
 
 class Group(NamedTuple):
@@ -173,16 +180,6 @@ def overview(program: str, group: Group) -> str:
     for name, command in group.commands.items():
         table.add_argument(name, metavar=name, help=command.about.splitlines()[0])
     return parser.format_help()
-
-
-def done_by(module: str, function: str) -> Callable[..., int]:
-    """The function of a module of ``isolang.cli``, imported when it is called."""
-
-    def run(**values: Any) -> int:
-        code: int = getattr(import_module(f"isolang.cli.{module}"), function)(**values)
-        return code
-
-    return run
 
 
 def positive(text: str) -> float:

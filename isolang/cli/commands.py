@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from isolang.cli import arguments, spec
-from isolang.cli.arguments import Command, Group, Parser, at_least, done_by, positive
+from isolang.cli.arguments import Command, Group, Parser, at_least, positive
 from isolang.cli.generate import declare as declare_generate
 
 
@@ -139,37 +139,33 @@ ISOCHECK: Final = Group(
     "3 unknown; 4 a certificate was rejected, or solvers disagree. `isocheck --version` "
     "prints the version.",
     commands={
-        "check": Command(
-            "Check histories against isolation levels.", _check, done_by("check", "check")
-        ),
+        "check": Command("Check histories against isolation levels.", _check, "check:check"),
         "verify": Command(
             "Check a certificate again, with the checkers in plain Python.",
             _verify,
-            done_by("verify", "verify"),
+            "verify:verify",
         ),
-        "convert": Command(
-            "Write a history in another format.", _convert, done_by("convert", "convert")
-        ),
+        "convert": Command("Write a history in another format.", _convert, "convert:convert"),
         "levels": Command(
             "Find the strongest levels that a history satisfies, and the weakest it violates.",
             _levels,
-            done_by("levels", "levels"),
+            "levels:levels",
         ),
-        "stats": Command("Say what a history contains.", _stats, done_by("stats", "stats")),
+        "stats": Command("Say what a history contains.", _stats, "stats:stats"),
         "generate": Command(
             "Write a simulated history whose truth is known.",
             declare_generate,
-            done_by("generate", "generate"),
+            "generate:generate",
         ),
         "compare": Command(
             "Run every encoding with every solver on the same histories.",
             _compare,
-            done_by("compare", "compare"),
+            "compare:compare",
         ),
         "encode": Command(
             "Write what a solver would get, for any solver there is.",
             _encode,
-            done_by("encode", "encode"),
+            "encode:encode",
         ),
         "spec": spec.SPEC,
     },

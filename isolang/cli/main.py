@@ -119,7 +119,8 @@ def _dispatch(program: str, group: Group, arguments: Sequence[str]) -> int:
         return _dispatch(f"{program} {name}", command, rest)
     parser = Parser(f"{program} {name}", command.about)
     command.declare(parser)
-    return command.run(**parser.parse(rest))
+    values = parser.parse(rest)
+    return command.function()(**values)
 
 
 def _print_version() -> int:
@@ -140,7 +141,8 @@ def _hint(arguments: Sequence[str]) -> str:
     if isinstance(command, Group):
         program, group = f"{PROGRAM} {name}", command
     # What is no command was taken for a history, and `check` put before it.
-    if isinstance(command, Group) or name == "check":
+    unknown = typed not in group.commands and not typed.startswith("-")
+    if unknown and (isinstance(command, Group) or name == "check"):
         near = difflib.get_close_matches(typed, group.commands, 1, 0.7)
         if near and not os.path.exists(typed):
             return f"did you mean `{program} {near[0]}`?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isolang.cli.arguments import Command, Group, Parser, done_by, include, not_negative, output
+from isolang.cli.arguments import Command, Group, Parser, include, not_negative, output
 
 
 def _name(p: Parser) -> None:
@@ -53,28 +53,24 @@ SPEC: Final = Group(
     epilog="Exit codes: 0 well; 1 something was found (lint), or would change (format --check); "
     "2 an input cannot be used.",
     commands={
-        "list": Command(
-            "The levels of the library.", _list, done_by("spec_library", "list_levels")
-        ),
-        "show": Command(
-            "The text of a level or a file.", _show, done_by("spec_library", "show_level")
-        ),
+        "list": Command("The levels of the library.", _list, "spec_library:list_levels"),
+        "show": Command("The text of a level or a file.", _show, "spec_library:show_level"),
         "explain": Command(
             "What kind of level it is, and what decides it.\n\n"
             "With the conditions that held or failed, and what would make it faster.",
             _explain,
-            done_by("spec_explain", "explain"),
+            "spec_explain:explain",
         ),
         "lint": Command(
             "What is wrong, or probably not meant.\n\n"
             "Every error and warning, and what a search through all small histories shows.",
             _lint,
-            done_by("spec_lint", "lint"),
+            "spec_lint:lint",
         ),
         "format": Command(
             "Bring files into the usual layout.\n\n`-` is standard input to standard output.",
             _format,
-            done_by("spec_format", "format_files"),
+            "spec_format:format_files",
         ),
     },
 )
