@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 # Looking for a simpler violation may take twice the engine's time, within these bounds.
 _REFINE_SECONDS = (0.2, 4.0)
+# Of that, what looks at the whole history again may take this share of the engine's time, or
+# these seconds; more, as long as the check is done so soon that nobody waits for it.
+_WHOLE, _WHOLE_SECONDS, _SOON = 0.2, 0.02, 0.1
 # What making and checking a visibility takes, on a slow machine, for each pair of transactions.
 _SECONDS_PER_PAIR = 1e-5
 
@@ -243,13 +246,14 @@ class EventGraphRun(Run):
     def _finder(self, problem: Problem) -> Finder:
         from isolang.explain.smaller import Finder
 
-        spent = self.spending.seconds().solve
+        spent = self.spending.seconds()
         least, most = _REFINE_SECONDS
-        seconds = min(max(least, 2 * spent), most)
+        seconds = min(max(least, 2 * spent.solve), most)
         left = self.spending.remaining()
         if left is not None:
             seconds = min(seconds, left / 4)
-        return Finder(problem, self.plan, self._refute, seconds=seconds)
+        whole = max(_WHOLE * spent.solve, _WHOLE_SECONDS, _SOON - spent.total)
+        return Finder(problem, self.plan, self._refute, seconds=seconds, whole=whole)
 
     def _refute(
         self, problem: Problem, automata: Sequence[Automaton], seconds: float
