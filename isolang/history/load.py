@@ -73,7 +73,7 @@ def load_history(
 
 Files = tuple[tuple[str, bytes], ...]
 
-_LARGE = 1 << 24  # bytes that are worth a thread
+_LARGE = 1 << 20  # bytes that are worth a thread
 
 
 class _Digest:
@@ -204,17 +204,17 @@ def _read(name: str, files: Files, timestamps: bool, timeout: float) -> Reading:
         case "dbcop-json":
             from isolang.history.readers.dbcop_json import read_dbcop_json
 
-            return read_dbcop_json(file, data)
+            return read_dbcop_json(file, data, timeout)
         case "hist":
             from isolang.history.readers.hist import read_hist
 
-            return read_hist(file, data)
+            return read_hist(file, data, timeout)
         case "cobra":
             return native.read_cobra(files, timestamps, timeout)
         case "viper":
             from isolang.history.readers.viper import read_viper
 
-            return read_viper(files)
+            return read_viper(files, timeout)
         case "plume":
             return native.read_plume(file, data, timeout)
         case "awdit":

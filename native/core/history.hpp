@@ -109,6 +109,7 @@ struct History {
                                  std::int64_t end = kTimeUnknownEnd);
   void add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position, bool ok = true,
               std::int64_t source = kSourceByValue);  // to the transaction begun last
+  void reserve_operations(std::size_t n);  // one allocation per column
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
   void validate() const;  // throws std::invalid_argument when the columns do not fit together
 

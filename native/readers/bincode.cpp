@@ -86,14 +86,7 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
     out.remarks.emplace_back(field, std::to_string(in.number(field)));  // u64: as text, nothing is computed from them
   for (const char* field : {"info", "start", "end"}) out.remarks.emplace_back(field, in.text(field));
 
-  // One allocation per column: an upper bound, at most 1.5 times the input.
-  const auto events_at_most = static_cast<std::size_t>(in.left() / kEventBytes);
-  h.op_kind.reserve(events_at_most);
-  h.op_ok.reserve(events_at_most);
-  h.op_key.reserve(events_at_most);
-  h.op_value.reserve(events_at_most);
-  h.op_source.reserve(events_at_most);
-  h.op_position.reserve(events_at_most);
+  h.reserve_operations(static_cast<std::size_t>(in.left() / kEventBytes));  // an upper bound, at most 1.5 times the input
 
   Numbers keys(h.key_atoms), values(h.values);
   const std::int32_t zero = values.natural(0);  // what T0 wrote to every key

@@ -5,6 +5,7 @@
 // bytes that are left before anything is sized by them.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -54,5 +55,11 @@ Reading read_cobra(const std::vector<NamedBytes>& files, bool timestamps, Budget
 Reading read_plume(std::string_view data, const std::string& name, Budget& budget);
 // AWDIT's `test` text.
 Reading read_awdit(std::string_view data, const std::string& name, Budget& budget);
+
+// Of formats that have their reader in Python: files of the shape in which programs write them; nullopt for any others (see
+// readers/cursor.hpp).
+std::optional<Reading> read_regular_viper(const std::vector<NamedBytes>& files, Budget& budget);
+std::optional<Reading> read_regular_dbcop_json(std::string_view text, const std::string& name, Budget& budget);
+std::optional<Reading> read_regular_hist(std::string_view text, const std::string& name, Budget& budget);
 
 }  // namespace isolang
