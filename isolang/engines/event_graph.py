@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # Looking for a simpler violation may take twice the engine's time, within these bounds.
 _REFINE_SECONDS = (0.2, 4.0)
-# Of that, what looks at the whole history again may take this share of the engine's time, or
-# these seconds; more, as long as the check is done so soon that nobody waits for it.
-_WHOLE, _WHOLE_SECONDS, _SOON = 0.2, 0.02, 0.1
+# Looking at the whole history again is worth it in a check that is done in so many seconds, when
+# nobody waits for it; or in so few; or where the engine has let the user wait for as long already.
+_SOON, _ANYWAY, _WAITED = 0.1, 0.02, 0.2
 # What making and checking a visibility takes, on a slow machine, for each pair of transactions.
 _SECONDS_PER_PAIR = 1e-5
 
@@ -252,7 +252,9 @@ class EventGraphRun(Run):
         left = self.spending.remaining()
         if left is not None:
             seconds = min(seconds, left / 4)
-        whole = max(_WHOLE * spent.solve, _WHOLE_SECONDS, _SOON - spent.total)
+        whole = max(_SOON - spent.total, _ANYWAY, 2 * spent.solve - _WAITED)
+        if whole < spent.solve:  # it would end without an answer
+            whole = 0.0
         return Finder(problem, self.plan, self._refute, seconds=seconds, whole=whole)
 
     def _refute(
