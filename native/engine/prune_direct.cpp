@@ -56,8 +56,8 @@ bool Pruner::prune_direct() {
       }
       const auto pair = static_cast<std::uint64_t>(b) << 32 | static_cast<std::uint32_t>(a);
       if (!ordered_behind_.insert(pair).second) continue;
+      orders.push_back({b, a, static_cast<std::uint32_t>(graph.edges.size()), because(closing, back)});
       graph.ww_edges(b, a, [&](const Edge& e) { graph.edges.push_back(e); });
-      orders.push_back({b, a, because(closing, back)});
       ++forced_orders;
     }
   }

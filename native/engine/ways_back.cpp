@@ -4,6 +4,8 @@
 #include <deque>
 #include <stdexcept>
 
+#include "engine/topological_order.hpp"
+
 namespace isolang {
 namespace {
 
@@ -80,11 +82,13 @@ void WaysBack::build(const Choice& choice) {
   std::vector<std::int32_t> priority(idx(nodes_));
   for (Node v = 0; v < graph_.nodes(); ++v)
     if (local_[idx(v)] >= 0) priority[idx(local_[idx(v)])] = graph_.priority(v);
-  const auto order = topological_order(group_by(nodes_, edges_.size(), from, to), priority, budget_);
+  const auto successors = group_by(nodes_, edges_.size(), from, to);
+  const auto order = topological_order(successors, priority, budget_);
   if (order.size() < idx(nodes_)) throw std::logic_error("ways back: the chosen relations have a cycle that no check forbids");
   rank_.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) rank_[idx(order[i])] = static_cast<std::int32_t>(i);
-  clocks_.build(group_by(nodes_, edges_.size(), to, from), order, false, kClockBytes, budget_);
+  const auto by_number = group_by(nodes_, edges_.size(), to, from);
+  clocks_.build(reversed(successors, order), &by_number, order, false, kClockBytes, budget_);
   via_.assign(idx(nodes_), -1);
 }
 
