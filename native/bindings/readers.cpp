@@ -100,10 +100,13 @@ void register_readers(nb::module_& m) {
     const Buffer buffer(data);
     return without_gil(timeout, [&](Budget& budget) { return read_bincode(buffer.bytes(), name, budget); });
   }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
-  m.def("read_cobra", [](const std::vector<std::pair<std::string, nb::object>>& files, bool timestamps, double timeout) {
-    const Files held(files);
-    return without_gil(timeout, [&](Budget& budget) { return read_cobra(held.named(), timestamps, budget); });
-  }, "files"_a, "timestamps"_a = false, "timeout"_a = 0.0);
+  m.def(
+      "read_cobra",
+      [](const std::vector<std::pair<std::string, nb::object>>& files, bool timestamps, double timeout) {
+        const Files held(files);
+        return without_gil(timeout, [&](Budget& budget) { return read_cobra(held.named(), timestamps, budget); });
+      },
+      "files"_a, "timestamps"_a = false, "timeout"_a = 0.0);
   m.def("read_text", [](nb::object data, const std::string& kind, const std::string& name, double timeout) {
     const auto read = kind == "awdit" ? read_awdit : read_plume;
     if (kind != "awdit" && kind != "plume" && kind != "polysi" && kind != "isovista")

@@ -18,8 +18,8 @@ std::size_t mix(std::uint64_t x) {  // splitmix64's finaliser: neighbouring inte
   return static_cast<std::size_t>(x ^ (x >> 31));
 }
 
-// Memory that is about to be filled, in large pages where the system has them: to fill 8 million operations took twice as long
-// as that, for the first touch of each page of 4 KiB.
+// Memory that is about to be filled, in large pages where the system has them: to fill 8 million operations took twice
+// as long as that, for the first touch of each page of 4 KiB.
 template <typename T>
 void reserve(std::vector<T>& column, std::size_t n) {
   column.reserve(n);

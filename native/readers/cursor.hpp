@@ -1,8 +1,9 @@
-// A cursor over text for the readers of *regular* files: of the shape in which programs write a format, and nothing else.
+// A cursor over text for the readers of *regular* files: of the shape in which programs write a format.
 //
-// Formats that are read in Python, which accepts all that they allow and explains what is wrong, have such a reader besides, for
-// speed. SOUND BECAUSE it takes or leaves a file as a whole: what is not exactly as expected, or not ASCII, is left to the one in
-// Python (std::nullopt), and what both accept they read alike (tests/test_native_readers_regular.py).
+// Formats that are read in Python, which accepts all that they allow and explains what is wrong, have such a reader
+// besides, for speed. SOUND BECAUSE it takes or leaves a file as a whole: what is not exactly as expected, or not
+// ASCII, is left to the one in Python (std::nullopt), and what both accept they read alike
+// (tests/test_native_readers_regular.py).
 #pragma once
 #include <charconv>
 #include <cstdint>
@@ -62,7 +63,9 @@ class Cursor {
     return true;
   }
   bool negative(std::int64_t& n) {
-    if (peek() != '-' || end_ - p_ < 2 || p_[1] == '-' || (p_[1] == '0' && end_ - p_ > 2 && p_[2] >= '0' && p_[2] <= '9')) return false;
+    if (peek() != '-' || end_ - p_ < 2 || p_[1] == '-' ||
+        (p_[1] == '0' && end_ - p_ > 2 && p_[2] >= '0' && p_[2] <= '9'))
+      return false;
     const auto [stop, error] = std::from_chars(p_, end_, n);
     if (error != std::errc{} || ends_badly(stop)) return false;
     p_ = stop;
@@ -79,7 +82,9 @@ class Cursor {
   static bool is_name(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   }
-  bool ends_badly(const char* stop) const { return stop < end_ && (is_name(*stop) || *stop == '.' || *stop == '+' || *stop == '-'); }
+  bool ends_badly(const char* stop) const {
+    return stop < end_ && (is_name(*stop) || *stop == '.' || *stop == '+' || *stop == '-');
+  }
 
   const char* p_;
   const char* end_;

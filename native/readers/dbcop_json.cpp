@@ -1,5 +1,5 @@
-// Regular dbcop JSON: [[{"events": [{"Read": {"variable": 1, "version": 2}}, …], "committed": true}, …], …], bare or as "data" of an
-// object that has parameters; events also as ["r", 1, 2].
+// Regular dbcop JSON: [[{"events": [{"Read": {"variable": 1, "version": 2}}, …], "committed": true}, …], …], bare or as
+// "data" of an object that has parameters; events also as ["r", 1, 2].
 #include "readers/common.hpp"
 #include "readers/cursor.hpp"
 
@@ -23,8 +23,8 @@ class DbcopJson {
           data = true;
           return sessions();
         }
-        return (in_.take("\"params\"") || in_.take("\"info\"") || in_.take("\"start\"") || in_.take("\"end\"")) && in_.mark(':') &&
-               in_.simple_value();
+        return (in_.take("\"params\"") || in_.take("\"info\"") || in_.take("\"start\"") || in_.take("\"end\"")) &&
+               in_.mark(':') && in_.simple_value();
       };
       if (!list('{', '}', field) || !data) return false;
     }
@@ -106,7 +106,8 @@ class DbcopJson {
     if (!in_.mark('[') || !in_.take('"')) return false;
     const bool read = in_.take('r');
     std::uint64_t key = 0, value = 0;
-    if ((!read && !in_.take('w')) || !in_.take('"') || !in_.mark(',') || !in_.natural(key) || !in_.mark(',')) return false;
+    if ((!read && !in_.take('w')) || !in_.take('"') || !in_.mark(',') || !in_.natural(key) || !in_.mark(','))
+      return false;
     const bool nil = read && in_.take("null");
     if (!nil && !in_.natural(value)) return false;
     add(read, key, nil, value, position);

@@ -7,7 +7,8 @@ namespace {
 
 class Viper {
  public:
-  Viper(History& history, Budget& budget) : h_(history), keys_(history.key_atoms), values_(history.values), budget_(budget) {}
+  Viper(History& history, Budget& budget)
+      : h_(history), keys_(history.key_atoms), values_(history.values), budget_(budget) {}
 
   bool file(std::int32_t number, std::string_view text) {
     Cursor in(text);
@@ -25,7 +26,7 @@ class Viper {
     }
   }
 
-  // A read whose fourth slot is true, of a dead value, where nothing is ever deleted: the slots are outcomes of transactions.
+  // A read whose fourth slot is true, of a dead value, where nothing is ever deleted: the slots are outcomes.
   bool apply_outcomes() {
     if (!dead_read_) return false;
     for (std::size_t t = 0; t < h_.txn_status.size(); ++t) {
