@@ -15,8 +15,8 @@ from isolang.cli.commands import ISOCHECK
 from isolang.language import grammar
 
 LIBRARIES = {
-    "clingo", "click", "hypothesis", "matplotlib", "networkx", "pydantic", "pysat", "pysmt",
-    "pytest", "typer", "z3", "zstandard",
+    "clingo", "click", "hypothesis", "matplotlib", "networkx", "numpy.ma", "pydantic", "pysat",
+    "pysmt", "pytest", "typer", "z3", "zstandard",
 }  # fmt: skip
 PARTS = {
     "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.world",
@@ -27,20 +27,34 @@ PARTS = {
 }  # fmt: skip
 
 
-def test_a_plain_check_imports_what_it_needs(tmp_path):
-    """A start is paid for by everyone: what only some checks need is not part of it."""
-    (tmp_path / "h").write_text(VALID)
-    code = (
-        "import sys; from isolang.cli.main import main; assert main(['-s', 'si', 'h']) == 0;"
-        "print(*sys.modules, file=sys.stderr)"
+def imported(folder, text, code):
+    """What a check of a history imports, besides NumPy."""
+    (folder / "h").write_text(text)
+    program = (
+        "import sys, numpy; before = set(sys.modules); from isolang.cli.main import main;"
+        f"assert main(['-s', 'si', 'h']) == {code};"
+        "print(*set(sys.modules) - before, file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        capture_output=True, text=True, check=True, env=ENVIRONMENT, cwd=tmp_path,
+        [sys.executable, "-P", "-c", program],
+        capture_output=True, text=True, check=True, env=ENVIRONMENT, cwd=folder,
     )  # fmt: skip
-    loaded = set(done.stderr.split())
+    return set(done.stderr.split())
+
+
+def test_a_plain_check_imports_what_it_needs(tmp_path):
+    """A start is paid for by everyone: what only some checks need is not part of it."""
+    loaded = imported(tmp_path, VALID, 0)
     assert "isolang.engines.event_graph" in loaded
     assert loaded & (LIBRARIES | PARTS) == set()
+
+
+def test_an_explanation_imports_no_encodings(tmp_path):
+    """Nor other libraries, nor NumPy's masked arrays, which `np.unique` needs."""
+    loaded = imported(tmp_path, LOST_UPDATE, 1)
+    assert "isolang.explain.explain" in loaded
+    wanted = {name for name in PARTS if name.startswith(("isolang.certify", "isolang.explain"))}
+    assert loaded & (LIBRARIES | PARTS - wanted) == set()
 
 
 # --- the tables of the grammar ---

@@ -35,7 +35,7 @@ def sub_history(history: History, keep_ops: Iterable[int]) -> History:
     from isolang._native import Columns
 
     old = history.columns
-    keep = np.unique(np.fromiter(keep_ops, dtype=np.int64))
+    keep = np.array(sorted(set(keep_ops)), dtype=np.int64)
     if len(keep) and not 0 <= keep[0] <= keep[-1] < old.operations():
         msg = (
             f"{history.name}: no such operation (got {keep[0] if keep[0] < 0 else keep[-1]}, "
@@ -58,7 +58,8 @@ def sub_history(history: History, keep_ops: Iterable[int]) -> History:
     places = np.searchsorted(keep, sources)
     kept = (places < len(keep)) & (keep[np.minimum(places, len(keep) - 1)] == sources)
     sources = np.where(sources < 0, sources, np.where(kept, places, c.SOURCE_MISSING))
-    txns, counts = np.unique(txn_of, return_counts=True)
+    begins = np.flatnonzero(np.diff(txn_of, prepend=-1))
+    txns, counts = txn_of[begins], np.diff(begins, append=len(txn_of))
     of_txn = (
         old.txn_session, old.txn_status, old.txn_label, old.txn_position, old.txn_file,
         old.txn_begin, old.txn_end,

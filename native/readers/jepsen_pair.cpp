@@ -107,7 +107,8 @@ class Pairing {
             (any_process_ ? "process " + std::to_string(op.process) + " invokes"
                           : std::string("an :invoke (no :process anywhere)")) +
                 " while its operation of line " + std::to_string(earlier.line) +
-                " is still open (got :invoke, expected :ok, :fail or :info); hint: one operation at a time per :process");
+                " is still open (got :invoke, expected :ok, :fail or :info); "
+                      "hint: one operation at a time per :process");
       }
       open = static_cast<std::int64_t>(transactions_.size());
       Transaction t;

@@ -264,5 +264,6 @@ def _file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
     """Sessions are files: each is called like its file."""
     import numpy as np
 
-    _, first = np.unique(columns.txn_session, return_index=True)
-    return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[np.sort(first)])
+    newest = np.maximum.accumulate(columns.txn_session)  # they are numbered as they appear
+    first = np.flatnonzero(np.diff(newest, prepend=-1))
+    return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[first])

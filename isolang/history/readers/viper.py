@@ -133,7 +133,7 @@ def _reading(columns: Columns, files: Files, log: _Log, *, outcomes: bool) -> Re
         ignored.append(counted(failed, "failed operation"))
     if log.unknown_fields:
         ignored.append(f"unknown fields: {', '.join(sorted(log.unknown_fields))}")
-    with_some = np.unique(columns.txn_file).tolist()
+    with_some = np.flatnonzero(np.bincount(columns.txn_file)).tolist()
     empty = [plain_name(name) for i, (name, _) in enumerate(files) if i not in with_some]
     if empty:
         ignored.append(f"{counted(len(empty), 'log')} without transactions: {', '.join(empty)}")
