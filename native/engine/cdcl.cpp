@@ -232,7 +232,7 @@ void Cdcl::analyze(ClauseId conflict, bool chronological) {
   const auto glue = static_cast<std::int32_t>(std::ranges::unique(levels).begin() - levels.begin()) + 1;
   const ClauseId id = store(learnt_, true, glue);
   antecedents_.insert(antecedents_.end(), used.begin(), used.end());
-  const bool far = chronological && back > 0 && level() - back > kFar;
+  const bool far = chronological && level() - back > kFar;
   backtrack(far ? level() - 1 : back);
   in_order_ = in_order_ && level() == back;
   if (learnt_.size() > 1) watch(id);

@@ -44,6 +44,7 @@ class Clocks {
     const Place& to = place_[static_cast<std::size_t>(v)];
     if (from.column < 0) return u == v;
     if (from.column == to.column) return from.position <= to.position;
+    if (from.slot > to.slot) return false;  // spares the row
     return value(to.slot, from.column) >= from.position;
   }
   // The same test taken apart, for loops over many u and one v: `reaches(u, v)` iff row[mark.column] >= mark.position,
