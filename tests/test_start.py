@@ -19,8 +19,8 @@ LIBRARIES = {
     "pysmt", "pytest", "typer", "z3", "zstandard",
 }  # fmt: skip
 PARTS = {
-    "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.world",
-    "isolang.cli.pool", "isolang.encodings.formula", "isolang.encodings.relational",
+    "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.steps",
+    "isolang.certify.world", "isolang.cli.pool", "isolang.encodings.formula", "isolang.encodings.relational",
     "isolang.engines.relational", "isolang.explain.explain", "isolang.explain.violation",
     "isolang.history.readers.viper", "isolang.history.stats", "isolang.language.hints",
     "isolang.language.horn", "isolang.language.theorems", "isolang.workload",

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isolang.certify.certificate import Certificate, Refutation, Witness
-from isolang.certify.steps import CycleStep, Step
 from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.language.classify import Plan
 from isolang.problem import Problem
@@ -17,6 +16,7 @@ from isolang.solvers.registry import choose_pair
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
+    from isolang.certify.steps import Step
     from isolang.explain.smaller import Finder
     from isolang.language.automaton import Automaton
     from isolang.language.theorems import Theorem
@@ -204,6 +204,7 @@ class EventGraphRun(Run):
 
     def _invalid(self, problem: Problem, first: Refutation) -> Verdict:
         """Explain the simplest refutation found that the checker accepts."""
+        from isolang.certify.steps import CycleStep
         from isolang.engines.shown import shown_of_violation
         from isolang.explain.explain import explain
         from isolang.explain.smaller import cost
