@@ -20,9 +20,10 @@ LIBRARIES = {
 }  # fmt: skip
 PARTS = {
     "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.steps",
-    "isolang.certify.world", "isolang.cli.pool", "isolang.encodings.formula", "isolang.encodings.relational",
-    "isolang.engines.relational", "isolang.explain.explain", "isolang.explain.violation",
-    "isolang.history.readers.viper", "isolang.history.stats", "isolang.language.hints",
+    "isolang.certify.world", "isolang.cli.pool", "isolang.encodings.formula",
+    "isolang.encodings.relational", "isolang.engines.relational", "isolang.explain.explain",
+    "isolang.explain.violation", "isolang.history.readers.viper", "isolang.history.stats",
+    "isolang.language.hints",
     "isolang.language.horn", "isolang.language.theorems", "isolang.workload",
 }  # fmt: skip
 
@@ -142,12 +143,22 @@ def test_commands_take_what_is_declared(name, command):
     command.declare(parser)
     with pytest.raises(HelpWanted, match=f"^Usage: {name} "):
         parser.parse(["--help"])
-    declared = {action.dest for action in parser._actions} - {"help"}
+    declared = {a.dest for p in (parser._options, parser._arguments) for a in p._actions}
     parameters = inspect.signature(command.function()).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):  # generate: the fields of a workload
         return
     needed = {p.name for p in parameters if p.default is p.empty}
     assert needed <= declared <= {p.name for p in parameters}
+
+
+def test_a_history_may_begin_with_a_dash(tmp_path, monkeypatch, capfd):
+    """Behind ``--`` everything is an argument."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("-a", "--help"):
+        (tmp_path / name).write_text(VALID)
+    run = run_here(capfd, "--spec", "si", "-o", "json", "--", "-a", "--help")
+    assert [r["history"] for r in run.reports()] == ["-a", "--help"]
+    assert "no such option: -a" in run_here(capfd, "--spec", "si", "-a").err
 
 
 def test_options_and_histories_may_be_mixed(tmp_path, monkeypatch, capfd):

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
 HELP: Final = ("-h", "--help")
 _WIDTH = 80
-_UNRECOGNISED = "unrecognized arguments: "
 
 
 class UsageProblem(Exception):  # noqa: N818 - it is about the command line, not about the program
@@ -60,29 +59,28 @@ class Group(NamedTuple):
     epilog: str
 
 
-class Parser(argparse.ArgumentParser):
-    """The parser of one command; options and arguments may be mixed."""
+class Parser:
+    """The parser of one command; options and arguments may be mixed.
 
-    def __init__(self, program: str, about: str, *, epilog: str = "", usage: str = "") -> None:
-        """Begin with no arguments, and ``--help`` alone.
+    Two of ``argparse`` share the work, one for the options and one for what they leave: a single
+    one takes either all arguments at one place, or none that begin with a dash.
+    """
+
+    def __init__(self, program: str, about: str, *, epilog: str = "") -> None:
+        """Begin without arguments and options.
 
         Args:
             program: the command as it is typed.
             about: what it does.
             epilog: what the help ends with.
-            usage: what stands after ``Usage:``; by default, of the arguments.
         """
-        super().__init__(
-            prog=program,
-            description=about,
-            epilog=epilog,
-            usage=usage or None,
-            add_help=False,
-            allow_abbrev=False,  # a script must not change its meaning with the next option added
-            formatter_class=_Help,
-        )
-        self._places = self.add_argument_group("Arguments")
-        self._options = self.add_argument_group("Options")
+        self._help = _Argparse(program, about, epilog)
+        self._tables = {
+            title: self._help.add_argument_group(title)
+            for title in ("Arguments", "Options", "Commands")
+        }
+        self._options, self._arguments = _Argparse(program), _Argparse(program)
+        self._usage = [program, "[OPTIONS]"]
         self._flags: list[str] = []
 
     def argument(self, name: str, metavar: str, help: str, **more: Any) -> None:  # noqa: A002
@@ -94,7 +92,10 @@ class Parser(argparse.ArgumentParser):
             help: what it is.
             more: as of ``add_argument``.
         """
-        self._places.add_argument(name, metavar=metavar, help=help, **more)
+        shown = f"{metavar}..." if more.get("nargs") == "+" else metavar
+        self._usage.append(f"[{shown}]" if more.get("nargs") == "?" else shown)
+        self._tables["Arguments"].add_argument(name, metavar=metavar, help=help)
+        self._arguments.add_argument(name, metavar=metavar, **more)
 
     def option(self, *flags: str, help: str, **more: Any) -> None:  # noqa: A002
         """Declare an option; the help shows its default, if there is one to speak of.
@@ -107,11 +108,11 @@ class Parser(argparse.ArgumentParser):
         self._flags += flags
         default = more.get("default")
         notes = ["required"] if more.get("required") else []
-        speaks = isinstance(default, str | int | float) and not isinstance(default, bool)
-        if speaks and default not in ("", argparse.SUPPRESS):
+        if default != "" and isinstance(default, str | int | float) and default is not False:
             notes.append(f"default: {default}")
         text = f"{help}  [{', '.join(notes)}]" if notes else help
-        self._options.add_argument(*flags, help=text, **more)
+        self._tables["Options"].add_argument(*flags, help=text, **more)
+        self._options.add_argument(*flags, **more)
 
     def switch(self, *flags: str, help: str, **more: Any) -> None:  # noqa: A002
         """Declare an option without a value; see :meth:`option`."""
@@ -121,25 +122,58 @@ class Parser(argparse.ArgumentParser):
         """Declare an option that may be given several times; see :meth:`option`."""
         self.option(*flags, help=help, action="append", **{"default": [], **more})
 
+    def command(self, name: str, help: str) -> None:  # noqa: A002
+        """Show a command of a group in its help."""
+        self._usage[2:] = ["COMMAND", "[ARGUMENTS]..."]
+        self._tables["Commands"].add_argument(name, metavar=name, help=help)
+
+    def help(self) -> str:
+        """What ``--help`` shows."""
+        self._tables["Options"].add_argument(
+            *HELP, action="store_true", help="Show this message and exit."
+        )
+        self._help.usage = " ".join(self._usage)
+        return self._help.format_help()
+
     def parse(self, arguments: Sequence[str]) -> dict[str, Any]:
         """The values by name.
 
+        Args:
+            arguments: options and arguments; all that follows ``--`` is an argument.
+
         Raises:
-            UsageProblem: these arguments are not those declared.
+            UsageProblem: these are not those declared.
             HelpWanted: ``--help`` is among them.
         """
-        self.switch(*HELP, help="Show this message and exit.", default=argparse.SUPPRESS)
-        if any(argument in HELP for argument in arguments):
-            raise HelpWanted(self.format_help())
-        return vars(self.parse_intermixed_args(list(arguments)))
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        first, last = arguments[:end], arguments[end + 1 :]
+        if any(argument in HELP for argument in first):
+            raise HelpWanted(self.help())
+        options, rest = self._options.parse_known_args(first)
+        for argument in rest:
+            if argument.startswith("-") and argument != "-":
+                near = difflib.get_close_matches(argument, self._flags, 1)
+                meant = f" (did you mean {near[0]}?)" if near else ""
+                raise UsageProblem(f"no such option: {argument}{meant}")
+        found = self._arguments.parse_args(["--", *rest, *last] if rest or last else [])
+        return {**vars(options), **vars(found)}
+
+
+class _Argparse(argparse.ArgumentParser):
+    """Of ``argparse``, what we use of it."""
+
+    def __init__(self, program: str, about: str = "", epilog: str = "") -> None:
+        super().__init__(
+            prog=program,
+            description=about,
+            epilog=epilog,
+            add_help=False,
+            allow_abbrev=False,  # a script must not change its meaning with the next option added
+            formatter_class=_Help,
+        )
 
     def error(self, message: str) -> NoReturn:
         """Raise what is wrong, where the base class would print it and exit."""
-        if message.startswith(_UNRECOGNISED):
-            first = message.removeprefix(_UNRECOGNISED).split(" ")[0]
-            near = difflib.get_close_matches(first, self._flags, 1)
-            meant = f" (did you mean {near[0]}?)" if near else ""
-            message = f"no such option: {first}{meant}" if first.startswith("-") else message
         raise UsageProblem(message.removeprefix("argument "))
 
 
@@ -150,20 +184,10 @@ class _Help(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=32, width=_WIDTH)
 
     def add_usage(
-        self,
-        usage: str | None,
-        actions: Iterable[argparse.Action],
-        groups: Iterable[Any],
-        prefix: str | None = None,
+        self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
     ) -> None:
-        """Show the arguments alone: the options have their table."""
-        names = []
-        for action in () if usage else actions:
-            if not action.option_strings:
-                name = f"{action.metavar}..." if action.nargs == "+" else str(action.metavar)
-                names.append(f"[{name}]" if action.nargs == "?" else name)
-        text = usage or f"{self._prog} [OPTIONS] {' '.join(names)}"
-        super().add_usage(text.strip(), (), groups, prefix or "Usage: ")
+        """Begin with a capital letter."""
+        super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         """``-o, --output text|json`` where the base class repeats the value."""
@@ -173,13 +197,10 @@ class _Help(argparse.HelpFormatter):
 
 def overview(program: str, group: Group) -> str:
     """The help of a group of commands."""
-    usage = f"{program} [OPTIONS] COMMAND [ARGUMENTS]..."
-    parser = Parser(program, group.about, epilog=group.epilog, usage=usage)
-    parser.switch(*HELP, help="Show this message and exit.", default=argparse.SUPPRESS)
-    table = parser.add_argument_group("Commands")
+    parser = Parser(program, group.about, epilog=group.epilog)
     for name, command in group.commands.items():
-        table.add_argument(name, metavar=name, help=command.about.splitlines()[0])
-    return parser.format_help()
+        parser.command(name, command.about.splitlines()[0])
+    return parser.help()
 
 
 def positive(text: str) -> float:
