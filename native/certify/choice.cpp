@@ -99,7 +99,8 @@ class ChoiceReader {
         order_start_.back() != static_cast<std::int64_t>(order_txn_.size()))
       reject("order_start does not fit the keys and order_txn");
     for (std::size_t k = 0; k + 1 < order_start_.size(); ++k)
-      if (order_start_[k] > order_start_[k + 1]) reject("order_start decreases at key " + str(static_cast<std::int64_t>(k)));
+      if (order_start_[k] > order_start_[k + 1])
+        reject("order_start decreases at key " + str(static_cast<std::int64_t>(k)));
   }
 
   void index_writes() {
@@ -375,7 +376,8 @@ class ChoiceReader {
   }
 
   // All list reads of a key are prefixes of the longest one, whose elements are looked at once.
-  void extend(std::int32_t key, std::int64_t op, std::int64_t begin, std::int64_t end, std::vector<std::int32_t>& work) {
+  void extend(std::int32_t key, std::int64_t op, std::int64_t begin, std::int64_t end,
+              std::vector<std::int32_t>& work) {
     if (begin == end) return;
     if (shown_.empty()) bad_list(op, "a thin-air element");
     Shown& shown = shown_[idx(key)];
@@ -408,7 +410,7 @@ class ChoiceReader {
   }
   bool complete(std::int32_t key, const Element& e) { return appends_of(key, e.writer).size() == idx(e.index) + 1; }
 
-  // The operations with which `writer` appended to `key`, in order; the last answer is kept, since blocks are asked in turn.
+  // The operations with which `writer` appended to `key`, in order; the last answer is kept: blocks are asked in turn.
   const std::vector<std::int64_t>& appends_of(std::int32_t key, std::int32_t writer) {
     if (cached_key_ == key && cached_writer_ == writer) return cached_;
     cached_key_ = key;
@@ -456,7 +458,8 @@ class ChoiceReader {
     const auto each = [&](auto&& visit) {
       for (std::int32_t t = 0; t < n_; ++t)
         if (choice_.included[idx(t)])
-          for (std::int64_t i = last_start_[idx(t)]; i < last_start_[idx(t) + 1]; ++i) visit(t, i, idx(last_[idx(i)].key));
+          for (std::int64_t i = last_start_[idx(t)]; i < last_start_[idx(t) + 1]; ++i)
+            visit(t, i, idx(last_[idx(i)].key));
     };
     each([&](std::int32_t, std::int64_t, std::size_t key) { ++start[key + 1]; });
     std::partial_sum(start.begin(), start.end(), start.begin());

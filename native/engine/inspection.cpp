@@ -148,6 +148,7 @@ void Search::inspect() {
       continue;
     budget_.poll();
     inspect_read(r);
+    new_ways_[idx(reader)] |= open_txn_[idx(reader)];
   }
   std::ranges::fill(stale_txn_, std::uint8_t{0});
   std::ranges::fill(stale_key_, std::uint8_t{0});
@@ -184,7 +185,7 @@ bool Search::is_in(std::int32_t txn) const {
 bool Search::forbid_ways_back() {
   std::vector<std::uint8_t> in(p_.inclusion.size());
   for (std::size_t t = 0; t < in.size(); ++t) in[t] = is_in(static_cast<std::int32_t>(t));
-  const auto closed = ways_back_.closed({source_, writers_, place_, in});
+  const auto closed = ways_back_.closed({source_, writers_, place_, in}, new_ways_);
   if (closed.empty()) return false;
   sat_.restart();
   for (const auto& edges : closed) {

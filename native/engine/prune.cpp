@@ -44,7 +44,6 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     settled_pairs_[idx(key)].assign(need, 0);
     precede_[idx(key)].assign(need, 0);
     words += need;
-    if (g.forbids_ways_back) continue;  // a way back may close between writers whose order is known
     std::fill(open_pairs_.begin() + first, open_pairs_.begin() + last, last - first - 1);
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
@@ -111,7 +110,7 @@ bool Pruner::run() {
     if (passes >= 3 && (gained_ * 50 < open || (graph.nodes() > kLarge && gained_ * kWorth < graph.nodes()))) break;
     open = std::max<std::int64_t>(gained_, 1000);
   }
-  return settle();
+  return prune_direct() && settle();
 }
 
 bool Pruner::settle() {
@@ -218,7 +217,7 @@ bool Pruner::pass() {
   const bool every_read = std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const auto reads = graph.uses_reads ? open_reads_.of(key) : std::span<const std::int32_t>();
-    if (reads.empty() && (!graph.uses_orders || is_decided(key))) continue;
+    if (reads.empty() && (!graph.uses_orders || (is_decided(key) && !graph.forbids_ways_back))) continue;
     const bool quiet = is_quiet(key);
     bool loaded = false;
     if (graph.uses_orders && !quiet) {

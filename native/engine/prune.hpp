@@ -94,6 +94,7 @@ class Pruner {
   };
   template <typename SourceOf>
   void direct_ways_back(std::int32_t read, SourceOf source_of, std::vector<WayBack>& found) const;
+  std::span<const std::int32_t> reads_of(std::int32_t txn) const { return reads_by_txn_.of(txn); }  // if some check is direct
 
   std::int32_t key_of(std::int32_t writer) const { return key_of_[static_cast<std::size_t>(writer)]; }
   std::span<const std::int32_t> writers_of(std::int32_t txn) const { return writers_by_txn_.of(txn); }
@@ -134,6 +135,8 @@ class Pruner {
   void resolve(std::int32_t read, std::int32_t writer);
   void find_cycle(std::vector<std::uint8_t> sorted);
   bool prune_direct();
+  bool prune_direct(std::int32_t txn);
+  bool order_behind_source(std::int32_t writer, Edge closing, const Edge& back);
   Impossible because(const Edge& closing, const std::optional<Edge>& back = std::nullopt);
   std::uint32_t epoch() const { return epochs.empty() ? 0 : epochs.back(); }
   std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
@@ -208,6 +211,10 @@ class Pruner {
   std::vector<std::uint64_t> overwritten_;  // a bit for each of writers_: it precedes one of seen_
   bool direct_ = false;     // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
+  std::vector<std::uint8_t> resolved_txn_;            // a read of it has got its source since prune_direct saw it
+  // Of the transaction at hand: the last of its reads of each key, with that transaction; each read's predecessor there.
+  std::vector<std::pair<std::int32_t, std::int32_t>> last_read_;
+  std::vector<std::int32_t> read_before_;
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
 };

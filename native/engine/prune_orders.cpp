@@ -59,7 +59,7 @@ void Pruner::note_behind(std::int32_t after, std::int32_t key) {
   const std::size_t words = words_of(key), self = place(after);
   for (std::size_t word = 0; word < words; ++word) {
     std::uint64_t& known = precede[self * words + word];
-    for (std::uint64_t fresh = behind_[word] & ~known; fresh != 0 && !graph.forbids_ways_back; fresh &= fresh - 1) {
+    for (std::uint64_t fresh = behind_[word] & ~known; fresh != 0; fresh &= fresh - 1) {
       const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(fresh));
       if ((precede[other * words + self / 64] & bit(after)) != 0) continue;
       --open_pairs_[idx(after)];
@@ -232,8 +232,10 @@ bool Pruner::prune_key(std::int32_t key) {
     }
     // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known order is impossible,
     // then because a known path goes against one of its edges, and the edges of the known order close a cycle with it.
-    if (!restless && (open_pairs_[idx(after)] == 0 || is_quiet_writer(after))) continue;
-    if (open_pairs_[idx(after)] == 0 && is_settled(after, key)) continue;
+    // Not so where a way back may close between writers whose order is known.
+    const bool ordered = open_pairs_[idx(after)] == 0 && !graph.forbids_ways_back;
+    if (!restless && (ordered || is_quiet_writer(after))) continue;
+    if (ordered && is_settled(after, key)) continue;
     budget_.poll();
     if (self >= kAhead && open_pairs_[idx(writers_[self - kAhead])] != 0) prefetch_by(writers_[self - kAhead]);
     if (orders_compose_ && !settled_pairs_[idx(key)].empty())

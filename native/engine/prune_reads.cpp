@@ -104,6 +104,7 @@ bool Pruner::prune_read(std::int32_t r) {
 void Pruner::resolve(std::int32_t r, std::int32_t writer) {
   source[idx(r)] = writer;
   resolved_in[idx(r)] = static_cast<std::uint8_t>(passes);
+  if (direct_) resolved_txn_[idx(graph.problem.read_txn[idx(r)])] = 1;
   unsettle(writer);
   graph.wr_edges(r, writer, [&](const Edge& e) { graph.edges.push_back(e); });
   const std::int32_t txn = graph.problem.writer_txn[idx(writer)];

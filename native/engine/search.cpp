@@ -54,9 +54,12 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
   settled_key_.resize(idx(p_.keys));
   for (std::int32_t key = 0; graph_.uses_orders && key < p_.keys; ++key) settled_key_[idx(key)] = pruner.settled(key);
   read_key_.assign(idx(p_.keys), 0);
+  new_ways_.assign(idx(p_.n), 0);
+  open_txn_.assign(idx(p_.n), 0);
   if (!graph_.uses_reads) return;
   for (std::int32_t r = 0; r < p_.reads(); ++r) {
     const std::int32_t key = p_.read_key[idx(r)];
+    if (pruner.source[idx(r)] < 0) open_txn_[idx(p_.read_txn[idx(r)])] = 1;
     if (pruner.source[idx(r)] >= 0 && settled_key_[idx(key)] && certain(p_.read_txn[idx(r)])) {
       source_[idx(r)] = pruner.source[idx(r)];
     } else {

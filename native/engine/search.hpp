@@ -152,6 +152,9 @@ class Search final : public Theory {
   std::vector<std::int32_t> want_read_;
   std::vector<std::int32_t> source_;                        // per read: its source, -1 if its transaction is out
   WaysBack ways_back_;
+  // Per transaction: the source of one of its reads, or the place of a writer of such a key, may have changed since its
+  // ways back were looked at. Where pruning knows all the sources, it has ordered the writers.
+  std::vector<std::uint8_t> new_ways_, open_txn_;  // open_txn_: the sources of some of its reads are not known
 };
 
 }  // namespace isolang
