@@ -56,7 +56,8 @@ def _figure(name: str, value: Any) -> str:
 
 
 def growth(rows: list[Row]) -> str:
-    """CPU time and memory of each shape by size, and the time for each transaction, last to first."""
+    """CPU time and memory of each shape by size, and how the time for each transaction grows."""
+    rows = [row for row in rows if "size" in row["shape"]]
     sizes = sorted({row["shape"]["size"] for row in rows})
     shapes: dict[tuple[str, ...], dict[int, Row]] = {}
     for row in rows:

@@ -13,7 +13,7 @@ constexpr std::int32_t kLeastWindow = 64;
 constexpr std::int32_t kMostWindow = 256;
 constexpr std::int32_t kFewerChains = 4;  // than sessions, by this factor, or there is no gain
 constexpr std::int64_t kMargin = 4;       // times the distance over which reads contradict the line
-constexpr std::size_t kOutliers = 1000;   // of so many reads one may contradict it over a larger distance
+constexpr std::size_t kOutliers = 200;    // of so many reads one may contradict it over a larger distance
 
 }  // namespace
 
