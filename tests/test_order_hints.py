@@ -92,3 +92,19 @@ def test_a_read_across_the_hint() -> None:
     verdict = check(of_own_sessions(transactions), load_spec("ser"), timeout=60)
     assert (verdict.outcome, verdict.certified) == ("valid", True)
     assert verdict.statistics["hint_window"] == 64
+
+
+@pytest.mark.parametrize("level", ["ser", "si"])
+def test_reads_that_add_up_across_the_hint(level: str) -> None:
+    """Each is told 32 places before the write that it saw, four in a row: two windows in all.
+
+    No read tells that by itself, so the hint is refuted first, and then withdrawn.
+    """
+    transactions = serial(random.Random(9), repeated=False)
+    for i in reversed(range(5)):
+        seen: list[Op] = [("r", f"a{i - 1}", 1)] if i else []
+        transactions.insert(1000 - 32 * i, [*seen, ("w", f"a{i}", 1)])
+    verdict = check(of_own_sessions(transactions), load_spec(level), timeout=60)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert verdict.statistics["hint_window"] == 64
+    assert verdict.statistics["hint_trials"] > 1

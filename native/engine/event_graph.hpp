@@ -25,7 +25,7 @@ struct Edge {
 // Orders that are taken as facts although no check demands them (order_hints.hpp), as edges of the relation so.
 struct OrderHints {
   std::vector<std::uint8_t> breaks;  // per transaction: session order that is only a hint does not reach over its begin
-  std::vector<std::int32_t> line;    // transactions; those without a break precede what is `window` of them behind
+  std::vector<std::int32_t> line;    // transactions; of those without a break each precedes the one `window` places behind
   std::int32_t window = 0;           // 0: there is no line
 };
 

@@ -1,6 +1,6 @@
-// Which value the search tries first: the one for which least has to move in the order. Every choice overturned is a move,
-// and whoever moves passes others, of which some have to be decided anew: with long ways that goes on for ever, with short
-// ones it dies out. (On write-heavy histories the difference is between fifty thousand conflicts and one.)
+// Which value the search tries first: the one for which least has to move in the order. Every choice overturned is a
+// move, and whoever moves passes others, of which some have to be decided anew: with long ways that goes on for ever,
+// with short ones it dies out. (On write-heavy histories the difference is between fifty thousand conflicts and one.)
 #include <algorithm>
 #include <limits>
 
@@ -24,8 +24,8 @@ std::int32_t Search::descent_of_order(std::int32_t a, std::int32_t b) const {
   return most;
 }
 
-// The same for a read of this candidate: the reader, or else the candidate, or the one of the writers between the two that
-// is nearest to neither. (The writers stand as of the last inspection, which does for a guess.)
+// The same for a read of this candidate: the reader, or else the candidate, or the one of the writers between the two
+// that is nearest to neither. (The writers stand as of the last inspection, which does for a guess.)
 std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
   std::int32_t most = std::numeric_limits<std::int32_t>::min();
   Node reader = -1;
@@ -40,7 +40,8 @@ std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
     const Meaning& pair = meaning_[idx(o)];
     const std::int32_t other = pair.a == w ? pair.b : pair.a;
     const int value = sat_.value(Lit::positive(o));
-    if (other != own && (pair.a == w ? value > 0 : value < 0)) most = std::max(most, high - rank(graph_.order_node(other)));
+    if (other != own && (pair.a == w ? value > 0 : value < 0))
+      most = std::max(most, high - rank(graph_.order_node(other)));
   }
   const auto between = [&](std::int32_t x) {
     const std::int32_t at = rank(graph_.order_node(x));
@@ -58,8 +59,11 @@ std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
 // The possible candidate with the least descent, the latest of several.
 std::int32_t Search::nearest_source(std::int32_t r) const {
   std::int32_t best = -1, least = 0;
-  const auto later = [&](std::int32_t w) { return graph_.uses_orders && rank(graph_.order_node(w)) > rank(graph_.order_node(best)); };
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
+  const auto later = [&](std::int32_t w) {
+    return graph_.uses_orders && rank(graph_.order_node(w)) > rank(graph_.order_node(best));
+  };
+  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
+       i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
     if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
@@ -71,13 +75,15 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
   return best;
 }
 
-// Where one of several nodes of a transaction has moved, they may stand far apart now, and everything in between overlaps
-// with it. So what stands there is sorted anew: each node as late as it can, but none later than the last one of its
-// transaction.
+// Where one of several nodes of a transaction has moved, they may stand far apart now, and everything in between
+// overlaps with it. So what stands there is sorted anew: each node as late as it can, but none later than the last one
+// of its transaction.
 void Search::draw_together() {
   const auto nodes_of = [&](std::int32_t txn, auto visit) {
-    for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-      for (std::int32_t q = 0; q < graph_.automata[c].states && !graph_.automata[c].direct(); ++q) visit(graph_.node(c, txn, q));
+    for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+      if (graph_.automata[c].direct()) continue;
+      for (std::int32_t q = 0; q < graph_.automata[c].states; ++q) visit(graph_.node(c, txn, q));
+    }
   };
   std::vector<std::pair<std::int32_t, std::int32_t>> stretches;
   for (const Node v : order_.moved) {
@@ -93,7 +99,8 @@ void Search::draw_together() {
   std::ranges::sort(stretches);
   const auto latest = [&](Node v) {
     std::int32_t last = rank(v);
-    if (const std::int32_t t = graph_.transaction_of(v); t >= 0) nodes_of(t, [&](Node u) { last = std::max(last, rank(u)); });
+    if (const std::int32_t t = graph_.transaction_of(v); t >= 0)
+      nodes_of(t, [&](Node u) { last = std::max(last, rank(u)); });
     return last;
   };
   for (std::size_t i = 0; i < stretches.size();) {

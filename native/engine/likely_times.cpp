@@ -22,7 +22,8 @@ constexpr double kDamping = 0.3;  // what stays of a time in a sweep
 
 std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGraph& graph, Budget& budget) {
   const auto successors = group_by(
-      graph.nodes(), graph.edges.size(), [&](std::size_t i) { return graph.edges[i].from; }, [&](std::size_t i) { return graph.edges[i].to; });
+      graph.nodes(), graph.edges.size(), [&](std::size_t i) { return graph.edges[i].from; },
+      [&](std::size_t i) { return graph.edges[i].to; });
   std::vector<std::int32_t> place(idx(graph.nodes()), -1), rank(place.size());
   for (std::size_t i = 0; i < line.size(); ++i) place[idx(line[i])] = static_cast<std::int32_t>(i);
   const auto order = topological_order(successors, place, budget);
@@ -30,10 +31,10 @@ std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGrap
   return rank;
 }
 
-// Springs, relaxed by Jacobi's method. A read is drawn to shortly after its source, the more so the more often its key is
-// written; a transaction to its neighbours in the session, at the distance that is usual there. Springs of sessions are
-// long and weak; but a few hundred transactions are tied together by so many reads that what remains of a guess is soon
-// the time itself, up to the pace of the whole, which is no matter.
+// Springs, relaxed by Jacobi's method. A read is drawn to shortly after its source, the more so the more often its key
+// is written; a transaction to its neighbours in the session, at the distance that is usual there. Springs of sessions
+// are long and weak; but a few hundred transactions are tied together by so many reads that what remains of a guess is
+// soon the time itself, up to the pace of the whole, which is no matter.
 std::vector<Node> likely_line(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;
@@ -64,11 +65,13 @@ std::vector<Node> likely_line(const Pruner& pruner, Budget& budget) {
     const double when = time[idx(p.read_txn[idx(r)])];
     std::int32_t best = -1;
     double least = std::numeric_limits<double>::infinity();
-    for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]); i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i)
-      if (const std::int32_t t = txn(p.candidate[i]); pruner.alive[i] && t >= 0 && std::abs(when - time[idx(t)]) < least) {
-        best = t;
-        least = std::abs(when - time[idx(t)]);
-      }
+    for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]);
+         i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i) {
+      const std::int32_t t = txn(p.candidate[i]);
+      if (!pruner.alive[i] || t < 0 || std::abs(when - time[idx(t)]) >= least) continue;
+      best = t;
+      least = std::abs(when - time[idx(t)]);
+    }
     return best;
   };
   for (int sweep = 0; sweep < kSweeps; ++sweep) {

@@ -1,5 +1,5 @@
-// When transactions may have taken place, guessed from who read from whom: where the search starts from. Only a guess, no
-// conclusion is drawn from it.
+// When transactions may have taken place, guessed from who read from whom: where the search starts from. Only a guess,
+// no conclusion is drawn from it.
 #pragma once
 #include <span>
 #include <vector>

@@ -33,8 +33,8 @@ bool add_sessions(std::vector<Automaton>& automata) {
 Hints::Hints(const Problem& problem, const std::vector<Automaton>& automata)
     : problem_(problem), automata_(automata), of_sessions_(add_sessions(automata_)) {
   given_.breaks.assign(idx(problem.n), 0);
-  // A check that allows cycles of its own leans on others that forbid them; that is not proved of edges that no relation
-  // has. Real time makes chains by itself.
+  // A check that allows cycles of its own leans on others that forbid them; that is not proved of edges that no
+  // relation has. Real time makes chains by itself.
   if (std::ranges::all_of(automata_, [](const Automaton& m) {
         return m.judges && !m.forbids_ways_back() && m.so_repeatable && m.of(Relation::rt).empty();
       }))
@@ -116,8 +116,9 @@ void Hints::guess_line() {
     if (distance >= window) isolate(p.read_txn[idx(read)]);
 }
 
-// The two ends of each stretch of session order become sessions of their own: the read at fault is often one of them, and
-// the next refutation would otherwise only come in by its other side. On the line a transaction alone precedes none.
+// The two ends of each stretch of session order become sessions of their own: the read at fault is often one of them,
+// and the next refutation would otherwise only come in by its other side. On the line a transaction alone precedes
+// none.
 void Hints::isolate(std::int32_t txn) {
   given_.breaks[idx(txn)] = 1;
   if (!of_sessions_) return;

@@ -1,10 +1,11 @@
-// Orders that no check demands, taken as facts to begin with: what meets the checks together with them meets the checks,
-// and with them the clocks know far more. Where a hint is refuted, it is withdrawn from the transactions to blame.
+// Orders that no check demands, taken as facts to begin with: what meets the checks together with them meets the
+// checks, and with them the clocks know far more. Where a hint is refuted, it is withdrawn from the transactions to
+// blame.
 //
-// Two hints. Session order, for checks without it. And for histories of many short sessions the order in which the history
-// tells them: databases do not take place in that order, but what stands far apart in it nearly always does. So a
-// transaction is said to precede those that come `window` places later, which makes `window` chains out of any number of
-// sessions.
+// Two hints. Session order, for checks without it. And for histories of many short sessions the order in which the
+// history tells them, as if `window` clients had taken turns: each transaction precedes the one that comes `window`
+// places later. Databases do not work in that order, but what stands far apart in it has nearly always taken place in
+// it; and so any number of sessions becomes `window` chains.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,9 +17,9 @@
 
 namespace isolang {
 
-// The same checks with session order where they have none, on the steps of `init` or else of `wr`, and whether there was
-// such a check. SOUND BECAUSE every edge of the weaker product is an edge of the stronger: so contains init, and steps
-// that are added only add edges.
+// The same checks with session order where they have none, on the steps of `init` or else of `wr`, and whether there
+// was such a check. SOUND BECAUSE every edge of the weaker product is an edge of the stronger: so contains init, and
+// steps that are added only add edges.
 bool add_sessions(std::vector<Automaton>& automata);
 
 class Hints {
