@@ -107,4 +107,4 @@ def test_reads_that_add_up_across_the_hint(level: str) -> None:
     verdict = check(of_own_sessions(transactions), load_spec(level), timeout=60)
     assert (verdict.outcome, verdict.certified) == ("valid", True)
     assert verdict.statistics["hint_window"] == 64
-    assert verdict.statistics["hint_trials"] > 1
+    assert 1 < verdict.statistics["hint_trials"] < 5
