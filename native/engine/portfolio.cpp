@@ -4,9 +4,11 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "engine/anneal.hpp"
 #include "engine/frontier.hpp"
+#include "engine/relaxation.hpp"
 
 namespace isolang {
 namespace {
@@ -19,6 +21,7 @@ constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted sea
 constexpr std::int64_t kMoves = 3'000'000;
 constexpr std::int64_t kSoon = 10'000'000;
 constexpr std::int64_t kCells = 2'000'000;      // of states
+constexpr std::size_t kLandmarks = 5000;         // events: so many relaxations of so many
 constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
 constexpr std::int64_t kManyCells = 8'000'000;  // what is over-constrained has narrow layers
 constexpr std::int32_t kCoolings = 2;           // annealing that is alone gives up after so many
@@ -69,13 +72,22 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     outcome.model = annealing.model();
     return outcome.model.has_value();
   };
+  std::optional<Chains> chains;
   std::optional<Frontiers> frontiers;
+  bool impossible = false;
   try {
-    frontiers.emplace(*line, budget, share_of(max_bytes));
-    if (!frontiers->applies()) frontiers.reset();
+    if (auto made = Chains::of(*line, budget)) chains.emplace(std::move(*made));
+    budget.phase = "looking for landmarks";
+    impossible = chains && chains->events.size() <= kLandmarks && !add_landmarks(*chains, budget);
+    if (chains && !impossible) frontiers.emplace(*chains, budget, share_of(max_bytes));
   } catch (const std::bad_alloc&) {  // the others need less
   }
   const auto frontier = [&](std::int64_t cells) {
+    if (impossible) {
+      outcome.by = Outcome::By::frontier;
+      outcome.refuted = true;
+      return true;
+    }
     if (!frontiers) return false;
     budget.phase = "searching over frontiers";
     Frontiers::Answer answer = Frontiers::Answer::gave_up;
@@ -110,7 +122,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     return outcome;
   }
   if (strategy == Strategy::frontier) {
-    while (frontiers && !frontier(kCells)) {
+    while (!frontier(kCells) && frontiers) {
     }
     if (!outcome.model && !outcome.refuted) cdcl_to_the_end();
     return outcome;
