@@ -90,24 +90,15 @@ void Chains::set_events(const std::vector<std::vector<Node>>& nodes) {
       const auto writes_key = [&](std::int32_t key) {
         return std::ranges::any_of(own, [&](std::int32_t w) { return line.key_of(w) == key; });
       };
-      const auto only = [&](std::int32_t r) {
-        const std::int32_t first = value_start[idx(p.read_key[idx(r)])], last = value_start[idx(p.read_key[idx(r)]) + 1];
-        const auto row = match.begin() + static_cast<std::ptrdiff_t>(match_start_[idx(r)]);
-        if (std::count(row, row + (last - first), 1) != 1) return -1;
-        return first + static_cast<std::int32_t>(std::find(row, row + (last - first), 1) - row);
-      };
       if (v == line.read_node(txn))
         for (const std::int32_t r : line.reads.of(txn)) {
           const std::int32_t key = p.read_key[idx(r)];
-          reads.push_back({key, static_cast<std::int32_t>(match_start_[idx(r)]), only(r), nothing_between && writes_key(key)});
+          reads.push_back({key, static_cast<std::int32_t>(match_start_[idx(r)]), nothing_between && writes_key(key)});
           ++e.reads;
         }
       e.lock = e.write;
       for (const std::int32_t w : own) {
-        std::int32_t old = -1;
-        for (const std::int32_t r : line.reads.of(txn))
-          if (nothing_between && p.read_key[idx(r)] == line.key_of(w)) old = std::max(old, only(r));
-        writes.push_back({line.key_of(w), writer_value_[idx(w)], old});
+        writes.push_back({line.key_of(w), writer_value_[idx(w)]});
         if (v == line.write_node(txn)) ++e.writes;
         ++e.locks;
       }

@@ -21,12 +21,10 @@ class Chains {
 
   struct Read {
     std::int32_t key, first_value;  // first_value: where its row of match begins
-    std::int32_t only;              // the only value that it may see, or -1
     bool replaced;                  // by a write of its transaction, and nothing comes between
   };
   struct Write {
     std::int32_t key, value;  // value: a number of value_start
-    std::int32_t old;         // the value that it certainly replaces, or -1
   };
   // Ranges into needs, reads, writes; `lock`: of its transaction's writes, its own or not, if it has any of them.
   struct Event {
@@ -52,6 +50,7 @@ class Chains {
   std::size_t count() const { return start.size() - 1; }
   std::size_t keys() const { return fine.size(); }
   std::size_t values() const { return static_cast<std::size_t>(value_start.back()); }
+  std::int32_t value_of(std::int32_t writer) const { return writer_value_[static_cast<std::size_t>(writer)]; }
   std::int32_t length(std::size_t chain) const { return start[chain + 1] - start[chain]; }
   // Replaces the needs of all events. clock: per event and chain, so many events of that chain come first.
   void set_needs(const std::vector<Cell>& clock);

@@ -10,7 +10,7 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-FrontierRules::FrontierRules(const Chains& chains) : chains_(chains), relaxation_(Relaxation::forward(chains)) {
+FrontierRules::FrontierRules(const Chains& chains) : chains_(chains), relaxation_(chains.start, chains.values()) {
   const std::size_t values = chains.values(), row = 3 * values;
   left_.assign((chains.events.size() + chains.count()) * row, 0);
   for (std::size_t c = 0; c < chains.count(); ++c)
@@ -29,6 +29,19 @@ FrontierRules::FrontierRules(const Chains& chains) : chains_(chains), relaxation
           }
       }
     }
+  std::vector<std::int32_t> some;
+  for (const Event& e : chains.events) {
+    for (std::int32_t r = e.read; r < e.read + e.reads; ++r) {
+      const Chains::Read& read = chains.reads[idx(r)];
+      some.clear();
+      for (std::int32_t v = chains.value_start[idx(read.key)]; v < chains.value_start[idx(read.key) + 1]; ++v)
+        if (chains.match[idx(read.first_value + v - chains.value_start[idx(read.key)])]) some.push_back(v);
+      relaxation_.want(some);
+    }
+    for (std::int32_t w = e.write; w < e.write + e.writes; ++w) relaxation_.give(chains.writes[idx(w)].value);
+    for (std::int32_t i = e.need; i < e.need + e.needs; ++i) relaxation_.need(chains.needs[idx(i)]);
+    relaxation_.end_step();
+  }
   log_.resize(2 * chains.writes.size() + chains.keys() + 2 * chains.events.size() + 2);
   for (std::size_t i = 0; i < log_.size(); ++i) log_[i] = i == 0 ? -30.0F : std::log(static_cast<float>(i));
 }
@@ -163,7 +176,7 @@ bool FrontierRules::stuck(const State& s) {
   reached_.assign(s.cells.begin(), s.cells.begin() + static_cast<std::ptrdiff_t>(chains_.count()));
   std::int32_t wanted = 0;
   for (std::size_t v = 0; v < seen_.size(); ++v) wanted += seen_[v] == 0 && s.readers[v] > 0;
-  relaxation_.run(seen_, reached_, wanted, s.readers);
+  relaxation_.run_until(seen_, reached_, wanted, s.readers);
   return wanted > 0;
 }
 

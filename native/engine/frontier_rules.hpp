@@ -62,7 +62,7 @@ class FrontierRules {
   bool needs_met(const State& s, const Event& e) const;
 
   const Chains& chains_;
-  const Relaxation relaxation_;
+  Relaxation relaxation_;  // of values
   std::vector<std::int16_t> left_;  // from an event of a chain on, by value: rows of writers, readers, modifiers
   std::vector<float> log_;
   std::vector<std::uint8_t> seen_;  // of stuck(): the values that could be there

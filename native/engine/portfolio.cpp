@@ -8,7 +8,7 @@
 
 #include "engine/anneal.hpp"
 #include "engine/frontier.hpp"
-#include "engine/relaxation.hpp"
+#include "engine/landmarks.hpp"
 
 namespace isolang {
 namespace {
@@ -20,10 +20,11 @@ constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of
 constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted
 constexpr std::int64_t kMoves = 3'000'000;
 constexpr std::int64_t kSoon = 10'000'000;
-constexpr std::int64_t kCells = 2'000'000;      // of states
+constexpr std::int64_t kFirstCells = 1'000'000;  // before the rest: many contradictions show in few states
+constexpr std::int64_t kCells = 8'000'000;       // of states
 constexpr std::size_t kLandmarks = 5000;         // events: so many relaxations of so many
 constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
-constexpr std::int64_t kManyCells = 8'000'000;  // what is over-constrained has narrow layers
+constexpr std::int64_t kManyCells = 30'000'000;  // what is over-constrained has narrow layers
 constexpr std::int32_t kCoolings = 2;           // annealing that is alone gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
@@ -86,6 +87,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     if (impossible) {
       outcome.by = Outcome::By::frontier;
       outcome.refuted = true;
+      note("frontier_states", 0);
       return true;
     }
     if (!frontiers) return false;
@@ -134,13 +136,16 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     if (!annealing.frozen().empty()) begin(annealing.frozen());
     if (!cdcl(kProof)) outcome = exhausted;
   };
+  const auto refuted_or_found = [&](std::int64_t cells) {
+    if (!frontier(cells)) return false;
+    if (outcome.refuted) prove();
+    return true;
+  };
+  if (refuted_or_found(kFirstCells)) return outcome;
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
     if (anneal(turn(kMoves))) break;
-    if (frontier(turn(load > kDemanding ? kManyCells : kCells))) {
-      if (outcome.refuted) prove();
-      break;
-    }
+    if (refuted_or_found(turn(load > kDemanding ? kManyCells : kCells))) break;
     // CDCL has had its turn alone, and will do better from where annealing freezes, if that is soon.
     if (annealing.coolings == 0 && annealing.moves_left() < kSoon) continue;
     if (annealing.coolings > 0 && annealing.frozen_cost < started_from) {

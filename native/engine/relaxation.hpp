@@ -1,11 +1,8 @@
-// The delete relaxation of planning (Bonet and Geffner, "Planning as heuristic search", AIJ 129, 2001) for a line: what can
-// happen if every value that a key once had stays there. What cannot happen even so, cannot happen.
-//
-// Landmarks (Hoffmann, Porteous, Sebastia, "Ordered landmarks in planning", JAIR 22, 2004): what cannot happen while one
-// event is held back comes after that event. Read from its end the line is one of the same kind: a write undoes itself, from
-// its value to the one that it replaced. So there are landmarks from both sides, and each makes more of the others.
+// The delete relaxation of planning (Bonet and Geffner, "Planning as heuristic search", AIJ 129, 2001) for chains of steps:
+// what can happen if every fact that once held stays so. What cannot happen even so, cannot happen.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/chains.hpp"
@@ -14,37 +11,39 @@ namespace isolang {
 
 class Relaxation {
  public:
-  // From the first event on: events want the values that they read, and give those that they write.
-  static Relaxation forward(const Chains& chains);
-  // From the last event on: events want the values that they write and those that they only read, and give the ones that
-  // they replace.
-  static Relaxation backward(const Chains& chains);
+  using Cell = Chains::Cell;
 
-  void set_needs(const Chains& chains);
+  Relaxation(const std::vector<std::int32_t>& start, std::size_t facts) : at_first(facts, 0), start_(start) {}
+  // Step by step, chain by chain: one of these facts must hold, this one does afterwards, so much comes first.
+  void want(std::span<const std::int32_t> some);
+  void give(std::int32_t fact) { gives_.push_back(fact); }
+  void need(Need n) { needs_.push_back(n); }
+  void end_step();
 
-  // From where the chains are and the values that are there, to the end or until no `wanted` value is missing: `seen` and
-  // `reached` grow. `held`: a chain that stops where it is told, or -1.
-  void run(std::vector<std::uint8_t>& seen, std::vector<Chains::Cell>& reached, std::int32_t& wanted,
-           const std::vector<std::int16_t>& readers) const {
-    grow(seen, reached, -1, 0, [&](std::int32_t v) { wanted -= readers[static_cast<std::size_t>(v)] > 0; }, [&] { return wanted == 0; });
-  }
-  void run(std::vector<std::uint8_t>& seen, std::vector<Chains::Cell>& reached, std::int32_t held, std::int32_t stop) const {
+  std::vector<std::uint8_t> at_first;  // the facts that hold at first, or may
+  std::int32_t length(std::size_t chain) const { return start_[chain + 1] - start_[chain]; }
+
+  // Lets everything happen that can: `seen` and `reached` grow. `held`: a chain that stops where it is told, or -1.
+  void run(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t held = -1, std::int32_t stop = 0) const {
     grow(seen, reached, held, stop, [](std::int32_t) {}, [] { return false; });
   }
-  const std::vector<std::uint8_t>& at_first() const { return at_first_; }  // the values that are there at first, or may be
-  std::int32_t length(std::size_t chain) const { return start_[chain + 1] - start_[chain]; }
+  // Only until so many facts hold for which `counts` is positive: `missing` of them are left.
+  void run_until(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t& missing,
+                 const std::vector<std::int16_t>& counts) const {
+    grow(
+        seen, reached, -1, 0, [&](std::int32_t fact) { missing -= counts[static_cast<std::size_t>(fact)] > 0; },
+        [&] { return missing == 0; });
+  }
 
  private:
   struct Step {
-    std::int32_t need, needs_end, want, wants_end, give, gives_end;
+    std::int32_t want, wants_end, give, gives_end, need, needs_end;
   };
   struct Want {
-    std::int32_t only;         // the value, or -1:
-    std::int32_t some, some_end;  // one of these
+    std::int32_t only, some, some_end;  // the fact, or -1: one of these
   };
-  explicit Relaxation(const Chains& chains) : start_(chains.start) {}
 
-  bool can(const Step& s, const std::vector<std::uint8_t>& seen, const std::vector<Chains::Cell>& reached) const {
+  bool can(const Step& s, const std::vector<std::uint8_t>& seen, const std::vector<Cell>& reached) const {
     for (std::int32_t i = s.want; i < s.wants_end; ++i) {
       const Want& w = wants_[static_cast<std::size_t>(i)];
       bool there = w.only >= 0 && seen[static_cast<std::size_t>(w.only)] != 0;
@@ -59,40 +58,32 @@ class Relaxation {
     return true;
   }
   template <typename Given, typename Done>
-  void grow(std::vector<std::uint8_t>& seen, std::vector<Chains::Cell>& reached, std::int32_t held, std::int32_t stop,
-            Given given, Done done) const {
+  void grow(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t held, std::int32_t stop, Given given,
+            Done done) const {
     for (bool again = true; again && !done();) {
       again = false;
       for (std::size_t c = 0; c + 1 < start_.size(); ++c) {
         const auto end = static_cast<std::size_t>(static_cast<std::int32_t>(c) == held ? start_[c] + stop : start_[c + 1]);
-        std::size_t at = static_cast<std::size_t>(start_[c]) + reached[c];
-        const std::size_t first = at;
+        const std::size_t first = static_cast<std::size_t>(start_[c]) + reached[c];
+        std::size_t at = first;
         for (; at < end && can(steps_[at], seen, reached); ++at) {
           for (std::int32_t i = steps_[at].give; i < steps_[at].gives_end; ++i) {
-            std::uint8_t& there = seen[static_cast<std::size_t>(gives_[static_cast<std::size_t>(i)])];
-            if (there == 0) given(gives_[static_cast<std::size_t>(i)]);
-            there = 1;
+            const std::int32_t fact = gives_[static_cast<std::size_t>(i)];
+            if (seen[static_cast<std::size_t>(fact)] == 0) given(fact);
+            seen[static_cast<std::size_t>(fact)] = 1;
           }
-          reached[c] = static_cast<Chains::Cell>(reached[c] + 1);
+          reached[c] = static_cast<Cell>(reached[c] + 1);
         }
         again = again || at > first;
       }
     }
   }
-  void want(const Chains& chains, const Chains::Read& read);
-  void end_step(Step s);
 
-  bool from_end_ = false;
   std::vector<std::int32_t> start_;
   std::vector<Step> steps_;
   std::vector<Want> wants_;
   std::vector<std::int32_t> some_, gives_;
   std::vector<Need> needs_;
-  std::vector<std::uint8_t> at_first_;
 };
-
-// Adds to the needs of the events what follows from either relaxation, until nothing new does. False: some event cannot
-// happen at all, there is no line.
-bool add_landmarks(Chains& chains, Budget& budget);
 
 }  // namespace isolang
