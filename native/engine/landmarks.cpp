@@ -46,14 +46,14 @@ class Closure {
     if (line.locks || !line.apart())
       for (std::int32_t r = 0; r < p_.reads(); ++r)
         if (reading_[idx(r)] >= 0 && own_[idx(r)] >= 0) replaces_[idx(own_[idx(r)])] = r;
-    set_balance();
+    may_be_last_.assign(writing_.size(), 1);
+    group_replacers();
   }
 
   bool run() {
     do {
       fresh_ = false;
-      if (!hold_back(forward(), false) || !hold_back(backward(), true)) return false;
-      if (!strike_sources() || !share_versions()) return false;
+      if (!share_versions() || !hold_back(forward(), false) || !hold_back(backward(), true) || !strike_sources()) return false;
       order_overwriters();
     } while (fresh_);
     chains_.set_needs(clock_);
@@ -76,30 +76,6 @@ class Closure {
     }
   }
   void note(std::int32_t a, std::int32_t b) { note(idx(chain_of_[idx(a)]), place(a) + 1, b); }
-
-  // Of a key of which each write is known to replace a certain value: which versions may be the last, by their value.
-  void set_balance() {
-    may_be_last_.assign(writing_.size(), 1);
-    std::vector<std::int32_t> left;
-    for (std::int32_t key = 0; key < p_.keys; ++key) {
-      if (chains_.fine[idx(key)]) continue;
-      left.assign(chains_.values(), 0);
-      bool known = true;
-      for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w) {
-        if (writing_[idx(w)] < 0 && !initial(w)) continue;
-        ++left[idx(chains_.value_of(w))];
-        if (initial(w)) continue;
-        const std::int32_t r = replaces_[idx(w)];
-        if (r < 0 || sources_[idx(r)].empty()) {
-          known = false;
-          break;
-        }
-        --left[idx(chains_.value_of(sources_[idx(r)][0]))];
-      }
-      for (std::int32_t w = p_.key_start[idx(key)]; known && w < p_.key_start[idx(key) + 1]; ++w)
-        may_be_last_[idx(w)] = left[idx(chains_.value_of(w))] > 0;
-    }
-  }
 
   // Events want a source of each read, and give what they write.
   Relaxation forward() const {
@@ -173,13 +149,13 @@ class Closure {
     return true;
   }
 
-  // A source that comes later, or that is certainly overwritten before the read, is none.
+  // A source that comes later, or that is certainly overwritten before the read, is none. What else the read cannot have
+  // missed precedes its only source.
   bool strike_sources() {
     for (std::int32_t r = 0; r < p_.reads(); ++r) {
       if (reading_[idx(r)] < 0) continue;
       const std::int32_t here = reading_[idx(r)], key = p_.read_key[idx(r)];
       auto& sources = sources_[idx(r)];
-      if (sources.size() < 2) continue;
       std::vector<std::int32_t> past;  // certainly not missed
       for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w)
         if (writing_[idx(w)] >= 0 && writing_[idx(w)] != here && w != own_[idx(r)] && before(writing_[idx(w)], here)) past.push_back(w);
@@ -191,24 +167,67 @@ class Closure {
       });
       if (gone > 0) fresh_ = true;
       if (sources.empty()) return false;
+      if (sources.size() > 1) continue;
+      if (initial(sources[0])) {
+        if (!past.empty()) return false;
+        continue;
+      }
+      for (const std::int32_t w : past)
+        if (w != sources[0] && !before(writing_[idx(w)], writing_[idx(sources[0])])) note(writing_[idx(w)], writing_[idx(sources[0])]);
     }
     return true;
   }
 
-  // No two transactions replace one version.
+  // The reads that replace what they see, by key and first candidate: mostly those of one value.
+  void group_replacers() {
+    std::vector<std::int32_t> group(writing_.size(), -1);
+    for (const std::int32_t r : replaces_) {
+      if (r < 0 || sources_[idx(r)].empty()) continue;
+      std::int32_t g = -1;
+      for (const std::int32_t w : sources_[idx(r)]) g = std::max(g, group[idx(w)]);
+      if (g < 0) {
+        g = static_cast<std::int32_t>(replacers_.size());
+        replacers_.emplace_back();
+      }
+      for (const std::int32_t w : sources_[idx(r)]) group[idx(w)] = g;
+      replacers_[idx(g)].push_back(r);
+    }
+  }
+
+  // No two transactions replace one version. So where as many replace versions of a set as there are in it, each of them is
+  // replaced, none the last, and where there are more, there is no line.
   bool share_versions() {
     std::vector<std::int32_t> replacer(writing_.size(), -1);
-    for (const std::int32_t r : replaces_)
-      if (r >= 0 && sources_[idx(r)].size() == 1) {
-        if (replacer[idx(sources_[idx(r)][0])] >= 0) return false;
-        replacer[idx(sources_[idx(r)][0])] = r;
+    const auto take = [&](std::int32_t r) {
+      if (sources_[idx(r)].size() != 1) return true;
+      std::int32_t& other = replacer[idx(sources_[idx(r)][0])];
+      if (other >= 0 && other != r) return false;
+      other = r;
+      return true;
+    };
+    std::vector<std::int32_t> all;
+    for (const auto& group : replacers_) {
+      all.clear();
+      for (const std::int32_t r : group) {
+        if (!take(r)) return false;
+        all.insert(all.end(), sources_[idx(r)].begin(), sources_[idx(r)].end());
       }
-    for (const std::int32_t r : replaces_) {
-      if (r < 0 || sources_[idx(r)].size() == 1) continue;
-      if (std::erase_if(sources_[idx(r)], [&](std::int32_t w) { return replacer[idx(w)] >= 0; }) > 0) fresh_ = true;
-      if (sources_[idx(r)].empty()) return false;
+      std::ranges::sort(all);
+      all.erase(std::ranges::unique(all).begin(), all.end());
+      if (group.size() > all.size()) return false;
+      for (const std::int32_t w : all) rule_out_last(w, group.size() == all.size() || replacer[idx(w)] >= 0);
+      for (const std::int32_t r : group) {
+        auto& sources = sources_[idx(r)];
+        if (sources.size() > 1 && std::erase_if(sources, [&](std::int32_t w) { return replacer[idx(w)] >= 0; }) > 0) fresh_ = true;
+        if (sources.empty()) return false;
+      }
     }
     return true;
+  }
+  void rule_out_last(std::int32_t writer, bool replaced) {
+    if (!replaced || may_be_last_[idx(writer)] == 0) return;
+    may_be_last_[idx(writer)] = 0;
+    fresh_ = true;
   }
 
   // A writer that follows all sources of a read, and is none of them, follows the read.
@@ -234,6 +253,7 @@ class Closure {
   std::vector<std::int32_t> chain_of_;                   // per event
   std::vector<std::int32_t> writing_, reading_;          // per writer, per read: the event, or -1
   std::vector<std::vector<std::int32_t>> writes_at_, reads_at_, sources_;  // per event, per event, per read
+  std::vector<std::vector<std::int32_t>> replacers_;
   std::vector<std::int32_t> own_, replaces_;             // per read: its transaction's write of the key; per writer: …
   std::vector<std::uint8_t> may_be_last_;                // per writer
   bool fresh_ = false;
