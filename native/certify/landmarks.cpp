@@ -60,20 +60,15 @@ class Line {
     if (small_) set_versions(history);
   }
 
-  bool contradictory() {
-    if (!small_) return false;
-    try {
-      for (changed_ = true; changed_;) {
-        changed_ = false;
-        overwrite_once();
-        sweep(false);
-        sweep(true);
-        compare();
-      }
-    } catch (const Contradiction&) {
-      return true;
+  // Throws Contradiction, or returns when nothing changes.
+  void settle() {
+    for (changed_ = small_; changed_;) {
+      changed_ = false;
+      overwrite_once();
+      sweep(false);
+      sweep(true);
+      compare();
     }
-    return false;
   }
 
  private:
@@ -334,7 +329,12 @@ class Line {
 bool no_line(const History& history, const std::vector<ReadCheck>& checks, Evidence& evidence, Budget& budget) {
   return std::any_of(checks.begin(), checks.end(), [&](const ReadCheck& check) {
     const Shape shape = shape_of(check);
-    return shape.fits && Line(history, shape, evidence, budget).contradictory();
+    try {
+      if (shape.fits) Line(history, shape, evidence, budget).settle();
+      return false;
+    } catch (const Contradiction&) {
+      return true;
+    }
   });
 }
 
