@@ -176,7 +176,11 @@ def overwriting(rng, *, transactions, keys, values, sessions, blind=0.0, changes
                 ops.append(("w", key, state[key]))
         given.append(ops)
     for number, place in rng.sample(reads, min(changes, len(reads))):
-        given[number][place] = ("r", given[number][place][1], rng.choice([None, *range(1, values + 1)]))
+        given[number][place] = (
+            "r",
+            given[number][place][1],
+            rng.choice([None, *range(1, values + 1)]),
+        )
     return History.from_transactions(
         [Transaction(ops=ops, session=rng.randrange(sessions)) for ops in given]
     )

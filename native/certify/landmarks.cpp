@@ -26,7 +26,7 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::size_t kMostCells = 50'000'000;
+constexpr std::size_t kMostCells = 50'000'000, kMostPairs = 4'000'000;
 
 struct Contradiction {};
 
@@ -57,7 +57,11 @@ class Line {
   Line(const History& history, const Shape& shape, Evidence& evidence, Budget& budget)
       : evidence_(evidence), budget_(budget), shape_(shape), n_(history.transactions()) {
     small_ = set_events(history);
-    if (small_) set_versions(history);
+    if (!small_) return;
+    set_versions(history);
+    std::size_t pairs = 0;
+    for (const auto& versions : by_key_) pairs += versions.size() * versions.size();
+    small_ = pairs <= kMostPairs;
   }
 
   // Throws Contradiction, or returns when nothing changes.
@@ -90,7 +94,7 @@ class Line {
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1), kFirst = kNone;
 
-  // False: a maybe transaction may be in or out, or there is too much.
+  // False: a maybe transaction may be in or out, or there are too many moments.
   bool set_events(const History& history) {
     std::map<std::int32_t, std::int32_t> last;  // by session
     std::map<std::int32_t, std::size_t> chain;
@@ -124,6 +128,10 @@ class Line {
   std::size_t reading(std::int32_t t) const { return event_of_[static_cast<std::size_t>(t)]; }
   std::size_t writing(std::int32_t t) const { return reading(t) + (shape_.two ? 1 : 0); }
 
+  static std::pair<std::int64_t, std::int64_t> operations(const History& history, std::int32_t t) {
+    return {history.op_start[static_cast<std::size_t>(t)], history.op_start[static_cast<std::size_t>(t) + 1]};
+  }
+
   void set_versions(const History& history) {
     std::map<std::int32_t, std::size_t> key_number;
     std::map<std::pair<std::int32_t, std::size_t>, std::size_t> version;  // by transaction and key
@@ -144,10 +152,10 @@ class Line {
       return k->second;
     };
     for (std::int32_t t = 0; t < n_; ++t)
-      for (std::int64_t op = history.op_start[static_cast<std::size_t>(t)]; op < history.op_start[static_cast<std::size_t>(t) + 1]; ++op)
+      for (auto [op, end] = operations(history, t); op < end; ++op)
         if (evidence_.certain(t)) add(t, evidence_.key_of(op));
     for (std::int32_t t = 0; t < n_; ++t)
-      for (std::int64_t op = history.op_start[static_cast<std::size_t>(t)]; op < history.op_start[static_cast<std::size_t>(t) + 1]; ++op) {
+      for (auto [op, end] = operations(history, t); op < end; ++op) {
         budget_.poll();
         if (!evidence_.certain(t) || !evidence_.is_external(op)) continue;
         Read r{reading(t), key_number.at(evidence_.key_of(op)), kNone, false, {}};

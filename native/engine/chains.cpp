@@ -85,7 +85,8 @@ void Chains::set_events(const std::vector<std::vector<Node>>& nodes) {
     start.push_back(static_cast<std::int32_t>(events.size()));
     for (const Node v : chain) {
       const std::int32_t txn = line.graph.transaction_of(v);
-      Event e{v, 0, 0, static_cast<std::int32_t>(reads.size()), 0, static_cast<std::int32_t>(writes.size()), 0, 0, 0, false};
+      const auto read = static_cast<std::int32_t>(reads.size()), write = static_cast<std::int32_t>(writes.size());
+      Event e{v, 0, 0, read, 0, write, 0, write, 0, false};
       const auto own = line.writes.of(txn);
       const auto writes_key = [&](std::int32_t key) {
         return std::ranges::any_of(own, [&](std::int32_t w) { return line.key_of(w) == key; });
@@ -96,7 +97,6 @@ void Chains::set_events(const std::vector<std::vector<Node>>& nodes) {
           reads.push_back({key, static_cast<std::int32_t>(match_start_[idx(r)]), nothing_between && writes_key(key)});
           ++e.reads;
         }
-      e.lock = e.write;
       for (const std::int32_t w : own) {
         writes.push_back({line.key_of(w), writer_value_[idx(w)]});
         if (v == line.write_node(txn)) ++e.writes;

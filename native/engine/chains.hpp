@@ -26,7 +26,7 @@ class Chains {
   struct Write {
     std::int32_t key, value;  // value: a number of value_start
   };
-  // Ranges into needs, reads, writes; `lock`: of its transaction's writes, its own or not, if it has any of them.
+  // Ranges into needs, reads, writes. Of the writes those of the event, and those of its transaction (lock, locks).
   struct Event {
     Node node;
     std::int32_t need, needs, read, reads, write, writes, lock, locks;

@@ -7,6 +7,8 @@
 namespace isolang {
 namespace {
 
+constexpr std::int64_t kMostPairs = 1'000'000;  // of writers of a key: each may overwrite any other
+
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 using Cell = Chains::Cell;
@@ -50,6 +52,17 @@ class Closure {
     group_replacers();
   }
 
+  // Worth its time: relaxations whose steps give few versions.
+  bool applies() const {
+    std::int64_t pairs = 0;
+    for (std::int32_t key = 0; key < p_.keys; ++key) {
+      const std::int64_t writers = p_.key_start[idx(key) + 1] - p_.key_start[idx(key)];
+      pairs += writers * writers;
+    }
+    return pairs <= kMostPairs;
+  }
+
+  // False: there is no line.
   bool run() {
     do {
       fresh_ = false;
@@ -130,6 +143,7 @@ class Closure {
     std::vector<std::uint8_t> seen;
     std::vector<Cell> reached;
     for (std::size_t d = 0; d < count_; ++d) {
+      budget_.check();
       seen = side.at_first;
       reached.assign(count_, 0);
       for (std::int32_t stop = 0; stop <= side.length(d); ++stop) {
@@ -261,6 +275,9 @@ class Closure {
 
 }  // namespace
 
-bool add_landmarks(Chains& chains, Budget& budget) { return Closure(chains, budget).run(); }
+bool add_landmarks(Chains& chains, Budget& budget) {
+  Closure closure(chains, budget);
+  return !closure.applies() || closure.run();
+}
 
 }  // namespace isolang
