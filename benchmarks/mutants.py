@@ -14,7 +14,6 @@ Exits with 1 if a mutant is not caught, 2 if the table no longer fits the source
 from __future__ import annotations
 
 import argparse
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from scratch import ROOT, Change, Scratch, stale
+
 TIMEOUT = 600
 
 TESTS = {
@@ -40,12 +40,9 @@ TESTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """One rule broken: in ``file``, ``old`` becomes ``new``."""
+class Mutant(Change):
+    """One rule broken."""
 
-    file: str
-    old: str
-    new: str
     why: str
     speed: bool = False
 
@@ -55,41 +52,8 @@ def load() -> list[Mutant]:
         return [Mutant(**entry) for entry in tomllib.load(file)["mutant"]]
 
 
-class Scratch:
-    """A copy of the repository in which mutants are built and tested."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        keep = shutil.ignore_patterns("__pycache__", "*.so", ".hypothesis")
-        for name in ("native", "isolang", "tests", "docs"):
-            shutil.copytree(ROOT / name, folder / name, ignore=keep)
-        for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
-            shutil.copy(ROOT / name, folder / name)
-        subprocess.run(
-            # -O1 compiles in half the time
-            [
-                *("cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja"),
-                "-DCMAKE_BUILD_TYPE=Release",
-                "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -w",
-                f"-DPython_EXECUTABLE={sys.executable}",
-            ],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-
-    def build(self) -> str:
-        """Build; the compiler's message if that fails."""
-        done = subprocess.run(
-            ["ninja", "-C", self.folder / "build", "-j2"],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            return done.stdout
-        for module in (self.folder / "build").glob("_native*.so"):
-            shutil.copy(module, self.folder / "isolang" / module.name)
-        return ""
+class Tested(Scratch):
+    """A scratch copy in which tests can be run."""
 
     def test(self, files: list[str]) -> str:
         """Run the tests until one fails; what failed, or nothing."""
@@ -116,27 +80,10 @@ def tests_for(mutant: Mutant) -> list[str]:
     return next(files for folder, files in TESTS.items() if mutant.file.startswith(folder))
 
 
-def try_mutant(scratch: Scratch, mutant: Mutant) -> str:
+def try_mutant(scratch: Tested, mutant: Mutant) -> str:
     """What caught it: a failing test; or the empty string."""
-    path = scratch.folder / mutant.file
-    source = path.read_text()
-    try:
-        path.write_text(source.replace(mutant.old, mutant.new))
-        if error := scratch.build():
-            return f"DOES NOT BUILD\n{error[-1500:]}"
-        return scratch.test(tests_for(mutant))
-    finally:
-        path.write_text(source)
-
-
-def stale(mutants: list[Mutant]) -> list[str]:
-    """The mutants whose text does not occur exactly once."""
-    wrong = []
-    for m in mutants:
-        count = (ROOT / m.file).read_text().count(m.old)
-        if count != 1:
-            wrong.append(f"{m.file}: {m.why}: the text to change occurs {count} times, expected 1")
-    return wrong
+    with scratch.changed([mutant]) as error:
+        return f"DOES NOT BUILD\n{error[-1500:]}" if error else scratch.test(tests_for(mutant))
 
 
 def main() -> int:
@@ -153,7 +100,7 @@ def main() -> int:
         return 0
     uncaught = []
     with tempfile.TemporaryDirectory(prefix="isolang-mutants-") as folder:
-        scratch = Scratch(Path(folder))
+        scratch = Tested(Path(folder), "-O1 -w")  # compiles in half the time
         if error := scratch.build():
             print(error)
             return 2

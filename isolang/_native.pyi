@@ -109,6 +109,12 @@ def read_cobra(
 def read_text(
     data: Buffer, kind: str, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...
+def read_regular_viper(
+    files: Sequence[tuple[str, Buffer]], timeout: float = 0.0
+) -> tuple[Columns, dict[str, Any]] | None: ...
+def read_regular_text(
+    data: Buffer, kind: str, file_name: str = "", timeout: float = 0.0
+) -> tuple[Columns, dict[str, Any]] | None: ...
 
 # --- writers ---
 

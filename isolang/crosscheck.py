@@ -21,13 +21,8 @@ from isolang.language.classify import Plan
 from isolang.language.relational import Relational
 from isolang.problem import Problem, build_problem, find_order_contradiction
 from isolang.solvers import native
-from isolang.solvers.pair import (
-    ChosenRelations,
-    NoModel,
-    WrongModelError,
-    solve_pair,
-    written_spec,
-)
+from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
+from isolang.solvers.pair import solve_pair, written_spec
 from isolang.solvers.registry import (
     ENGINE,
     NATIVE,

@@ -278,12 +278,12 @@ def test_no_time_for_a_proof(monkeypatch):
     """A solver's *no* without a proof is a verdict, but never a certified one."""
     import io
 
-    from isolang.engines import event_graph
+    from isolang.engines import prove
 
     def late(*_):
         raise TimeoutError
 
-    monkeypatch.setattr(event_graph, "prove", late)
+    monkeypatch.setattr(prove, "prove", late)
     history = load_history(io.BytesIO(LOST_UPDATE.encode()), "plume")
     verdict = check(history, load_spec("si"), solver="z3", timeout=20)
     assert (verdict.outcome, verdict.certified) == ("invalid", False)

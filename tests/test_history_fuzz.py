@@ -9,8 +9,9 @@ import random
 from pathlib import Path
 
 from isolang.errors import IsolangError
-from isolang.history import load_history, summarize
+from isolang.history import load_history
 from isolang.history.formats import FORMATS
+from isolang.history.stats import summarize
 
 DATA = Path(__file__).parent / "data" / "histories"
 INPUTS = int(os.environ.get("ISOLANG_FUZZ", "4000"))

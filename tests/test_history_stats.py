@@ -9,7 +9,8 @@ import pytest
 from history_strategies import transactions
 from hypothesis import given, settings
 
-from isolang.history import UNKNOWN, History, Transaction, load_history, summarize
+from isolang.history import UNKNOWN, History, Transaction, load_history
+from isolang.history.stats import summarize
 
 DATA = Path(__file__).parent / "data" / "histories"
 

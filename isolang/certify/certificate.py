@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from isolang.certify.errors import CertificateRejected
-from isolang.certify.steps import Step, parse_step
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from isolang.certify.steps import Step
     from isolang.history.history import History
     from isolang.language.core import Spec
 
@@ -77,6 +77,8 @@ class Refutation:
         Raises:
             CertificateRejected: one of them is no step.
         """
+        from isolang.certify.steps import parse_step
+
         return cls(tuple(parse_step(step) for step in steps))
 
     def plain(self) -> list[tuple[Any, ...]]:

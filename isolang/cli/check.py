@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from isolang.cli.arguments import UsageProblem
 from isolang.cli.job import Job, run_job
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_INPUT, Report, code_of, exit_code
@@ -17,10 +18,6 @@ from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
     from isolang.language.route import Route
-
-
-class UsageProblem(Exception):  # noqa: N818 - it is about the command line, not about the program
-    """What the user typed makes no sense; the message is complete."""
 
 
 def load_routes(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str, Route], ...]:

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.cli.check import UsageProblem, load_routes
+from isolang.cli.arguments import UsageProblem
+from isolang.cli.check import load_routes
 from isolang.cli.contest import Entry, peak_megabytes
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_INPUT, EXIT_REJECTED
@@ -65,10 +66,6 @@ def compare(
     Raises:
         UsageProblem: options that do not go together.
     """
-    if not 0 < timeout < float("inf"):
-        raise UsageProblem(f"--timeout: not a positive number (got {timeout})")
-    if memory is not None and not 0 < memory < float("inf"):
-        raise UsageProblem(f"--memory: not a positive number (got {memory})")
     if plot:
         _require_plottable(plot)
     try:
@@ -76,7 +73,7 @@ def compare(
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
-    pairs, missing = _chosen(only, prune, route)
+    pairs, missing = _chosen(only, prune or ["fixpoint"], route)
     if not pairs and not missing:
         raise UsageProblem(f"--only {' '.join(only)}: no such pair for {spec}")
     rows: list[Row] = []

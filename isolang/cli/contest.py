@@ -56,7 +56,8 @@ def measure(entry: Entry, phase: Callable[[str], object]) -> dict[str, Any]:
     from isolang.language.classify import Plan
     from isolang.problem import build_problem
     from isolang.solvers import native
-    from isolang.solvers.pair import ChosenRelations, NoModel, WrongModelError, solve_pair
+    from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
+    from isolang.solvers.pair import solve_pair
     from isolang.solvers.registry import solver_of
 
     phase("read")
@@ -123,7 +124,8 @@ def _judged(entry: Entry, history: Any, answer: Any) -> dict[str, Any]:
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.native import check_natively
     from isolang.solvers import native
-    from isolang.solvers.pair import ChosenRelations, NoModel, written_spec
+    from isolang.solvers.answer import ChosenRelations, NoModel
+    from isolang.solvers.pair import written_spec
 
     if isinstance(answer, NoModel):
         return {"verdict": "invalid", "detail": "no model found"}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from isolang.cli.arguments import Parser, at_least
 from isolang.cli.report import EXIT_INPUT, EXIT_VALID
 from isolang.errors import IsolangError
 
@@ -26,79 +24,73 @@ _BUGS = (
 )
 
 
-def generate_command(
-    *,
-    target: Annotated[
-        str, typer.Argument(metavar="OUT", help="Where to write; - is stdout.")
-    ] = "-",
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="As of convert.")] = "edn",
-    rule: Annotated[
-        str, typer.Option(metavar="RULE", help=f"What the database guarantees: {_RULES}.")
-    ] = "serializable",
-    bug: Annotated[
-        list[str] | None,
-        typer.Option(metavar="BUG", help=f"What goes wrong once: {_BUGS}. May be repeated."),
-    ] = None,
-    sessions: Annotated[int, typer.Option(metavar="N", help="Clients at a time.")] = 10,
-    transactions: Annotated[int, typer.Option(metavar="N", help="Transactions.")] = 100,
-    operations: Annotated[int, typer.Option(metavar="N", help="Operations of each.")] = 8,
-    read_share: Annotated[float, typer.Option(metavar="P", help="Reads among operations.")] = 0.5,
-    keys: Annotated[int, typer.Option(metavar="N", help="Keys.")] = 100,
-    key_distribution: Annotated[
-        str, typer.Option(metavar="NAME", help="uniform, zipfian, hotspot or exponential.")
-    ] = "uniform",
-    theta: Annotated[float, typer.Option(metavar="X", help="Of zipfian keys.")] = 0.99,
-    hot_keys: Annotated[float, typer.Option(metavar="P", help="Share of hot keys.")] = 0.2,
-    hot_share: Annotated[float, typer.Option(metavar="P", help="Their share of operations.")] = 0.8,
-    values: Annotated[
-        int, typer.Option(metavar="N", help="Different values of a key; 0: all different.")
-    ] = 0,
-    value_theta: Annotated[
-        float, typer.Option(metavar="X", help="Zipfian values; 0 is uniform.")
-    ] = 0.0,
-    read_modify_write: Annotated[
-        float, typer.Option(metavar="P", help="Writes that follow a read of their key.")
-    ] = 0.0,
-    mini_transactions: Annotated[
-        bool, typer.Option("--mini-transactions", help="One or two keys, read before written.")
-    ] = False,
-    lists: Annotated[
-        bool, typer.Option("--lists", help="Appends and list reads; EDN only.")
-    ] = False,
-    appends: Annotated[int, typer.Option(metavar="N", help="With --lists: to each key.")] = 32,
-    info_rate: Annotated[float, typer.Option(metavar="P", help="Unknown outcomes.")] = 0.0,
-    abort_rate: Annotated[float, typer.Option(metavar="P", help="Aborts.")] = 0.0,
-    session_each: Annotated[
-        bool, typer.Option("--session-each", help="Each transaction is a session of its own.")
-    ] = False,
-    lag: Annotated[
-        int, typer.Option(metavar="N", help="Events that snapshots and replicas may lag; 0: 8 N.")
-    ] = 0,
-    replicas: Annotated[int, typer.Option(metavar="N", help="Of causal and read-atomic.")] = 3,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random choices.")] = 0,
-    drop: Annotated[
-        list[str] | None, typer.Option("--drop", metavar="WHAT", help="As of convert.")
-    ] = None,
-    truth: Annotated[
-        str, typer.Option(metavar="FILE", help="Write what is true of it here, as JSON.")
-    ] = "",
-) -> None:
-    """Write a simulated history whose truth is known."""
-    given = {**locals(), "bugs": tuple(bug or ())}
-    raise typer.Exit(generate(target, to=to, options=given, drop=drop or [], truth=truth))
+_NUMBERS: tuple[tuple[str, str, int, str], ...] = (
+    ("--sessions", "N", 10, "Clients at a time."),
+    ("--transactions", "N", 100, "Transactions."),
+    ("--operations", "N", 8, "Operations of each."),
+    ("--keys", "N", 100, "Keys."),
+    ("--values", "N", 0, "Different values of a key; 0: all different."),
+    ("--appends", "N", 32, "With --lists: to each key."),
+    ("--lag", "N", 0, "Events that snapshots and replicas may lag; 0: 8 N."),
+    ("--replicas", "N", 3, "Of causal and read-atomic."),
+)
+_SHARES: tuple[tuple[str, str, float, str], ...] = (
+    ("--read-share", "P", 0.5, "Reads among operations."),
+    ("--theta", "X", 0.99, "Of zipfian keys."),
+    ("--hot-keys", "P", 0.2, "Share of hot keys."),
+    ("--hot-share", "P", 0.8, "Their share of operations."),
+    ("--value-theta", "X", 0.0, "Zipfian values; 0 is uniform."),
+    ("--read-modify-write", "P", 0.0, "Writes that follow a read of their key."),
+    ("--info-rate", "P", 0.0, "Unknown outcomes."),
+    ("--abort-rate", "P", 0.0, "Aborts."),
+)
+
+
+def declare(p: Parser) -> None:
+    """Declare the arguments of the command."""
+    p.argument("target", "OUT", "Where to write; - is stdout.", nargs="?", default="-")
+    p.option("--to", metavar="FORMAT", default="edn", help="As of convert.")
+    p.option(
+        "--rule", metavar="RULE", default="serializable",
+        help=f"What the database guarantees: {_RULES}.",
+    )  # fmt: skip
+    p.repeated(
+        "--bug", dest="bugs", metavar="BUG", help=f"What goes wrong once: {_BUGS}. May be repeated."
+    )
+    p.option(
+        "--key-distribution", metavar="NAME", default="uniform",
+        help="uniform, zipfian, hotspot or exponential.",
+    )  # fmt: skip
+    for flag, metavar, number, what in _NUMBERS:
+        p.option(flag, metavar=metavar, type=int, default=number, help=what)
+    for flag, metavar, share, what in _SHARES:
+        p.option(flag, metavar=metavar, type=float, default=share, help=what)
+    p.switch("--mini-transactions", help="One or two keys, read before written.")
+    p.switch("--lists", help="Appends and list reads; EDN only.")
+    p.switch("--session-each", help="Each transaction is a session of its own.")
+    p.option("--seed", metavar="N", type=at_least(0), default=0, help="Of all random choices.")
+    p.repeated("--drop", metavar="WHAT", help="As of convert.")
+    p.option("--truth", metavar="FILE", default="", help="Write what is true of it here, as JSON.")
 
 
 def generate(
-    target: str, *, to: str, options: dict[str, Any], drop: Collection[str], truth: str
+    target: str,
+    *,
+    to: str,
+    drop: Collection[str],
+    truth: str,
+    bugs: Collection[str],
+    **options: Any,
 ) -> int:
     """Simulate, write, say on stderr what is true of it, and give the exit code.
 
     Args:
         target: a path, or ``-``.
         to: the format.
-        options: the fields of :class:`isolang.workload.Workload`, among others.
         drop: as of ``write_history``; real time is left out of formats that have none.
         truth: where to write the truth; empty for nowhere.
+        bugs: as of :class:`isolang.workload.Workload`.
+        options: its other fields.
     """
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
@@ -109,7 +101,7 @@ def generate(
     if ALIASES.get(to, to) not in WITH_REAL_TIME:
         left_out.add("real-time")
     try:
-        history = simulate(Workload(**{f.name: options[f.name] for f in fields(Workload)}))
+        history = simulate(Workload(bugs=tuple(bugs), **options))
         where = sys.stdout.buffer if target == "-" else target
         report = write_history(history, where, format=to, drop=left_out)
         if target == "-":

@@ -6,396 +6,21 @@ import difflib
 import os
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Final
 
-import typer
-
-from isolang.cli import spec as spec_commands
-from isolang.cli.generate import generate_command
-
-COMMANDS = (
-    "check", "verify", "convert", "stats", "generate", "levels", "spec", "compare", "encode",
-)  # fmt: skip
-EXIT_INTERRUPTED = 130
-
-app = typer.Typer(
-    name="isocheck",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Tell whether a database gives the isolation it promises. "
-    "`isocheck --spec si history.edn` is short for `isocheck check --spec si history.edn`.",
-    epilog="Exit codes: 0 valid; 1 a history is invalid; 2 an input cannot be used; "
-    "3 unknown; 4 a certificate was rejected, or solvers disagree.",
+from isolang.cli.arguments import (
+    HELP,
+    Group,
+    HelpWanted,
+    Parser,
+    UsageProblem,
+    overview,
 )
+from isolang.cli.commands import ISOCHECK
 
-
-class Output(StrEnum):
-    """How verdicts are printed."""
-
-    text = "text"
-    json = "json"
-    edn = "edn"
-
-
-class Plain(StrEnum):
-    """How figures are printed."""
-
-    text = "text"
-    json = "json"
-
-
-class Tabular(StrEnum):
-    """How a comparison is printed."""
-
-    text = "text"
-    json = "json"
-    csv = "csv"
-
-
-class Exported(StrEnum):
-    """What an encoding is written as."""
-
-    dimacs = "dimacs"
-    smt2 = "smt2"
-    gnf = "gnf"
-
-
-Format = Annotated[
-    str, typer.Option("--from", metavar="FORMAT", help="The histories' format, by default found "
-                      "out: edn, jepsen-json, dbcop, dbcop-json, hist, cobra, viper, plume, awdit.")
-]  # fmt: skip
-Timestamps = Annotated[bool, typer.Option("--timestamps", help="Cobra logs have timestamps.")]
-Initial = Annotated[
-    int | None, typer.Option("--initial", metavar="N", help="Transaction N is the initial one.")
-]
-Include = Annotated[
-    list[str] | None, typer.Option("--include", metavar="DIR", help="Where to look for includes.")
-]
-
-SolverOption = Annotated[
-    str, typer.Option("--solver", metavar="NAME", help="What decides: auto, native, sat, clingo, "
-                      "z3, pysmt; sat:NAME and pysmt:NAME for one of theirs.")
-]  # fmt: skip
-EncodingOption = Annotated[
-    str, typer.Option("--encoding", metavar="NAME", help="How the problem is put to it: auto, "
-                      "event-graph, one_variable, monosat, relational, …")
-]  # fmt: skip
-PruneOption = Annotated[
-    str, typer.Option("--prune", metavar="STAGE", help="What is concluded before: none, known or "
-                      "fixpoint.")
-]  # fmt: skip
-
-
-app.add_typer(spec_commands.app, name="spec")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print(f"isocheck {version('isolang')}")
-        except PackageNotFoundError:
-            print("isocheck (not installed)")
-        raise typer.Exit
-
-
-@app.callback()
-def _main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command("check")
-def check_command(
-    *,
-    histories: Annotated[
-        list[str], typer.Argument(metavar="HISTORY", help="Files, folders of logs, or -.")
-    ],
-    spec: Annotated[
-        list[str],
-        typer.Option("--spec", "-s", metavar="SPEC", help="A level (si, ser, …) or a .iso file; "
-                     "may be repeated."),
-    ],
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.text,
-    from_: Format = "auto",
-    timestamps: Timestamps = False,
-    initial: Initial = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option("--timeout", metavar="S", help="Seconds for each verdict, reading included."),
-    ] = None,
-    memory: Annotated[
-        float | None, typer.Option("--memory", metavar="MB", help="Megabytes for each history.")
-    ] = None,
-    no_certify: Annotated[
-        bool, typer.Option("--no-certify", help="Do not check verdicts independently.")
-    ] = False,
-    certificate: Annotated[
-        str, typer.Option("--certificate", metavar="DIR", help="Save certificates here.")
-    ] = "",
-    minimal: Annotated[
-        str,
-        typer.Option("--minimal", metavar="FILE", help="Write the smallest part found that is "
-                     "still invalid (EDN)."),
-    ] = "",
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Histories at a time.")
-    ] = 1,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Say where the time went (text output; JSON has it).")
-    ] = False,
-    solver: SolverOption = "auto",
-    encoding: EncodingOption = "auto",
-    prune: PruneOption = "auto",
-    cross_check: Annotated[
-        str,
-        typer.Option("--cross-check", metavar="[PAIR|all]", help="Ask other pairs, too: one that "
-                     "shares nothing with the first, all, or encoding/solver/prune."),
-    ] = "",
-    include: Include = None,
-) -> None:  # fmt: skip
-    """Check histories against isolation levels."""
-    from isolang.cli.check import UsageProblem, check
-
-    for name, value in (("--timeout", timeout), ("--memory", memory)):
-        if value is not None and not 0 < value < float("inf"):
-            raise typer.BadParameter(f"{name}: not a positive number (got {value})")
-    try:
-        code = check(
-            specs=spec,
-            histories=histories,
-            include=include or [],
-            format=from_,
-            timestamps=timestamps,
-            initial=initial,
-            output=output.value,
-            timeout=timeout,
-            memory=memory,
-            certify=not no_certify,
-            seed=seed,
-            certificates=certificate,
-            minimal=minimal,
-            jobs=jobs,
-            profile=profile,
-            solver=solver,
-            encoding=encoding,
-            prune=prune,
-            cross_check=cross_check,
-        )
-    except UsageProblem as problem:
-        raise typer.BadParameter(str(problem)) from None
-    raise typer.Exit(code)
-
-
-@app.command("verify")
-def verify_command(
-    certificate: Annotated[str, typer.Argument(metavar="CERT", help="Of --certificate.")],
-    history: Annotated[str, typer.Argument(metavar="HISTORY", help="What it is about.")],
-) -> None:
-    """Check a certificate again, with the checkers in plain Python."""
-    from isolang.cli.verify import verify
-
-    raise typer.Exit(verify(certificate, history))
-
-
-@app.command("convert")
-def convert_command(
-    *,
-    source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it.")],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="edn, jepsen-json, dbcop, "
-                                    "dbcop-json, hist, cobra, viper, plume or awdit.")],
-    from_: Format = "auto",
-    timestamps: Timestamps = False,
-    initial: Initial = None,
-    renumber: Annotated[
-        bool,
-        typer.Option("--renumber", help="Give numbers to keys and values that OUT cannot name."),
-    ] = False,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", metavar="WHAT", help="Leave out what OUT cannot say: real-time, "
-                     "failed-operations, unknown-reads, empty-transactions."),
-    ] = None,
-) -> None:  # fmt: skip
-    """Write a history in another format."""
-    from isolang.cli.convert import convert
-
-    code = convert(
-        source,
-        target,
-        to=to,
-        format=from_,
-        timestamps=timestamps,
-        initial=initial,
-        renumber=renumber,
-        drop=drop or [],
-    )
-    raise typer.Exit(code)
-
-
-@app.command("levels")
-def levels_command(
-    *,
-    history: Annotated[str, typer.Argument(metavar="HISTORY", help="A history.")],
-    output: Annotated[Plain, typer.Option("--output", "-o", help="How to print.")] = Plain.text,
-    from_: Format = "auto",
-    timestamps: Timestamps = False,
-    initial: Initial = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="S", help="Seconds for each level.")
-    ] = None,
-    no_certify: Annotated[
-        bool, typer.Option("--no-certify", help="Do not check verdicts independently.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
-) -> None:
-    """Find the strongest levels that a history satisfies, and the weakest it violates."""
-    from isolang.cli.levels import levels
-
-    if timeout is not None and not 0 < timeout < float("inf"):
-        raise typer.BadParameter(f"--timeout: not a positive number (got {timeout})")
-    code = levels(
-        history,
-        output=output.value,
-        format=from_,
-        timestamps=timestamps,
-        initial=initial,
-        timeout=timeout,
-        certify=not no_certify,
-        seed=seed,
-    )
-    raise typer.Exit(code)
-
-
-@app.command("stats")
-def stats_command(
-    history: Annotated[str, typer.Argument(metavar="HISTORY", help="A history.")],
-    output: Annotated[Plain, typer.Option("--output", "-o", help="How to print.")] = Plain.text,
-    from_: Format = "auto",
-    timestamps: Timestamps = False,
-    initial: Initial = None,
-) -> None:
-    """Say what a history contains."""
-    from isolang.cli.stats import stats
-
-    code = stats(history, output=output.value, format=from_, timestamps=timestamps, initial=initial)
-    raise typer.Exit(code)
-
-
-app.command("generate")(generate_command)
-
-
-@app.command("compare")
-def compare_command(
-    *,
-    histories: Annotated[
-        list[str], typer.Argument(metavar="HISTORY", help="Files or folders of logs.")
-    ],
-    spec: Annotated[
-        str, typer.Option("--spec", "-s", metavar="SPEC", help="A level or a .iso file.")
-    ],
-    output: Annotated[
-        Tabular, typer.Option("--output", "-o", help="How to print.")
-    ] = Tabular.text,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Only pairs with this encoding, solver or "
-                     "encoding/solver; may be repeated."),
-    ] = None,
-    prune: Annotated[
-        list[str] | None,
-        typer.Option("--prune", metavar="STAGE", help="Stages of pruning, by default fixpoint; "
-                     "may be repeated."),
-    ] = None,
-    repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=1, help="Runs of each; the median counts.")
-    ] = 1,
-    timeout: Annotated[
-        float, typer.Option("--timeout", metavar="S", help="Seconds for each run.")
-    ] = 60.0,
-    memory: Annotated[
-        float | None, typer.Option("--memory", metavar="MB", help="Megabytes for each run.")
-    ] = None,
-    plot: Annotated[
-        str, typer.Option("--plot", metavar="FILE", help="Draw time against size (.svg, .png …).")
-    ] = "",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Breaks ties.")] = 0,
-    from_: Format = "auto",
-    timestamps: Timestamps = False,
-    initial: Initial = None,
-    include: Include = None,
-) -> None:  # fmt: skip
-    """Run every encoding with every solver on the same histories."""
-    from isolang.cli.check import UsageProblem
-    from isolang.cli.compare import compare
-
-    try:
-        code = compare(
-            spec=spec,
-            histories=histories,
-            include=include or [],
-            output=output.value,
-            only=only or [],
-            prune=prune or ["fixpoint"],
-            repeat=repeat,
-            timeout=timeout,
-            memory=memory,
-            plot=plot,
-            seed=seed,
-            format=from_,
-            timestamps=timestamps,
-            initial=initial,
-        )
-    except UsageProblem as problem:
-        raise typer.BadParameter(str(problem)) from None
-    raise typer.Exit(code)
-
-
-@app.command("encode")
-def encode_command(
-    *,
-    history: Annotated[str, typer.Argument(metavar="HISTORY", help="A history.")],
-    target: Annotated[str, typer.Argument(metavar="FILE", help="Where to write; - for stdout.")],
-    spec: Annotated[
-        str, typer.Option("--spec", "-s", metavar="SPEC", help="A level or a .iso file.")
-    ],
-    to: Annotated[Exported, typer.Option("--to", help="What to write.")],
-    encoding: Annotated[
-        str, typer.Option("--encoding", metavar="NAME", help="One of docs/encodings.md.")
-    ],
-    prune: PruneOption = "auto",
-    from_: Format = "auto",
-    timestamps: Timestamps = False,
-    initial: Initial = None,
-    include: Include = None,
-) -> None:
-    """Write what a solver would get, for any solver there is."""
-    from isolang.cli.encode import encode
-
-    code = encode(
-        history,
-        target,
-        spec=spec,
-        to=to.value,
-        encoding=encoding,
-        prune=prune,
-        format=from_,
-        timestamps=timestamps,
-        initial=initial,
-        include=include or [],
-    )
-    raise typer.Exit(code)
+PROGRAM: Final = "isocheck"
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -437,7 +62,7 @@ def _guarded(arguments: list[str]) -> int:
 
 def _with_command(arguments: list[str]) -> list[str]:
     """Put in ``check`` where the command was left out."""
-    if not arguments or arguments[0] in COMMANDS or arguments[0] in ("--help", "-h", "--version"):
+    if not arguments or arguments[0] in ISOCHECK.commands or arguments[0] in (*HELP, "--version"):
         return arguments
     return ["check", *arguments]
 
@@ -463,38 +88,65 @@ def _names_a_pair(text: str) -> bool:
 
 
 def _run(arguments: list[str]) -> int:
-    command = typer.main.get_command(app)
+    """Run the command that the arguments begin with."""
+    # No linear algebra is done here, and the threads that NumPy's would start cost 50 ms.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if arguments[:1] == ["--version"]:
+        return _print_version()
     try:
-        # With standalone_mode the exit code would be lost in SystemExit, and errors printed early.
-        result: Any = command.main(args=arguments, prog_name="isocheck", standalone_mode=False)
-    except typer.Exit as end:
-        return end.exit_code  # also Ctrl-C, in versions that make it an exit
-    except typer.Abort:
-        return EXIT_INTERRUPTED
-    except Exception as error:
-        # Typer brings its own copy of click or uses click itself, by version: go by the shape.
-        if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
-            raise
-        return _usage_error(error, arguments)
-    return result if isinstance(result, int) else 0
+        return _dispatch(PROGRAM, ISOCHECK, arguments)
+    except HelpWanted as wanted:
+        print(wanted, end="")
+        return 0
+    except UsageProblem as problem:
+        print(f"isocheck: {problem}", file=sys.stderr)
+        print(f"  hint: {_hint(arguments)}", file=sys.stderr)
+        return EXIT_USAGE
 
 
-def _usage_error(error: Any, arguments: list[str]) -> int:
-    message = error.format_message()
-    if not message:  # help was asked for by giving nothing
-        return int(error.exit_code)
-    if message.startswith("Usage:"):  # a group of commands without one
-        print(message, file=sys.stderr)
-        return 2
-    print(f"isocheck: {message}", file=sys.stderr)
-    typo = arguments[1] if arguments[0] == "check" and len(arguments) > 1 else ""
-    near = [] if typo.startswith("-") else difflib.get_close_matches(typo, COMMANDS, 1, 0.7)
-    if near and not os.path.exists(typo):
-        print(f"  hint: did you mean `isocheck {near[0]}`?", file=sys.stderr)
-    else:
-        name = arguments[0] if arguments and arguments[0] in COMMANDS else ""
-        print(f"  hint: see `isocheck {name} --help`".replace("  --", " --"), file=sys.stderr)
-    return 2
+def _dispatch(program: str, group: Group, arguments: Sequence[str]) -> int:
+    name, *rest = arguments or [""]
+    if not name or name in HELP:
+        text = overview(program, group)
+        if name:
+            raise HelpWanted(text)
+        print(text, end="", file=sys.stderr)  # nothing was done
+        return EXIT_USAGE
+    command = group.commands.get(name)
+    if command is None:
+        raise UsageProblem(f"no such command: {name}")
+    if isinstance(command, Group):
+        return _dispatch(f"{program} {name}", command, rest)
+    parser = Parser(f"{program} {name}", command.about)
+    command.declare(parser)
+    values = parser.parse(rest)
+    return command.function()(**values)
+
+
+def _print_version() -> int:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        print(f"isocheck {version('isolang')}")
+    except PackageNotFoundError:
+        print("isocheck (not installed)")
+    return 0
+
+
+def _hint(arguments: Sequence[str]) -> str:
+    """What may have been meant, or where to read on."""
+    name, typed = arguments[0], "".join(arguments[1:2])
+    program, group = PROGRAM, ISOCHECK
+    command = ISOCHECK.commands[name]
+    if isinstance(command, Group):
+        program, group = f"{PROGRAM} {name}", command
+    # What is no command was taken for a history, and `check` put before it.
+    unknown = typed not in group.commands and not typed.startswith("-")
+    if unknown and (isinstance(command, Group) or name == "check"):
+        near = difflib.get_close_matches(typed, group.commands, 1, 0.7)
+        if near and not os.path.exists(typed):
+            return f"did you mean `{program} {near[0]}`?"
+    return f"see `{PROGRAM} {name} --help`"
 
 
 if __name__ == "__main__":

@@ -71,7 +71,6 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
         spec: the spec as the user named it.
         verdict: the verdict.
     """
-    from isolang.explain.plain import plain
     from isolang.verdict import Invalid, Unknown
 
     counts = verdict.history.counts()
@@ -104,6 +103,8 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
     if isinstance(verdict, Unknown):
         report["reason"] = verdict.reason
     if isinstance(verdict, Invalid):
+        from isolang.explain.plain import plain
+
         violation = verdict.violation
         report["reason"] = f"{violation.anomaly}: {violation.meaning}"
         report["anomaly"] = violation.anomaly

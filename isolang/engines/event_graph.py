@@ -7,27 +7,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isolang.certify.certificate import Certificate, Refutation, Witness
-from isolang.certify.steps import CycleStep, Step
-from isolang.engines.prove import prove
-from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
-from isolang.engines.reconstruct import reconstruct
 from isolang.engines.run import SWITCHED_OFF, Run
-from isolang.engines.shown import shown_of, shown_of_violation, shown_of_witness
-from isolang.explain.explain import explain, explain_no_model
-from isolang.explain.smaller import Finder, cost
 from isolang.language.classify import Plan
 from isolang.problem import Problem
 from isolang.solvers import native
-from isolang.solvers.pair import ChosenRelations, NoModel, WrongModelError, solve_pair
+from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
 from isolang.solvers.registry import choose_pair
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
+    from isolang.certify.steps import Step
+    from isolang.explain.smaller import Finder
     from isolang.language.automaton import Automaton
     from isolang.language.theorems import Theorem
 
 # Looking for a simpler violation may take twice the engine's time, within these bounds.
 _REFINE_SECONDS = (0.2, 4.0)
+# Looking at the whole history again is worth it in a check that is done in so many seconds, when
+# nobody waits for it; or in so few; or where the engine has let the user wait for as long already.
+_SOON, _ANYWAY, _WAITED = 0.1, 0.02, 0.2
 # What making and checking a visibility takes, on a slow machine, for each pair of transactions.
 _SECONDS_PER_PAIR = 1e-5
 
@@ -86,6 +84,8 @@ class EventGraphRun(Run):
             answer = self._engine(problem)
             self.common["statistics"] = dict(answer.statistics)
             return answer
+        from isolang.solvers.pair import solve_pair
+
         try:
             found = solve_pair(
                 problem,
@@ -103,6 +103,9 @@ class EventGraphRun(Run):
 
     def _proved(self, problem: Problem, claim: NoModel) -> Verdict:
         """The verdict on what a solver without proofs says, which is that there is no model."""
+        from isolang.engines.prove import prove
+        from isolang.explain.explain import explain_no_model
+
         pair = f"{self.common['encoding']}/{self.common['solver']}/{self.common['prune']}"
         try:
             with self.spending.during("solve", to_the_end=True):
@@ -159,19 +162,26 @@ class EventGraphRun(Run):
                 reason,
             )
         self.common.update(certified=certified, certified_reason=reason)
-        with self.spending.during("solve", to_the_end=True):
-            self._show(shown_of_witness(self.history, self._original, witness))
+        if self._original.shows:
+            from isolang.engines.shown import shown_of_witness
+
+            with self.spending.during("solve", to_the_end=True):
+                self._show(shown_of_witness(self.history, self._original, witness))
         return Valid(witness=model, seconds=self.spending.seconds(), **self.common)
 
     def _can_reconstruct(self) -> bool:
         """Whether the relations that the user asked for can be made and checked in time."""
+        from isolang.engines.reconstruct import LARGEST
+
         n = self.history.columns.transactions()
         left = self.spending.remaining()
         soon = left is None or n * n * _SECONDS_PER_PAIR < left / 2
-        return self.options.certify and n <= RECONSTRUCTED and soon
+        return self.options.certify and n <= LARGEST and soon
 
     def _reconstructed(self, theorem: Theorem, witness: Witness) -> Verdict:
         """The relations that the specification speaks of, made of version orders."""
+        from isolang.engines.reconstruct import reconstruct
+
         with self.spending.during("certify"):
             self.progress("certify")
             proof = reconstruct(self.history, theorem, witness)
@@ -179,8 +189,11 @@ class EventGraphRun(Run):
         if certified is None:
             return self.rejected(proof, reason)
         self.common.update(certified=certified, certified_reason=reason)
-        with self.spending.during("solve", to_the_end=True):
-            self._show(shown_of(self.history, self._original, proof))
+        if self._original.shows:
+            from isolang.engines.shown import shown_of
+
+            with self.spending.during("solve", to_the_end=True):
+                self._show(shown_of(self.history, self._original, proof))
         return Valid(witness=proof, seconds=self.spending.seconds(), **self.common)
 
     def _show(self, lines: Iterable[str]) -> None:
@@ -191,6 +204,11 @@ class EventGraphRun(Run):
 
     def _invalid(self, problem: Problem, first: Refutation) -> Verdict:
         """Explain the simplest refutation found that the checker accepts."""
+        from isolang.certify.steps import CycleStep
+        from isolang.engines.shown import shown_of_violation
+        from isolang.explain.explain import explain
+        from isolang.explain.smaller import cost
+
         refutations = [first]
         finder = None
         if any(isinstance(step, CycleStep) for step in first.steps):
@@ -216,7 +234,8 @@ class EventGraphRun(Run):
             with self.spending.during("solve", to_the_end=True):
                 relaxed = {} if finder is None else finder.relaxed(refutation.steps)
                 violation = replace(explain(problem, refutation.steps), relaxed=relaxed)
-                self._show(shown_of_violation(self.history, self._original))
+                if self._original.shows:
+                    self._show(shown_of_violation(self.history, self._original))
             return Invalid(
                 violation=violation,
                 refutation=refutation,
@@ -226,13 +245,18 @@ class EventGraphRun(Run):
         return self.rejected(first, rejected)
 
     def _finder(self, problem: Problem) -> Finder:
-        spent = self.spending.seconds().solve
+        from isolang.explain.smaller import Finder
+
+        spent = self.spending.seconds()
         least, most = _REFINE_SECONDS
-        seconds = min(max(least, 2 * spent), most)
+        seconds = min(max(least, 2 * spent.solve), most)
         left = self.spending.remaining()
         if left is not None:
             seconds = min(seconds, left / 4)
-        return Finder(problem, self.plan, self._refute, seconds=seconds)
+        whole = max(_SOON - spent.total, _ANYWAY, 2 * spent.solve - _WAITED)
+        if whole < spent.solve:  # it would end without an answer
+            whole = 0.0
+        return Finder(problem, self.plan, self._refute, seconds=seconds, whole=whole)
 
     def _refute(
         self, problem: Problem, automata: Sequence[Automaton], seconds: float

@@ -17,7 +17,7 @@ from isolang.solvers import native
 if TYPE_CHECKING:
     from isolang.language.classify import Plan
     from isolang.problem import Problem
-    from isolang.solvers.pair import NoModel
+    from isolang.solvers.answer import NoModel
 
 Engine: TypeAlias = Callable[["Problem"], native.Model | native.Refutation]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from isolang.certify.steps import AnomalyStep, Edge
 from isolang.problem.anomalies import AnomalyKind
+
+if TYPE_CHECKING:
+    from isolang.certify.steps import AnomalyStep, Edge
 
 INTRINSIC: Final = {
     AnomalyKind.THIN_AIR_READ: "thin-air read",
@@ -66,6 +68,7 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool]) -> 
         edges: the cycle.
         writes: whether a transaction writes a key.
 
+    >>> from isolang.certify.steps import Edge
     >>> cycle = [Edge("wr", 1, 2, 0, 8), Edge("rw", 2, 1, 1, 7, 9)]
     >>> name_of_cycle(cycle, lambda txn, key: False)
     'fractured read'

@@ -72,7 +72,10 @@ def part_of(history: History, ops: Iterable[int]) -> Part:
 
 
 def _part(whole: History, history: History, ops: list[int]) -> Part:
-    txns = dict.fromkeys(whole.transaction_of(op) for op in ops)
+    import numpy as np
+
+    of_ops = np.searchsorted(whole.columns.op_start, ops, side="right") - 1
+    txns = dict.fromkeys(of_ops.tolist())
     return Part(whole, history, tuple(ops), (*txns, whole.columns.transactions()))
 
 

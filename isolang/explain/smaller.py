@@ -23,8 +23,6 @@ Raises ``TimeoutError``.
 
 # A part with more transactions than this is not searched for a smaller one.
 _LARGEST_PART = 400
-# Whether a level holds without sessions or real time is worth this many seconds in any case.
-_PATIENCE = 0.1
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
 
 
@@ -47,15 +45,32 @@ def cost(steps: Sequence[Step]) -> tuple[int, int, int, int]:
 
 
 class Finder:
-    """Looks for a simpler violation, for a while."""
+    """Looks for a simpler violation, for a while.
 
-    def __init__(self, problem: Problem, plan: Plan, engine: Engine, *, seconds: float) -> None:
-        """Take what was refuted, what refutes, and how long to look."""
+    The steps at hand are about a few transactions, and looking at those costs little, however large
+    the history is. To look at the whole history again, without some relations, costs as much as its
+    refutation did, or more: that has a limit of its own.
+    """
+
+    def __init__(
+        self, problem: Problem, plan: Plan, engine: Engine, *, seconds: float, whole: float
+    ) -> None:
+        """Take what was refuted.
+
+        Args:
+            problem: of the history.
+            plan: of the specification.
+            engine: what refutes.
+            seconds: how long to look.
+            whole: how long of that at the whole history.
+        """
         self._problem = problem
         self._plan = plan
         self._engine = engine
         self._sources = Sources(problem)
         self._end = time.perf_counter() + seconds
+        self._whole = min(whole, seconds)
+        self._relaxed: dict[str, Plan] = {}
         self._outcomes: dict[str, str] = {}  # relation -> of the whole history without it
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
@@ -123,7 +138,10 @@ class Finder:
             )
             for a in self._plan.automata
         ]
-        return self._solve(self._problem, weaker)
+        try:
+            return self._refute_whole(weaker, self._whole / 2)  # the rest is for the relaxed ones
+        except TimeoutError:
+            return None
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
         """A refutation without session or real-time order, where the one at hand has them."""
@@ -138,19 +156,36 @@ class Finder:
 
     def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
         """A refutation of the whole history without a relation; notes the outcome."""
-        seconds = max(self._end - time.perf_counter(), _PATIENCE)
         try:
-            found = self._engine(self._problem, self._relaxed_plan(relation).automata, seconds)
+            found = self._refute_whole(self._relaxed_plan(relation).automata, self._whole)
         except TimeoutError:
             self._outcomes[relation] = "unknown"
             return None
         self._outcomes[relation] = "valid" if found is None else "invalid"
         return found
 
+    def _refute_whole(self, automata: Sequence[Automaton], seconds: float) -> Sequence[Step] | None:
+        """A refutation of the whole history; ``None`` if there is none.
+
+        Raises:
+            TimeoutError: the time is up.
+        """
+        start = time.perf_counter()
+        if seconds <= 0:
+            raise TimeoutError
+        try:
+            return self._engine(self._problem, automata, seconds)
+        finally:
+            self._whole -= time.perf_counter() - start
+
     def _relaxed_plan(self, relation: str) -> Plan:
+        """The plan without a relation."""
         from isolang.language.route import without_real_time, without_sessions
 
-        return without_sessions(self._plan) if relation == "so" else without_real_time(self._plan)
+        if relation not in self._relaxed:
+            relaxed = without_sessions if relation == "so" else without_real_time
+            self._relaxed[relation] = relaxed(self._plan)
+        return self._relaxed[relation]
 
     def _in_a_part(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
         """A refutation of a part of the history from which nothing more can be left out.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from isolang.history.history import History
 from isolang.history.load import load_history
 from isolang.history.select import sub_history
-from isolang.history.stats import Stats, summarize
 from isolang.history.transaction import Transaction
 from isolang.history.values import UNKNOWN, Keyword
 from isolang.history.writers import WriteReport, write_history
@@ -14,11 +13,9 @@ __all__ = [
     "UNKNOWN",
     "History",
     "Keyword",
-    "Stats",
     "Transaction",
     "WriteReport",
     "load_history",
     "sub_history",
-    "summarize",
     "write_history",
 ]

@@ -11,6 +11,9 @@ from isolang.history.transaction import Op, StatusName, Transaction
 from isolang.history.values import STRING, UNKNOWN, Value, decode, show
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang._native import Columns
 
 
@@ -101,7 +104,7 @@ class History:
             "transactions": self.columns.transactions() - counts["initial"],
             **counts,
             "operations": self.columns.operations(),
-            "sessions": len(np.unique(self.columns.txn_session[ordinary])),
+            "sessions": int(np.count_nonzero(np.bincount(self.columns.txn_session[ordinary]))),
             "keys": self.columns.n_keys(),
         }
 
@@ -141,14 +144,9 @@ class History:
 
         if "labels" not in self._lazy:
             labels = self.columns.txn_label
-            _, inverse, count = np.unique(labels, return_inverse=True, return_counts=True)
-            rank = ((count[inverse] > 1) | (labels == 0)).astype(np.int8)
+            rank = (_repeated(labels) | (labels == 0)).astype(np.int8)
             if rank.any():
-                pairs = np.stack([labels, self.columns.txn_session.astype(np.int64)])
-                _, inverse, count = np.unique(
-                    pairs, axis=1, return_inverse=True, return_counts=True
-                )
-                rank += (rank > 0) & (count[inverse.reshape(-1)] > 1)
+                rank += (rank > 0) & _repeated(labels, self.columns.txn_session)
             self._lazy["labels"] = rank
         return self._lazy["labels"]
 
@@ -290,3 +288,17 @@ class History:
         """Give all transactions as Python objects, in the history's order."""
         for txn in range(self.columns.transactions()):
             yield self.transaction(txn)
+
+
+def _repeated(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
+    """Which rows of some columns occur more than once."""
+    import numpy as np  # not np.unique, which imports the masked arrays, as long as a small check
+
+    order = np.lexsort(columns)
+    same = np.ones(max(len(order) - 1, 0), dtype=bool)
+    for column in columns:
+        same &= column[order[1:]] == column[order[:-1]]
+    found = np.zeros(len(order), dtype=bool)
+    found[order[1:]] |= same
+    found[order[:-1]] |= same
+    return found

@@ -73,7 +73,7 @@ def load_history(
 
 Files = tuple[tuple[str, bytes], ...]
 
-_LARGE = 1 << 24  # bytes that are worth a thread
+_LARGE = 1 << 20  # bytes that are worth a thread
 
 
 class _Digest:
@@ -194,9 +194,6 @@ def _check_timestamps(files: Files, timestamps: bool) -> None:
 
 def _read(name: str, files: Files, timestamps: bool, timeout: float) -> Reading:
     from isolang.history.readers import native
-    from isolang.history.readers.dbcop_json import read_dbcop_json
-    from isolang.history.readers.hist import read_hist
-    from isolang.history.readers.viper import read_viper
 
     file, data = files[0]
     match name:
@@ -205,13 +202,19 @@ def _read(name: str, files: Files, timestamps: bool, timeout: float) -> Reading:
         case "dbcop":
             return native.read_bincode(file, data, timeout)
         case "dbcop-json":
-            return read_dbcop_json(file, data)
+            from isolang.history.readers.dbcop_json import read_dbcop_json
+
+            return read_dbcop_json(file, data, timeout)
         case "hist":
-            return read_hist(file, data)
+            from isolang.history.readers.hist import read_hist
+
+            return read_hist(file, data, timeout)
         case "cobra":
             return native.read_cobra(files, timestamps, timeout)
         case "viper":
-            return read_viper(files)
+            from isolang.history.readers.viper import read_viper
+
+            return read_viper(files, timeout)
         case "plume":
             return native.read_plume(file, data, timeout)
         case "awdit":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
@@ -34,7 +35,7 @@ def sub_history(history: History, keep_ops: Iterable[int]) -> History:
     from isolang._native import Columns
 
     old = history.columns
-    keep = np.unique(np.fromiter(keep_ops, dtype=np.int64))
+    keep = np.array(sorted(set(keep_ops)), dtype=np.int64)
     if len(keep) and not 0 <= keep[0] <= keep[-1] < old.operations():
         msg = (
             f"{history.name}: no such operation (got {keep[0] if keep[0] < 0 else keep[-1]}, "
@@ -52,37 +53,35 @@ def sub_history(history: History, keep_ops: Iterable[int]) -> History:
             values[atom] = new.intern_value(*old.value(atom))
         return values[atom]
 
-    current = -1
-    for op, txn in zip(keep.tolist(), txn_of.tolist(), strict=True):
-        if txn != current:
-            session = sessions.setdefault(int(old.txn_session[txn]), len(sessions))
-            new.begin_transaction(
-                session,
-                int(old.txn_status[txn]),
-                int(old.txn_label[txn]),
-                int(old.txn_position[txn]),
-                int(old.txn_file[txn]),
-                int(old.txn_begin[txn]),
-                int(old.txn_end[txn]),
-            )
-            current = txn
-        key = int(old.op_key[op])
-        if key not in keys:
-            keys[key] = new.intern_key(*old.key(key), value(int(old.initial_value[key])))
-        kind, atom = int(old.op_kind[op]), int(old.op_value[op])
-        if kind == c.READ_LIST and atom != c.UNKNOWN_VALUE:
-            start = old.list_start
-            elements = old.list_values[start[atom] : start[atom + 1]].tolist()
-            atom = new.add_list([value(v) for v in elements])
-        else:
-            atom = value(atom)
-        source = int(old.op_source[op])
-        if source >= 0:
-            place = int(np.searchsorted(keep, source))
-            found = place < len(keep) and int(keep[place]) == source
-            source = place if found else c.SOURCE_MISSING
-        position, ok = int(old.op_position[op]), bool(old.op_ok[op])
-        new.add_op(kind, keys[key], atom, position, ok, source)
+    # Whole columns at a time: to look up a number in one costs more than to add an operation.
+    sources = old.op_source[keep]
+    places = np.searchsorted(keep, sources)
+    kept = (places < len(keep)) & (keep[np.minimum(places, len(keep) - 1)] == sources)
+    sources = np.where(sources < 0, sources, np.where(kept, places, c.SOURCE_MISSING))
+    begins = np.flatnonzero(np.diff(txn_of, prepend=-1))
+    txns, counts = txn_of[begins], np.diff(begins, append=len(txn_of))
+    of_txn = (
+        old.txn_session, old.txn_status, old.txn_label, old.txn_position, old.txn_file,
+        old.txn_begin, old.txn_end,
+    )  # fmt: skip
+    of_op = (old.op_kind, old.op_key, old.op_value, old.op_position, old.op_ok)
+    ops = zip(*(column[keep].tolist() for column in of_op), sources.tolist(), strict=True)
+    for (session, *rest), count in zip(
+        zip(*(column[txns].tolist() for column in of_txn), strict=True),
+        counts.tolist(),
+        strict=True,
+    ):
+        new.begin_transaction(sessions.setdefault(session, len(sessions)), *rest)
+        for kind, key, atom, position, ok, source in islice(ops, count):
+            if key not in keys:
+                keys[key] = new.intern_key(*old.key(key), value(int(old.initial_value[key])))
+            if kind == c.READ_LIST and atom != c.UNKNOWN_VALUE:
+                start = old.list_start
+                elements = old.list_values[start[atom] : start[atom + 1]].tolist()
+                number = new.add_list([value(v) for v in elements])
+            else:
+                number = value(atom)
+            new.add_op(kind, keys[key], number, position, bool(ok), source)
     new.has_time = old.has_time
     new.validate()
     digest = hashlib.sha256(f"part of {history.sha256}:".encode() + keep.tobytes()).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from isolang.errors import SpecError
 from isolang.language import facts
@@ -33,7 +33,9 @@ from isolang.language.regular import (
     without,
 )
 from isolang.language.source import message_at
-from isolang.language.theorems import Theorem
+
+if TYPE_CHECKING:
+    from isolang.language.theorems import Theorem
 
 
 class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not

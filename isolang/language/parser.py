@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from isolang.language import ast
-from isolang.language.hints import Got, explain
 from isolang.language.source import Source, Span, error_at
 
 if TYPE_CHECKING:
@@ -20,14 +18,10 @@ MAX_DEPTH = 50
 _POSTFIX = frozenset(("^-1", "^+", "^*", "?"))
 
 
-@cache
 def _lark() -> Lark:
-    from lark import Lark
+    from isolang.language.grammar import parser
 
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    # The basic lexer reserves every keyword everywhere: `let order = …` is an error with a clear
-    # hint instead of a name that works in some places.
-    return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True)
+    return parser()
 
 
 def keywords() -> frozenset[str]:
@@ -65,6 +59,8 @@ def parse(source: Source) -> ast.File:
     try:
         tree = _lark().parse(text)
     except UnexpectedToken as error:
+        from isolang.language.hints import Got, explain
+
         token = error.token
         at_end = token.type == "$END"
         before = list(_tokens(text, stop=None if at_end else token.start_pos))
@@ -74,6 +70,8 @@ def parse(source: Source) -> ast.File:
         rest = "" if at_end else text[token.start_pos :]
         raise explain(span, before, got, keywords(), rest=rest) from None
     except UnexpectedCharacters as error:
+        from isolang.language.hints import Got, explain
+
         start = error.pos_in_stream or 0
         before = list(_tokens(text, stop=start))
         span = Span(source, error.line, error.column, error.line, error.column + 1)

@@ -8,10 +8,7 @@ from dataclasses import replace
 from isolang.language import facts
 from isolang.language.classify import NotAnEventGraph, Plan, classify
 from isolang.language.core import Spec
-from isolang.language.horn import classify_ways_back
 from isolang.language.plan import Kind, Route
-from isolang.language.relational import relational
-from isolang.language.theorems import event_graph_form
 
 __all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
 
@@ -30,6 +27,9 @@ def route(spec: Spec) -> Route:
     except NotAnEventGraph as error:
         what = f"check `{error.check}`: {error.reason}" if error.check else error.reason
         reasons = (f"no event graph: {what}",)
+    from isolang.language.relational import relational
+    from isolang.language.theorems import event_graph_form
+
     theorem = event_graph_form(spec)
     if theorem is not None:
         with suppress(NotAnEventGraph):
@@ -51,6 +51,8 @@ def native_plan(spec: Spec) -> Plan:
     try:
         return classify(spec)
     except NotAnEventGraph as refusal:
+        from isolang.language.horn import classify_ways_back
+
         try:
             return classify_ways_back(spec, refusal.reason)
         except NotAnEventGraph:

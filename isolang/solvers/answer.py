@@ -1,4 +1,4 @@
-"""What a back end says about a formula."""
+"""What a back end says about a formula, and a pair about a problem."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from isolang.encodings.relational import Chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,36 @@ class Answer:
     values: NDArray[np.int8] | None = None
     core: tuple[int, ...] | None = None
     statistics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoModel:
+    """That a pair found no model; a claim, not yet a proof.
+
+    Attributes:
+        core: operations: the reads that clash with all the writes, or ``None`` if not known.
+        statistics: as in :class:`~isolang.solvers.native.Model`.
+    """
+
+    core: tuple[int, ...] | None
+    statistics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenRelations:
+    """A model of a specification as it is written: the relations that it asks for.
+
+    Attributes:
+        chosen: what is chosen.
+        statistics: as in :class:`~isolang.solvers.native.Model`.
+    """
+
+    chosen: Chosen
+    statistics: dict[str, float] = field(default_factory=dict)
+
+
+class WrongModelError(Exception):
+    """A solver's assignment is no model."""
 
 
 def seconds_left(until: float | None) -> float | None:

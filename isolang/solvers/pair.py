@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from isolang.encodings.decode import NoOrderError, decode
@@ -19,6 +18,7 @@ from isolang.encodings.relational_formula import (
 from isolang.errors import SolverError
 from isolang.language.classify import Plan
 from isolang.problem.polygraph import build_polygraph
+from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
 from isolang.solvers.native import Model
 from isolang.solvers.registry import Pair, solver_of, theory_of
 
@@ -26,41 +26,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang.encodings.relational import Chosen
     from isolang.language.core import Spec
     from isolang.language.route import Route
     from isolang.problem import Problem
     from isolang.problem.polygraph import Polygraph
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoModel:
-    """That a pair found no model; a claim, not yet a proof.
-
-    Attributes:
-        core: operations: the reads that clash with all the writes, or ``None`` if not known.
-        statistics: as in :class:`~isolang.solvers.native.Model`.
-    """
-
-    core: tuple[int, ...] | None
-    statistics: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenRelations:
-    """A model of a specification as it is written: the relations that it asks for.
-
-    Attributes:
-        chosen: what is chosen.
-        statistics: as in :class:`~isolang.solvers.native.Model`.
-    """
-
-    chosen: Chosen
-    statistics: dict[str, float] = field(default_factory=dict)
-
-
-class WrongModelError(Exception):
-    """A solver's assignment is no model."""
 
 
 def written_spec(route: Route) -> Spec:

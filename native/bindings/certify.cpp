@@ -85,9 +85,11 @@ class StepReader {
   Parts sequence(nb::handle object, std::size_t at_least) const {
     Parts parts;
     if (PyTuple_Check(object.ptr())) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object.ptr()); ++i) parts.emplace_back(PyTuple_GET_ITEM(object.ptr(), i));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object.ptr()); ++i)
+        parts.emplace_back(PyTuple_GET_ITEM(object.ptr(), i));
     } else if (PyList_Check(object.ptr())) {
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object.ptr()); ++i) parts.emplace_back(PyList_GET_ITEM(object.ptr(), i));
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object.ptr()); ++i)
+        parts.emplace_back(PyList_GET_ITEM(object.ptr(), i));
     } else {
       malformed(number_);
     }

@@ -65,13 +65,14 @@ nb::tuple step(const ProofStep& s) {
   nb::list items;
   switch (s.kind) {
     case ProofStep::Kind::anomaly:
-      return nb::make_tuple("anomaly", static_cast<int>(s.anomaly.kind), s.anomaly.txn, s.anomaly.op, s.anomaly.other_txn,
-                            s.anomaly.other_op);
+      return nb::make_tuple("anomaly", static_cast<int>(s.anomaly.kind), s.anomaly.txn, s.anomaly.op,
+                            s.anomaly.other_txn, s.anomaly.other_op);
     case ProofStep::Kind::choice:
       return nb::make_tuple("choice", s.op);
     case ProofStep::Kind::cycle:
       for (const ProofEdge& e : s.edges)
-        items.append(nb::make_tuple(kRelationNames[static_cast<std::size_t>(e.relation)], e.from, e.to, e.key, e.op, e.writer));
+        items.append(
+            nb::make_tuple(kRelationNames[static_cast<std::size_t>(e.relation)], e.from, e.to, e.key, e.op, e.writer));
       return nb::make_tuple("cycle", s.check, items);
     case ProofStep::Kind::order:
       for (const std::int32_t t : s.txns) items.append(t);
@@ -98,8 +99,9 @@ Strategy strategy_of(const std::string& name) {
   throw nb::value_error(("strategy (got " + name + ", expected auto, cdcl, anneal or frontier)").c_str());
 }
 
-nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds, std::uint64_t seed,
-                       std::size_t max_clock_bytes, nb::object progress, bool trial, const std::string& strategy, std::size_t max_search_bytes) {
+nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds,
+                       std::uint64_t seed, std::size_t max_clock_bytes, nb::object progress, bool trial,
+                       const std::string& strategy, std::size_t max_search_bytes) {
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
   const Strategy how = strategy_of(strategy);
@@ -178,16 +180,18 @@ nb::object operation_sources(const History& history, const Problem& problem,
 }  // namespace
 
 void register_engine(nb::module_& m) {
-  m.def("load", &Timeline::load, "problem"_a,
-        "What the reads demand against what the concurrency leaves open; beyond about 0.5 a history is hard to decide.");
+  m.def(
+      "load", &Timeline::load, "problem"_a,
+      "What the reads demand against what the concurrency leaves open; beyond about 0.5 a history is hard to decide.");
   nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
   nb::exception<OutOfMemory>(m, "OutOfMemory", PyExc_MemoryError);
   m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
         "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "trial"_a = true, "strategy"_a = "auto",
         "max_search_bytes"_a = std::size_t{1} << 30,
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
-  m.def("prune", &prune_problem, "problem"_a, "automata"_a, "seconds"_a = 0.0, "max_clock_bytes"_a = std::size_t{1} << 29,
-        "progress"_a = nb::none(), "Known edges, settled sources and orders, and the choices that are left.");
+  m.def("prune", &prune_problem, "problem"_a, "automata"_a, "seconds"_a = 0.0,
+        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
+        "Known edges, settled sources and orders, and the choices that are left.");
   m.def("operation_sources", &operation_sources, "columns"_a, "problem"_a, "source"_a,
         "The transaction that each operation reads from, given each read's writer.");
 }

@@ -57,6 +57,35 @@ nb::tuple without_gil(double seconds, Read&& read) {
   return as_python(std::move(reading));
 }
 
+// The same for readers that leave what is not regular to others: None.
+template <typename Read>
+nb::object if_regular(double seconds, Read&& read) {
+  Budget budget = interruptible_budget(seconds);
+  std::optional<Reading> reading;
+  {
+    nb::gil_scoped_release released;
+    reading = read(budget);
+  }
+  if (!reading) return nb::none();
+  return as_python(std::move(*reading));
+}
+
+// Files held as long as they are read.
+class Files {
+ public:
+  explicit Files(const std::vector<std::pair<std::string, nb::object>>& files) {
+    for (const auto& [name, data] : files) {
+      buffers_.push_back(std::make_unique<Buffer>(data));
+      named_.push_back({name, buffers_.back()->bytes()});
+    }
+  }
+  const std::vector<NamedBytes>& named() const { return named_; }
+
+ private:
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<NamedBytes> named_;
+};
+
 }  // namespace
 
 void register_readers(nb::module_& m) {
@@ -71,21 +100,30 @@ void register_readers(nb::module_& m) {
     const Buffer buffer(data);
     return without_gil(timeout, [&](Budget& budget) { return read_bincode(buffer.bytes(), name, budget); });
   }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
-  m.def("read_cobra", [](const std::vector<std::pair<std::string, nb::object>>& files, bool timestamps, double timeout) {
-    std::vector<std::unique_ptr<Buffer>> buffers;
-    std::vector<NamedBytes> named;
-    for (const auto& [name, data] : files) {
-      buffers.push_back(std::make_unique<Buffer>(data));
-      named.push_back({name, buffers.back()->bytes()});
-    }
-    return without_gil(timeout, [&](Budget& budget) { return read_cobra(named, timestamps, budget); });
-  }, "files"_a, "timestamps"_a = false, "timeout"_a = 0.0);
+  m.def(
+      "read_cobra",
+      [](const std::vector<std::pair<std::string, nb::object>>& files, bool timestamps, double timeout) {
+        const Files held(files);
+        return without_gil(timeout, [&](Budget& budget) { return read_cobra(held.named(), timestamps, budget); });
+      },
+      "files"_a, "timestamps"_a = false, "timeout"_a = 0.0);
   m.def("read_text", [](nb::object data, const std::string& kind, const std::string& name, double timeout) {
     const auto read = kind == "awdit" ? read_awdit : read_plume;
     if (kind != "awdit" && kind != "plume" && kind != "polysi" && kind != "isovista")
       throw nb::value_error(("unknown kind of text: " + kind + " (expected plume, polysi, isovista or awdit)").c_str());
     const Buffer buffer(data);
     return without_gil(timeout, [&](Budget& budget) { return read(buffer.bytes(), name, budget); });
+  }, "data"_a, "kind"_a, "file_name"_a = "", "timeout"_a = 0.0);
+  m.def("read_regular_viper", [](const std::vector<std::pair<std::string, nb::object>>& files, double timeout) {
+    const Files held(files);
+    return if_regular(timeout, [&](Budget& budget) { return read_regular_viper(held.named(), budget); });
+  }, "files"_a, "timeout"_a = 0.0);
+  m.def("read_regular_text", [](nb::object data, const std::string& kind, const std::string& name, double timeout) {
+    const auto read = kind == "hist" ? read_regular_hist : read_regular_dbcop_json;
+    if (kind != "hist" && kind != "dbcop-json")
+      throw nb::value_error(("unknown kind of text: " + kind + " (expected hist or dbcop-json)").c_str());
+    const Buffer buffer(data);
+    return if_regular(timeout, [&](Budget& budget) { return read(buffer.bytes(), name, budget); });
   }, "data"_a, "kind"_a, "file_name"_a = "", "timeout"_a = 0.0);
 }
 

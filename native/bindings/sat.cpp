@@ -60,7 +60,8 @@ class Outside {
       solver_.add_edge({at(i, 0), at(i, 1), at(i, 2) == 0 ? std::nullopt : std::optional(literal(at(i, 2)))});
   }
 
-  nb::object solve(double seconds, std::int64_t max_conflicts, const std::vector<std::int32_t>& assumptions, nb::object progress) {
+  nb::object solve(double seconds, std::int64_t max_conflicts, const std::vector<std::int32_t>& assumptions,
+                   nb::object progress) {
     std::vector<Lit> assumed;
     for (const std::int32_t l : assumptions) assumed.push_back(literal(l));
     const Budget budget = interruptible_budget(seconds, progress);
@@ -111,7 +112,8 @@ class Outside {
 }  // namespace
 
 void register_sat(nb::module_& m) {
-  nb::class_<Outside>(m, "AcyclicSolver", "Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.")
+  nb::class_<Outside>(m, "AcyclicSolver",
+                      "Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.")
       .def(nb::init<std::int32_t, std::uint64_t>(), "nodes"_a, "seed"_a = 0)
       .def("new_variables", &Outside::new_variables, "count"_a, "phase"_a = false)
       .def("add_clauses", &Outside::add_clauses, "literals"_a)

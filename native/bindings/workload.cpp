@@ -49,7 +49,8 @@ void register_workload(nb::module_& m) {
   nb::class_<Options>(m, "WorkloadOptions", "What to simulate; see native/workload/workload.hpp.")
       .def(nb::init<>())
       .def("set_mechanism", [](Options& o, const std::string& reads, bool exclusive, bool stale, bool causal) {
-        o.mechanism = {named<workload::Reads>(reads, {"instant", "snapshot", "moving", "replica"}), exclusive, stale, causal};
+        const auto kind = named<workload::Reads>(reads, {"instant", "snapshot", "moving", "replica"});
+        o.mechanism = {kind, exclusive, stale, causal};
       }, "reads"_a, "exclusive"_a = false, "stale"_a = false, "causal"_a = false)
       .def("set_key_distribution", [](Options& o, const std::string& name) {
         o.key_distribution = named<workload::KeyDistribution>(name, {"uniform", "zipfian", "hotspot", "exponential"});

@@ -99,7 +99,8 @@ class ChoiceReader {
         order_start_.back() != static_cast<std::int64_t>(order_txn_.size()))
       reject("order_start does not fit the keys and order_txn");
     for (std::size_t k = 0; k + 1 < order_start_.size(); ++k)
-      if (order_start_[k] > order_start_[k + 1]) reject("order_start decreases at key " + str(static_cast<std::int64_t>(k)));
+      if (order_start_[k] > order_start_[k + 1])
+        reject("order_start decreases at key " + str(static_cast<std::int64_t>(k)));
   }
 
   void index_writes() {
@@ -375,7 +376,8 @@ class ChoiceReader {
   }
 
   // All list reads of a key are prefixes of the longest one, whose elements are looked at once.
-  void extend(std::int32_t key, std::int64_t op, std::int64_t begin, std::int64_t end, std::vector<std::int32_t>& work) {
+  void extend(std::int32_t key, std::int64_t op, std::int64_t begin, std::int64_t end,
+              std::vector<std::int32_t>& work) {
     if (begin == end) return;
     if (shown_.empty()) bad_list(op, "a thin-air element");
     Shown& shown = shown_[idx(key)];
@@ -408,7 +410,7 @@ class ChoiceReader {
   }
   bool complete(std::int32_t key, const Element& e) { return appends_of(key, e.writer).size() == idx(e.index) + 1; }
 
-  // The operations with which `writer` appended to `key`, in order; the last answer is kept, since blocks are asked in turn.
+  // The operations with which `writer` appended to `key`, in order; the last answer is kept: blocks are asked in turn.
   const std::vector<std::int64_t>& appends_of(std::int32_t key, std::int32_t writer) {
     if (cached_key_ == key && cached_writer_ == writer) return cached_;
     cached_key_ = key;
@@ -451,25 +453,42 @@ class ChoiceReader {
 
   void read_orders() {
     const auto keys = idx(h_.n_keys());
-    std::vector<std::int64_t> expected(keys, 0);
-    for (std::int32_t t = 0; t < n_; ++t)
-      if (choice_.included[idx(t)])
-        for (std::int64_t i = last_start_[idx(t)]; i < last_start_[idx(t) + 1]; ++i) ++expected[idx(last_[idx(i)].key)];
+    // The included writers of each key, with the places of their writes in last_.
+    std::vector<std::int64_t> start(keys + 1, 0);
+    const auto each = [&](auto&& visit) {
+      for (std::int32_t t = 0; t < n_; ++t)
+        if (choice_.included[idx(t)])
+          for (std::int64_t i = last_start_[idx(t)]; i < last_start_[idx(t) + 1]; ++i)
+            visit(t, i, idx(last_[idx(i)].key));
+    };
+    each([&](std::int32_t, std::int64_t, std::size_t key) { ++start[key + 1]; });
+    std::partial_sum(start.begin(), start.end(), start.begin());
+    std::vector<std::pair<std::int32_t, std::int64_t>> writers(idx(start.back()));
+    std::vector<std::int64_t> at(start.begin(), start.end() - 1);
+    each([&](std::int32_t t, std::int64_t i, std::size_t key) { writers[idx(at[key]++)] = {t, i}; });
+
+    struct Write {
+      std::int32_t key = -1;
+      std::int64_t place = -1;
+    };
+    std::vector<Write> write(idx(n_));  // of the key at hand, by transaction
     choice_.key_start.assign(keys + 1, 0);
     choice_.order.reserve(order_txn_.size());
     for (std::size_t key = 0; key < keys; ++key) {
+      for (std::int64_t i = start[key]; i < start[key + 1]; ++i)
+        write[idx(writers[idx(i)].first)] = {static_cast<std::int32_t>(key), writers[idx(i)].second};
       for (std::int64_t i = order_start_[key]; i < order_start_[key + 1]; ++i) {
         budget_.poll();
         const std::int32_t t = order_txn_[idx(i)];
         if (t < 0 || t >= n_ || !choice_.included[idx(t)]) continue;
-        const std::int64_t write = find_last(t, static_cast<std::int32_t>(key));
-        if (write < 0 || last_[idx(write)].position >= 0) no_permutation(key);
-        last_[idx(write)].position =
-            static_cast<std::int32_t>(static_cast<std::int64_t>(choice_.order.size()) - choice_.key_start[key]);
+        if (write[idx(t)].key != static_cast<std::int32_t>(key)) no_permutation(key);
+        std::int32_t& position = last_[idx(write[idx(t)].place)].position;
+        if (position >= 0) no_permutation(key);
+        position = static_cast<std::int32_t>(static_cast<std::int64_t>(choice_.order.size()) - choice_.key_start[key]);
         choice_.order.push_back(t);
       }
       choice_.key_start[key + 1] = static_cast<std::int64_t>(choice_.order.size());
-      if (choice_.key_start[key + 1] - choice_.key_start[key] != expected[key]) no_permutation(key);
+      if (choice_.key_start[key + 1] - choice_.key_start[key] != start[key + 1] - start[key]) no_permutation(key);
     }
   }
 

@@ -134,7 +134,8 @@ const Evidence::KeyIndex& Evidence::key_index(std::int32_t key) {
   }
   std::sort(index.writes.begin(), index.writes.end());
   for (const std::int64_t op : reads)
-    if ((static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read_list || index.appended) && is_read(op) && is_list(op)) {
+    if ((static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read_list || index.appended) && is_read(op) &&
+        is_list(op)) {
       if (!certain(txn_of(op))) index.maybe_list_reads.push_back(op);
       if (certain(txn_of(op)) && (index.longest < 0 || list_of(op).size() > list_of(index.longest).size()))
         index.longest = op;
@@ -260,7 +261,9 @@ std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
   return writers;
 }
 
-const std::vector<std::int64_t>& Evidence::maybe_list_reads(std::int32_t key) { return key_index(key).maybe_list_reads; }
+const std::vector<std::int64_t>& Evidence::maybe_list_reads(std::int32_t key) {
+  return key_index(key).maybe_list_reads;
+}
 std::int64_t Evidence::longest_list(std::int32_t key) { return key_index(key).longest; }
 
 bool Evidence::shows(std::int64_t op, std::int32_t a, std::int32_t b) {
@@ -335,11 +338,14 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
   std::vector<std::int32_t> before, after;
   for (const std::int64_t w : own(op, true)) before.push_back(value_of(w));
   for (const std::int64_t w : own(op, false)) after.push_back(value_of(w));
-  const auto among = [](const auto& all, std::int32_t value) { return std::find(all.begin(), all.end(), value) != all.end(); };
+  const auto among = [](const auto& all, std::int32_t value) {
+    return std::find(all.begin(), all.end(), value) != all.end();
+  };
   unsigned found = h_.op_source[idx(op)] == kSourceMissing ? bit(Kind::thin_air_read) : 0;
   if (!before.empty()) {
     const std::size_t tail = before.size();
-    if (values.size() < tail || !std::equal(before.begin(), before.end(), values.end() - static_cast<std::ptrdiff_t>(tail))) {
+    if (values.size() < tail ||
+        !std::equal(before.begin(), before.end(), values.end() - static_cast<std::ptrdiff_t>(tail))) {
       found |= bit(Kind::not_own_write);
       if (std::any_of(before.begin(), before.end(), [&](std::int32_t v) { return among(values, v); }))
         found |= bit(Kind::not_last_own_write);

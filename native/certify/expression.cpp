@@ -41,7 +41,8 @@ class Reader {
   };
 
   [[noreturn]] void fail() const {
-    throw NotCertified{"not certified: no expression over so, rt, init, wr, ww, rw: " + std::string(text_.substr(0, 80))};
+    throw NotCertified{"not certified: no expression over so, rt, init, wr, ww, rw: " +
+                       std::string(text_.substr(0, 80))};
   }
 
   std::string_view next() {
@@ -136,7 +137,8 @@ std::vector<int> after(const Positions& a, const std::vector<int>& states, int l
 }
 
 bool any_accepting(const Positions& a, const std::vector<int>& states) {
-  return std::any_of(states.begin(), states.end(), [&](int p) { return a.accepting[static_cast<std::size_t>(p)] != 0; });
+  return std::any_of(states.begin(), states.end(),
+                     [&](int p) { return a.accepting[static_cast<std::size_t>(p)] != 0; });
 }
 
 }  // namespace
@@ -184,7 +186,8 @@ bool Positions::reads(int relation) const {
 
 Positions of_ways_back(Positions p) {
   for (auto& follow : p.follow)
-    std::erase_if(follow, [&](int f) { return p.label[static_cast<std::size_t>(f)] == static_cast<int>(Relation::init); });
+    std::erase_if(follow,
+                  [&](int f) { return p.label[static_cast<std::size_t>(f)] == static_cast<int>(Relation::init); });
   constexpr int writes = static_cast<int>(Relation::writes), reads = static_cast<int>(Relation::reads);
   const auto at = [](int i) { return static_cast<std::size_t>(i); };
   const auto after_letter = [&](int q) {  // the test that is passed wherever this letter ends
@@ -226,14 +229,16 @@ Positions of_ways_back(Positions p) {
       }
   }
   for (int q = 0; q < count; ++q)
-    std::erase_if(p.follow[at(q)], [&](int test) { return is_test(p.label[at(test)]) && after_letter(q) == p.label[at(test)]; });
+    std::erase_if(p.follow[at(q)],
+                  [&](int test) { return is_test(p.label[at(test)]) && after_letter(q) == p.label[at(test)]; });
   for (int test = 1; test < count; ++test) {
     if (!is_test(p.label[at(test)])) continue;
     std::erase_if(p.follow[at(test)], [&](int f) { return before_letter(f) == p.label[at(test)]; });
     if (p.label[at(test)] == reads) p.accepting[at(test)] = 0;
   }
   for (auto& follow : p.follow) {
-    std::erase_if(follow, [&](int f) { return is_test(p.label[at(f)]) && p.follow[at(f)].empty() && !p.accepting[at(f)]; });
+    std::erase_if(follow,
+                  [&](int f) { return is_test(p.label[at(f)]) && p.follow[at(f)].empty() && !p.accepting[at(f)]; });
     std::sort(follow.begin(), follow.end());
   }
   return p;

@@ -22,8 +22,8 @@ struct Positions {
   bool nullable = false;
 
   bool mentions(Relation r) const;
-  // Whether a walk spells a word of L(e), or with `again` of L(e)+. The word has the walk's steps without tests; passes(i,
-  // test) says whether the transaction where step i begins passes, or where the last one ends.
+  // Whether a walk spells a word of L(e), or with `again` of L(e)+. The word has the walk's steps without tests;
+  // passes(i, test) says whether the transaction where step i begins passes, or where the last one ends.
   using Passes = std::function<bool(std::size_t, int)>;
   bool reads(const std::vector<int>& word, bool again, const Passes& passes) const;
   bool reads(int relation) const;  // whether this one step is in L(e)
@@ -31,8 +31,8 @@ struct Positions {
   bool repeatable() const;
 };
 
-// The same words, if they lead from a writer, which is not T0, to a reader: without init, which nothing leads to the begin
-// of, and without the tests that are passed in any case, as is [R] behind wr.
+// The same words, if they lead from a writer, which is not T0, to a reader: without init, which nothing leads to the
+// begin of, and without the tests that are passed in any case, as is [R] behind wr.
 Positions of_ways_back(Positions positions);
 
 // Throws NotCertified for text that is no expression.

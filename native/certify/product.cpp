@@ -1,9 +1,9 @@
 // Nodes are (transaction, state). T0 is left out: no edge of any relation leads to it, so no cycle passes through it.
 //
-// A relation's pairs are all its pairs, not only immediate ones. Where the machine can repeat a step in place, the immediate
-// pairs reach the same nodes and are taken instead. Elsewhere "T to every later S of a sequence" is one edge into a tail chain,
-// whose i-th node leads to the i-th member and to the next chain node; "all but the reader's own write" is two ranges
-// of a segment tree.
+// A relation's pairs are all its pairs, not only immediate ones. Where the machine can repeat a step in place, the
+// immediate pairs reach the same nodes and are taken instead. Elsewhere "T to every later S of a sequence" is one edge
+// into a tail chain, whose i-th node leads to the i-th member and to the next chain node; "all but the reader's own
+// write" is two ranges of a segment tree.
 #include "certify/product.hpp"
 
 #include <algorithm>
@@ -129,7 +129,8 @@ class Product {
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
     for (const Step& s : m_.of(Relation::wr))
       for (const ExternalRead& r : c_.reads)
-        if (r.source >= 0) edge(node(c_.order[idx(c_.key_start[idx(r.key)] + r.source)], s.first), node(r.reader, s.second));
+        if (r.source >= 0)
+          edge(node(c_.order[idx(c_.key_start[idx(r.key)] + r.source)], s.first), node(r.reader, s.second));
     for (const Step& s : m_.of(Relation::rw)) anti_dependencies(s, edge);
     tails(session_tail_, by_session_, [&](std::size_t i) {
       return h_.txn_session[idx(by_session_[i])] == h_.txn_session[idx(by_session_[i + 1])];
@@ -315,7 +316,9 @@ class Product {
     return false;
   }
 
-  bool is_start(Node v) const { return v < static_cast<std::int64_t>(h_.transactions()) * m_.states && v % m_.states == 0; }
+  bool is_start(Node v) const {
+    return v < static_cast<std::int64_t>(h_.transactions()) * m_.states && v % m_.states == 0;
+  }
 
   // Words may not be repeated: does some transaction reach itself by one word?
   bool returns() {

@@ -92,7 +92,8 @@ class Checker {
   // --- the steps ---
 
   std::vector<Lit> anomaly(const std::vector<std::int64_t>& step) {
-    const std::int64_t kind = step.at(0), txn = step.at(1), op = step.at(2), other_txn = step.at(3), other_op = step.at(4);
+    const std::int64_t kind = step.at(0), txn = step.at(1), op = step.at(2), other_txn = step.at(3),
+                       other_op = step.at(4);
     belongs(op, txn);
     if (other_op != kUnused) {
       belongs(other_op, other_txn);
@@ -118,7 +119,8 @@ class Checker {
   }
 
   void belongs(std::int64_t op, std::int64_t txn) const {
-    if (!evidence_.of_transaction(op, txn)) throw Rejected{"operation " + str(op) + " is not of transaction " + str(txn)};
+    if (!evidence_.of_transaction(op, txn))
+      throw Rejected{"operation " + str(op) + " is not of transaction " + str(txn)};
   }
 
   std::vector<Lit> choice(std::int64_t op) {
@@ -213,7 +215,9 @@ class Checker {
 
   static std::string text(const Edge& e) {
     constexpr std::array<const char*, 6> names{"init", "so", "rt", "wr", "ww", "rw"};
-    const char* name = e.relation >= 0 && e.relation < static_cast<int>(names.size()) ? names[static_cast<std::size_t>(e.relation)] : "?";
+    const char* name = e.relation >= 0 && e.relation < static_cast<int>(names.size())
+                           ? names[static_cast<std::size_t>(e.relation)]
+                           : "?";
     return std::string(name) + " " + str(e.a) + " " + str(e.b);
   }
 

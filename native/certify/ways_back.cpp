@@ -1,6 +1,6 @@
 // Three ways to find a way back, by what U is:
 //   single pairs (so, wr)   the reads of the transaction, and the writers before it in its session, are looked at;
-//   words that compose      one clock row per node of the product, over a greedy cover of the transactions by chains: the
+//   words that compose      one clock row per node of the product, over a greedy cover of transactions by chains: the
 //                           latest member of each chain that reaches the node; a row lives until its last reader;
 //   anything else           a search from every writer.
 #include "certify/ways_back.hpp"
@@ -19,7 +19,8 @@ constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock row
 std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool single_pair(int label) {
-  return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) || label == static_cast<int>(Relation::init);
+  return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) ||
+         label == static_cast<int>(Relation::init);
 }
 
 // The reads of each transaction, in the order of its operations.
@@ -53,7 +54,8 @@ struct Places {
     std::vector<std::int64_t> at(start.begin(), start.end() - 1);
     for (std::size_t key = 0; key + 1 < choice.key_start.size(); ++key)
       for (std::int64_t i = choice.key_start[key]; i < choice.key_start[key + 1]; ++i)
-        item[idx(at[idx(choice.order[idx(i)])]++)] = {static_cast<std::int32_t>(key), static_cast<std::int32_t>(i - choice.key_start[key])};
+        item[idx(at[idx(choice.order[idx(i)])]++)] = {static_cast<std::int32_t>(key),
+                                                      static_cast<std::int32_t>(i - choice.key_start[key])};
   }
   std::int32_t of(std::int32_t t, std::int32_t key) const {  // -1 if it does not write the key
     const auto first = item.begin() + start[idx(t)], last = item.begin() + start[idx(t) + 1];
@@ -108,7 +110,8 @@ bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
 class Clocks {
  public:
   Clocks(const History& history, const Choice& choice, const Machine& machine, bool by_next, Budget& budget)
-      : h_(history), c_(choice), m_(machine), by_next_(by_next), budget_(budget), graph_(product(history, choice, machine, budget)) {}
+      : h_(history), c_(choice), m_(machine), by_next_(by_next), budget_(budget),
+        graph_(product(history, choice, machine, budget)) {}
 
   // Kahn 1962. False: there is a cycle.
   bool sort() {
@@ -149,7 +152,8 @@ class Clocks {
         for (std::int32_t c = 0; c < chains_; ++c)
           entry(row[idx(w)], c) = std::max(entry(row[idx(w)], c), entry(row[idx(v)], c));
       }
-      free_.push_back(row[idx(v)]);  // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own
+      // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own.
+      free_.push_back(row[idx(v)]);
     }
     return false;
   }
@@ -241,7 +245,8 @@ bool by_search(const History& history, const Choice& choice, const Machine& mach
       work.pop_back();
       visits += graph.edge_start[idx(v) + 1] - graph.edge_start[idx(v)];
       if (visits > kVisitLimit)
-        throw NotCertified{"not certified: irreflexive over an expression whose words do not compose, on a large history"};
+        throw NotCertified{
+            "not certified: irreflexive over an expression whose words do not compose, on a large history"};
       for (std::int64_t e = graph.edge_start[idx(v)]; e < graph.edge_start[idx(v) + 1]; ++e) {
         const std::int32_t w = graph.edge_to[idx(e)];
         if (seen[idx(w)] == b) continue;

@@ -15,8 +15,8 @@ struct SingleRw {
 // Empty if some rw is not the last letter of its words.
 std::optional<SingleRw> single_rw(const Positions& positions);
 
-// Does some rw pair of the choice close a way back? Throws NotCertified when that is too large to decide, or when the ways
-// back run in cycles, which another check should have forbidden.
+// Does some rw pair of the choice close a way back? Throws NotCertified when that is too large to decide, or when the
+// ways back run in cycles, which another check should have forbidden.
 bool closes_way_back(const History& history, const Choice& choice, const Positions& before, Budget& budget);
 // The same where the only way back is a wr pair whose read stands before the one of the rw pair.
 bool closes_earlier_read(const History& history, const Choice& choice, Budget& budget);

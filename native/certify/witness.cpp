@@ -16,7 +16,8 @@ bool accepts(const Positions& positions) {
 }  // namespace
 
 void verify_witness(const History& history, const std::vector<CheckText>& texts, std::span<const std::int32_t> source,
-                    std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn, Budget& budget) {
+                    std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn,
+                    Budget& budget) {
   const std::vector<ReadCheck> checks = read_checks(history, texts);
   const Choice choice = read_choice(history, source, order_start, order_txn, judges_reads(checks), budget);
   const auto breaks_check = [&](const Positions& positions, bool looped) {

@@ -10,7 +10,8 @@ namespace isolang {
 
 // Thrown when the time is up, with what was being done. The Python layer turns it into Unknown.
 struct OutOfTime : std::runtime_error {
-  explicit OutOfTime(const std::string& phase) : std::runtime_error(phase.empty() ? "timeout" : "timeout while " + phase) {}
+  explicit OutOfTime(const std::string& phase)
+      : std::runtime_error(phase.empty() ? "timeout" : "timeout while " + phase) {}
 };
 
 // Thrown when a search may not have more memory: its own limit, before the process meets another one.
@@ -23,7 +24,8 @@ class Budget {
   // seconds <= 0: no deadline. `interrupted` is called about every 50 ms; it may throw (Ctrl-C) and look at `phase`.
   explicit Budget(double seconds = 0, std::function<void(const Budget&)> interrupted = {})
       : interrupted_(std::move(interrupted)), start_(Clock::now()), next_(start_) {
-    if (seconds > 0) deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    if (seconds > 0)
+      deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
   const char* phase = "";  // what is being done, for progress and for the reason of a timeout
   // Cheap enough for inner loops: looks at the clock once in 1,024 calls.

@@ -85,14 +85,14 @@ struct History {
   std::vector<std::uint8_t> op_ok;         // 0: the operation itself failed inside its transaction; ignored, but kept
   std::vector<std::int32_t> op_key;        // dense key number: see key_atom
   std::vector<std::int32_t> op_value;      // atom in `values`, list number, or kUnknownValue
-  std::vector<std::int64_t> op_source;     // kSourceByValue, kSourceInitial, kSourceMissing, or the number of the write operation
+  std::vector<std::int64_t> op_source;     // kSourceByValue, kSourceInitial, kSourceMissing, or a write's number
   std::vector<std::int64_t> op_position;   // line or byte offset
   // Lists.
   std::vector<std::int64_t> list_start{0};
   std::vector<std::int32_t> list_values;   // atoms
   // Keys are numbered densely 0 … n_keys-1 (op_key holds that number).
   std::vector<std::int32_t> key_atom;      // key number -> atom in `key_atoms`
-  std::vector<std::int32_t> initial_value; // key number -> atom in `values` that T0 wrote (kNil is *always* initial too)
+  std::vector<std::int32_t> initial_value; // key number -> atom that T0 wrote (kNil is *always* initial too)
   Atoms key_atoms;
   Atoms values;
   std::int32_t sessions = 0;
@@ -109,6 +109,7 @@ struct History {
                                  std::int64_t end = kTimeUnknownEnd);
   void add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position, bool ok = true,
               std::int64_t source = kSourceByValue);  // to the transaction begun last
+  void reserve_operations(std::size_t n);  // one allocation per column
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
   void validate() const;  // throws std::invalid_argument when the columns do not fit together
 

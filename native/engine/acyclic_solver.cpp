@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/topological_order.hpp"
+
 namespace isolang {
 
 namespace {

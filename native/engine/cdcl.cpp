@@ -66,14 +66,18 @@ void Cdcl::watch(ClauseId id) {
 }
 
 ClauseId Cdcl::add_clause(std::vector<Lit> literals) {
-  // Open and true literals first, so that the two watched ones are not false.
-  std::ranges::stable_partition(literals, [&](Lit l) { return value(l) >= 0; });
+  // Open and true literals first, so that the two watched ones are not false, or else become open first.
+  std::ranges::stable_sort(literals, std::greater<>(), [&](Lit l) {
+    return value(l) >= 0 ? level() + 1 : level_of_[idx(l.variable())];
+  });
   const ClauseId id = store(literals, false, 0);
   if (literals.size() > 1) watch(id);
   if (literals.empty() || value(literals[0]) < 0) {
     if (final_conflict_ == kNoClause) final_conflict_ = id;
   } else if ((literals.size() == 1 || value(literals[1]) < 0) && value(literals[0]) == 0) {
-    enqueue(literals[0], id);
+    const std::int32_t implied_at = highest_level(id, 1);
+    enqueue(literals[0], id, implied_at);
+    in_order_ = in_order_ && implied_at == level();
   }
   return id;
 }
@@ -228,7 +232,7 @@ void Cdcl::analyze(ClauseId conflict, bool chronological) {
   const auto glue = static_cast<std::int32_t>(std::ranges::unique(levels).begin() - levels.begin()) + 1;
   const ClauseId id = store(learnt_, true, glue);
   antecedents_.insert(antecedents_.end(), used.begin(), used.end());
-  const bool far = chronological && back > 0 && level() - back > kFar;
+  const bool far = chronological && level() - back > kFar;
   backtrack(far ? level() - 1 : back);
   in_order_ = in_order_ && level() == back;
   if (learnt_.size() > 1) watch(id);
@@ -259,13 +263,12 @@ void Cdcl::backtrack(std::int32_t target) {
   if (target == 0) in_order_ = true;
 }
 
-// The levels whose decisions come before the next one by activity: a restart would take them again.
+// The levels whose decisions come before the next one: a restart would take them again.
 std::int32_t Cdcl::reusable_level() {
   while (!heap_.empty() && value_[idx(heap_[0])] != 0) heap_pop();
   if (heap_.empty()) return level();
-  const double next = activity_[idx(heap_[0])];
   std::int32_t keep = 0;
-  while (keep < level() && activity_[idx(trail_[level_start_[idx(keep)]].variable())] > next) ++keep;
+  while (keep < level() && precedes(trail_[level_start_[idx(keep)]].variable(), heap_[0])) ++keep;
   return keep;
 }
 

@@ -54,7 +54,7 @@ class Cdcl {
   // Variables of lower groups are decided first. Where a problem is a long row of small knots, with few clauses between
   // distant ones, groups along the row keep a conflict from taking back the decisions about all the others.
   std::int32_t new_variable(std::int32_t group = 0);
-  // Only at level 0 (as in Theory::complete after restart()).
+  // With a literal that is not false, or at level 0.
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
   enum class Result { satisfiable, unsatisfiable, gave_up };

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <queue>
 #include <utility>
+
+#include "core/vectorised.hpp"
 
 namespace isolang {
 
@@ -11,36 +12,77 @@ namespace {
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 // So many chains stand for a graph that hardly any path goes through: rows of all would tell little and cost much.
 constexpr std::size_t kMostColumns = 1024;
-}  // namespace
+constexpr std::size_t kLanes = 8;  // of a vector register: loops over full ones have no remainder
 
-std::vector<std::int32_t> topological_order(const Adjacency& successors, std::span<const std::int32_t> priority,
-                                            Budget& budget) {
-  const std::size_t n = successors.start.size() - 1;
-  std::vector<std::int32_t> waiting(n, 0);
-  for (const std::int32_t v : successors.item) ++waiting[idx(v)];
-  using Ready = std::pair<std::int32_t, std::int32_t>;
-  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-  for (std::size_t v = 0; v < n; ++v)
-    if (waiting[v] == 0) ready.emplace(priority[v], static_cast<std::int32_t>(v));
-  std::vector<std::int32_t> order;
-  order.reserve(n);
-  while (!ready.empty()) {
-    budget.poll();
-    const std::int32_t u = ready.top().second;
-    ready.pop();
-    order.push_back(u);
-    for (const std::int32_t v : successors.of(u))
-      if (--waiting[idx(v)] == 0) ready.emplace(priority[idx(v)], v);
-  }
-  return order;
+// Rows of positions and of cells; see Clocks.
+
+ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::int32_t* other, std::size_t columns) {
+  for (std::size_t c = 0; c < columns; ++c) row[c] = std::max(row[c], other[c]);
 }
 
-void Clocks::build(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown,
-                   std::size_t max_bytes, Budget& budget) {
-  find_chains(predecessors, order, grown && place_.size() == order.size(), max_bytes);
+template <typename Cell>
+[[gnu::always_inline]] inline void raise_by_cells(std::int32_t* row, const Cell* cells, const std::int32_t* top,
+                                                  std::size_t columns) {
+  for (std::size_t c = 0; c < columns; ++c) row[c] = std::max(row[c], top[c] - std::int32_t{cells[c]});
+}
+ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint8_t* cells, const std::int32_t* top,
+                                  std::size_t columns) {
+  raise_by_cells(row, cells, top, columns);
+}
+ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint16_t* cells, const std::int32_t* top,
+                                  std::size_t columns) {
+  raise_by_cells(row, cells, top, columns);
+}
+
+template <typename Cell>
+void raise_row(std::int32_t* row, const Cell* cells, const std::int32_t* top, const std::int32_t* floor,
+               std::size_t columns) {
+  constexpr Cell most = std::numeric_limits<Cell>::max();
+  for (std::size_t c = 0; c < columns; ++c)
+    row[c] = std::max(row[c], cells[c] == most ? floor[c] : top[c] - std::int32_t{cells[c]});
+}
+
+// Returns the sum of the row: of numbers of nodes that reach one, no more than there are.
+ISOLANG_VECTORISED std::int32_t sum_and_lower(const std::int32_t* row, std::int32_t* floor, std::size_t columns) {
+  std::int32_t sum = 0;
+  for (std::size_t c = 0; c < columns; ++c) {
+    sum += row[c];
+    floor[c] = std::min(floor[c], row[c]);
+  }
+  return sum;
+}
+
+// Returns the worst lag, cut off at the most that a cell can hold.
+template <typename Cell>
+[[gnu::always_inline]] inline std::int32_t store_as_cells(const std::int32_t* row, const std::int32_t* top, Cell* cells,
+                                                          std::size_t columns) {
+  constexpr std::int32_t most = std::numeric_limits<Cell>::max();
+  std::int32_t worst = 0;
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::int32_t lag = std::min(top[c] - row[c], most);
+    worst = std::max(worst, lag);
+    cells[c] = static_cast<Cell>(lag);
+  }
+  return worst;
+}
+ISOLANG_VECTORISED std::int32_t store_row(const std::int32_t* row, const std::int32_t* top, std::uint8_t* cells,
+                                          std::size_t columns) {
+  return store_as_cells(row, top, cells, columns);
+}
+ISOLANG_VECTORISED std::int32_t store_row(const std::int32_t* row, const std::int32_t* top, std::uint16_t* cells,
+                                          std::size_t columns) {
+  return store_as_cells(row, top, cells, columns);
+}
+
+}  // namespace
+
+void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number, std::span<const std::int32_t> order,
+                   bool grown, std::size_t max_bytes, Budget& budget) {
+  grown = grown && place_.size() == order.size();
+  if (by_number != nullptr || !grown) find_chains(by_number ? *by_number : predecessors, order, grown, max_bytes);
   for (std::size_t i = 0; i < order.size(); ++i) place_[idx(order[i])].slot = static_cast<std::int32_t>(i);
   changed_.assign(order.size(), 0);
-  exact_ = columns_ == chains_;
+  exact_ = columns_ >= chains_;
   const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
   top_.resize(blocks * columns_);
   floor_.resize(blocks * columns_);
@@ -73,14 +115,16 @@ void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   if (grown && chains_ <= tail.size() + tail.size() / 8) return;
   chains_ = tail.size();
   columns_ = std::min({chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
+  const std::size_t used = columns_;
+  if (used > kLanes) columns_ = (used + kLanes - 1) / kLanes * kLanes;  // the last ones stay empty
   std::vector<std::int32_t> column_of_chain(chains_);
   std::iota(column_of_chain.begin(), column_of_chain.end(), 0);
-  if (columns_ < chains_) {
+  if (used < chains_) {
     std::vector<std::int32_t> by_length(chains_);
     std::iota(by_length.begin(), by_length.end(), 0);
     std::ranges::stable_sort(by_length, std::greater<>(), [&](std::int32_t c) { return position[idx(tail[idx(c)])]; });
     std::ranges::fill(column_of_chain, -1);
-    for (std::size_t i = 0; i < columns_; ++i) column_of_chain[idx(by_length[i])] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < used; ++i) column_of_chain[idx(by_length[i])] = static_cast<std::int32_t>(i);
   }
   place_.resize(n);
   for (std::size_t v = 0; v < n; ++v) place_[v] = {column_of_chain[idx(chain[v])], position[v]};
@@ -92,8 +136,7 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::
                   Budget& budget) {
   constexpr std::int32_t most = std::numeric_limits<Cell>::max();
   cells.resize(order.size() * columns_);
-  std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1), sources;
-  const auto by_slot = [&](std::int32_t u) { return place_[idx(u)].slot; };
+  std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1);
   for (std::size_t first = 0; first < order.size(); first += kBlock) {
     const std::size_t count = std::min(kBlock, order.size() - first);
     std::int32_t* const top = top_.data() + first / kBlock * columns_;
@@ -109,37 +152,23 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::
       const std::span row(exact.data() + i * columns_, columns_);
       std::ranges::fill(row, -1);
       // From the latest predecessor down: most of the others are then already covered, and cost one comparison.
-      const auto all = predecessors.of(v);
-      sources.assign(all.begin(), all.end());
-      std::ranges::sort(sources, std::greater<>(), by_slot);
-      for (const std::int32_t u : sources) {
+      for (const std::int32_t u : predecessors.of(v)) {
         const Place& from = place_[idx(u)];
         if (from.column >= 0 && row[idx(from.column)] >= from.position) continue;
         if (idx(from.slot) < first) {
           raise(row, u);
           continue;
         }
-        const std::int32_t* const other = exact.data() + (idx(from.slot) - first) * columns_;
-        for (std::size_t c = 0; c < columns_; ++c) row[c] = std::max(row[c], other[c]);
+        raise_row(row.data(), exact.data() + (idx(from.slot) - first) * columns_, columns_);
       }
       if (const Place& at = place_[idx(v)]; at.column >= 0) row[idx(at.column)] = at.position;
-      std::int32_t sum = 0;  // of numbers of nodes that reach v: no more than there are
-      for (std::size_t c = 0; c < columns_; ++c) {
-        sum += row[c];
-        floor[c] = std::min(floor[c], row[c]);
-      }
+      const std::int32_t sum = sum_and_lower(row.data(), floor, columns_);
       changed_[idx(v)] = sum != sum_[idx(v)];
       sum_[idx(v)] = sum;
     }
     for (std::size_t i = 0; i < count; ++i) {
       const std::int32_t* const row = exact.data() + i * columns_;
-      Cell* const stored = cells.data() + (first + i) * columns_;
-      std::int32_t worst = 0;
-      for (std::size_t c = 0; c < columns_; ++c) {
-        const std::int32_t lag = std::min(top[c] - row[c], most);
-        worst = std::max(worst, lag);
-        stored[c] = static_cast<Cell>(lag);
-      }
+      const std::int32_t worst = store_row(row, top, cells.data() + (first + i) * columns_, columns_);
       if (worst < most) continue;
       lags_[first + i] = 1;
       for (std::size_t c = 0; c < columns_ && exact_; ++c) exact_ = top[c] - row[c] < most || row[c] == floor[c];
@@ -147,32 +176,17 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::
   }
 }
 
-namespace {
-
-template <typename Cell>
-void raise_by(std::span<std::int32_t> row, const Cell* cells, const std::int32_t* top) {
-  for (std::size_t c = 0; c < row.size(); ++c) row[c] = std::max(row[c], top[c] - std::int32_t{cells[c]});
-}
-
-template <typename Cell>
-void raise_by(std::span<std::int32_t> row, const Cell* cells, const std::int32_t* top, const std::int32_t* floor) {
-  constexpr Cell most = std::numeric_limits<Cell>::max();
-  for (std::size_t c = 0; c < row.size(); ++c)
-    row[c] = std::max(row[c], cells[c] == most ? floor[c] : top[c] - std::int32_t{cells[c]});
-}
-
-}  // namespace
-
 void Clocks::raise(std::span<std::int32_t> row, std::int32_t v) const {
   const Place& at = place_[idx(v)];
   const std::size_t cells = idx(at.slot) * columns_, block = idx(at.slot) / kBlock * columns_;
-  const std::int32_t* const top = top_.data() + block;
-  if (lags_[idx(at.slot)] != 0) {
-    const std::int32_t* const floor = floor_.data() + block;
-    narrow_ ? raise_by(row, bytes_.data() + cells, top, floor) : raise_by(row, words_.data() + cells, top, floor);
-  } else {
-    narrow_ ? raise_by(row, bytes_.data() + cells, top) : raise_by(row, words_.data() + cells, top);
-  }
+  const std::int32_t *const top = top_.data() + block, *const floor = floor_.data() + block;
+  const bool exact = lags_[idx(at.slot)] == 0;
+  if (narrow_)
+    exact ? raise_row(row.data(), bytes_.data() + cells, top, columns_)
+          : raise_row(row.data(), bytes_.data() + cells, top, floor, columns_);
+  else
+    exact ? raise_row(row.data(), words_.data() + cells, top, columns_)
+          : raise_row(row.data(), words_.data() + cells, top, floor, columns_);
   if (at.column >= 0) row[idx(at.column)] = std::max(row[idx(at.column)], at.position);
 }
 

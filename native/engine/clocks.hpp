@@ -6,39 +6,9 @@
 #include <vector>
 
 #include "core/budget.hpp"
+#include "engine/adjacency.hpp"
 
 namespace isolang {
-
-// Adjacency in one array: the neighbours of v are item[start[v]] … item[start[v+1]-1].
-struct Adjacency {
-  std::vector<std::int64_t> start;
-  std::vector<std::int32_t> item;
-  std::span<const std::int32_t> of(std::int32_t v) const {
-    const auto i = static_cast<std::size_t>(v);
-    return {item.data() + start[i], item.data() + start[i + 1]};
-  }
-};
-
-// Groups the numbers 0 … count-1 by key_of(i), stably. `groups` is the number of keys; negative keys are left out.
-template <typename KeyOf, typename ItemOf>
-Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf item_of) {
-  Adjacency g;
-  g.start.assign(static_cast<std::size_t>(groups) + 1, 0);
-  for (std::size_t i = 0; i < count; ++i)
-    if (const std::int32_t k = key_of(i); k >= 0) ++g.start[static_cast<std::size_t>(k) + 1];
-  for (std::size_t v = 0; v < static_cast<std::size_t>(groups); ++v) g.start[v + 1] += g.start[v];
-  g.item.resize(static_cast<std::size_t>(g.start.back()));
-  std::vector<std::int64_t> next(g.start.begin(), g.start.end() - 1);
-  for (std::size_t i = 0; i < count; ++i)
-    if (const std::int32_t k = key_of(i); k >= 0)
-      g.item[static_cast<std::size_t>(next[static_cast<std::size_t>(k)]++)] = item_of(i);
-  return g;
-}
-
-// Kahn's algorithm, taking the ready node with the least priority first. Returns the nodes in order; fewer than all if
-// there is a cycle.
-std::vector<std::int32_t> topological_order(const Adjacency& successors, std::span<const std::int32_t> priority,
-                                            Budget& budget);
 
 // For every node the latest position on each chain that reaches it. The chains cover the graph and are found greedily
 // in topological order: a node continues the chain of its first predecessor that ends one. They are *not* sessions:
@@ -52,13 +22,15 @@ std::vector<std::int32_t> topological_order(const Adjacency& successors, std::sp
 // SOUND BECAUSE that is a lower bound, and every use treats a position beyond it as "not known to reach".
 class Clocks {
  public:
+  // `predecessors`: of each node by descending place in `order` (see `reversed`). `by_number`: the same in the order in
+  // which they became known, or none, if the chains of the last call will do.
   // Memory is limited to about max_bytes: with less than one byte a cell only the longest chains get a column, and
   // `reaches` answers "not known" (false) for nodes of the others.
   //
   // `grown`: the nodes are those of the last call, and its edges are still there. The chains are then kept (they still
   // are paths) unless a cover with far fewer was found.
-  void build(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
-             Budget& budget);
+  void build(const Adjacency& predecessors, const Adjacency* by_number, std::span<const std::int32_t> order, bool grown,
+             std::size_t max_bytes, Budget& budget);
   // By the last build: the row differs from the one before, or may differ.
   bool changed(std::int32_t v) const { return changed_[static_cast<std::size_t>(v)] != 0; }
   bool exact() const { return exact_; }  // `reaches` is false only where there is no path
@@ -72,6 +44,7 @@ class Clocks {
     const Place& to = place_[static_cast<std::size_t>(v)];
     if (from.column < 0) return u == v;
     if (from.column == to.column) return from.position <= to.position;
+    if (from.slot > to.slot) return false;  // spares the row
     return value(to.slot, from.column) >= from.position;
   }
   // The same test taken apart, for loops over many u and one v: `reaches(u, v)` iff row[mark.column] >= mark.position,

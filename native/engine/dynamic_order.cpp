@@ -1,6 +1,7 @@
 #include "engine/dynamic_order.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace isolang {
 
@@ -17,6 +18,7 @@ DynamicOrder::DynamicOrder(std::int32_t nodes, std::vector<std::int32_t> from, s
   out_head_.assign(idx(nodes), -1);
   in_head_.assign(idx(nodes), -1);
   mark_.assign(idx(nodes), 0);
+  moved_.assign(idx(nodes), 0);
   parent_.assign(idx(nodes), -1);
 }
 
@@ -84,8 +86,8 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
       for (const std::int32_t w : *group) {
         rank_[idx(w)] = slots_[next++];
         mark_[idx(w)] = 0;
+        if (std::exchange(moved_[idx(w)], std::uint8_t{1}) == 0) moved.push_back(w);
       }
-    reordered += static_cast<std::int64_t>(slots_.size());
   }
   const auto e = static_cast<std::int32_t>(from_.size());
   from_.push_back(u);
@@ -94,6 +96,11 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
   in_next_.push_back(in_head_[idx(v)]);
   out_head_[idx(u)] = in_head_[idx(v)] = e;
   return true;
+}
+
+void DynamicOrder::forget_moved() {
+  for (const std::int32_t v : moved) moved_[idx(v)] = 0;
+  moved.clear();
 }
 
 void DynamicOrder::shrink(std::size_t count) {

@@ -23,7 +23,8 @@ class DynamicOrder {
   std::size_t edges() const { return from_.size(); }
   std::int32_t rank(std::int32_t v) const { return rank_[static_cast<std::size_t>(v)]; }
   std::vector<std::int32_t> path;
-  std::int64_t reordered = 0;  // nodes moved so far
+  std::vector<std::int32_t> moved;  // the nodes whose rank has changed since forget_moved, each once
+  void forget_moved();
 
  private:
   template <typename Visit>
@@ -36,7 +37,7 @@ class DynamicOrder {
   Adjacency out_, in_;                                     // edge numbers, permanent edges
   std::vector<std::int32_t> out_head_, in_head_;           // last added edge of a node, or -1
   std::vector<std::int32_t> out_next_, in_next_;           // by edge number - permanent_
-  std::vector<std::uint8_t> mark_;
+  std::vector<std::uint8_t> mark_, moved_;
   std::vector<std::int32_t> parent_, forward_, backward_, slots_;
 };
 

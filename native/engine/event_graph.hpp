@@ -49,6 +49,9 @@ class EventGraph {
   }
   bool has_version_nodes() const { return version_base_ >= 0; }
   std::int32_t transaction_of(Node v) const;  // -1 for auxiliary and version nodes
+  std::int32_t writer_of(Node v) const {       // of a version node; -1 for others
+    return has_version_nodes() && v >= version_base_ ? v - version_base_ : -1;
+  }
   bool is_hub(Node v) const {
     const std::int32_t txn = transaction_of(v);
     return txn >= 0 && node(static_cast<std::size_t>(check_of(v)), txn, 0) == v;

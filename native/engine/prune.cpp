@@ -7,11 +7,15 @@
 #include <span>
 #include <utility>
 
+#include "engine/topological_order.hpp"
+
 namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int32_t kMaxPasses = 8;
+constexpr std::int32_t kLarge = 5000, kWorth = 20;  // nodes; nodes for each conclusion
+constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kMaxPairWords = std::size_t{1} << 23;  // 64 MiB
 
 }  // namespace
@@ -21,6 +25,9 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   const Problem& p = g.problem;
   source.assign(idx(p.reads()), -1);
   alive.assign(p.candidate.size(), 1);
+  struck_by.assign(p.candidate.size(), kContradictory);
+  struck_in.assign(p.candidate.size(), 0);
+  resolved_in.assign(idx(p.reads()), 0);
   inclusion = p.inclusion;
   included_by.assign(inclusion.size(), -1);
   key_of_.resize(p.writer_txn.size());
@@ -37,7 +44,6 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     settled_pairs_[idx(key)].assign(need, 0);
     precede_[idx(key)].assign(need, 0);
     words += need;
-    if (g.forbids_ways_back) continue;  // a way back may close between writers whose order is known
     std::fill(open_pairs_.begin() + first, open_pairs_.begin() + last, last - first - 1);
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
@@ -64,7 +70,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
          i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i)
       if (std::ranges::binary_search(p.impossible, p.writer_txn[idx(p.candidate[i])])) {
         alive[i] = 0;
-        struck.push_back({r, p.candidate[i], -1});
+        struck_by[i] = kContradictory;
       }
   for (std::int32_t r = 0; r < p.reads(); ++r)
     if (p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)] == 1 && included_reader(r) &&
@@ -89,7 +95,7 @@ bool Pruner::run() {
     if (std::ranges::all_of(graph.automata, [](const Automaton& m) { return m.back.empty(); })) {
       if (!prune_direct() || !settle()) return false;
       const auto none = [](std::size_t) { return -1; };
-      clocks.build(group_by(graph.nodes(), 0, none, none), order, false, 0, budget_);
+      clocks.build(group_by(graph.nodes(), 0, none, none), nullptr, order, false, 0, budget_);
       return saturated = true;
     }
   }
@@ -100,19 +106,20 @@ bool Pruner::run() {
       return settle();
     }
     if (gained_ == 0) return true;
-    if (passes >= 3 && gained_ * 50 < open) break;
+    // Another pass over a large graph would take longer than the search will for what it would find.
+    if (passes >= 3 && (gained_ * 50 < open || (graph.nodes() > kLarge && gained_ * kWorth < graph.nodes()))) break;
     open = std::max<std::int64_t>(gained_, 1000);
   }
-  return settle();
+  return prune_direct() && settle();
 }
 
 bool Pruner::settle() {
   const auto& edges = graph.edges;
-  const auto successors = group_by(
+  successors_ = group_by(
       graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; }, [&](std::size_t i) { return edges[i].to; });
   std::vector<std::int32_t> priority(idx(graph.nodes()));
   for (Node v = 0; v < graph.nodes(); ++v) priority[idx(v)] = graph.priority(v);
-  order = topological_order(successors, priority, budget_);
+  order = topological_order(successors_, priority, budget_);
   if (order.size() < idx(graph.nodes())) {
     std::vector<std::uint8_t> sorted(idx(graph.nodes()), 0);
     for (const Node v : order) sorted[idx(v)] = 1;
@@ -186,12 +193,16 @@ bool Pruner::pass() {
   ++passes;
   gained_ = 0;
   const Problem& p = graph.problem;
-  const auto& edges = graph.edges;
-  clocks.build(group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; },
-                        [&](std::size_t i) { return edges[i].from; }),
-               order, true, max_clock_bytes_, budget_);
+  // Chains go by the edges known first, which are those of sessions; once there are few, no cover will be much better.
+  std::optional<Adjacency> by_number;
+  if (passes <= 2 || clocks.chains() > kManyChains) {
+    const auto& edges = graph.edges;
+    by_number = group_by(
+        graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, [&](std::size_t i) { return edges[i].from; });
+  }
+  clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, max_clock_bytes_, budget_);
   note_changes();
-  epoch_ = static_cast<std::uint32_t>(edges.size());
+  epochs.push_back(static_cast<std::uint32_t>(graph.edges.size()));
   readers_ = group_by(
       static_cast<std::int32_t>(p.writer_txn.size()), source.size(), [&](std::size_t r) { return source[r]; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
@@ -206,7 +217,7 @@ bool Pruner::pass() {
   const bool every_read = std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
   for (std::int32_t key = 0; key < p.keys; ++key) {
     const auto reads = graph.uses_reads ? open_reads_.of(key) : std::span<const std::int32_t>();
-    if (reads.empty() && (!graph.uses_orders || is_decided(key))) continue;
+    if (reads.empty() && (!graph.uses_orders || (is_decided(key) && !graph.forbids_ways_back))) continue;
     const bool quiet = is_quiet(key);
     bool loaded = false;
     if (graph.uses_orders && !quiet) {
@@ -227,9 +238,12 @@ bool Pruner::pass() {
 void Pruner::note_changes() {
   const Problem& p = graph.problem;
   changed_.assign(idx(p.n + 1), 0);
-  for (Node v = 0; v < graph.nodes(); ++v)  // not by check and state: direct checks have no nodes
-    if (clocks.changed(v))
-      if (const std::int32_t t = graph.transaction_of(v); t >= 0) changed_[idx(t)] = 1;
+  for (std::size_t c = 0; c < graph.automata.size(); ++c) {
+    if (graph.automata[c].direct()) continue;  // no nodes
+    for (std::int32_t t = 0; t <= p.n; ++t)
+      for (std::int32_t q = 0; q < graph.automata[c].states; ++q)
+        changed_[idx(t)] |= static_cast<std::uint8_t>(clocks.changed(graph.node(c, t, q)));
+  }
   if (graph.has_version_nodes())
     for (std::int32_t w = 0; w < static_cast<std::int32_t>(p.writer_txn.size()); ++w)
       changed_[idx(p.writer_txn[idx(w)])] |= static_cast<std::uint8_t>(clocks.changed(graph.order_node(w)));
@@ -258,9 +272,9 @@ bool Pruner::is_quiet(std::int32_t key) const {
 }
 
 Impossible Pruner::because(const Edge& closing, const std::optional<Edge>& back) {
-  if (!back) return {closing, epoch_};
+  if (!back) return {closing, epoch()};
   backs.push_back(*back);
-  return {closing, epoch_, static_cast<std::int32_t>(backs.size()) - 1};
+  return {closing, epoch(), static_cast<std::int32_t>(backs.size()) - 1};
 }
 
 std::size_t Pruner::target_of(std::int32_t check, std::int32_t state) {

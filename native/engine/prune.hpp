@@ -10,7 +10,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_set>
@@ -56,19 +55,24 @@ class Pruner {
   std::int32_t orphan = -1;
   bool saturated = false;  // what remains to be chosen closes no way back, whatever is chosen
 
-  // The conclusions by their literal, in the order in which they were drawn.
+  // The conclusions, with as much of their reasons as it takes to find them again (Refuter): there may be millions, and
+  // few are ever asked for. What a pass concludes from the clocks follows from the edges that were known before it.
+  std::vector<std::uint32_t> epochs;       // per pass, from 1: how many edges those are
+  std::vector<std::uint8_t> resolved_in;   // per read with a source: by that pass; 0: it never had another
+  std::vector<std::uint8_t> struck_in;     // per candidate that is struck out: likewise
+  static constexpr std::int32_t kContradictory = -1, kClosesCycle = -2, kReason = -3;
+  // Per candidate that is struck out: the writer that follows it and that the reader cannot have missed; or its
+  // transaction contradicts itself (Problem::impossible); or its wr edge closes a cycle; or kReason - an index into
+  // `reasons`.
+  std::vector<std::int32_t> struck_by;
+  // Of direct checks, which tell more within a pass: the reasons themselves.
   struct Order {
     std::int32_t before, after;
+    std::uint32_t number;  // edges known then
     Impossible reverse;
   };
-  struct Struck {
-    std::int32_t read, candidate;  // candidate is a writer index
-    std::int32_t why;  // into `reasons`; -1: its transaction contradicts itself (Problem::impossible)
-  };
-  // There may be millions: they stay where they are, as a growing vector would need twice the memory.
-  std::deque<Order> orders;
-  std::deque<Struck> struck;
-  std::deque<Impossible> reasons;
+  std::vector<Order> orders;
+  std::vector<Impossible> reasons;
   std::vector<Edge> backs;
 
   // After run() without a contradiction: for each pair of writers of each key whether its order is settled, as flat lists
@@ -78,6 +82,8 @@ class Pruner {
     std::vector<std::int32_t> open;     // either may come first
   };
   Pairs pairs();
+  // The order of each pair of the key's writers is known, and so are all edges of it and of settled reads, or implied.
+  bool settled(std::int32_t key) const;
   bool at_fixpoint() const { return gained_ == 0; }  // else settled reads may lack edges to settled writers
 
   // The known ways back of direct checks from a writer of the key to a read: no source of the read precedes that writer.
@@ -88,7 +94,10 @@ class Pruner {
   };
   template <typename SourceOf>
   void direct_ways_back(std::int32_t read, SourceOf source_of, std::vector<WayBack>& found) const;
+  std::span<const std::int32_t> reads_of(std::int32_t txn) const { return reads_by_txn_.of(txn); }  // if some check is direct
 
+  std::int32_t key_of(std::int32_t writer) const { return key_of_[static_cast<std::size_t>(writer)]; }
+  std::span<const std::int32_t> writers_of(std::int32_t txn) const { return writers_by_txn_.of(txn); }
   bool included_reader(std::int32_t read) const {
     return inclusion[static_cast<std::size_t>(graph.problem.read_txn[static_cast<std::size_t>(read)])] ==
            static_cast<std::uint8_t>(Inclusion::in);
@@ -111,11 +120,14 @@ class Pruner {
   bool is_quiet(std::int32_t key) const;
   bool is_quiet_writer(std::int32_t writer) const;
   void raise(std::size_t target, Node node);
+  static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
   void raise_by(std::int32_t writer);
   void prefetch_by(std::int32_t writer) const;
   void find_seen(std::int32_t read);
   const Seen* overwritten_by(std::int32_t candidate);
+  void combine_rows(std::int32_t after);
   void mark_forced(std::int32_t after);
+  void mark_latest_forced(std::int32_t after, const std::vector<std::uint64_t>& settled);
   void order_behind(std::int32_t after, std::int32_t key);
   void sort_writers();
   void number_writers(std::int32_t key);
@@ -123,7 +135,10 @@ class Pruner {
   void resolve(std::int32_t read, std::int32_t writer);
   void find_cycle(std::vector<std::uint8_t> sorted);
   bool prune_direct();
+  bool prune_direct(std::int32_t txn);
+  bool order_behind_source(std::int32_t writer, Edge closing, const Edge& back);
   Impossible because(const Edge& closing, const std::optional<Edge>& back = std::nullopt);
+  std::uint32_t epoch() const { return epochs.empty() ? 0 : epochs.back(); }
   std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
   bool impossible_order(std::int32_t a, std::int32_t b) const { return closing_order(a, b).has_value(); }
   bool initial(std::int32_t writer) const {
@@ -132,14 +147,17 @@ class Pruner {
 
   Budget& budget_;
   const std::size_t max_clock_bytes_;
-  std::uint32_t epoch_ = 0;
-  Adjacency readers_;  // writer -> reads that certainly take it
+  Adjacency successors_;  // by known edges, as of the last settle
+  Adjacency readers_;     // writer -> reads that certainly take it
 
   Adjacency open_reads_;                // key -> its reads of several candidates
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
   bool every_read_ = false;             // look at all reads in the next pass
   std::vector<std::int32_t> combined_;  // per target a row, see raise
+  std::int32_t top_ = -1;               // the highest rank of those that raised one
+  std::vector<std::int32_t> lowest_;    // per writer of the key at hand: the lowest rank of it and those before it
+  std::vector<std::uint64_t> hidden_;   // a bit for each of writers_, see mark_latest_forced
   std::vector<std::int32_t> reader_rows_;  // of the read at hand: its rows, one for each of rw_rows_
 
   std::vector<std::int32_t> by_rank_, place_;  // the writers of each key, the latest first; each one's place among them
@@ -155,12 +173,9 @@ class Pruner {
   };
   std::size_t target_of(std::int32_t check, std::int32_t state);
   bool keep_unless_implied(const Edge& edge);
-  // A node of the writer at hand with its clock row, raised by the edges just added to it.
-  struct Cover {
-    Node node;
-    std::vector<std::int32_t> row;
-  };
-  std::vector<Cover> covered_;
+  // Nodes of the writer at hand, each with its clock row, raised by the edges just added to it.
+  std::vector<Node> covered_;
+  std::vector<std::int32_t> cover_rows_;
   std::span<const std::int32_t> writers_;
   std::vector<Target> targets_;
   struct Row {
@@ -196,6 +211,10 @@ class Pruner {
   std::vector<std::uint64_t> overwritten_;  // a bit for each of writers_: it precedes one of seen_
   bool direct_ = false;     // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
+  std::vector<std::uint8_t> resolved_txn_;            // a read of it has got its source since prune_direct saw it
+  // Of the transaction at hand: the last of its reads of each key, with that transaction; each read's predecessor there.
+  std::vector<std::pair<std::int32_t, std::int32_t>> last_read_;
+  std::vector<std::int32_t> read_before_;
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
 };

@@ -2,7 +2,7 @@
 // read are among its transaction's other reads and the writers before it in its session, which takes time linear in the
 // reads but for transactions of many reads (AWDIT: Møldrup, Pavlogiannis et al., PLDI 2025, who show the bound for RC
 // and RA).
-#include <algorithm>
+#include <utility>
 
 #include "engine/prune.hpp"
 
@@ -15,6 +15,9 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 void Pruner::find_session_writers() {
   const Problem& p = graph.problem;
+  resolved_txn_.assign(idx(p.n), 0);
+  last_read_.assign(idx(p.keys), {-1, -1});
+  read_before_.assign(idx(p.reads()), -1);
   session_writer_.assign(idx(p.reads()), -1);
   session_before_.assign(p.writer_txn.size(), -1);
   reads_by_txn_ = group_by(
@@ -40,27 +43,61 @@ void Pruner::find_session_writers() {
 
 // For each read with a known source, the writers with a known way back to it precede that source.
 bool Pruner::prune_direct() {
-  if (session_writer_.empty()) return true;
+  if (!direct_) return true;
+  for (std::int32_t t = 0; t < graph.problem.n; ++t)
+    if (std::exchange(resolved_txn_[idx(t)], std::uint8_t{0}) != 0 && !prune_direct(t)) return false;
+  return true;
+}
+
+bool Pruner::prune_direct(std::int32_t txn) {
   const Problem& p = graph.problem;
-  for (std::int32_t r = 0; r < p.reads(); ++r) {
-    const std::int32_t a = source[idx(r)];
-    if (a < 0) continue;
-    budget_.poll();
-    direct_ways_back(r, [&](std::int32_t other) { return source[idx(other)]; }, ways_back_);
-    for (auto& [b, closing, back] : ways_back_) {
-      if (b == a || p.writer_txn[idx(b)] == p.read_txn[idx(r)]) continue;
-      closing.a = a;
-      if (initial(a)) {
-        closed = because(closing, back);
-        return false;
+  budget_.poll();
+  for (const std::int32_t r : reads_of(txn)) last_read_[idx(p.read_key[idx(r)])] = {-1, txn};
+  for (const std::int32_t r : reads_of(txn))
+    read_before_[idx(r)] = std::exchange(last_read_[idx(p.read_key[idx(r)])].first, r);
+  for (std::size_t c = 0; c < graph.automata.size(); ++c) {
+    const Automaton& m = graph.automata[c];
+    if (!m.direct()) continue;
+    const Node here = graph.label(c, txn);
+    const auto order = [&](std::int32_t r, std::int32_t b, Relation relation, std::int32_t other, std::int32_t seen) {
+      const Node there = graph.label(c, p.writer_txn[idx(b)]);
+      return order_behind_source(b, {here, there, Relation::rw, r, source[idx(r)], b}, {there, here, relation, other, seen, -1});
+    };
+    for (const std::int32_t other : reads_of(txn)) {
+      const std::int32_t seen = source[idx(other)];
+      if (m.back_so && seen >= 0)
+        for (std::int32_t b = session_writer_[idx(other)]; b >= 0; b = session_before_[idx(b)]) {
+          if (!order(other, b, Relation::so, -1, -1)) return false;
+          if (graph.sessions_order_versions) break;  // those before it precede it
+        }
+      if (seen < 0 || initial(seen) || !(m.back_wr || m.back_earlier_wr)) continue;
+      // What `other` saw, the transaction's reads of the same writer's keys saw, or something later.
+      for (const std::int32_t b : writers_by_txn_.of(p.writer_txn[idx(seen)])) {
+        const auto [last, of] = last_read_[idx(key_of_[idx(b)])];
+        for (std::int32_t r = of == txn ? last : -1; r >= 0; r = read_before_[idx(r)])
+          if (source[idx(r)] >= 0 && r != other && (m.back_wr || p.read_op[idx(other)] <= p.read_op[idx(r)]) &&
+              !order(r, b, Relation::wr, other, seen))
+            return false;
       }
-      const auto pair = static_cast<std::uint64_t>(b) << 32 | static_cast<std::uint32_t>(a);
-      if (!ordered_behind_.insert(pair).second) continue;
-      graph.ww_edges(b, a, [&](const Edge& e) { graph.edges.push_back(e); });
-      orders.push_back({b, a, because(closing, back)});
-      ++forced_orders;
     }
   }
+  return true;
+}
+
+// `closing` is the rw pair from a read to the writer, `back` the way from there.
+bool Pruner::order_behind_source(std::int32_t writer, Edge closing, const Edge& back) {
+  const Problem& p = graph.problem;
+  const std::int32_t a = closing.a;
+  if (writer == a || p.writer_txn[idx(writer)] == p.read_txn[idx(closing.read)]) return true;
+  if (initial(a)) {
+    closed = because(closing, back);
+    return false;
+  }
+  const auto pair = static_cast<std::uint64_t>(writer) << 32 | static_cast<std::uint32_t>(a);
+  if (!ordered_behind_.insert(pair).second) return true;
+  orders.push_back({writer, a, static_cast<std::uint32_t>(graph.edges.size()), because(closing, back)});
+  graph.ww_edges(writer, a, [&](const Edge& e) { graph.edges.push_back(e); });
+  ++forced_orders;
   return true;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <limits>
 
 #include "engine/prune.hpp"
 
@@ -37,6 +38,13 @@ bool Pruner::is_settled(std::int32_t writer, std::int32_t key) const {
   return true;
 }
 
+bool Pruner::settled(std::int32_t key) const {
+  if (!is_decided(key)) return false;
+  for (std::int32_t w = graph.problem.key_start[idx(key)]; w < graph.problem.key_start[idx(key) + 1]; ++w)
+    if (!is_settled(w, key)) return false;
+  return true;
+}
+
 void Pruner::unsettle(std::int32_t writer) {
   const std::int32_t key = key_of_[idx(writer)];
   restless_[idx(key)] = 1;
@@ -51,7 +59,7 @@ void Pruner::note_behind(std::int32_t after, std::int32_t key) {
   const std::size_t words = words_of(key), self = place(after);
   for (std::size_t word = 0; word < words; ++word) {
     std::uint64_t& known = precede[self * words + word];
-    for (std::uint64_t fresh = behind_[word] & ~known; fresh != 0 && !graph.forbids_ways_back; fresh &= fresh - 1) {
+    for (std::uint64_t fresh = behind_[word] & ~known; fresh != 0; fresh &= fresh - 1) {
       const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(fresh));
       if ((precede[other * words + self / 64] & bit(after)) != 0) continue;
       --open_pairs_[idx(after)];
@@ -67,7 +75,17 @@ Node Pruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer
 
 // Raises the row of a target by that of a node: what reaches one of the nodes is then one comparison away.
 void Pruner::raise(std::size_t target, Node node) {
+  top_ = std::max(top_, rank[idx(node)]);
   clocks.raise(std::span(combined_).subspan(target * clocks.columns(), clocks.columns()), node);
+}
+
+// One bit for each of 64 marks: whether what it marks reaches what the row was raised by.
+std::uint64_t Pruner::reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word) {
+  const Clocks::Mark* const mark = marks.data() + word * 64;
+  const std::size_t count = std::min<std::size_t>(64, marks.size() - word * 64);
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < count; ++i) bits |= std::uint64_t{row[mark[i].column] >= mark[i].position} << i;
+  return bits;
 }
 
 // By the nodes from which edges of "`writer` before another" start.
@@ -90,16 +108,10 @@ void Pruner::prefetch_by(std::int32_t writer) const {
 // Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle. The rows that tell are
 // combined first, so that there is one comparison per writer and target.
 void Pruner::mark_forced(std::int32_t after) {
-  const std::size_t count = writers_.size();
-  combined_.assign(targets_.size() * clocks.columns(), -1);
-  raise_by(after);
-  forced_.assign((count + 63) / 64, 0);
-  for (std::size_t t = 0; t < targets_.size(); ++t) {
-    const std::int32_t* const row = combined_.data() + t * clocks.columns();
-    const Clocks::Mark* mark = targets_[t].marks.data();
-    for (std::size_t i = 0; i < count; ++mark, ++i)
-      forced_[i / 64] |= std::uint64_t{row[mark->column] >= mark->position} << (i % 64);
-  }
+  combine_rows(after);
+  for (std::size_t t = 0; t < targets_.size(); ++t)
+    for (std::size_t word = 0; word < forced_.size(); ++word)
+      forced_[word] |= reaching(combined_.data() + t * clocks.columns(), targets_[t].marks, word);
   const auto clear = [&](std::int32_t writer) { forced_[place(writer) / 64] &= ~bit(writer); };
   clear(after);
   // rw leaves out the reader itself: a writer that has read from `after` may owe its mark to its own row.
@@ -108,19 +120,64 @@ void Pruner::mark_forced(std::int32_t after) {
       clear(own);
 }
 
+void Pruner::combine_rows(std::int32_t after) {
+  combined_.assign(targets_.size() * clocks.columns(), -1);
+  top_ = -1;
+  raise_by(after);
+  forced_.assign((writers_.size() + 63) / 64, 0);
+}
+
+// The same without those that precede one of the others and have all their edges: their pairs with `after` are settled by
+// those of the others. The latest come first, so that nearly all are left out; and nothing whose rank is beyond those of
+// the rows is in them.
+void Pruner::mark_latest_forced(std::int32_t after, const std::vector<std::uint64_t>& settled) {
+  combine_rows(after);
+  const std::size_t words = forced_.size(), count = writers_.size(), columns = clocks.columns();
+  const auto readers = readers_.of(after);
+  const auto may_owe_it_to_itself = [&](std::int32_t w) {
+    return std::ranges::any_of(readers, [&](std::int32_t r) { return own_writer[idx(r)] == w; }) && !impossible_order(after, w);
+  };
+  auto i = static_cast<std::size_t>(
+      std::ranges::partition_point(lowest_, [&](std::int32_t least) { return least > top_; }) - lowest_.begin());
+  hidden_.assign(words, 0);
+  hidden_[place(after) / 64] |= bit(after);
+  for (std::size_t word = i / 64; word < words; ++word, i = word * 64) {
+    std::uint64_t left = ~hidden_[word] & (~std::uint64_t{0} << (i % 64));
+    if (count - word * 64 < 64) left &= (std::uint64_t{1} << (count % 64)) - 1;
+    while (left != 0) {
+      const auto bit_number = static_cast<std::size_t>(std::countr_zero(left));
+      const std::size_t at = word * 64 + bit_number;
+      left &= left - 1;
+      bool reaches = false;
+      for (std::size_t t = 0; t < targets_.size(); ++t) {
+        const Clocks::Mark mark = targets_[t].marks[at];
+        reaches |= combined_[t * columns + idx(mark.column)] >= mark.position;
+      }
+      if (!reaches || may_owe_it_to_itself(writers_[at])) continue;
+      forced_[word] |= std::uint64_t{1} << bit_number;
+      for (std::size_t k = word; k < words; ++k) hidden_[k] |= settled[at * words + k];
+      left &= ~hidden_[word];
+    }
+  }
+}
+
 // Adds an edge to one of the nodes of the writer at hand, unless the clocks or the edges just added to that node imply
 // it: the node's row, raised by the rows of the new predecessors, answers that in one comparison.
 bool Pruner::keep_unless_implied(const Edge& e) {
   if (clocks.reaches(e.from, e.to)) return false;
-  auto cover = std::ranges::find(covered_, e.to, &Cover::node);
-  if (cover == covered_.end()) {
-    covered_.push_back({e.to, std::vector<std::int32_t>(clocks.columns(), -1)});
-    cover = covered_.end() - 1;
-    clocks.raise(cover->row, e.to);
+  const auto cover = static_cast<std::size_t>(std::ranges::find(covered_, e.to) - covered_.begin());
+  const bool fresh = cover == covered_.size();
+  if (fresh) covered_.push_back(e.to);
+  const std::size_t columns = clocks.columns();
+  if (cover_rows_.size() < covered_.size() * columns) cover_rows_.resize(covered_.size() * columns);
+  const auto row = std::span(cover_rows_).subspan(cover * columns, columns);
+  if (fresh) {
+    std::ranges::fill(row, -1);
+    clocks.raise(row, e.to);
   }
   const Clocks::Mark mark = clocks.mark(e.from);
-  if (cover->row[idx(mark.column)] >= mark.position) return false;
-  clocks.raise(cover->row, e.from);
+  if (row[idx(mark.column)] >= mark.position) return false;
+  clocks.raise(row, e.from);
   graph.edges.push_back(e);
   return true;
 }
@@ -146,11 +203,16 @@ void Pruner::number_writers(std::int32_t key) {
 void Pruner::load(std::int32_t key) {
   const auto& starts = graph.problem.key_start;
   writers_ = {by_rank_.begin() + starts[idx(key)], by_rank_.begin() + starts[idx(key) + 1]};
+  lowest_.assign(writers_.size(), std::numeric_limits<std::int32_t>::max());
   for (Target& target : targets_) {
     target.marks.resize(writers_.size());
-    for (std::size_t i = 0; i < writers_.size(); ++i)
-      target.marks[i] = clocks.mark(node_of(target.check, target.state, writers_[i]));
+    for (std::size_t i = 0; i < writers_.size(); ++i) {
+      const Node node = node_of(target.check, target.state, writers_[i]);
+      target.marks[i] = clocks.mark(node);
+      lowest_[i] = std::min(lowest_[i], rank[idx(node)]);
+    }
   }
+  for (std::size_t i = 1; i < lowest_.size(); ++i) lowest_[i] = std::min(lowest_[i], lowest_[i - 1]);
 }
 
 bool Pruner::prune_key(std::int32_t key) {
@@ -170,11 +232,16 @@ bool Pruner::prune_key(std::int32_t key) {
     }
     // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known order is impossible,
     // then because a known path goes against one of its edges, and the edges of the known order close a cycle with it.
-    if (!restless && (open_pairs_[idx(after)] == 0 || is_quiet_writer(after))) continue;
-    if (open_pairs_[idx(after)] == 0 && is_settled(after, key)) continue;
+    // Not so where a way back may close between writers whose order is known.
+    const bool ordered = open_pairs_[idx(after)] == 0 && !graph.forbids_ways_back;
+    if (!restless && (ordered || is_quiet_writer(after))) continue;
+    if (ordered && is_settled(after, key)) continue;
     budget_.poll();
     if (self >= kAhead && open_pairs_[idx(writers_[self - kAhead])] != 0) prefetch_by(writers_[self - kAhead]);
-    mark_forced(after);
+    if (orders_compose_ && !settled_pairs_[idx(key)].empty())
+      mark_latest_forced(after, settled_pairs_[idx(key)]);
+    else
+      mark_forced(after);
     order_behind(after, key);
   }
   return true;
@@ -205,9 +272,7 @@ void Pruner::order_behind(std::int32_t after, std::int32_t key) {
       const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };
       graph.ww_edges(before, after, add);
       for (const std::int32_t r : readers_.of(before)) graph.rw_edges(r, before, after, add);
-      if (!fresh) continue;
-      ++forced_orders;
-      if (!initial(before)) orders.push_back({before, after, because(*closing_order(after, before))});
+      forced_orders += static_cast<std::int64_t>(fresh);
     }
   if (!settled.empty()) {
     std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());

@@ -36,12 +36,8 @@ void Pruner::find_seen(std::int32_t r) {
                  graph.node(idx(rw_rows_[k].check), p.read_txn[idx(r)], rw_rows_[k].state));
   for (std::size_t word = 0; word < overwritten_.size(); ++word) {
     std::uint64_t left = 0;  // those that precede the reader
-    for (std::size_t k = 0; k < rw_rows_.size(); ++k) {
-      const std::int32_t* const clock = reader_rows_.data() + k * columns;
-      const Clocks::Mark* mark = targets_[rw_rows_[k].target].marks.data() + word * 64;
-      for (std::size_t i = 0; i < std::min<std::size_t>(64, writers_.size() - word * 64); ++mark, ++i)
-        left |= std::uint64_t{clock[mark->column] >= mark->position} << i;
-    }
+    for (std::size_t k = 0; k < rw_rows_.size(); ++k)
+      left |= reaching(reader_rows_.data() + k * columns, targets_[rw_rows_[k].target].marks, word);
     for (; (left &= ~overwritten_[word]) != 0; left &= left - 1) {  // the latest first
       const std::int32_t b = writers_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))];
       if (initial(b) || b == own_writer[idx(r)]) continue;
@@ -60,10 +56,7 @@ const Pruner::Seen* Pruner::overwritten_by(std::int32_t a) {
   for (const Seen& seen : seen_) {
     if (seen.writer == a) continue;
     if (initial(a)) return &seen;
-    if (const auto reverse = closing_order(seen.writer, a)) {
-      orders.push_back({a, seen.writer, because(*reverse)});
-      return &seen;
-    }
+    if (impossible_order(seen.writer, a)) return &seen;
   }
   return nullptr;
 }
@@ -77,18 +70,10 @@ bool Pruner::prune_read(std::int32_t r) {
     if (!alive[i]) continue;
     budget_.poll();
     const std::int32_t a = p.candidate[i];
-    std::optional<Edge> closing, back;
-    graph.wr_edges(r, a, [&](const Edge& e) {
-      if (!closing && clocks.reaches(e.to, e.from) && graph.judges(e.from)) closing = e;
-    });
-    if (!closing) {
-      if (const Seen* const seen = overwritten_by(a)) {
-        closing = seen->closing;
-        closing->a = a;
-        back = seen->back;
-      }
-    }
-    if (!closing) {
+    bool closes = false;
+    graph.wr_edges(r, a, [&](const Edge& e) { closes = closes || (clocks.reaches(e.to, e.from) && graph.judges(e.from)); });
+    const Seen* const seen = closes ? nullptr : overwritten_by(a);
+    if (!closes && seen == nullptr) {
       ++left;
       only = a;
       continue;
@@ -96,8 +81,13 @@ bool Pruner::prune_read(std::int32_t r) {
     alive[i] = 0;
     ++struck_sources;
     ++gained_;
-    struck.push_back({r, a, static_cast<std::int32_t>(reasons.size())});
-    reasons.push_back(because(*closing, back));
+    struck_in[i] = static_cast<std::uint8_t>(passes);
+    struck_by[i] = closes ? kClosesCycle : seen->writer;
+    if (closes || !seen->back) continue;
+    struck_by[i] = kReason - static_cast<std::int32_t>(reasons.size());
+    Edge closing = seen->closing;
+    closing.a = a;
+    reasons.push_back(because(closing, seen->back));
   }
   if (!included_reader(r)) return true;  // without a source left its transaction is out: a clause of the search
   if (left == 0) {
@@ -113,6 +103,8 @@ bool Pruner::prune_read(std::int32_t r) {
 
 void Pruner::resolve(std::int32_t r, std::int32_t writer) {
   source[idx(r)] = writer;
+  resolved_in[idx(r)] = static_cast<std::uint8_t>(passes);
+  if (direct_) resolved_txn_[idx(graph.problem.read_txn[idx(r)])] = 1;
   unsettle(writer);
   graph.wr_edges(r, writer, [&](const Edge& e) { graph.edges.push_back(e); });
   const std::int32_t txn = graph.problem.writer_txn[idx(writer)];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <stdexcept>
+#include <utility>
 
 namespace isolang {
 namespace {
@@ -17,16 +19,14 @@ std::uint64_t code(std::int32_t a, std::int32_t b) {
 Refuter::Refuter(const Pruner& pruner, Budget& budget)
     : pruner_(pruner), graph_(pruner.graph), p_(pruner.graph.problem), budget_(budget) {
   const auto& edges = graph_.edges;
-  outgoing_ = group_by(
-      graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; }, [](std::size_t i) { return static_cast<std::int32_t>(i); });
+  const auto number = [](std::size_t i) { return static_cast<std::int32_t>(i); };
+  outgoing_ = group_by(graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; }, number);
+  incoming_ = group_by(graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, number);
+  readers_ = group_by(
+      static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(), [&](std::size_t r) { return pruner.source[r]; }, number);
   for (std::size_t i = 0; i < pruner.orders.size(); ++i)
     order_of_.emplace(code(pruner.orders[i].before, pruner.orders[i].after), i);
-  for (std::size_t i = 0; i < pruner.struck.size(); ++i)
-    struck_of_.emplace(code(pruner.struck[i].read, pruner.struck[i].candidate), i);
   for (std::size_t i = 0; i < p_.vo_before.size(); ++i) shown_.insert(code(p_.vo_before[i], p_.vo_after[i]));
-  key_of_.resize(p_.writer_txn.size());
-  for (std::int32_t key = 0; key < p_.keys; ++key)
-    for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w) key_of_[idx(w)] = key;
   via_.assign(idx(graph_.nodes()), -1);
 
   // Maybe transactions that the problem already has as included: each by a read of one that is included before it.
@@ -109,19 +109,89 @@ void Refuter::known(const Edge& e) {
   if (e.relation == Relation::ww || e.relation == Relation::rw) before(e.a, e.b);
 }
 
+// The number of the first edge that says so; of none, the number of edges.
+std::size_t Refuter::first_edge(std::int32_t a, std::int32_t b) const {
+  std::size_t first = graph_.edges.size();
+  const auto look = [&](Node v) {
+    for (const std::int32_t i : incoming_.of(v))
+      if (const Edge& e = graph_.edges[idx(i)]; e.a == a && e.b == b && idx(i) < first) first = idx(i);
+  };
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+    for (std::int32_t q = 0; !graph_.automata[c].direct() && q < graph_.automata[c].states; ++q)
+      look(graph_.node(c, p_.writer_txn[idx(b)], q));
+  if (graph_.has_version_nodes()) look(graph_.order_node(b));
+  return first;
+}
+
+std::int32_t Refuter::pass_of(std::size_t edge) const {
+  const auto& epochs = pruner_.epochs;
+  return static_cast<std::int32_t>(std::ranges::upper_bound(epochs, edge) - epochs.begin());
+}
+
+std::size_t Refuter::epoch_of(std::int32_t pass) const { return pass == 0 ? 0 : pruner_.epochs[idx(pass - 1)]; }
+
 void Refuter::before(std::int32_t a, std::int32_t b) {
   if (p_.writer_txn[idx(a)] == p_.n || shown_.contains(code(a, b))) return;  // facts
-  if (!done_order_.insert(code(a, b)).second) return;
-  impossible(pruner_.orders[order_of_.at(code(a, b))].reverse, false);
+  if (done_order_.contains(code(a, b))) return;
+  const std::size_t first = first_edge(a, b);
+  const auto direct = order_of_.find(code(a, b));
+  if (direct != order_of_.end() && pruner_.orders[direct->second].number <= first)
+    impossible(pruner_.orders[direct->second].reverse, false);
+  else
+    derive_before(a, b, pass_of(first));
+  done_order_.insert(code(a, b));
+}
+
+// From what this pass knew.
+void Refuter::derive_before(std::int32_t a, std::int32_t b, std::int32_t pass) {
+  if (p_.writer_txn[idx(a)] == p_.n || shown_.contains(code(a, b)) || done_order_.contains(code(a, b))) return;
+  std::vector<Edge> closings;
+  const auto add = [&](const Edge& e) {
+    if (e.relation == Relation::rw || graph_.judges(e.from)) closings.push_back(e);
+  };
+  graph_.ww_edges(b, a, add);
+  for (const std::int32_t r : readers_.of(b))
+    if (pruner_.resolved_in[idx(r)] < pass) graph_.rw_closings(r, b, a, add);
+  if (!refuted(closings, pass, false)) throw std::logic_error("refutation: an order that no pass derives");
+  done_order_.insert(code(a, b));
 }
 
 void Refuter::struck(std::int32_t read, std::int32_t writer) {
   if (!done_struck_.insert(code(read, writer)).second) return;
-  const std::int32_t why = pruner_.struck[struck_of_.at(code(read, writer))].why;
-  if (why >= 0)
-    impossible(pruner_.reasons[idx(why)], true);
-  else
+  auto i = static_cast<std::size_t>(p_.candidate_start[idx(read)]);
+  while (p_.candidate[i] != writer) ++i;
+  const std::int32_t by = pruner_.struck_by[i], pass = pruner_.struck_in[i];
+  if (by == Pruner::kContradictory) {
     contradictory(p_.writer_txn[idx(writer)]);
+  } else if (by <= Pruner::kReason) {
+    derive_before(writer, pruner_.reasons[idx(Pruner::kReason - by)].closing.b, pass);
+    impossible(pruner_.reasons[idx(Pruner::kReason - by)], true);
+  } else {
+    std::vector<Edge> closings;
+    const auto add = [&](const Edge& e) { closings.push_back(e); };
+    if (by == Pruner::kClosesCycle) {
+      graph_.wr_edges(read, writer, [&](const Edge& e) {
+        if (graph_.judges(e.from)) add(e);
+      });
+    } else {
+      derive_before(writer, by, pass);
+      graph_.rw_closings(read, writer, by, add);
+    }
+    if (!refuted(closings, pass, true)) throw std::logic_error("refutation: a source that no pass strikes out");
+  }
+}
+
+// By the first of these edges that closes a cycle with what the pass knew; first those of which the clocks say so now.
+bool Refuter::refuted(const std::vector<Edge>& closings, std::int32_t pass, bool refutes_source) {
+  for (const bool seen : {true, false})
+    for (const Edge& e : closings) {
+      if (pruner_.clocks.reaches(e.to, e.from) != seen) continue;
+      if (auto way = path(e.to, e.from, epoch_of(pass))) {
+        closes(e, std::move(*way), refutes_source);
+        return true;
+      }
+    }
+  return false;
 }
 
 void Refuter::contradictory(std::int32_t txn) {
@@ -131,18 +201,16 @@ void Refuter::contradictory(std::int32_t txn) {
   steps_.push_back(std::move(step));
 }
 
-// The closing edge makes the refuted choice; what else it needs is known: the source of an rw edge that refutes an
-// order, the order of an rw edge that refutes a source.
 void Refuter::impossible(const Impossible& why, bool refutes_source) {
-  const Edge& closing = why.closing;
-  if (closing.relation == Relation::rw) {
-    if (refutes_source)
-      before(closing.a, closing.b);
-    else
-      source(closing.read, closing.a);
-  }
-  std::vector<Edge> edges =
-      why.back >= 0 ? std::vector{pruner_.backs[idx(why.back)]} : path(closing.to, closing.from, why.epoch);
+  closes(why.closing,
+         why.back >= 0 ? std::vector{pruner_.backs[idx(why.back)]} : *path(why.closing.to, why.closing.from, why.epoch),
+         refutes_source);
+}
+
+// The closing edge makes the refuted choice; what else it needs is known: the source of an rw edge that refutes an
+// order, the order of an rw edge that refutes a source (which the caller has shown).
+void Refuter::closes(const Edge& closing, std::vector<Edge> edges, bool refutes_source) {
+  if (closing.relation == Relation::rw && !refutes_source) source(closing.read, closing.a);
   for (const Edge& e : edges) known(e);
   edges.push_back(closing);
   cycle(edges);
@@ -171,9 +239,9 @@ void Refuter::inclusion(std::int32_t txn) {
     choice(r);
 }
 
-// Shortest, among the edges that were known then.
-std::vector<Edge> Refuter::path(Node from, Node to, std::size_t epoch) {
-  if (from == to) return {};
+// Shortest, among the edges that were known then; none if there was no way.
+std::optional<std::vector<Edge>> Refuter::path(Node from, Node to, std::size_t epoch) {
+  if (from == to) return std::vector<Edge>();
   std::vector<Node> touched{from};
   std::deque<Node> queue{from};
   const auto rank = [&](Node v) { return pruner_.rank[idx(v)]; };
@@ -191,9 +259,12 @@ std::vector<Edge> Refuter::path(Node from, Node to, std::size_t epoch) {
       queue.push_back(v);
     }
   }
-  std::vector<Edge> edges;
-  for (Node v = to; v != from; v = edges.back().from) edges.push_back(graph_.edges[idx(via_[idx(v)])]);
-  std::ranges::reverse(edges);
+  std::optional<std::vector<Edge>> edges;
+  if (via_[idx(to)] != -1) {
+    edges.emplace();
+    for (Node v = to; v != from; v = edges->back().from) edges->push_back(graph_.edges[idx(via_[idx(v)])]);
+    std::ranges::reverse(*edges);
+  }
   for (const Node v : touched) via_[idx(v)] = -1;
   return edges;
 }
@@ -205,7 +276,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
   ProofStep step;
   if (check < 0) {
     step.kind = ProofStep::Kind::order;
-    step.key = key_of_[idx(edges.front().a)];
+    step.key = pruner_.key_of(edges.front().a);
     for (const Edge& e : edges) step.txns.push_back(p_.writer_txn[idx(e.a)]);
     steps_.push_back(std::move(step));
     return;
@@ -228,7 +299,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
       continue;
     }
     ProofEdge out{e.relation, from < 0 ? entered : from, to, -1, -1, -1};
-    if (e.a >= 0) out.key = key_of_[idx(e.a)];
+    if (e.a >= 0) out.key = pruner_.key_of(e.a);
     if (e.read >= 0) out.op = p_.read_op[idx(e.read)];
     if (e.relation == Relation::rw) out.writer = p_.writer_txn[idx(e.a)];
     step.edges.push_back(out);
@@ -242,8 +313,8 @@ ProofLiteral Refuter::literal(const Search& search, Lit l) const {
     case Search::Meaning::Kind::before: {
       const std::int32_t a = p_.writer_txn[idx(m.a)], b = p_.writer_txn[idx(m.b)];
       // "not a before b" is "b before a"
-      return l.negated() ? ProofLiteral{ProofLiteral::Kind::before, true, key_of_[idx(m.a)], b, a, -1}
-                         : ProofLiteral{ProofLiteral::Kind::before, true, key_of_[idx(m.a)], a, b, -1};
+      return l.negated() ? ProofLiteral{ProofLiteral::Kind::before, true, pruner_.key_of(m.a), b, a, -1}
+                         : ProofLiteral{ProofLiteral::Kind::before, true, pruner_.key_of(m.a), a, b, -1};
     }
     case Search::Meaning::Kind::source:
       return {ProofLiteral::Kind::source, !l.negated(), -1, -1, p_.writer_txn[idx(m.b)], p_.read_op[idx(m.a)]};

@@ -1,8 +1,9 @@
 #include "engine/search.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
+
+#include "engine/topological_order.hpp"
 
 namespace isolang {
 namespace {
@@ -56,7 +57,24 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
   place_.assign(p_.writer_txn.size(), 0);
   writers_.resize(p_.writer_txn.size());
   std::iota(writers_.begin(), writers_.end(), 0);
+  stale_txn_.assign(idx(p_.n + 1), 1);
+  stale_key_.assign(idx(p_.keys), 1);
+  settled_key_.resize(idx(p_.keys));
+  for (std::int32_t key = 0; graph_.uses_orders && key < p_.keys; ++key) settled_key_[idx(key)] = pruner.settled(key);
+  read_key_.assign(idx(p_.keys), 0);
+  new_ways_.assign(idx(p_.n), 0);
+  open_txn_.assign(idx(p_.n), 0);
   if (!graph_.uses_reads) return;
+  for (std::int32_t r = 0; r < p_.reads(); ++r) {
+    const std::int32_t key = p_.read_key[idx(r)];
+    if (pruner.source[idx(r)] < 0) open_txn_[idx(p_.read_txn[idx(r)])] = 1;
+    if (pruner.source[idx(r)] >= 0 && settled_key_[idx(key)] && certain(p_.read_txn[idx(r)])) {
+      source_[idx(r)] = pruner.source[idx(r)];
+    } else {
+      inspected_reads_.push_back(r);
+      read_key_[idx(key)] = 1;
+    }
+  }
   // Reads that bear on which transactions are in are variables from the start.
   for (std::int32_t r = 0; r < p_.reads(); ++r) {
     if (pruner.source[idx(r)] >= 0) continue;
@@ -66,10 +84,6 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
                      !certain(p_.writer_txn[idx(p_.candidate[static_cast<std::size_t>(i)])]);
     if (conditional) activate_read(r);
   }
-}
-
-bool Search::certain(std::int32_t txn) const {
-  return pruner_.inclusion[idx(txn)] == static_cast<std::uint8_t>(Inclusion::in);
 }
 
 std::int32_t Search::variable(Meaning meaning) {
@@ -224,162 +238,6 @@ bool Search::prefers(std::int32_t v) {
       return false;
   }
   return false;
-}
-
-// --- comparing the order with what follows from it ---------------------------------------------------------------
-
-// The latest candidate whose wr edges go up.
-std::int32_t Search::likely_source(std::int32_t r) const {
-  std::int32_t best = -1;
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
-    if (!pruner_.alive[i]) continue;
-    const std::int32_t w = p_.candidate[i];
-    if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
-    bool up = true;
-    graph_.wr_edges(r, w, [&](const Edge& e) { up = up && rank(e.from) < rank(e.to); });
-    if (!up) continue;
-    if (best < 0 || !graph_.uses_orders || rank(graph_.order_node(w)) > rank(graph_.order_node(best))) best = w;
-  }
-  return best;
-}
-
-std::int32_t Search::current_source(std::int32_t r) const {
-  if (pruner_.source[idx(r)] >= 0) return pruner_.source[idx(r)];
-  if (!active_read_[idx(r)]) return likely_source(r);
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i)
-    if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) > 0) return p_.candidate[i];
-  return -1;  // only if its transaction is out
-}
-
-void Search::sort_writers() {
-  for (std::int32_t key = 0; key < p_.keys; ++key) {
-    const auto first = writers_.begin() + p_.key_start[idx(key)], last = writers_.begin() + p_.key_start[idx(key) + 1];
-    std::sort(first, last, [&](std::int32_t a, std::int32_t b) { return rank(graph_.order_node(a)) < rank(graph_.order_node(b)); });
-  }
-  for (std::size_t i = 0; i < writers_.size(); ++i) place_[idx(writers_[i])] = static_cast<std::int32_t>(i);
-  std::size_t step = 0;
-  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-    for (const auto& [q, target] : graph_.automata[c].of(Relation::rw)) {
-      if (lowest_.size() <= step * writers_.size()) lowest_.resize((step + 1) * writers_.size());
-      std::int32_t* const lowest = lowest_.data() + step++ * writers_.size();
-      for (std::int32_t key = 0; key < p_.keys; ++key) {
-        std::int32_t least = std::numeric_limits<std::int32_t>::max();
-        for (std::int32_t i = p_.key_start[idx(key) + 1] - 1; i >= p_.key_start[idx(key)]; --i) {
-          least = std::min(least, rank(graph_.node(c, p_.writer_txn[idx(writers_[idx(i)])], target)));
-          lowest[i] = least;
-        }
-      }
-    }
-}
-
-// Every ww edge of this key's order that goes down: its pair must be decided.
-void Search::inspect_key(std::int32_t key) {
-  const std::int32_t first = p_.key_start[idx(key)], last = p_.key_start[idx(key) + 1];
-  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-    for (const auto& [q, r] : graph_.automata[c].of(Relation::ww)) {
-      std::int32_t highest = -1;
-      for (std::int32_t i = first; i < last; ++i) {
-        const std::int32_t w = writers_[idx(i)], txn = p_.writer_txn[idx(w)];
-        const std::int32_t here = rank(graph_.node(c, txn, r));
-        if (highest >= here)
-          for (std::int32_t j = first; j < i; ++j)
-            if (rank(graph_.node(c, p_.writer_txn[idx(writers_[idx(j)])], q)) >= here)
-              want_order_.emplace_back(writers_[idx(j)], w);
-        highest = std::max(highest, rank(graph_.node(c, txn, q)));
-      }
-    }
-}
-
-// Every edge of this read that goes down, given its source: the read, or else the pair of writers, must be decided.
-void Search::inspect_read(std::int32_t r) {
-  source_[idx(r)] = -1;
-  const std::int32_t reader = p_.read_txn[idx(r)];
-  if (!certain(reader)) {
-    const std::int32_t in = in_variable_[idx(reader)];
-    if (in < 0 || sat_.value(Lit::positive(in)) <= 0) return;
-  }
-  const bool decided = pruner_.source[idx(r)] >= 0 || active_read_[idx(r)];
-  const std::int32_t a = source_[idx(r)] = current_source(r);
-  if (a < 0) {
-    want_read_.push_back(r);
-    return;
-  }
-  if (!graph_.uses_orders) return;
-  const auto up = [&](std::int32_t i) {
-    bool every = true;
-    graph_.rw_edges(r, a, writers_[idx(i)], [&](const Edge& e) { every = every && rank(e.from) < rank(e.to); });
-    return every;
-  };
-  const auto all_up_from = [&](std::int32_t i) {
-    std::size_t step = 0;
-    bool every = true;
-    for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-      for (const auto& [q, target] : graph_.automata[c].of(Relation::rw))
-        every = every && rank(graph_.node(c, reader, q)) < lowest_[step++ * writers_.size() + idx(i)];
-    return every;
-  };
-  const std::int32_t last = p_.key_start[idx(p_.read_key[idx(r)]) + 1];
-  const std::int32_t own = pruner_.own_writer[idx(r)] < 0 ? -1 : place_[idx(pruner_.own_writer[idx(r)])];
-  for (std::int32_t i = place_[idx(a)] + 1; i < last; ++i) {
-    if (i > own && all_up_from(i)) return;
-    if (up(i)) continue;
-    if (!decided) {
-      want_read_.push_back(r);
-      return;
-    }
-    want_order_.emplace_back(a, writers_[idx(i)]);
-  }
-}
-
-Theory::Answer Search::complete() {
-  ++rounds;
-  budget_.check();
-  want_order_.clear();
-  want_read_.clear();
-  if (graph_.uses_orders) {
-    sort_writers();
-    for (std::int32_t key = 0; key < p_.keys; ++key) inspect_key(key);
-  }
-  if (graph_.uses_reads)
-    for (std::int32_t r = 0; r < p_.reads(); ++r) {
-      budget_.poll();
-      inspect_read(r);
-    }
-  std::erase_if(want_order_, [&](const auto& pair) { return find_order(pair.first, pair.second) >= 0; });
-  if (want_order_.empty() && want_read_.empty())
-    return graph_.forbids_ways_back && forbid_ways_back() ? Answer::extended : Answer::consistent;
-  sat_.restart();
-  for (const auto& [a, b] : want_order_) activate_order(a, b);
-  for (const std::int32_t r : want_read_) activate_read(r);
-  return Answer::extended;
-}
-
-bool Search::is_in(std::int32_t txn) const {
-  if (certain(txn)) return true;
-  const std::int32_t in = in_variable_[idx(txn)];
-  return in >= 0 && sat_.value(Lit::positive(in)) > 0;
-}
-
-bool Search::forbid_ways_back() {
-  std::vector<std::uint8_t> in(p_.inclusion.size());
-  for (std::size_t t = 0; t < in.size(); ++t) in[t] = is_in(static_cast<std::int32_t>(t));
-  const auto closed = ways_back_.closed({source_, writers_, place_, in});
-  if (closed.empty()) return false;
-  sat_.restart();
-  for (const auto& edges : closed) {
-    for (const Edge& e : edges) {
-      if (e.read >= 0 && pruner_.source[idx(e.read)] < 0) activate_read(e.read);
-      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n) activate_order(e.a, e.b);
-    }
-    std::vector<Lit> clause;
-    pending_.clear();
-    for (const Edge& e : edges) {
-      collect(e, clause);
-      pending_.push_back({e, false});
-    }
-    lemma(sat_.add_clause(std::move(clause)));
-  }
-  return true;
 }
 
 // Where no check uses the version order, any one will do that contains what the data shows.

@@ -82,14 +82,17 @@ class Search final : public Theory {
   void activate_order(std::int32_t a, std::int32_t b);
   void activate_read(std::int32_t read);
   std::int32_t in_variable(std::int32_t txn);  // -1 if it certainly is in
-  bool certain(std::int32_t txn) const;
+  bool certain(std::int32_t txn) const {
+    return pruner_.inclusion[static_cast<std::size_t>(txn)] == static_cast<std::uint8_t>(Inclusion::in);
+  }
   bool add(const Edge& edge);
   void collect(const Edge& edge, std::vector<Lit>& conflict) const;
   std::vector<std::int32_t> shown_order() const;
   std::int32_t rank(Node v) const { return order_.rank(v); }
   std::int32_t likely_source(std::int32_t read) const;
   std::int32_t current_source(std::int32_t read) const;
-  void sort_writers();
+  void note_moved();
+  void sort_writers(std::int32_t key);
   void inspect_key(std::int32_t key);
   void inspect_read(std::int32_t read);
   bool is_in(std::int32_t txn) const;
@@ -128,6 +131,10 @@ class Search final : public Theory {
   std::unordered_map<ClauseId, Origin> origins_;
   std::vector<CycleEdge> cycle_edges_;
 
+  std::vector<std::uint8_t> stale_txn_, stale_key_;         // something moved since the last inspection
+  std::vector<std::uint8_t> settled_key_;                   // no pair of its writers is open
+  std::vector<std::int32_t> inspected_reads_;               // all others have only edges that are known
+  std::vector<std::uint8_t> read_key_;                      // by one of those
   // Of the last inspection.
   std::vector<std::int32_t> writers_, place_;               // writers by key and rank; each one's place
   std::vector<std::int32_t> lowest_;                        // per rw step and place: the lowest target from there on
@@ -135,6 +142,9 @@ class Search final : public Theory {
   std::vector<std::int32_t> want_read_;
   std::vector<std::int32_t> source_;                        // per read: its source, -1 if its transaction is out
   WaysBack ways_back_;
+  // Per transaction: the source of one of its reads, or the place of a writer of such a key, may have changed since its
+  // ways back were looked at. Where pruning knows all the sources, it has ordered the writers.
+  std::vector<std::uint8_t> new_ways_, open_txn_;  // open_txn_: the sources of some of its reads are not known
 };
 
 }  // namespace isolang

@@ -4,6 +4,8 @@
 #include <deque>
 #include <stdexcept>
 
+#include "engine/topological_order.hpp"
+
 namespace isolang {
 namespace {
 
@@ -34,15 +36,25 @@ WaysBack::WaysBack(const Pruner& pruner, Budget& budget) : pruner_(pruner), grap
       facts_.push_back(e);
 }
 
-std::vector<std::vector<Edge>> WaysBack::closed(const Choice& choice) {
+std::vector<std::vector<Edge>> WaysBack::closed(const Choice& choice, std::vector<std::uint8_t>& changed) {
+  const Problem& p = graph_.problem;
   std::vector<std::vector<Edge>> found;
   if (pruner_.saturated) return found;
   if (product_) build(choice);
-  for (std::int32_t r = 0; r < graph_.problem.reads() && found.size() < kMaxFound; ++r) {
-    if (choice.source[idx(r)] < 0 || !choice.in[idx(graph_.problem.read_txn[idx(r)])]) continue;
-    budget_.poll();
-    if (direct_) direct(choice, r, found);
-    if (product_) by_product(choice, r, found);
+  std::int32_t clean = -1;  // the transaction at hand, while nothing was found about it
+  for (std::int32_t r = 0; r < p.reads() && found.size() < kMaxFound; ++r) {
+    const std::int32_t reader = p.read_txn[idx(r)];
+    if (!product_ && changed[idx(reader)] == 0) continue;
+    if (r == 0 || reader != p.read_txn[idx(r - 1)]) clean = reader;
+    const std::size_t before = found.size();
+    if (choice.source[idx(r)] >= 0 && choice.in[idx(reader)]) {
+      budget_.poll();
+      if (direct_) direct(choice, r, found);
+      if (product_) by_product(choice, r, found);
+    }
+    if (found.size() > before) clean = -1;
+    if (r + 1 == p.reads() || reader != p.read_txn[idx(r + 1)])
+      if (clean >= 0) changed[idx(clean)] = 0;
   }
   return found;
 }
@@ -80,11 +92,13 @@ void WaysBack::build(const Choice& choice) {
   std::vector<std::int32_t> priority(idx(nodes_));
   for (Node v = 0; v < graph_.nodes(); ++v)
     if (local_[idx(v)] >= 0) priority[idx(local_[idx(v)])] = graph_.priority(v);
-  const auto order = topological_order(group_by(nodes_, edges_.size(), from, to), priority, budget_);
+  const auto successors = group_by(nodes_, edges_.size(), from, to);
+  const auto order = topological_order(successors, priority, budget_);
   if (order.size() < idx(nodes_)) throw std::logic_error("ways back: the chosen relations have a cycle that no check forbids");
   rank_.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) rank_[idx(order[i])] = static_cast<std::int32_t>(i);
-  clocks_.build(group_by(nodes_, edges_.size(), to, from), order, false, kClockBytes, budget_);
+  const auto by_number = group_by(nodes_, edges_.size(), to, from);
+  clocks_.build(reversed(successors, order), &by_number, order, false, kClockBytes, budget_);
   via_.assign(idx(nodes_), -1);
 }
 

@@ -21,8 +21,9 @@ class WaysBack {
     const std::vector<std::int32_t>& place;    // of each writer in `writers`
     const std::vector<std::uint8_t>& in;       // per transaction
   };
-  // The violations found, at most one for each read and check: the edges of the way back, then the rw that closes it.
-  std::vector<std::vector<Edge>> closed(const Choice& choice);
+  // The violations found: the edges of the way back, then the rw that closes it. `changed`, per transaction: something
+  // about its reads is not as it was when last asked, see `Search`; what has been looked at without a finding is cleared.
+  std::vector<std::vector<Edge>> closed(const Choice& choice, std::vector<std::uint8_t>& changed);
 
  private:
   void build(const Choice& choice);

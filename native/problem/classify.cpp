@@ -81,8 +81,8 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
   if (source == kSourceByValue) {
     older = own.before(r.op, key, r.value);
     later = own.after(r.op, key, r.value);
-  } else if (source >= 0 && h.op_ok[at(source)] != 0 && h.op_kind[at(source)] == kWrite && h.op_key[at(source)] == key &&
-             txn_of_op(h, source) == r.txn) {
+  } else if (source >= 0 && h.op_ok[at(source)] != 0 && h.op_kind[at(source)] == kWrite &&
+             h.op_key[at(source)] == key && txn_of_op(h, source) == r.txn) {
     (source < r.op ? older : later) = source;
   }
   if (older >= 0) return {AnomalyKind::not_last_own_write, r.txn, r.op, r.txn, older};
@@ -171,7 +171,8 @@ std::vector<Anomaly> classify_reads(const History& h, const Scan& s, const std::
     if (own >= 0)
       out.push_back({AnomalyKind::future_read, reader, read, reader, own});
     else if (writes.overwritten >= 0)
-      out.push_back({AnomalyKind::intermediate_read, reader, read, txn_of_op(h, writes.overwritten), writes.overwritten});
+      out.push_back(
+          {AnomalyKind::intermediate_read, reader, read, txn_of_op(h, writes.overwritten), writes.overwritten});
     else if (writes.dead >= 0)
       out.push_back({AnomalyKind::aborted_read, reader, read, txn_of_op(h, writes.dead), writes.dead});
     else

@@ -34,7 +34,8 @@ class Reach {
     while (!open.empty()) {
       const std::int32_t t = open.back();
       open.pop_back();
-      for (std::size_t r = at(read_start_[at(t)]); r < at(read_start_[at(t) + 1]); ++r) visit_candidates(r, t, sole, visit);
+      for (std::size_t r = at(read_start_[at(t)]); r < at(read_start_[at(t) + 1]); ++r)
+        visit_candidates(r, t, sole, visit);
       for (std::size_t l = at(list_start_[at(t)]); l < at(list_start_[at(t) + 1]); ++l)
         visit_elements(s_.list_reads[l], sole, visit);
     }

@@ -127,7 +127,7 @@ class ListOrders {
   }
 
   // Walks the list in blocks: all elements of a transaction stand together, in its program order, none missing. Where
-  // it is not known whose an element is, the read is refused as a whole: other names for what is wrong would be guesses.
+  // it is not known whose an element is, the read is refused as a whole: other names for it would be guesses.
   void examine(const ListRead& l, bool longest) {
     ++epoch_;
     reported_ = 0;

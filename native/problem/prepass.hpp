@@ -40,7 +40,7 @@ struct Scan {
 
   // Lists: all appends, chained per transaction and key, and all list reads with known results.
   std::vector<std::int32_t> first_append, last_append;        // [writers] index into append_*; -1 on register keys
-  std::vector<std::int32_t> append_writer, append_next;       // index into writer_*; the next own append to the key or -1
+  std::vector<std::int32_t> append_writer, append_next;  // index into writer_*; the next own append to the key or -1
   std::vector<std::int64_t> append_op;
   std::vector<std::int64_t> dead_append;                      // operations: aborted or failed appends
   std::vector<ListRead> list_reads;
@@ -136,7 +136,8 @@ struct ListOrder {
   };
   std::vector<Refusal> refusals;
 };
-ListOrder order_lists(const History& h, const Scan& s, const Elements& elements, const std::vector<std::uint8_t>& inclusion);
+ListOrder order_lists(const History& h, const Scan& s, const Elements& elements,
+                      const std::vector<std::uint8_t>& inclusion);
 
 // --- classify.cpp: why a read has no candidate; words for messages ---
 

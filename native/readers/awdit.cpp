@@ -42,7 +42,8 @@ class Awdit {
       h_.add_op(c == 'w' ? OpKind::write : OpKind::read, h_.key_of(keys_.natural(key)), values_.natural(value), line_);
       ++ops;
     }
-    if (ops == 0) fail_line(name_, line_, "no operations (got an empty history, expected `r key value` or `w key value`)");
+    if (ops == 0)
+      fail_line(name_, line_, "no operations (got an empty history, expected `r key value` or `w key value`)");
     remarks.emplace_back("lines", line_);
     remarks.emplace_back("separators", separators);
     // Separators with nothing between them make neither a transaction nor a session.
@@ -69,9 +70,11 @@ class Awdit {
   [[noreturn]] void bad(const std::string& what) const {
     const char* stop = p_;
     while (stop < end_ && *stop != '\n' && *stop != '\r' && stop - p_ < 60) ++stop;
-    fail_line(name_, line_, "expected " + what + " (got " +
-                                (stop == p_ ? std::string("the end of the line") : quoted({p_, static_cast<std::size_t>(stop - p_)})) +
-                                ", expected `r key value` or `w key value`)");
+    fail_line(
+        name_, line_,
+        "expected " + what + " (got " +
+            (stop == p_ ? std::string("the end of the line") : quoted({p_, static_cast<std::size_t>(stop - p_)})) +
+            ", expected `r key value` or `w key value`)");
   }
 
   const char* p_;

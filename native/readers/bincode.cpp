@@ -37,8 +37,9 @@ class Bincode {
     const std::int64_t where = at();
     const std::uint64_t n = number(what);
     if (n > left() / least)
-      fail_byte(name_, where, std::string(what) + " is impossible (got " + std::to_string(n) + ", but only " +
-                                  std::to_string(left()) + " bytes follow); hint: truncated, or not a dbcop bincode file");
+      fail_byte(name_, where,
+                std::string(what) + " is impossible (got " + std::to_string(n) + ", but only " +
+                    std::to_string(left()) + " bytes follow); hint: truncated, or not a dbcop bincode file");
     return n;
   }
 
@@ -82,18 +83,13 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
   Bincode in(data, name);
   Reading out;
   History& h = out.history;
-  for (const char* field : {"params.id", "params.n_node", "params.n_variable", "params.n_transaction", "params.n_event"})
+  for (const char* field :
+       {"params.id", "params.n_node", "params.n_variable", "params.n_transaction", "params.n_event"})
     out.remarks.emplace_back(field, std::to_string(in.number(field)));  // u64: as text, nothing is computed from them
   for (const char* field : {"info", "start", "end"}) out.remarks.emplace_back(field, in.text(field));
 
-  // One allocation per column: an upper bound, at most 1.5 times the input.
-  const auto events_at_most = static_cast<std::size_t>(in.left() / kEventBytes);
-  h.op_kind.reserve(events_at_most);
-  h.op_ok.reserve(events_at_most);
-  h.op_key.reserve(events_at_most);
-  h.op_value.reserve(events_at_most);
-  h.op_source.reserve(events_at_most);
-  h.op_position.reserve(events_at_most);
+  // An upper bound, at most 1.5 times the input.
+  h.reserve_operations(static_cast<std::size_t>(in.left() / kEventBytes));
 
   Numbers keys(h.key_atoms), values(h.values);
   const std::int32_t zero = values.natural(0);  // what T0 wrote to every key

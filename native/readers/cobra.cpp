@@ -1,9 +1,9 @@
 // Cobra's client logs: big-endian records back to back, one file a client, reads-from given by write ids.
 //
-// Two kinds of logs share the layout. *Genuine* ones give each write an id of its own, and a read names transaction and write:
-// that is its source, values play no part. In the *duplicate-value variant* every write has the id 0xabddefee, and a write is
-// only (key, value): there reads match by value. Which kind it is, the data says; a history with both is refused, since neither
-// reading of it would be right.
+// Two kinds of logs share the layout. *Genuine* ones give each write an id of its own, and a read names transaction and
+// write: that is its source, values play no part. In the *duplicate-value variant* every write has the id 0xabddefee,
+// and a write is only (key, value): there reads match by value. Which kind it is, the data says; a history with both is
+// refused, since neither reading of it would be right.
 
 #include "readers/common.hpp"
 
@@ -31,10 +31,11 @@ class Cobra {
   void run(Remarks& remarks) {
     for (file_ = 0; file_ < files_.size(); ++file_) read_file();
     if (universal_ && genuine_)
-      fail_byte(files_[first_universal_.file].name, first_universal_.byte,
-                "the write id 0xabddefee (duplicate-value variant) in a history that also has write ids of its own (as in " +
-                    files_[first_genuine_.file].name + ", byte " + std::to_string(first_genuine_.byte) +
-                    "); hint: logs of two different runs");
+      fail_byte(
+          files_[first_universal_.file].name, first_universal_.byte,
+          "the write id 0xabddefee (duplicate-value variant) in a history that also has write ids of its own (as in " +
+              files_[first_genuine_.file].name + ", byte " + std::to_string(first_genuine_.byte) +
+              "); hint: logs of two different runs");
     if (h_.transactions() == 0)
       fail_byte(files_.empty() ? "" : files_[0].name, 0, "no transactions (got empty logs, expected 'S' records)");
     resolve();
@@ -73,7 +74,8 @@ class Cobra {
       const auto op = static_cast<unsigned char>(*p_++);
       switch (op) {
         case 'S': {
-          if (open) fail(at, "a start inside transaction " + std::to_string(txn_id) + " (got 'S', expected its 'C' or 'A')");
+          if (open)
+            fail(at, "a start inside transaction " + std::to_string(txn_id) + " (got 'S', expected its 'C' or 'A')");
           txn_id = id("a transaction id", at);
           const std::int64_t begin = timestamps_ ? id("a timestamp", at) : kTimeUnknownBegin;
           const std::int32_t number = h_.begin_transaction(session, Status::maybe, txn_id, at,
@@ -94,7 +96,8 @@ class Cobra {
           if (write_id != kUniversal) {
             const std::int32_t atom = write_ids_.intern_integer(write_id);
             if (static_cast<std::size_t>(atom) != write_of_.size() + 1)
-              fail(at, "the write id " + std::to_string(write_id) + " is used twice; hint: write ids are unique, but for 0xabddefee");
+              fail(at, "the write id " + std::to_string(write_id) +
+                           " is used twice; hint: write ids are unique, but for 0xabddefee");
             write_of_.push_back(h_.operations());
           }
           h_.add_op(OpKind::write, h_.key_of(keys_.integer(key)), values_.integer(value), at);
@@ -114,12 +117,13 @@ class Cobra {
           if (!open) outside(at, "commit");
           const std::int64_t committed = id("a transaction id", at);
           if (committed != txn_id)
-            fail(at, "a commit of another transaction (got " + std::to_string(committed) + ", expected " + std::to_string(txn_id) + ")");
+            fail(at, "a commit of another transaction (got " + std::to_string(committed) + ", expected " +
+                         std::to_string(txn_id) + ")");
           if (timestamps_) {
             const std::int64_t end = id("a timestamp", at);
             if (end < h_.txn_begin.back())
-              fail(at, "transaction " + std::to_string(txn_id) + " commits before it starts (got " + std::to_string(end) +
-                           ", expected at least " + std::to_string(h_.txn_begin.back()) + ")");
+              fail(at, "transaction " + std::to_string(txn_id) + " commits before it starts (got " +
+                           std::to_string(end) + ", expected at least " + std::to_string(h_.txn_begin.back()) + ")");
             h_.txn_end.back() = end;
           }
           h_.txn_status.back() = static_cast<std::uint8_t>(Status::committed);
@@ -142,9 +146,11 @@ class Cobra {
   std::int64_t source_of(std::int64_t writer_txn, std::int64_t write_id, std::int64_t at) {
     const auto either = [&](std::int64_t reserved) { return writer_txn == reserved || write_id == reserved; };
     if (either(kDeleted) || either(kMissing))
-      unsupported_byte(files_[file_].name, at, std::string("a read of ") +
-                           (either(kDeleted) ? "a deleted key (id 0xabcdefab" : "a write-write tracking id (0xadeafbee") +
-                           "); hint: deletes are not supported");
+      unsupported_byte(
+          files_[file_].name, at,
+          std::string("a read of ") +
+              (either(kDeleted) ? "a deleted key (id 0xabcdefab" : "a write-write tracking id (0xadeafbee") +
+              "); hint: deletes are not supported");
     const bool by_initial = writer_txn == kInit || writer_txn == kNull;
     if (by_initial && (write_id == kInit || write_id == kNull || write_id == kGcTrue || write_id == kGcFalse)) {
       ++initial_;
@@ -193,8 +199,8 @@ class Cobra {
 
   std::int64_t id(const char* what, std::int64_t record) {
     if (end_ - p_ < 8)
-      fail(p_ - begin_, std::string("the file ends inside the record of byte ") + std::to_string(record) + ", before " + what +
-                            " (got " + std::to_string(end_ - p_) + " bytes, expected 8); hint: truncated");
+      fail(p_ - begin_, std::string("the file ends inside the record of byte ") + std::to_string(record) + ", before " +
+                            what + " (got " + std::to_string(end_ - p_) + " bytes, expected 8); hint: truncated");
     std::uint64_t n = 0;
     for (int i = 0; i < 8; ++i) n = n << 8U | static_cast<unsigned char>(p_[i]);
     p_ += 8;

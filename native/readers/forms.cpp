@@ -59,7 +59,8 @@ bool Forms::slow_blank() {
   // `#_ #_ a b` discards both a and b. Counted rather than recursive: the input decides how many there are.
   std::int64_t pending = 0;
   while (true) {
-    while (p_ < end_ && (class_of(*p_) == Class::blank || class_of(*p_) == Class::newline)) line_ += *p_++ == '\n' ? 1 : 0;
+    while (p_ < end_ && (class_of(*p_) == Class::blank || class_of(*p_) == Class::newline))
+      line_ += *p_++ == '\n' ? 1 : 0;
     if (end_ - p_ >= 2 && p_[0] == '#' && p_[1] == '_') {
       ++pending;
       p_ += 2;
@@ -82,7 +83,9 @@ void Forms::skip() {
     while (p_ < end_ && (class_of(*p_) == Class::blank || class_of(*p_) == Class::newline ||
                          (json_ && class_of(*p_) == Class::colon)))
       line_ += *p_++ == '\n' ? 1 : 0;
-    if (at_end()) fail("the file ends inside a form (expected " + (open_.empty() ? "a value" : quoted({&open_.back(), 1})) + "); hint: truncated");
+    if (at_end())
+      fail("the file ends inside a form (expected " + (open_.empty() ? "a value" : quoted({&open_.back(), 1})) +
+           "); hint: truncated");
     const char c = *p_;
     switch (c) {
       case '(':
@@ -233,7 +236,7 @@ bool Forms::integer(std::int64_t& n) {
   return true;
 }
 
-// A token that starts like a number. True: an integer of 64 bits, in `natural` and `negative`; false: `text` is canonical.
+// A token that starts like a number. True: an integer of 64 bits, in `natural`, `negative`; false: `text` is canonical.
 bool Forms::number(std::string_view token, std::string& text, std::uint64_t& natural, bool& negative) const {
   negative = token[0] == '-';
   std::string_view digits = token;
@@ -303,8 +306,8 @@ std::int32_t Forms::slow_atom(Atoms& atoms, Numbers& numbers) {
   return atoms.intern_text(AtomKind::other, text);
 }
 
-// Two forms that EDN calls equal get the same text: one blank between elements, lists as vectors (Clojure's =), sets and
-// maps in the order of their elements' texts.
+// Two forms that EDN calls equal get the same text: one blank between elements, lists as vectors (Clojure's =), sets
+// and maps in the order of their elements' texts.
 void Forms::canonical(std::string& out, int depth) {
   if (depth > kDeepest) fail("a value nested more than 64 deep");
   blank();

@@ -63,7 +63,7 @@ class Forms {
   // The text of a keyword (without the colon), symbol or string that names something; empty when it is none of them.
   std::string_view word();
 
-  // Interns the form here as one scalar: 1, "a", :k, nil; anything else (true, 1.5, [1 2], #inst "…") by canonical text.
+  // Interns the form here as one scalar: 1, "a", :k, nil; else (true, 1.5, [1 2], #inst "…") by canonical text.
   std::int32_t atom(Atoms& atoms, Numbers& numbers) {
     const char* q = p_;
     const bool negative = q < end_ && *q == '-';
@@ -92,7 +92,8 @@ class Forms {
   static constexpr std::array<Class, 256> kClass = [] {
     std::array<Class, 256> table{};
     for (const char c : {' ', '\t', '\r', '\f', '\v', ','}) table[static_cast<unsigned char>(c)] = Class::blank;
-    for (const char c : {'(', ')', '[', ']', '{', '}', '"', ';', '\0'}) table[static_cast<unsigned char>(c)] = Class::stop;
+    for (const char c : {'(', ')', '[', ']', '{', '}', '"', ';', '\0'})
+      table[static_cast<unsigned char>(c)] = Class::stop;
     table[static_cast<unsigned char>('\n')] = Class::newline;
     table[static_cast<unsigned char>(':')] = Class::colon;
     return table;

@@ -1,15 +1,17 @@
 // Pass 2 over Jepsen's operations: invocations meet their completions, and become transactions.
 //
 // What is claimed, and when less is known, what is *not* claimed:
-// - :ok is committed, with the completion's micro-operations; :fail is aborted, with the invocation's (its writes are the
-//   aborted writes; what its reads returned is not known); :info, or no completion, is maybe.
-// - Real time is the order of the maps (or of :index, where every map has one and no two are equal): a transaction begins at
-//   its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown time, a maybe
-//   transaction ends at one. Without any :invoke there is no real time at all.
+// - :ok is committed, with the completion's micro-operations; :fail is aborted, with the invocation's (its writes are
+//   the aborted writes; what its reads returned is not known); :info, or no completion, is maybe.
+// - Real time is the order of the maps (or of :index, where every map has one and no two are equal): a transaction
+//   begins at its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown
+//   time, a maybe transaction ends at one. Without any :invoke there is no real time at all.
 // - A process has one open operation at a time, as in Jepsen; a second :invoke is an error, because the next completion
 //   could then be either's. After :info a process may go on: its session goes on too.
-// - A :fail or :info without an invocation and without micro-operations says nothing: it is counted, no transaction is made.
-// - Without any :process, each transaction is a session of its own, and a completion belongs to the one open invocation.
+// - A :fail or :info without an invocation and without micro-operations says nothing: it is counted, no
+//   transaction is made.
+// - Without any :process, each transaction is a session of its own, and a completion belongs to the one open
+//   invocation.
 #include <algorithm>
 #include <numeric>
 
@@ -32,7 +34,8 @@ class Pairing {
       : in_(in), ops_(in.operations), name_(name), h_(history), remarks_(remarks), budget_(budget) {}
 
   void run() {
-    any_process_ = std::any_of(ops_.begin(), ops_.end(), [](const Operation& o) { return o.process_kind != Process::missing; });
+    any_process_ =
+        std::any_of(ops_.begin(), ops_.end(), [](const Operation& o) { return o.process_kind != Process::missing; });
     in_order();
     for (std::size_t i = 0; i < order_.size(); ++i) {
       budget_.poll();
@@ -41,7 +44,8 @@ class Pairing {
     if (transactions_.empty())
       fail_line(name_, ops_.front().line,
                 "no transactions (got " + std::to_string(ops_.size()) + " operation maps: " + std::to_string(others_) +
-                    " of no client, " + std::to_string(orphans_) + " completions without operations; expected :invoke or :ok)");
+                    " of no client, " + std::to_string(orphans_) +
+                    " completions without operations; expected :invoke or :ok)");
     h_.has_time = invocations_ > 0;
     for (const Transaction& t : transactions_) {
       budget_.poll();
@@ -98,11 +102,13 @@ class Pairing {
       if (open != kNone) {
         const Operation& earlier = ops_[static_cast<std::size_t>(
             transactions_[static_cast<std::size_t>(open)].invocation)];
-        fail_line(name_, op.line,
-                  (any_process_ ? "process " + std::to_string(op.process) + " invokes"
-                                : std::string("an :invoke (no :process anywhere)")) +
-                      " while its operation of line " + std::to_string(earlier.line) +
-                      " is still open (got :invoke, expected :ok, :fail or :info); hint: one operation at a time per :process");
+        fail_line(
+            name_, op.line,
+            (any_process_ ? "process " + std::to_string(op.process) + " invokes"
+                          : std::string("an :invoke (no :process anywhere)")) +
+                " while its operation of line " + std::to_string(earlier.line) +
+                " is still open (got :invoke, expected :ok, :fail or :info); "
+                      "hint: one operation at a time per :process");
       }
       open = static_cast<std::int64_t>(transactions_.size());
       Transaction t;

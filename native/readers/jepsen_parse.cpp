@@ -83,7 +83,9 @@ class Parser {
     for (forms_.blank(); forms_.peek() != '}'; forms_.blank()) {
       const char c = forms_.peek();
       if (c != ':' && c != '"') {
-        if (forms_.at_end()) forms_.fail("the file ends inside the operation map of line " + std::to_string(op.line) + " (expected '}'); hint: truncated");
+        if (forms_.at_end())
+          forms_.fail("the file ends inside the operation map of line " + std::to_string(op.line) +
+                      " (expected '}'); hint: truncated");
         forms_.skip();  // a key of another type is nothing that this reader knows
         forms_.blank();
         forms_.skip();
@@ -245,7 +247,8 @@ class Parser {
   std::int32_t list(char close) {
     forms_.next();
     for (forms_.blank(); forms_.peek() != close; forms_.blank()) {
-      if (forms_.at_end()) forms_.fail("the file ends inside a list (expected '" + std::string(1, close) + "'); hint: truncated");
+      if (forms_.at_end())
+        forms_.fail("the file ends inside a list (expected '" + std::string(1, close) + "'); hint: truncated");
       out_.list_values.push_back(forms_.atom(history_.values, values_));
     }
     forms_.next();
@@ -265,7 +268,8 @@ class Parser {
       if (must_tell && op.value_kind == Value::other)
         unsupported_line(name_, op.line, wrong_ + ", expected [[:w k v] …], [[:append k v] …], [[:r k v] …])");
       if (must_tell && op.value_kind == Value::missing)
-        unsupported_line(name_, op.line, "a transaction without :value (got nil, expected a vector of micro-operations)");
+        unsupported_line(name_, op.line,
+                         "a transaction without :value (got nil, expected a vector of micro-operations)");
     }
     out_.operations.push_back(op);
   }

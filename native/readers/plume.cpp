@@ -1,8 +1,8 @@
 // Plume/PolySI/IsoVista text: one operation a line, `r(key,value,session,txn)`; txn -1 is aborted.
 //
 // A transaction is all the lines of its id, in their order, even where lines of other transactions of its session stand
-// between them; it takes its place in the session by its first line. Aborted lines carry no identity: each maximal run of
-// them in a session is one aborted transaction.
+// between them; it takes its place in the session by its first line. Aborted lines carry no identity: each maximal run
+// of them in a session is one aborted transaction.
 #include <charconv>
 
 #include "readers/common.hpp"
@@ -44,7 +44,8 @@ class Plume {
       if (q == end_) break;
       operation(zero);
     }
-    if (lines_.empty()) fail_line(name_, line_, "no operations (got an empty history, expected r(key,value,session,txn) lines)");
+    if (lines_.empty())
+      fail_line(name_, line_, "no operations (got an empty history, expected r(key,value,session,txn) lines)");
     emit(zero);
     remarks.emplace_back("lines", line_);
     remarks.emplace_back("blank_lines", blank_);
@@ -96,10 +97,11 @@ class Plume {
       } else {
         const TextTxn& earlier = txns_[static_cast<std::size_t>(txn_of_[id - 1])];
         if (earlier.session != session)
-          fail_line(name_, line_, "the transaction id " + std::to_string(label) + " was used in session " +
-                                      std::to_string(session_labels_[static_cast<std::size_t>(earlier.session)]) + " on line " +
-                                      std::to_string(earlier.line) + " (got session " + std::to_string(session_label) +
-                                      "); hint: transaction ids are unique over all sessions");
+          fail_line(name_, line_,
+                    "the transaction id " + std::to_string(label) + " was used in session " +
+                        std::to_string(session_labels_[static_cast<std::size_t>(earlier.session)]) + " on line " +
+                        std::to_string(earlier.line) + " (got session " + std::to_string(session_label) +
+                        "); hint: transaction ids are unique over all sessions");
         ++interleaved_;
       }
       txn = txn_of_[id - 1];
@@ -141,7 +143,8 @@ class Plume {
       h_.begin_transaction(txn.session, txn.label < 0 ? Status::aborted : Status::committed, txn.label, txn.line);
       for (std::int64_t i = 0; i < txn.ops; ++i, ++at) {
         const Line& line = lines_[order[at]];
-        h_.add_op(line.write ? OpKind::write : OpKind::read, h_.key_of(line.key, zero), line.value, line_of_[order[at]]);
+        h_.add_op(line.write ? OpKind::write : OpKind::read, h_.key_of(line.key, zero), line.value,
+                  line_of_[order[at]]);
       }
     }
   }

@@ -1,10 +1,11 @@
 // The native readers: bytes in memory → columns, and remarks on how the bytes were understood.
 //
-// A reader returns a History for which validate() passes, or throws ReadError / UnsupportedInput with a message made for
-// the user. It never allocates more than a small multiple of its input: counts found in a file are checked against the
-// bytes that are left before anything is sized by them.
+// A reader returns a History for which validate() passes, or throws ReadError / UnsupportedInput with a message made
+// for the user. It never allocates more than a small multiple of its input: counts found in a file are checked against
+// the bytes that are left before anything is sized by them.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -54,5 +55,11 @@ Reading read_cobra(const std::vector<NamedBytes>& files, bool timestamps, Budget
 Reading read_plume(std::string_view data, const std::string& name, Budget& budget);
 // AWDIT's `test` text.
 Reading read_awdit(std::string_view data, const std::string& name, Budget& budget);
+
+// Of formats that have their reader in Python: files of the shape in which programs write them; nullopt for any others
+// (see readers/cursor.hpp).
+std::optional<Reading> read_regular_viper(const std::vector<NamedBytes>& files, Budget& budget);
+std::optional<Reading> read_regular_dbcop_json(std::string_view text, const std::string& name, Budget& budget);
+std::optional<Reading> read_regular_hist(std::string_view text, const std::string& name, Budget& budget);
 
 }  // namespace isolang

@@ -37,7 +37,7 @@ Programs::Programs(const Options& options, Random& random)
   std::iota(key_of_slot_.begin(), key_of_slot_.end(), 0);
   if (options.key_distribution != KeyDistribution::uniform) slots_.emplace_back(key_weights(options));
   if (options.values > 0 && options.value_theta > 0) values_.emplace_back(zipfian(options.values, options.value_theta));
-  // Of w draws that are writes, a share m adds a read: reads are a share of (1 - w + w m) / (1 + w m) of all operations.
+  // Of w draws that are writes, a share m adds a read: reads are a share of (1 - w + w m) / (1 + w m) of all.
   const double writes = 1 - options.read_share;
   draw_write_ = options.mini ? writes / options.read_share : writes / (1 - options.read_modify_write * writes);
 }

@@ -21,7 +21,8 @@ class Store {
     return head = static_cast<std::int32_t>(versions_.size()) - 1;
   }
   std::int32_t newest(std::int32_t key) const { return newest_[static_cast<std::size_t>(key)]; }
-  std::int32_t at(std::int32_t key, std::int64_t instant) const {  // the newest version at an instant, or the initial one
+  // The newest version at an instant, or the initial one.
+  std::int32_t at(std::int32_t key, std::int64_t instant) const {
     std::int32_t v = newest(key);
     while (v >= 0 && this->instant(v) > instant) v = version(v).before;
     return v;

@@ -113,7 +113,8 @@ void Lines::in_real_time() {
     running_[idx(session)] = !completion;
     done_[idx(session)] += completion;
   }
-  for (std::int32_t s = 0; s < sessions_.count(); ++s) make_room(s, sessions_.start[idx(s) + 1] - sessions_.start[idx(s)]);
+  for (std::int32_t s = 0; s < sessions_.count(); ++s)
+    make_room(s, sessions_.start[idx(s) + 1] - sessions_.start[idx(s)]);
   out_.flush();
 }
 

@@ -7,10 +7,12 @@ version or null]`` or ``["w", V, version]``. A transaction that is not committed
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.readers.native import read_regular
 from isolang.history.readers.reading import U64, Reading, counted, show_json, text_of
 from isolang.history.readers.versions import (
     INITIAL_SENTENCE,
@@ -29,12 +31,21 @@ _EVENT = (
 )
 
 
-def read_dbcop_json(name: str, data: bytes) -> Reading:
+def read_dbcop_json(name: str, data: bytes, timeout: float = 0.0) -> Reading:
     """Read a dbcop JSON history.
 
     Raises:
         HistoryError: naming the line (syntax) or the session and transaction (content).
     """
+    regular = read_regular("dbcop-json", ((name, data),), timeout)
+    if regular is None:
+        return read_any_dbcop_json(name, data)
+    columns, say = regular
+    return _reading(columns, say["sessions"], say["empty"], set())
+
+
+def read_any_dbcop_json(name: str, data: bytes) -> Reading:
+    """The same of any file, regular or not, and slower."""
     from isolang._native import Columns
 
     columns = Columns()
@@ -62,13 +73,19 @@ def read_dbcop_json(name: str, data: bytes) -> Reading:
             )
         number += bool(session)
     columns.validate()
+    ordinals = [s + 1 for s, session in enumerate(sessions) if session]
+    return _reading(columns, ordinals, len(sessions) - number, unknown_fields)
+
+
+def _reading(
+    columns: Columns, ordinals: Sequence[int], empty: int, unknown_fields: set[str]
+) -> Reading:
     notes = normalise_zero_reads(columns)
     ignored = []
     if unknown_fields:
         ignored.append(f"unknown fields: {', '.join(sorted(unknown_fields))}")
-    if empty := len(sessions) - number:
+    if empty:
         ignored.append(counted(empty, "session") + " without transactions")
-    names = tuple(str(s + 1) for s, session in enumerate(sessions) if session)
     return Reading(
         columns=columns,
         position_unit="record",
@@ -77,7 +94,7 @@ def read_dbcop_json(name: str, data: bytes) -> Reading:
         real_time=REAL_TIME_SENTENCE,
         ignored=tuple(ignored),
         notes=notes,
-        session_names=names,
+        session_names=tuple(str(s) for s in ordinals),
     )
 
 

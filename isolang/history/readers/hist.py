@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.readers.native import read_regular
 from isolang.history.readers.reading import U64, Reading, counted, text_of
 from isolang.history.readers.versions import (
     INITIAL_SENTENCE,
@@ -14,6 +17,9 @@ from isolang.history.readers.versions import (
     normalise_zero_reads,
 )
 from isolang.history.values import STRING
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
 
 _TOKEN = re.compile(
     r"(?P<blank>\s+|//.*)"
@@ -26,12 +32,21 @@ _TOKEN = re.compile(
 _DASHES = re.compile(r"\s*-{2,}\s*(?://.*)?")
 
 
-def read_hist(name: str, data: bytes) -> Reading:
+def read_hist(name: str, data: bytes, timeout: float = 0.0) -> Reading:
     """Read a ``.hist`` history.
 
     Raises:
         HistoryError: naming the line.
     """
+    regular = read_regular("hist", ((name, data),), timeout)
+    if regular is None:
+        return read_any_hist(name, data)
+    columns, say = regular
+    return _reading(columns, say["sessions"], say["empty"])
+
+
+def read_any_hist(name: str, data: bytes) -> Reading:
+    """The same of any file, regular or not, and slower."""
     from isolang._native import Columns
 
     columns = Columns()
@@ -102,8 +117,11 @@ def read_hist(name: str, data: bytes) -> Reading:
         msg = f"{name}: line {open_line}: a transaction without ] (the file ends inside it)"
         raise HistoryError(msg)
     columns.validate()
+    return _reading(columns, ordinals, empty + (not used and bool(ordinal)))
+
+
+def _reading(columns: Columns, ordinals: Sequence[int], empty: int) -> Reading:
     notes = normalise_zero_reads(columns)
-    empty += not used and bool(ordinal)
     return Reading(
         columns=columns,
         position_unit="line",

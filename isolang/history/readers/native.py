@@ -17,7 +17,7 @@ Files = tuple[tuple[str, bytes], ...]
 
 
 def _call(
-    read: Callable[..., tuple[Columns, Mapping[str, Any]]], *args: Any, **options: Any
+    read: Callable[..., tuple[Columns, Mapping[str, Any]] | None], *args: Any, **options: Any
 ) -> Any:
     from isolang import _native
 
@@ -237,9 +237,33 @@ def read_awdit(name: str, data: bytes, timeout: float) -> Reading:
     )
 
 
+def read_regular(kind: str, files: Files, timeout: float) -> tuple[Columns, dict[str, Any]] | None:
+    """Read a regular file of a format that has its reader in Python.
+
+    Args:
+        kind: ``viper``, ``dbcop-json`` or ``hist``.
+        files: name and contents; one, but for ``viper``.
+        timeout: seconds; 0 for no limit.
+
+    Returns:
+        The columns, and remarks; ``None`` if it is for the reader in Python: it is wrong, or not of
+        the shape in which programs write the format.
+    """
+    from isolang import _native
+
+    if kind == "viper":
+        found = _call(_native.read_regular_viper, list(files), timeout=timeout)
+    else:
+        ((name, data),) = files
+        found = _call(_native.read_regular_text, data, kind, name, timeout=timeout)
+    regular: tuple[Columns, dict[str, Any]] | None = found
+    return regular
+
+
 def _file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
     """Sessions are files: each is called like its file."""
     import numpy as np
 
-    _, first = np.unique(columns.txn_session, return_index=True)
-    return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[np.sort(first)])
+    newest = np.maximum.accumulate(columns.txn_session)  # they are numbered as they appear
+    first = np.flatnonzero(np.diff(newest, prepend=-1))
+    return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[first])

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.initial import declare_initial
+from isolang.history.readers.native import Files, read_regular
 from isolang.history.readers.reading import Reading, counted, show_json, text_of
 from isolang.history.sources import plain_name
 from isolang.history.values import encode
@@ -63,23 +64,34 @@ class _Log:
     unknown_fields: set[str] = field(default_factory=set)
 
 
-def read_viper(files: tuple[tuple[str, bytes], ...]) -> Reading:
+def read_viper(files: Files, timeout: float = 0.0) -> Reading:
     """Read the logs of one history.
 
     Args:
         files: name and contents of each log; each is a session.
+        timeout: seconds; 0 for no limit.
 
     Raises:
         HistoryError: naming file and line.
         UnsupportedError: for range queries, naming file and line.
     """
+    regular = read_regular("viper", files, timeout)
+    if regular is None:
+        return read_any_viper(files)
+    columns, say = regular
+    return _reading(columns, files, _Log(), outcomes=say["outcomes"])
+
+
+def read_any_viper(files: Files) -> Reading:
+    """The same of any logs, regular or not, and slower."""
     from isolang._native import Columns
 
     log = _Log()
     for number, (name, data) in enumerate(files):
         _read_file(log, number, name, text_of(name, data))
     outcomes = not log.deletes and log.dead_reads > 0
-    aborted = _apply_outcomes(log) if outcomes else 0
+    if outcomes:
+        _apply_outcomes(log)
     columns = Columns()
     sessions: dict[int, int] = {}
     ordinal = 0
@@ -88,22 +100,41 @@ def read_viper(files: tuple[tuple[str, bytes], ...]) -> Reading:
         ordinal += not transaction.initial
         _add(columns, transaction, session, 0 if transaction.initial else ordinal)
     columns.validate()
-    notes = []
-    if outcomes:
-        notes.append("the fourth slot of an operation is its transaction's outcome (IsoVista's)")
-    if aborted:
-        notes.append(f"{counted(aborted, 'transaction')} with the outcome false: aborted")
     if log.initial is not None:
         txn = log.transactions.index(log.initial)
         declare_initial(columns, txn, f"{files[log.initial.file][0]}: line {log.initial.line}")
-    notes += _mark_initial_reads(columns, declared=log.initial is not None)
+    _mark_initial_reads(columns, declared=log.initial is not None)
+    return _reading(columns, files, log, outcomes=outcomes)
+
+
+def _reading(columns: Columns, files: Files, log: _Log, *, outcomes: bool) -> Reading:
+    """Columns, and what to say of them.
+
+    Args:
+        columns: the history.
+        files: the logs.
+        log: what was seen in them that is not regular.
+        outcomes: whether the fourth slots are outcomes of transactions.
+    """
+    import numpy as np
+
+    notes = []
+    if outcomes:
+        notes.append("the fourth slot of an operation is its transaction's outcome (IsoVista's)")
+    aborted = int(np.count_nonzero(columns.txn_status == c.ABORTED))
+    if aborted:
+        notes.append(f"{counted(aborted, 'transaction')} with the outcome false: aborted")
+    found = int(np.count_nonzero(columns.op_source == c.SOURCE_INITIAL))
+    if found:
+        notes.append(f"{counted(found, 'read')} of a value that nobody wrote: the initial state")
     ignored = []
-    failed = int(len(columns.op_ok) - columns.op_ok.sum())
+    failed = int(np.count_nonzero(columns.op_ok == 0))
     if failed:
         ignored.append(counted(failed, "failed operation"))
     if log.unknown_fields:
         ignored.append(f"unknown fields: {', '.join(sorted(log.unknown_fields))}")
-    empty = [plain_name(name) for i, (name, _) in enumerate(files) if i not in sessions]
+    with_some = np.flatnonzero(np.bincount(columns.txn_file)).tolist()
+    empty = [plain_name(name) for i, (name, _) in enumerate(files) if i not in with_some]
     if empty:
         ignored.append(f"{counted(len(empty), 'log')} without transactions: {', '.join(empty)}")
     initial = "any read of a value that nobody wrote, as Viper has it"
@@ -117,7 +148,7 @@ def read_viper(files: tuple[tuple[str, bytes], ...]) -> Reading:
         real_time="none: the format has no times",
         ignored=tuple(ignored),
         notes=tuple(notes),
-        session_names=tuple(plain_name(files[f][0]).removesuffix(".log") for f in sessions),
+        session_names=tuple(plain_name(files[f][0]).removesuffix(".log") for f in with_some),
     )
 
 
@@ -217,9 +248,8 @@ def _flag(found: Any, where: str) -> bool:
     return found
 
 
-def _apply_outcomes(log: _Log) -> int:
+def _apply_outcomes(log: _Log) -> None:
     """Read the fourth slots as outcomes: a transaction whose slots are false was aborted."""
-    aborted = 0
     for transaction in log.transactions:
         for op in transaction.ops:
             op.ok = True
@@ -227,11 +257,9 @@ def _apply_outcomes(log: _Log) -> int:
             flags = {op.flag for op in transaction.ops}
             if flags == {False}:
                 transaction.status = c.ABORTED
-                aborted += 1
             else:  # a mix: the slot of a write is still its own
                 for op in transaction.ops:
                     op.ok = op.kind == c.READ or op.flag is not False
-    return aborted
 
 
 def _add(columns: Columns, transaction: _Transaction, session: int, label: int) -> None:
@@ -244,7 +272,7 @@ def _add(columns: Columns, transaction: _Transaction, session: int, label: int) 
         columns.add_op(op.kind, key, value, transaction.line, op.ok)
 
 
-def _mark_initial_reads(columns: Columns, *, declared: bool) -> list[str]:
+def _mark_initial_reads(columns: Columns, *, declared: bool) -> None:
     """Reads that no write of the key explains come from the initial state.
 
     With a declared initial state only 0 may be unexplained; any other value stays a read of what
@@ -259,9 +287,5 @@ def _mark_initial_reads(columns: Columns, *, declared: bool) -> list[str]:
     if declared:
         zeros = [columns.intern_value(1, 0), columns.intern_value(3, "0")]
         unmatched &= np.isin(columns.op_value, zeros)
-    found = np.flatnonzero(unmatched).tolist()
-    for op in found:
+    for op in np.flatnonzero(unmatched).tolist():
         columns.set_source(op, c.SOURCE_INITIAL)
-    if not found:
-        return []
-    return [f"{counted(len(found), 'read')} of a value that nobody wrote: the initial state"]

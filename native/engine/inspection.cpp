@@ -1,0 +1,192 @@
+// Comparing the order with what follows from it: which choices the search must decide next.
+//
+// Where pruning has settled the order of a key's writers and the source of a read, all their edges are known, and go up in
+// every order. What else follows from the place of a key's writers, or of a reader and the writers of its key, can only
+// change when one of them moves in the order, or the search takes a choice about the read.
+#include <algorithm>
+#include <limits>
+
+#include "engine/search.hpp"
+
+namespace isolang {
+namespace {
+
+constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+// The latest candidate whose wr edges go up.
+std::int32_t Search::likely_source(std::int32_t r) const {
+  std::int32_t best = -1;
+  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
+    if (!pruner_.alive[i]) continue;
+    const std::int32_t w = p_.candidate[i];
+    if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
+    bool up = true;
+    graph_.wr_edges(r, w, [&](const Edge& e) { up = up && rank(e.from) < rank(e.to); });
+    if (!up) continue;
+    if (best < 0 || !graph_.uses_orders || rank(graph_.order_node(w)) > rank(graph_.order_node(best))) best = w;
+  }
+  return best;
+}
+
+std::int32_t Search::current_source(std::int32_t r) const {
+  if (pruner_.source[idx(r)] >= 0) return pruner_.source[idx(r)];
+  if (!active_read_[idx(r)]) return likely_source(r);
+  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i)
+    if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) > 0) return p_.candidate[i];
+  return -1;  // only if its transaction is out
+}
+
+// What has moved since the last inspection.
+void Search::note_moved() {
+  for (const Node v : order_.moved) {
+    const std::int32_t t = graph_.transaction_of(v);
+    if (t >= 0) {
+      stale_txn_[idx(t)] = 1;
+      for (const std::int32_t w : pruner_.writers_of(t)) stale_key_[idx(pruner_.key_of(w))] = 1;
+    } else if (const std::int32_t w = graph_.writer_of(v); w >= 0) {
+      stale_key_[idx(pruner_.key_of(w))] = 1;
+    }
+  }
+  order_.forget_moved();
+}
+
+void Search::sort_writers(std::int32_t key) {
+  const std::int32_t first = p_.key_start[idx(key)], last = p_.key_start[idx(key) + 1];
+  const auto here = [&](std::int32_t writer) { return rank(graph_.order_node(writer)); };
+  const auto begin = writers_.begin() + first, end = writers_.begin() + last;
+  if (!std::ranges::is_sorted(begin, end, {}, here)) std::ranges::sort(begin, end, {}, here);
+  for (std::int32_t i = first; i < last; ++i) place_[idx(writers_[idx(i)])] = i;
+  if (read_key_[idx(key)] == 0) return;
+  std::size_t step = 0;
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+    for (const auto& [q, target] : graph_.automata[c].of(Relation::rw)) {
+      if (lowest_.size() <= step * writers_.size()) lowest_.resize((step + 1) * writers_.size());
+      std::int32_t* const lowest = lowest_.data() + step++ * writers_.size();
+      std::int32_t least = std::numeric_limits<std::int32_t>::max();
+      for (std::int32_t i = last - 1; i >= first; --i) {
+        least = std::min(least, rank(graph_.node(c, p_.writer_txn[idx(writers_[idx(i)])], target)));
+        lowest[i] = least;
+      }
+    }
+}
+
+// Every ww edge of this key's order that goes down: its pair must be decided.
+void Search::inspect_key(std::int32_t key) {
+  const std::int32_t first = p_.key_start[idx(key)], last = p_.key_start[idx(key) + 1];
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+    for (const auto& [q, r] : graph_.automata[c].of(Relation::ww)) {
+      std::int32_t highest = -1;
+      for (std::int32_t i = first; i < last; ++i) {
+        const std::int32_t w = writers_[idx(i)], txn = p_.writer_txn[idx(w)];
+        const std::int32_t here = rank(graph_.node(c, txn, r));
+        if (highest >= here)
+          for (std::int32_t j = first; j < i; ++j)
+            if (rank(graph_.node(c, p_.writer_txn[idx(writers_[idx(j)])], q)) >= here)
+              want_order_.emplace_back(writers_[idx(j)], w);
+        highest = std::max(highest, rank(graph_.node(c, txn, q)));
+      }
+    }
+}
+
+// Every edge of this read that goes down, given its source: the read, or else the pair of writers, must be decided.
+void Search::inspect_read(std::int32_t r) {
+  source_[idx(r)] = -1;
+  const std::int32_t reader = p_.read_txn[idx(r)];
+  if (!certain(reader)) {
+    const std::int32_t in = in_variable_[idx(reader)];
+    if (in < 0 || sat_.value(Lit::positive(in)) <= 0) return;
+  }
+  const bool decided = pruner_.source[idx(r)] >= 0 || active_read_[idx(r)];
+  const std::int32_t a = source_[idx(r)] = current_source(r);
+  if (a < 0) {
+    want_read_.push_back(r);
+    return;
+  }
+  if (!graph_.uses_orders) return;
+  const auto up = [&](std::int32_t i) {
+    bool every = true;
+    graph_.rw_edges(r, a, writers_[idx(i)], [&](const Edge& e) { every = every && rank(e.from) < rank(e.to); });
+    return every;
+  };
+  const auto all_up_from = [&](std::int32_t i) {
+    std::size_t step = 0;
+    bool every = true;
+    for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+      for (const auto& [q, target] : graph_.automata[c].of(Relation::rw))
+        every = every && rank(graph_.node(c, reader, q)) < lowest_[step++ * writers_.size() + idx(i)];
+    return every;
+  };
+  const std::int32_t last = p_.key_start[idx(p_.read_key[idx(r)]) + 1];
+  const std::int32_t own = pruner_.own_writer[idx(r)] < 0 ? -1 : place_[idx(pruner_.own_writer[idx(r)])];
+  for (std::int32_t i = place_[idx(a)] + 1; i < last; ++i) {
+    if (i > own && all_up_from(i)) return;
+    if (up(i)) continue;
+    if (!decided) {
+      want_read_.push_back(r);
+      return;
+    }
+    want_order_.emplace_back(a, writers_[idx(i)]);
+  }
+}
+
+Theory::Answer Search::complete() {
+  ++rounds;
+  budget_.check();
+  want_order_.clear();
+  want_read_.clear();
+  note_moved();
+  for (std::int32_t key = 0; graph_.uses_orders && key < p_.keys; ++key) {
+    if (stale_key_[idx(key)] == 0 || (rounds > 1 && settled_key_[idx(key)] != 0 && read_key_[idx(key)] == 0)) continue;
+    sort_writers(key);
+    if (settled_key_[idx(key)] == 0) inspect_key(key);
+  }
+  for (const std::int32_t r : inspected_reads_) {
+    const std::int32_t reader = p_.read_txn[idx(r)];
+    if (stale_txn_[idx(reader)] == 0 && stale_key_[idx(p_.read_key[idx(r)])] == 0 && active_read_[idx(r)] == 0 && certain(reader))
+      continue;
+    budget_.poll();
+    inspect_read(r);
+    new_ways_[idx(reader)] |= open_txn_[idx(reader)];
+  }
+  std::ranges::fill(stale_txn_, std::uint8_t{0});
+  std::ranges::fill(stale_key_, std::uint8_t{0});
+  std::erase_if(want_order_, [&](const auto& pair) { return find_order(pair.first, pair.second) >= 0; });
+  if (want_order_.empty() && want_read_.empty())
+    return graph_.forbids_ways_back && forbid_ways_back() ? Answer::extended : Answer::consistent;
+  // What is new is decided behind what was: nothing needs to be taken back for it.
+  for (const auto& [a, b] : want_order_) activate_order(a, b);
+  for (const std::int32_t r : want_read_) activate_read(r);
+  return Answer::extended;
+}
+
+bool Search::is_in(std::int32_t txn) const {
+  if (certain(txn)) return true;
+  const std::int32_t in = in_variable_[idx(txn)];
+  return in >= 0 && sat_.value(Lit::positive(in)) > 0;
+}
+
+bool Search::forbid_ways_back() {
+  std::vector<std::uint8_t> in(p_.inclusion.size());
+  for (std::size_t t = 0; t < in.size(); ++t) in[t] = is_in(static_cast<std::int32_t>(t));
+  const auto closed = ways_back_.closed({source_, writers_, place_, in}, new_ways_);
+  if (closed.empty()) return false;
+  sat_.restart();
+  for (const auto& edges : closed) {
+    for (const Edge& e : edges) {
+      if (e.read >= 0 && pruner_.source[idx(e.read)] < 0) activate_read(e.read);
+      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n) activate_order(e.a, e.b);
+    }
+    std::vector<Lit> clause;
+    pending_.clear();
+    for (const Edge& e : edges) {
+      collect(e, clause);
+      pending_.push_back({e, false});
+    }
+    lemma(sat_.add_clause(std::move(clause)));
+  }
+  return true;
+}
+
+}  // namespace isolang
