@@ -17,7 +17,8 @@ constexpr Search::Effort kAlone{1000, 400'000};  // before anything else is trie
 constexpr std::int32_t kLarge = 5000;            // transactions, from which on there are many small knots, and moves and
 constexpr std::int64_t kAloneEach = 10;          // frontiers of the whole have little hope: so many conflicts for each
 constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
-constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted
+constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted,
+constexpr Search::Effort kCycle{2000, 400'000};      // or landmarks, of which there is a proof without a cycle
 constexpr std::int64_t kMoves = 3'000'000;
 constexpr std::int64_t kSoon = 10'000'000;
 constexpr std::int64_t kFirstCells = 1'000'000;  // before the rest: many contradictions show in few states
@@ -130,11 +131,15 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     return outcome;
   }
   std::int64_t started_from = kNoLimit;
-  // An exhausted search leaves no proof; now that there certainly is one, CDCL may find it.
+  // An exhausted search leaves no proof to read; now that there certainly is one, CDCL may find it.
   const auto prove = [&] {
     const Outcome exhausted = outcome;
     if (!annealing.frozen().empty()) begin(annealing.frozen());
-    if (!cdcl(kProof)) outcome = exhausted;
+    try {
+      if (!cdcl(impossible ? kCycle : kProof)) outcome = exhausted;
+    } catch (const OutOfTime&) {  // what is refuted stays so
+      outcome = exhausted;
+    }
   };
   const auto refuted_or_found = [&](std::int64_t cells) {
     if (!frontier(cells)) return false;
