@@ -214,18 +214,11 @@ class _Line:
     def _gives(self, *, from_end: bool) -> list[int]:
         """Per moment, the versions that are there once it has happened, or is undone."""
         gives = [0] * len(self._moments)
-        for versions in self._by_key.values():
-            every = sum(1 << v for v in versions.values())
-            for v in versions.values():
-                moment = self._written[v]
-                if moment < 0:
-                    continue
-                if not from_end:
-                    gives[moment] |= 1 << v
-                elif v in self._replaced:
-                    gives[moment] |= self._replaced[v].sources
-                else:
-                    gives[moment] |= every & ~(1 << v)
+        for v, moment in enumerate(self._written):
+            if moment >= 0 and not from_end:
+                gives[moment] |= 1 << v
+            elif moment >= 0 and v in self._replaced:
+                gives[moment] |= self._replaced[v].sources
         return gives
 
     def _sweep(self, *, from_end: bool) -> None:

@@ -10,9 +10,10 @@
 // The rules, to a fixpoint; "event" is a moment, "version" the write of a key by a transaction:
 //   1. If events are let happen whenever their reads have had a source, all at once and with everything that ever was there,
 //      then those that do not happen while event b is held back come after b.
-//   2. The same from the end, where events are undone: a version is there if it is the last or its overwriter is undone. An
-//      event wants the versions that it wrote and a source of each read, and gives what it may have overwritten: what its
-//      transaction read of that key, if nothing can come between, else any version.
+//   2. The same from the end, where events are undone: a version is there if it may be the last or its overwriter is undone.
+//      An event wants the versions that it wrote and a source of each read, and gives what it may have overwritten: what its
+//      transaction read of that key, if nothing can come between. (Versions that others overwrite may be the last for all that
+//      the rules know: see 4.)
 //   3. A source after the read, or one with another version between them, is none. What precedes a read of one source, and is
 //      not that source, precedes the source. What follows all sources of a read follows the read.
 //   4. Transactions that overwrite what they read overwrite different versions: so as many of them as they have sources
@@ -26,7 +27,7 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::size_t kMostCells = 50'000'000, kMostPairs = 4'000'000;
+constexpr std::size_t kMostCells = 50'000'000;
 
 struct Contradiction {};
 
@@ -59,9 +60,6 @@ class Line {
     small_ = set_events(history);
     if (!small_) return;
     set_versions(history);
-    std::size_t pairs = 0;
-    for (const auto& versions : by_key_) pairs += versions.size() * versions.size();
-    small_ = pairs <= kMostPairs;
   }
 
   // Throws Contradiction, or returns when nothing changes.
@@ -213,9 +211,6 @@ class Line {
         given.push_back(v);
       } else if (version.read != kNone) {
         given.insert(given.end(), reads_[version.read].sources.begin(), reads_[version.read].sources.end());
-      } else {
-        for (const std::size_t other : by_key_[version.key])
-          if (other != v) given.push_back(other);
       }
     }
     std::vector<char> there;

@@ -7,8 +7,6 @@
 namespace isolang {
 namespace {
 
-constexpr std::int64_t kMostPairs = 1'000'000;  // of writers of a key: each may overwrite any other
-
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 using Cell = Chains::Cell;
@@ -50,16 +48,6 @@ class Closure {
         if (reading_[idx(r)] >= 0 && own_[idx(r)] >= 0) replaces_[idx(own_[idx(r)])] = r;
     may_be_last_.assign(writing_.size(), 1);
     group_replacers();
-  }
-
-  // Worth its time: relaxations whose steps give few versions.
-  bool applies() const {
-    std::int64_t pairs = 0;
-    for (std::int32_t key = 0; key < p_.keys; ++key) {
-      const std::int64_t writers = p_.key_start[idx(key) + 1] - p_.key_start[idx(key)];
-      pairs += writers * writers;
-    }
-    return pairs <= kMostPairs;
   }
 
   // False: there is no line.
@@ -105,7 +93,8 @@ class Closure {
   }
 
   // From the end: a version is there if it is the last one, or its overwriter has been undone. Events want what they wrote,
-  // and a source of each read whose key they do not write; they give what they may have overwritten.
+  // and a source of each read whose key they do not write; they give what they may have overwritten, as far as that may not be
+  // the last one: what they read (share_versions).
   Relaxation backward() const {
     Relaxation r(chains_.start, writing_.size());
     for (std::int32_t key = 0; key < p_.keys; ++key)
@@ -121,13 +110,8 @@ class Closure {
       for (std::int32_t i = chains_.start[c + 1] - 1; i >= chains_.start[c]; --i) {
         for (const std::int32_t w : writes_at_[idx(i)]) {
           r.want(std::span(&w, 1));
-          if (replaces_[idx(w)] >= 0) {
-            for (const std::int32_t source : sources_[idx(replaces_[idx(w)])]) r.give(source);
-            continue;
-          }
-          const std::int32_t key = chains_.line.key_of(w);
-          for (std::int32_t other = p_.key_start[idx(key)]; other < p_.key_start[idx(key) + 1]; ++other)
-            if (other != w) r.give(other);
+          if (replaces_[idx(w)] < 0) continue;
+          for (const std::int32_t source : sources_[idx(replaces_[idx(w)])]) r.give(source);
         }
         for (const std::int32_t read : reads_at_[idx(i)])
           if (own_[idx(read)] < 0 || replaces_[idx(own_[idx(read)])] != read) r.want(sources_[idx(read)]);
@@ -275,9 +259,6 @@ class Closure {
 
 }  // namespace
 
-bool add_landmarks(Chains& chains, Budget& budget) {
-  Closure closure(chains, budget);
-  return !closure.applies() || closure.run();
-}
+bool add_landmarks(Chains& chains, Budget& budget) { return Closure(chains, budget).run(); }
 
 }  // namespace isolang
