@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from certify_support import both
 
-from isolang import _native
+from isolang import _native, check
 from isolang.certify.certificate import Refutation, Witness
 from isolang.history import History, Transaction
 from isolang.language.automaton import Automaton
@@ -230,3 +230,20 @@ def test_automata_that_make_no_sense_are_refused(steps, epsilon, message):
     automaton = Automaton(check="a", states=1, steps=steps, epsilon=epsilon, repeatable=frozenset())
     with pytest.raises(ValueError, match=message):
         solve(history.columns, build_problem(history).native, [automaton])
+
+
+@pytest.mark.parametrize("keys", [10, 30])
+def test_what_has_not_moved_need_not_be_inspected_again(keys):
+    """Readers that write nothing move alone: a missed one is a witness that is refused."""
+    spec = load_spec("si")
+    for seed in range(25):
+        workload = Workload(
+            transactions=10 * keys,
+            sessions=8,
+            keys=keys,
+            values=5,
+            operations=4,
+            read_share=0.8,
+            seed=seed,
+        )
+        assert check(generate(workload), spec).outcome == "valid"

@@ -183,6 +183,8 @@ def test_options_and_histories_may_be_mixed(tmp_path, monkeypatch, capfd):
         (["check", "--spec", "si", "a", "--sedd", "1"], "no such option: --sedd (did you mean "
          "--seed?)", "isocheck check --help"),
         (["--see", "1", "-s", "si", "a"], "no such option: --see", "isocheck check --help"),
+        (["--spce", "si", "a"], "no such option: --spce (did you mean --spec?)", ""),
+        (["a"], "--spec/-s SPEC is missing", "isocheck check --help"),
         (["check", "--spec", "si"], "HISTORY", "isocheck check --help"),
         (["check", "a"], "--spec", "isocheck check --help"),
         (["check", "a", "--spec"], "--spec", "isocheck check --help"),

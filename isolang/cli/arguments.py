@@ -82,6 +82,7 @@ class Parser:
         self._options, self._arguments = _Argparse(program), _Argparse(program)
         self._usage = [program, "[OPTIONS]"]
         self._flags: list[str] = []
+        self._required: dict[str, str] = {}  # by destination: what is missing if it has no value
 
     def argument(self, name: str, metavar: str, help: str, **more: Any) -> None:  # noqa: A002
         """Declare an argument.
@@ -107,12 +108,15 @@ class Parser:
         """
         self._flags += flags
         default = more.get("default")
-        notes = ["required"] if more.get("required") else []
+        required = more.pop("required", False)
+        notes = ["required"] if required else []
         if default != "" and isinstance(default, str | int | float) and default is not False:
             notes.append(f"default: {default}")
         text = f"{help}  [{', '.join(notes)}]" if notes else help
         self._tables["Options"].add_argument(*flags, help=text, **more)
-        self._options.add_argument(*flags, **more)
+        action = self._options.add_argument(*flags, **more)
+        if required:  # said after what was mistyped, which may be just this
+            self._required[action.dest] = f"{'/'.join(flags)} {action.metavar} is missing"
 
     def switch(self, *flags: str, help: str, **more: Any) -> None:  # noqa: A002
         """Declare an option without a value; see :meth:`option`."""
@@ -155,6 +159,9 @@ class Parser:
                 near = difflib.get_close_matches(argument, self._flags, 1)
                 meant = f" (did you mean {near[0]}?)" if near else ""
                 raise UsageProblem(f"no such option: {argument}{meant}")
+        for destination, missing in self._required.items():
+            if not getattr(options, destination):
+                raise UsageProblem(missing)
         found = self._arguments.parse_args(["--", *rest, *last] if rest or last else [])
         return {**vars(options), **vars(found)}
 
