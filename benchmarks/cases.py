@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-PARTS = ("corpora", "simulated", "mini", "weak", "hard")
+PARTS = ("corpora", "simulated", "hidden", "mini", "weak", "hard")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,9 @@ class Case:
         words.append(f"--to {self.form}")
         for name, value in self.options.items():
             option = "--" + name.replace("_", "-")
+            if name == "bugs":
+                words += [f"--bug '{bug}'" for bug in value]
+                continue
             words.append(option if value is True else f"{option} {value}")
         return " ".join(words)
 
@@ -160,6 +163,31 @@ def simulated(*, quick: bool) -> Iterator[Case]:
                             shape={"size": size, "reads": reads, "values": values,
                                    "sessions": clients},
                         )  # fmt: skip
+
+
+def hidden(*, quick: bool) -> Iterator[Case]:
+    """One violation in the middle of a history that is otherwise as the balanced ones."""
+    for size in (10_000,) if quick else (10_000, 100_000, 1_000_000):
+        for clients, sessions in SESSIONS.items():
+            for bug, rule, level in (("write skew", "serializable", "ser"),
+                                     ("lost update", "snapshot", "si")):  # fmt: skip
+                yield Case(
+                    part="hidden",
+                    name=f"{_size(size)} {bug} {clients} {level}",
+                    levels=(level,),
+                    form="dbcop",
+                    options={
+                        "rule": rule,
+                        "bugs": (bug,),
+                        "transactions": size,
+                        "keys": size // 10,
+                        **sessions,
+                        "seed": 1,
+                    },
+                    expected={level: "invalid"},
+                    shape={"size": size, "reads": f"balanced, one {bug}", "values": "unique",
+                           "sessions": clients},
+                )  # fmt: skip
 
 
 def mini(*, quick: bool) -> Iterator[Case]:

@@ -32,7 +32,9 @@ def markdown(results: dict[str, Any]) -> str:
         "the same command on a history of two lines; medians.\n"
     )
     rows = results["rows"]
-    for part in ("corpora", "simulated", "mini", "weak"):
+    if growing := [row for row in rows if row["part"] in ("simulated", "hidden", "mini")]:
+        out += ["## Growth\n", growth(growing)]
+    for part in ("corpora", "simulated", "hidden", "mini", "weak"):
         mine = [row for row in rows if row["part"] == part]
         if mine:
             out += [f"## {part.capitalize()}\n", _plain(mine)]
@@ -51,6 +53,34 @@ def markdown(results: dict[str, Any]) -> str:
 
 def _figure(name: str, value: Any) -> str:
     return seconds(value) if name in ("mean", "median", "worst") else str(value)
+
+
+def growth(rows: list[Row]) -> str:
+    """CPU time and memory of each shape by size, and how the time for each transaction grows."""
+    rows = [row for row in rows if "size" in row["shape"]]
+    sizes = sorted({row["shape"]["size"] for row in rows})
+    shapes: dict[tuple[str, ...], dict[int, Row]] = {}
+    for row in rows:
+        shape = row["shape"]
+        name = (shape["reads"], shape["values"], shape["sessions"], row["level"], row["tool"])
+        shapes.setdefault(name, {})[shape["size"]] = row
+
+    def cell(row: Row | None) -> str:
+        if row is None:
+            return ""
+        if row["verdict"] not in ("valid", "invalid"):
+            return row["verdict"] or str(row["ended"])
+        return f"{seconds(row['cpu'])}, {row['megabytes']:.0f} MB"
+
+    def line(name: tuple[str, ...], mine: dict[int, Row]) -> tuple[str, ...]:
+        decided = [size for size in sizes if "valid" in (mine.get(size) or {}).get("verdict", "")]
+        each = [max(mine[size]["cpu"], 1e-3) / size for size in decided]
+        ratio = f"{each[-1] / each[0]:.1f}" if len(each) > 1 else ""
+        return (*name, *(cell(mine.get(size)) for size in sizes), ratio)
+
+    head = ("reads", "values", "sessions", "level", "tool", *(f"{size:,}" for size in sizes),
+            "for each txn, last : first")  # fmt: skip
+    return table(head, (line(name, mine) for name, mine in shapes.items()))
 
 
 _STAGES = ("graph", "prune", "search", "refute")
@@ -118,7 +148,7 @@ def plots(results: dict[str, Any], folder: Path) -> list[Path]:
         return []
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "isolang"
-    parts = ("simulated", "mini", "weak")
+    parts = ("simulated", "hidden", "mini", "weak")
     rows = [r for r in results["rows"] if r["part"] in parts and r["ended"] == "ok"]
     made = []
     if len({row["shape"]["size"] for row in rows}) > 1:

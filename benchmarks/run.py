@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cases import PARTS, Case, anomalies, corpora, hard, mini, simulated, weak
+from cases import PARTS, Case, anomalies, corpora, hard, hidden, mini, simulated, weak
 from measuring import Bench, Tool
 from report import markdown, plots
 
@@ -89,6 +89,8 @@ def select(options: argparse.Namespace) -> Iterator[Case]:
             found.append(corpora(folder))
     if "simulated" in options.only:
         found.append(simulated(quick=options.quick))
+    if "hidden" in options.only:
+        found.append(hidden(quick=options.quick))
     if "mini" in options.only:
         found.append(mini(quick=options.quick))
     if "weak" in options.only:

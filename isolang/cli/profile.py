@@ -26,6 +26,8 @@ _STAGES = {
 }
 _COUNTS = {
     "nodes": "nodes",
+    "hint_window": "window of assumed order",
+    "hint_trials": "trials of assumed order",
     "chains": "chains (clock columns)",
     "edges_known": "edges before pruning",
     "edges_after_pruning": "edges after pruning",

@@ -23,7 +23,7 @@ struct Automaton {
   std::array<std::vector<Step>, kRelations> steps;
   std::vector<Step> epsilon;
   bool so_repeatable = false;  // immediate pairs of so suffice
-  bool so_is_hint = false;     // the check does not demand so, see session_hints.hpp
+  bool so_is_hint = false;     // the check does not demand so, see order_hints.hpp
 
   // Ways back that a single rw must not close (`irreflexive phi ; rw`): for each (q, r), an rw pair s -> b is forbidden
   // if (b, r) reaches (s, q). Such pairs are no edges of the product, because a cycle of several of them is allowed. An

@@ -12,6 +12,7 @@ namespace {
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 // So many chains stand for a graph that hardly any path goes through: rows of all would tell little and cost much.
 constexpr std::size_t kMostColumns = 1024;
+constexpr std::int32_t kMuchShorter = 64;  // times
 constexpr std::size_t kLanes = 8;  // of a vector register: loops over full ones have no remainder
 
 // Rows of positions and of cells; see Clocks.
@@ -115,6 +116,13 @@ void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   if (grown && chains_ <= tail.size() + tail.size() / 8) return;
   chains_ = tail.size();
   columns_ = std::min({chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
+  // A column costs the same for any chain: short ones are left out before memory is short.
+  if (n * columns_ > max_bytes / 4) {
+    const auto end = [&](std::int32_t v) { return position[idx(v)]; };
+    const std::int32_t longest = position[idx(*std::ranges::max_element(tail, {}, end))];
+    const auto long_ones = std::ranges::count_if(tail, [&](std::int32_t v) { return end(v) >= longest / kMuchShorter; });
+    columns_ = std::min(columns_, static_cast<std::size_t>(long_ones));
+  }
   const std::size_t used = columns_;
   if (used > kLanes) columns_ = (used + kLanes - 1) / kLanes * kLanes;  // the last ones stay empty
   std::vector<std::int32_t> column_of_chain(chains_);

@@ -1,7 +1,6 @@
 #include "engine/dynamic_order.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace isolang {
 
@@ -17,21 +16,16 @@ DynamicOrder::DynamicOrder(std::int32_t nodes, std::vector<std::int32_t> from, s
   in_ = group_by(nodes, permanent_, [&](std::size_t i) { return to_[i]; }, number);
   out_head_.assign(idx(nodes), -1);
   in_head_.assign(idx(nodes), -1);
+  at_.resize(rank_.size());
+  set_ranks(std::move(rank_));
   mark_.assign(idx(nodes), 0);
   moved_.assign(idx(nodes), 0);
   parent_.assign(idx(nodes), -1);
 }
 
-template <typename Visit>
-void DynamicOrder::each_out(std::int32_t v, Visit visit) const {
-  for (const std::int32_t e : out_.of(v)) visit(e);
-  for (std::int32_t e = out_head_[idx(v)]; e >= 0; e = out_next_[idx(e) - permanent_]) visit(e);
-}
-
-template <typename Visit>
-void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
-  for (const std::int32_t e : in_.of(v)) visit(e);
-  for (std::int32_t e = in_head_[idx(v)]; e >= 0; e = in_next_[idx(e) - permanent_]) visit(e);
+void DynamicOrder::set_ranks(std::vector<std::int32_t> rank) {
+  rank_ = std::move(rank);
+  for (std::size_t v = 0; v < rank_.size(); ++v) at_[idx(rank_[v])] = static_cast<std::int32_t>(v);
 }
 
 bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
@@ -84,9 +78,8 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
     std::size_t next = 0;
     for (const auto* group : {&backward_, &forward_})
       for (const std::int32_t w : *group) {
-        rank_[idx(w)] = slots_[next++];
+        set_rank(w, slots_[next++]);
         mark_[idx(w)] = 0;
-        if (std::exchange(moved_[idx(w)], std::uint8_t{1}) == 0) moved.push_back(w);
       }
   }
   const auto e = static_cast<std::int32_t>(from_.size());

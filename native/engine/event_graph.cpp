@@ -31,7 +31,7 @@ std::vector<std::vector<std::int32_t>> session_orders(const Problem& p, const st
 
 }  // namespace
 
-EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const std::vector<std::uint8_t>& breaks)
+EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const OrderHints& hints)
     : problem(p), automata(std::move(a)) {
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
@@ -53,7 +53,8 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const std::ve
       for (const auto& [q, r] : m.epsilon) edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
     }
     add_tests(c);
-    add_sessions(c, breaks);
+    add_sessions(c, hints.breaks);
+    add_line(c, hints);
     add_real_time(c);
     for (const auto& [q, r] : m.of(Relation::init))
       for (std::int32_t t = 0; t < p.n; ++t)
@@ -68,7 +69,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const std::ve
   if (uses_orders)
     for (std::size_t i = 0; i < p.vo_before.size(); ++i)
       ww_edges(p.vo_before[i], p.vo_after[i], [&](const Edge& e) { edges.push_back(e); });
-  set_priorities();
+  set_priorities(hints);
 }
 
 Node EventGraph::fresh(std::size_t check) {
@@ -123,6 +124,16 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
   }
 }
 
+// On steps that repeat, so that the line becomes `window` chains.
+void EventGraph::add_line(std::size_t c, const OrderHints& hints) {
+  if (hints.window == 0) return;
+  std::vector<std::int32_t> line;
+  std::ranges::copy_if(hints.line, std::back_inserter(line), [&](std::int32_t t) { return hints.breaks[idx(t)] == 0; });
+  for (std::size_t i = idx(hints.window); i < line.size(); ++i)
+    for (const auto& [q, r] : automata[c].of(Relation::so))
+      edges.push_back({node(c, line[i - idx(hints.window)], q), node(c, line[i], r), Relation::so});
+}
+
 // Real time in O(n) edges: a chain of moments; T enters at its own end, S leaves from the last end strictly before its
 // begin. T0 ends before everything.
 void EventGraph::add_real_time(std::size_t c) {
@@ -172,14 +183,15 @@ std::int32_t EventGraph::check_of(Node v) const {
   return auxiliary_check_[idx(v - auxiliary_base_)];
 }
 
-// Transactions by their end if there is time, else by their place in their session: an order near to one that the
+// Transactions by the hint; else by their end if there is time, else by their place in their session: an order near to one that the
 // database may have used, and one in which the states of a transaction stand together.
-void EventGraph::set_priorities() {
+void EventGraph::set_priorities(const OrderHints& hints) {
   const Problem& p = problem;
   std::vector<std::int64_t> when(idx(p.n + 1), -1);
   std::vector<std::int32_t> place(idx(p.sessions), 0);
   for (std::int32_t t = 0; t < p.n; ++t)
     when[idx(t)] = p.has_time ? p.end[idx(t)] : place[idx(p.session[idx(t)])]++;
+  for (std::size_t i = 0; i < hints.line.size(); ++i) when[idx(hints.line[i])] = static_cast<std::int64_t>(i);
   when[idx(p.n)] = kTimeUnknownBegin;
   std::vector<std::int32_t> order(idx(p.n + 1)), turn(idx(p.n + 1));
   std::iota(order.begin(), order.end(), 0);

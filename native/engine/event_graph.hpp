@@ -22,10 +22,16 @@ struct Edge {
   std::int32_t read = -1, a = -1, b = -1;
 };
 
+// Orders that are taken as facts although no check demands them (order_hints.hpp), as edges of the relation so.
+struct OrderHints {
+  std::vector<std::uint8_t> breaks;  // per transaction: session order that is only a hint does not reach over its begin
+  std::vector<std::int32_t> line;    // transactions; of those without a break each precedes the one `window` places behind
+  std::int32_t window = 0;           // 0: there is no line
+};
+
 class EventGraph {
  public:
-  // `breaks`, per transaction: session order that is only a hint does not reach over its begin.
-  EventGraph(const Problem& problem, std::vector<Automaton> automata, const std::vector<std::uint8_t>& breaks = {});
+  EventGraph(const Problem& problem, std::vector<Automaton> automata, const OrderHints& hints = {});
 
   const Problem& problem;
   const std::vector<Automaton> automata;
@@ -109,8 +115,9 @@ class EventGraph {
  private:
   void add_tests(std::size_t check);
   void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
+  void add_line(std::size_t check, const OrderHints& hints);
   void add_real_time(std::size_t check);
-  void set_priorities();
+  void set_priorities(const OrderHints& hints);
   Node fresh(std::size_t check);
 
   std::vector<Node> base_;

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/likely_times.hpp"
 #include "engine/search.hpp"
 
 namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+constexpr std::size_t kMuch = 16;  // transactions for a choice that the first order contradicts
 
 }  // namespace
 
@@ -84,7 +86,7 @@ void Search::inspect_key(std::int32_t key) {
         if (highest >= here)
           for (std::int32_t j = first; j < i; ++j)
             if (rank(graph_.node(c, p_.writer_txn[idx(writers_[idx(j)])], q)) >= here)
-              want_order_.emplace_back(writers_[idx(j)], w);
+              want_order_.push_back({writers_[idx(j)], w, -1});
         highest = std::max(highest, rank(graph_.node(c, txn, q)));
       }
     }
@@ -127,13 +129,11 @@ void Search::inspect_read(std::int32_t r) {
       want_read_.push_back(r);
       return;
     }
-    want_order_.emplace_back(a, writers_[idx(i)]);
+    want_order_.push_back({a, writers_[idx(i)], r});
   }
 }
 
-Theory::Answer Search::complete() {
-  ++rounds;
-  budget_.check();
+void Search::inspect() {
   want_order_.clear();
   want_read_.clear();
   note_moved();
@@ -152,11 +152,26 @@ Theory::Answer Search::complete() {
   }
   std::ranges::fill(stale_txn_, std::uint8_t{0});
   std::ranges::fill(stale_key_, std::uint8_t{0});
-  std::erase_if(want_order_, [&](const auto& pair) { return find_order(pair.first, pair.second) >= 0; });
+  std::erase_if(want_order_, [&](const Want& w) { return find_order(w.a, w.b) >= 0; });
+}
+
+Theory::Answer Search::complete() {
+  ++rounds;
+  budget_.check();
+  if (rounds > 1) draw_together();
+  inspect();
+  // A first order that contradicts so much is worth another try.
+  if (rounds == 1 && may_start_anew_ && (want_order_.size() + want_read_.size()) * kMuch > idx(p_.n))
+    if (const auto line = likely_line(pruner_, budget_); !line.empty()) {
+      order_.set_ranks(rank_along(line, graph_, budget_));
+      std::ranges::fill(stale_txn_, std::uint8_t{1});
+      std::ranges::fill(stale_key_, std::uint8_t{1});
+      inspect();
+    }
   if (want_order_.empty() && want_read_.empty())
     return graph_.forbids_ways_back && forbid_ways_back() ? Answer::extended : Answer::consistent;
   // What is new is decided behind what was: nothing needs to be taken back for it.
-  for (const auto& [a, b] : want_order_) activate_order(a, b);
+  for (const auto& [a, b, read] : want_order_) activate_order(a, b, read);
   for (const std::int32_t r : want_read_) activate_read(r);
   return Answer::extended;
 }
@@ -176,7 +191,7 @@ bool Search::forbid_ways_back() {
   for (const auto& edges : closed) {
     for (const Edge& e : edges) {
       if (e.read >= 0 && pruner_.source[idx(e.read)] < 0) activate_read(e.read);
-      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n) activate_order(e.a, e.b);
+      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n) activate_order(e.a, e.b, e.read);
     }
     std::vector<Lit> clause;
     pending_.clear();

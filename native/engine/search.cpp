@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/likely_times.hpp"
 #include "engine/topological_order.hpp"
 
 namespace isolang {
@@ -21,16 +22,6 @@ std::vector<std::int32_t> ends(const std::vector<Edge>& edges, Node Edge::* end)
   return nodes;
 }
 
-std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGraph& graph, Budget& budget) {
-  const auto successors = group_by(
-      graph.nodes(), graph.edges.size(), [&](std::size_t i) { return graph.edges[i].from; }, [&](std::size_t i) { return graph.edges[i].to; });
-  std::vector<std::int32_t> place(idx(graph.nodes()), -1), rank(place.size());
-  for (std::size_t i = 0; i < line.size(); ++i) place[idx(line[i])] = static_cast<std::int32_t>(i);
-  const auto order = topological_order(successors, place, budget);
-  for (std::size_t i = 0; i < order.size(); ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
-  return rank;
-}
-
 }  // namespace
 
 Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, std::span<const Node> line)
@@ -42,6 +33,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       order_(pruner.graph.nodes(), ends(pruner.graph.edges, &Edge::from), ends(pruner.graph.edges, &Edge::to),
              line.empty() ? pruner.rank : rank_along(line, pruner.graph, budget)),
       permanent_(pruner.graph.edges.size()),
+      may_start_anew_(line.empty()),
       orders_at_(p_.writer_txn.size()),
       sources_at_(p_.writer_txn.size()),
       ways_back_(pruner, budget) {
@@ -86,19 +78,18 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
   }
 }
 
-std::int32_t Search::variable(Meaning meaning) {
+std::int32_t Search::variable(Meaning meaning, std::int32_t at) {
   meaning_.push_back(meaning);
   processed_.push_back(0);
-  // Grouped by time: distant choices have little to do with one another.
-  Node node = -1;
-  if (meaning.kind == Meaning::Kind::before) node = graph_.order_node(meaning.b);
-  if (meaning.kind == Meaning::Kind::source && !graph_.automata[0].direct()) node = graph_.node(0, p_.read_txn[idx(meaning.a)], 0);
-  return sat_.new_variable(node < 0 || graph_.nodes() <= kOneGroup ? 0 : rank(node) / kGroup);
+  if (graph_.nodes() <= kOneGroup) return sat_.new_variable();
+  // Grouped by time: distant choices have little to do with one another. The sources come before the orders that they ask
+  // for: an order decided first would not know of its readers, and take the wrong side.
+  return sat_.new_variable(at / kGroup * 2 + (meaning.kind == Meaning::Kind::before));
 }
 
 std::int32_t Search::in_variable(std::int32_t txn) {
   if (certain(txn)) return -1;
-  if (in_variable_[idx(txn)] < 0) in_variable_[idx(txn)] = variable({Meaning::Kind::in, txn, -1});
+  if (in_variable_[idx(txn)] < 0) in_variable_[idx(txn)] = variable({Meaning::Kind::in, txn, -1}, 0);
   return in_variable_[idx(txn)];
 }
 
@@ -121,9 +112,15 @@ std::int32_t Search::find_order(std::int32_t a, std::int32_t b) const {
   return it == order_variable_.end() ? -1 : it->second;
 }
 
-void Search::activate_order(std::int32_t a, std::int32_t b) {
+// In the order; -1 if there is no such read, or no node for it.
+std::int32_t Search::place_of(std::int32_t read) const {
+  return read < 0 || graph_.automata[0].direct() ? -1 : rank(graph_.node(0, p_.read_txn[idx(read)], 0));
+}
+
+void Search::activate_order(std::int32_t a, std::int32_t b, std::int32_t read) {
   if (find_order(a, b) >= 0) return;
-  const std::int32_t v = variable({Meaning::Kind::before, std::min(a, b), std::max(a, b)});
+  const std::int32_t last = std::max(rank(graph_.order_node(a)), rank(graph_.order_node(b)));
+  const std::int32_t v = variable({Meaning::Kind::before, std::min(a, b), std::max(a, b)}, std::max(last, place_of(read)));
   order_variable_.emplace(pair_code(a, b), v);
   orders_at_.add(a, v);
   orders_at_.add(b, v);
@@ -138,7 +135,7 @@ void Search::activate_read(std::int32_t r) {
   for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
-    const std::int32_t v = variable({Meaning::Kind::source, r, w});
+    const std::int32_t v = variable({Meaning::Kind::source, r, w}, place_of(r));
     source_variable_[i] = v;
     sources_at_.add(w, v);
     choice.push_back(Lit::positive(v));
@@ -231,9 +228,9 @@ bool Search::prefers(std::int32_t v) {
   const Meaning& m = meaning_[idx(v)];
   switch (m.kind) {
     case Meaning::Kind::before:
-      return rank(graph_.order_node(m.a)) < rank(graph_.order_node(m.b));
+      return descent_of_order(m.a, m.b) < descent_of_order(m.b, m.a);
     case Meaning::Kind::source:
-      return sources_taken_[idx(m.a)] == 0 && likely_source(m.a) == m.b;
+      return sources_taken_[idx(m.a)] == 0 && nearest_source(m.a) == m.b;
     case Meaning::Kind::in:
       return false;
   }

@@ -77,9 +77,10 @@ class Search final : public Theory {
   }
 
  private:
-  std::int32_t variable(Meaning meaning);
+  std::int32_t variable(Meaning meaning, std::int32_t at);  // at: about when, in ranks
   std::int32_t find_order(std::int32_t a, std::int32_t b) const;
-  void activate_order(std::int32_t a, std::int32_t b);
+  void activate_order(std::int32_t a, std::int32_t b, std::int32_t read);
+  std::int32_t place_of(std::int32_t read) const;
   void activate_read(std::int32_t read);
   std::int32_t in_variable(std::int32_t txn);  // -1 if it certainly is in
   bool certain(std::int32_t txn) const {
@@ -91,7 +92,12 @@ class Search final : public Theory {
   std::int32_t rank(Node v) const { return order_.rank(v); }
   std::int32_t likely_source(std::int32_t read) const;
   std::int32_t current_source(std::int32_t read) const;
+  std::int32_t descent_of_order(std::int32_t a, std::int32_t b) const;
+  std::int32_t descent_of_source(std::int32_t read, std::int32_t candidate) const;
+  std::int32_t nearest_source(std::int32_t read) const;
+  void draw_together();
   void note_moved();
+  void inspect();
   void sort_writers(std::int32_t key);
   void inspect_key(std::int32_t key);
   void inspect_read(std::int32_t read);
@@ -106,6 +112,7 @@ class Search final : public Theory {
   DynamicOrder order_;
   std::vector<Edge> dynamic_;  // the edges of order_ beyond the permanent ones
   std::size_t permanent_;
+  bool may_start_anew_;  // the order to start from was not given
 
   std::vector<Meaning> meaning_;
   std::vector<std::uint8_t> processed_;                     // per variable: its edges are in
@@ -138,7 +145,10 @@ class Search final : public Theory {
   // Of the last inspection.
   std::vector<std::int32_t> writers_, place_;               // writers by key and rank; each one's place
   std::vector<std::int32_t> lowest_;                        // per rw step and place: the lowest target from there on
-  std::vector<std::pair<std::int32_t, std::int32_t>> want_order_;
+  struct Want {
+    std::int32_t a, b, read;  // the read that misses its source a because of b, or -1
+  };
+  std::vector<Want> want_order_;
   std::vector<std::int32_t> want_read_;
   std::vector<std::int32_t> source_;                        // per read: its source, -1 if its transaction is out
   WaysBack ways_back_;

@@ -8,7 +8,7 @@
 
 #include "engine/one_cycle.hpp"
 #include "engine/one_state.hpp"
-#include "engine/session_hints.hpp"
+#include "engine/order_hints.hpp"
 
 namespace isolang {
 namespace {
@@ -76,13 +76,21 @@ namespace {
 
 constexpr std::int64_t kTrialConflicts = 2000;
 constexpr int kTrials = 64;
+// With the order of the history as a hint a large history is many small knots, and the alternative is hopeless.
+constexpr int kLongTrials = 16;
+constexpr std::int64_t kTrialConflictsEach = 10;  // per transaction
+
+std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
+  return hints.of_the_history() ? std::max(kTrialConflicts, kTrialConflictsEach * problem.n) : kTrialConflicts;
+}
+
 
 // One event graph: pruned, then searched, then refuted.
 class Attempt {
  public:
-  Attempt(const Problem& problem, const std::vector<Automaton>& automata, const std::vector<std::uint8_t>& breaks,
+  Attempt(const Problem& problem, const std::vector<Automaton>& automata, const OrderHints& hints,
           std::uint64_t seed, std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, Solution& solution)
-      : seed_(seed), max_search_bytes_(max_search_bytes), budget_(budget), solution_(solution), graph_(problem, automata, breaks), pruner_(prepare(max_clock_bytes)) {
+      : seed_(seed), max_search_bytes_(max_search_bytes), budget_(budget), solution_(solution), graph_(problem, automata, hints), pruner_(prepare(max_clock_bytes)) {
     open_ = pruner_.run();
     note("edges_after_pruning", graph_.edges.size());
     note("chains", pruner_.clocks.chains());
@@ -112,6 +120,15 @@ class Attempt {
     note_search();
     return outcome;
   }
+  template <typename T>
+  void note(const char* name, T value) {
+    for (auto& [known, sum] : solution_.statistics)
+      if (known == name) {  // a second attempt: times add up, sizes are the last one's
+        sum = known.starts_with("seconds") ? sum + static_cast<double>(value) : static_cast<double>(value);
+        return;
+      }
+    solution_.statistics.emplace_back(name, static_cast<double>(value));
+  }
   bool refuted_by_pruning() const { return !open_; }
 
   std::vector<ProofStep> refutation() {
@@ -139,15 +156,6 @@ class Attempt {
     budget_.phase = "pruning";
     return Pruner(graph_, budget_, max_clock_bytes);
   }
-  template <typename T>
-  void note(const char* name, T value) {
-    for (auto& [known, sum] : solution_.statistics)
-      if (known == name) {  // a second attempt: times add up, sizes are the last one's
-        sum = known.starts_with("seconds") ? sum + static_cast<double>(value) : static_cast<double>(value);
-        return;
-      }
-    solution_.statistics.emplace_back(name, static_cast<double>(value));
-  }
   Stopwatch watch_;
   std::uint64_t seed_;
   std::size_t max_search_bytes_;
@@ -165,35 +173,39 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
                std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, bool trial_first, Strategy strategy) {
   Solution solution;
   std::optional<Attempt> plain, trial;
-  const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
-                         const std::vector<std::uint8_t>& breaks) {
+  const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks, const OrderHints& hints) {
     budget.phase = "building the event graph";
-    attempt.emplace(problem, checks, breaks, seed, max_clock_bytes, max_search_bytes, budget, solution);
+    attempt.emplace(problem, checks, hints, seed, max_clock_bytes, max_search_bytes, budget, solution);
   };
   const bool forced = strategy == Strategy::anneal || strategy == Strategy::frontier;
-  if (const auto cycle = trial_first && !forced ? as_one_cycle(problem, automata) : std::nullopt) {
-    begin(trial, with_sessions(*cycle).value_or(*cycle), {});
-    if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
-  }
-  if (const auto simple = trial_first && !forced ? as_one_state(automata) : std::nullopt) {
-    begin(trial, with_sessions(*simple).value_or(*simple), {});
-    if (trial->search(kTrialConflicts) == Cdcl::Result::satisfiable) return solution;
-  }
-  // Without session order the clocks know little and the search is long; but most real histories also have a model that
-  // respects sessions almost everywhere, and looking for that one first costs little.
-  if (const auto stronger = with_sessions(automata); stronger && !forced) {
-    SessionHints hints(problem);
-    for (int i = 0; i < kTrials; ++i) {
-      begin(trial, *stronger, hints.breaks());
-      const Cdcl::Result result = trial->search(kTrialConflicts);
+  const auto stronger_has_model = [&](const std::vector<Automaton>& checks) {
+    const Hints hints(problem, checks);
+    begin(trial, hints.automata(), hints.given());
+    return trial->search(kTrialConflicts) == Cdcl::Result::satisfiable;
+  };
+  if (const auto cycle = trial_first && !forced ? as_one_cycle(problem, automata) : std::nullopt)
+    if (stronger_has_model(*cycle)) return solution;
+  if (const auto simple = trial_first && !forced ? as_one_state(automata) : std::nullopt)
+    if (stronger_has_model(*simple)) return solution;
+  // Without session order, or with sessions of one transaction each, the clocks know little and the search is long; but
+  // most real histories also have a model that respects such an order almost everywhere, and looking for that one first
+  // costs little.
+  if (Hints hints(problem, automata); hints.any() && !forced) {
+    for (int i = 0; i < (hints.of_the_history() ? kLongTrials : kTrials); ++i) {
+      begin(trial, hints.automata(), hints.given());
+      if (hints.of_the_history()) {
+        trial->note("hint_window", hints.given().window);
+        trial->note("hint_trials", i + 1);
+      }
+      const Cdcl::Result result = trial->search(trial_conflicts(problem, hints));
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::gave_up) break;
       auto steps = trial->refutation();
-      if (!hints.blame(steps, *stronger)) {
+      if (!hints.blame(steps)) {
         solution.refutation = std::move(steps);
         return solution;
       }
-      if (i > 0) continue;
+      if (i > 0 || hints.of_the_history()) continue;
       begin(plain, automata, {});
       if (plain->refuted_by_pruning()) break;
     }

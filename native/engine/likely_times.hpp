@@ -1,0 +1,17 @@
+// When transactions may have taken place, guessed from who read from whom: where the search starts from. Only a guess,
+// no conclusion is drawn from it.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "engine/prune.hpp"
+
+namespace isolang {
+
+// The nodes of all transactions by their likely time; none where there is nothing to guess it from.
+std::vector<Node> likely_line(const Pruner& pruner, Budget& budget);
+
+// For each node its place in an order of the known edges that is near to the line; others come as soon as they can.
+std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGraph& graph, Budget& budget);
+
+}  // namespace isolang
