@@ -28,6 +28,8 @@ TIMEOUT = 600
 
 TESTS = {
     "native/problem": ["tests/test_problem_anomalies.py", "tests/test_problem_model.py"],
+    "native/engine/landmarks": ["tests/test_portfolio.py"],
+    "native/certify/landmarks": ["tests/test_portfolio.py"],
     "native/engine": [
         "tests/test_pruning.py",
         "tests/test_engine.py",

@@ -102,9 +102,14 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
 
 def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
     """What nobody can follow: that a search went through everything."""
+    how = (
+        f"an exhaustive search found none ({step.states} states looked at)"
+        if step.states
+        else "what must come before what, wherever the reads take their values from, leaves none"
+    )
     text = (
-        "Every order of the transactions leaves some read without its value: an exhaustive search "
-        f"found none ({step.states} states looked at). No cycle shows that by itself."
+        f"Every order of the transactions leaves some read without its value: {how}. "
+        "No cycle shows that by itself."
     )
     return _without_a_cycle(problem, "no order", text)
 

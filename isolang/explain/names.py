@@ -40,7 +40,7 @@ MEANING: Final = {
     "G-single": "a transaction missed a write that it should have seen (read skew)",
     "write skew": "two transactions each read what the other one then overwrote",
     "long fork": "readers saw writes in orders that contradict each other",
-    "no order": "no order of the transactions explains what they read (found by exhaustion)",
+    "no order": "no order of the transactions explains what they read (no cycle shows it)",
     "G2": "anti-dependency cycle: no order of the transactions explains what they read",
     "no model": "a solver found no model, which nobody has proved",
     "no assignment": "no choice of the relations that the specification asks for meets its checks",

@@ -47,7 +47,7 @@ struct Literal {
   LiteralKind kind;
   std::int64_t x, y, z;  // source: op, txn; before: key, a, b; in: txn
 };
-enum class StepKind : std::uint8_t { anomaly, choice, cycle, order, rup };
+enum class StepKind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion };
 struct Step {
   StepKind kind;
   std::string check;                 // cycle

@@ -10,6 +10,7 @@
 
 #include "certify/checks.hpp"
 #include "certify/evidence.hpp"
+#include "certify/landmarks.hpp"
 #include "certify/propagation.hpp"
 
 namespace isolang::certify {
@@ -36,11 +37,10 @@ struct LiteralHash {
 class Checker {
  public:
   Checker(const History& history, const std::vector<CheckText>& texts, Budget& budget)
-      : evidence_(history, budget), clauses_(budget) {
+      : history_(history), budget_(budget), evidence_(history, budget), clauses_(budget) {
     for (ReadCheck& check : read_checks(history, texts)) checks_.insert_or_assign(check.name, std::move(check));
-    std::vector<ReadCheck> all;
-    for (const auto& [name, check] : checks_) all.push_back(check);
-    judges_reads_ = judges_reads(all);
+    for (const auto& [name, check] : checks_) all_.push_back(check);
+    judges_reads_ = judges_reads(all_);
   }
 
   // Returns whether the step's clause is empty.
@@ -63,6 +63,11 @@ class Checker {
         for (const Literal& l : step.literals) clause.push_back(literal(l) ^ (l.positive ? 0 : 1));
         if (!clauses_.implies(clause)) throw Rejected{"rup: unit propagation reaches no conflict"};
         break;
+      case StepKind::exhaustion:  // a claim; the clause is empty
+        if (!no_line(history_, all_, evidence_, budget_))
+          throw NotCertified{
+              "not certified: an exhaustive search found no order of the transactions, which leaves no proof to check"};
+        break;
     }
     bool empty = true;
     for (const Lit l : clause) empty &= l == kFalse;
@@ -71,9 +76,12 @@ class Checker {
   }
 
  private:
+  const History& history_;
+  Budget& budget_;
   Evidence evidence_;
   Propagation clauses_;
   std::map<std::string, ReadCheck> checks_;
+  std::vector<ReadCheck> all_;
   bool judges_reads_ = false;
   std::unordered_map<LiteralKey, Lit, LiteralHash> literals_;
   std::unordered_map<std::int64_t, std::int32_t> groups_;  // read -> the group of its source literals

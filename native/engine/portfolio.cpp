@@ -4,9 +4,11 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "engine/anneal.hpp"
 #include "engine/frontier.hpp"
+#include "engine/landmarks.hpp"
 
 namespace isolang {
 namespace {
@@ -15,12 +17,15 @@ constexpr Search::Effort kAlone{1000, 400'000};  // before anything else is trie
 constexpr std::int32_t kLarge = 5000;            // transactions, from which on there are many small knots, and moves and
 constexpr std::int64_t kAloneEach = 10;          // frontiers of the whole have little hope: so many conflicts for each
 constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
-constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted
+constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted,
+constexpr Search::Effort kCycle{2000, 400'000};      // or landmarks, of which there is a proof without a cycle
 constexpr std::int64_t kMoves = 3'000'000;
 constexpr std::int64_t kSoon = 10'000'000;
-constexpr std::int64_t kCells = 2'000'000;      // of states
+constexpr std::int64_t kFirstCells = 1'000'000;  // before the rest: many contradictions show in few states
+constexpr std::int64_t kCells = 8'000'000;       // of states
+constexpr std::size_t kLandmarks = 5000;         // events: so many relaxations of so many
 constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
-constexpr std::int64_t kManyCells = 8'000'000;  // what is over-constrained has narrow layers
+constexpr std::int64_t kManyCells = 30'000'000;  // what is over-constrained has narrow layers
 constexpr std::int32_t kCoolings = 2;           // annealing that is alone gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
@@ -69,13 +74,23 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     outcome.model = annealing.model();
     return outcome.model.has_value();
   };
+  std::optional<Chains> chains;
   std::optional<Frontiers> frontiers;
+  bool impossible = false;
   try {
-    frontiers.emplace(*line, budget, share_of(max_bytes));
-    if (!frontiers->applies()) frontiers.reset();
+    if (auto made = Chains::of(*line, budget)) chains.emplace(std::move(*made));
+    budget.phase = "looking for landmarks";
+    impossible = chains && chains->events.size() <= kLandmarks && !add_landmarks(*chains, budget);
+    if (chains && !impossible) frontiers.emplace(*chains, budget, share_of(max_bytes));
   } catch (const std::bad_alloc&) {  // the others need less
   }
   const auto frontier = [&](std::int64_t cells) {
+    if (impossible) {
+      outcome.by = Outcome::By::frontier;
+      outcome.refuted = true;
+      note("frontier_states", 0);
+      return true;
+    }
     if (!frontiers) return false;
     budget.phase = "searching over frontiers";
     Frontiers::Answer answer = Frontiers::Answer::gave_up;
@@ -110,25 +125,32 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     return outcome;
   }
   if (strategy == Strategy::frontier) {
-    while (frontiers && !frontier(kCells)) {
+    while (!frontier(kCells) && frontiers) {
     }
     if (!outcome.model && !outcome.refuted) cdcl_to_the_end();
     return outcome;
   }
   std::int64_t started_from = kNoLimit;
-  // An exhausted search leaves no proof; now that there certainly is one, CDCL may find it.
+  // An exhausted search leaves no proof to read; now that there certainly is one, CDCL may find it.
   const auto prove = [&] {
     const Outcome exhausted = outcome;
     if (!annealing.frozen().empty()) begin(annealing.frozen());
-    if (!cdcl(kProof)) outcome = exhausted;
+    try {
+      if (!cdcl(impossible ? kCycle : kProof)) outcome = exhausted;
+    } catch (const OutOfTime&) {  // what is refuted stays so
+      outcome = exhausted;
+    }
   };
+  const auto refuted_or_found = [&](std::int64_t cells) {
+    if (!frontier(cells)) return false;
+    if (outcome.refuted) prove();
+    return true;
+  };
+  if (refuted_or_found(kFirstCells)) return outcome;
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
     if (anneal(turn(kMoves))) break;
-    if (frontier(turn(load > kDemanding ? kManyCells : kCells))) {
-      if (outcome.refuted) prove();
-      break;
-    }
+    if (refuted_or_found(turn(load > kDemanding ? kManyCells : kCells))) break;
     // CDCL has had its turn alone, and will do better from where annealing freezes, if that is soon.
     if (annealing.coolings == 0 && annealing.moves_left() < kSoon) continue;
     if (annealing.coolings > 0 && annealing.frozen_cost < started_from) {

@@ -1,0 +1,344 @@
+// Why a model is a line. Let the check be `acyclic e`.
+//   One moment a transaction: wr, ww and rw are words of e. Then a cycle of these (and of so or rt, if they are words of e,
+//   too) is a closed walk of L(e)+, so in a model there is none, and the transactions stand in a line.
+//   Two, reading and writing: wr, wr;rw and ww are words of e. Edges: from reading to writing in each transaction; from the
+//   writing of a to the writing of b for a word x(a, b) of one letter, to the reading of b if x;rw is a word as well; from the
+//   reading of a to the writing of b for rw(a, b). A cycle of these visits a writing, and from each one the way to the next is
+//   x or x;rw; so again it spells a word of L(e)+.
+// On the line the source of a read is the last writer of the key before it: wr puts it before, rw every later writer behind.
+//
+// The rules, to a fixpoint; "event" is a moment, "version" the write of a key by a transaction:
+//   1. If events are let happen whenever their reads have had a source, all at once and with everything that ever was there,
+//      then those that do not happen while event b is held back come after b.
+//   2. The same from the end, where events are undone: a version is there if it may be the last or its overwriter is undone.
+//      An event wants the versions that it wrote and a source of each read, and gives what it may have overwritten: what its
+//      transaction read of that key, if nothing can come between. (Versions that others overwrite may be the last for all that
+//      the rules know: see 4.)
+//   3. A source after the read, or one with another version between them, is none. What precedes a read of one source, and is
+//      not that source, precedes the source. What follows all sources of a read follows the read.
+//   4. Transactions that overwrite what they read overwrite different versions: so as many of them as they have sources
+//      among them leave none of these sources last, and more of them cannot be.
+#include "certify/landmarks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace isolang::certify {
+namespace {
+
+constexpr std::size_t kMostCells = 50'000'000;
+
+struct Contradiction {};
+
+// What a check makes of the relations.
+struct Shape {
+  bool fits = false, two = false, locks = false, so = false, rt = false;
+};
+
+Shape shape_of(const ReadCheck& check) {
+  const auto word = [&](std::vector<Relation> letters) {
+    std::vector<int> labels;
+    for (const Relation r : letters) labels.push_back(static_cast<int>(r));
+    return check.positions.reads(labels, false, [](std::size_t, int) { return false; });
+  };
+  Shape s;
+  if (!check.acyclic || check.earlier || !word({Relation::wr}) || !word({Relation::ww})) return s;
+  s.two = !word({Relation::rw});
+  const auto leads = [&](Relation r) { return word({r}) && (!s.two || word({r, Relation::rw})); };
+  s.fits = leads(Relation::wr);
+  s.locks = !s.two || word({Relation::ww, Relation::rw});
+  s.so = leads(Relation::so);
+  s.rt = leads(Relation::rt);
+  return s;
+}
+
+class Line {
+ public:
+  Line(const History& history, const Shape& shape, Evidence& evidence, Budget& budget)
+      : evidence_(evidence), budget_(budget), shape_(shape), n_(history.transactions()) {
+    small_ = set_events(history);
+    if (!small_) return;
+    set_versions(history);
+  }
+
+  // Throws Contradiction, or returns when nothing changes.
+  void settle() {
+    for (changed_ = small_; changed_;) {
+      changed_ = false;
+      overwrite_once();
+      sweep(false);
+      sweep(true);
+      compare();
+    }
+  }
+
+ private:
+  struct Event {
+    std::size_t chain, place;
+    std::vector<std::size_t> writes, reads;  // versions, reads
+  };
+  struct Version {
+    std::int32_t txn;
+    std::size_t key, event;  // event: kFirst for the initial one
+    std::size_t read;        // what its transaction read of the key, or kNone
+    bool maybe_last;
+  };
+  struct Read {
+    std::size_t event, key;
+    std::size_t own;  // the version that its transaction writes of the key, or kNone
+    bool overwritten;  // by that one, with nothing between
+    std::vector<std::size_t> sources;
+  };
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1), kFirst = kNone;
+
+  // False: a maybe transaction may be in or out, or there are too many moments.
+  bool set_events(const History& history) {
+    std::map<std::int32_t, std::int32_t> last;  // by session
+    std::map<std::int32_t, std::size_t> chain;
+    event_of_.assign(static_cast<std::size_t>(n_), kNone);
+    for (std::int32_t t = 0; t < n_; ++t) {
+      if (!evidence_.live(t)) continue;
+      if (!evidence_.certain(t)) return false;
+      const std::int32_t session = history.txn_session[static_cast<std::size_t>(t)];
+      if (!shape_.so || !last.contains(session) || !evidence_.so(last[session], t)) {
+        chain[session] = chains_.size();
+        chains_.emplace_back();
+      }
+      last[session] = t;
+      event_of_[static_cast<std::size_t>(t)] = events_.size();
+      for (int moment = 0; moment < (shape_.two ? 2 : 1); ++moment) {
+        chains_[chain[session]].push_back(events_.size());
+        events_.push_back({chain[session], chains_[chain[session]].size() - 1, {}, {}});
+      }
+    }
+    if (events_.size() * chains_.size() > kMostCells) return false;
+    before_.assign(events_.size(), std::vector<std::size_t>(chains_.size(), 0));
+    if (shape_.rt)
+      for (std::int32_t a = 0; a < n_; ++a)
+        for (std::int32_t b = 0; b < n_; ++b) {
+          budget_.poll();
+          if (evidence_.certain(a) && evidence_.certain(b) && evidence_.rt(a, b)) precede(writing(a), reading(b));
+        }
+    return true;
+  }
+
+  std::size_t reading(std::int32_t t) const { return event_of_[static_cast<std::size_t>(t)]; }
+  std::size_t writing(std::int32_t t) const { return reading(t) + (shape_.two ? 1 : 0); }
+
+  static std::pair<std::int64_t, std::int64_t> operations(const History& history, std::int32_t t) {
+    return {history.op_start[static_cast<std::size_t>(t)], history.op_start[static_cast<std::size_t>(t) + 1]};
+  }
+
+  void set_versions(const History& history) {
+    std::map<std::int32_t, std::size_t> key_number;
+    std::map<std::pair<std::int32_t, std::size_t>, std::size_t> version;  // by transaction and key
+    const auto add = [&](std::int32_t t, std::int32_t key) {
+      const auto [k, fresh_key] = key_number.try_emplace(key, by_key_.size());
+      if (fresh_key) {
+        by_key_.emplace_back();
+        version[{evidence_.t0(), k->second}] = versions_.size();
+        by_key_.back().push_back(versions_.size());
+        versions_.push_back({evidence_.t0(), k->second, kFirst, kNone, true});
+      }
+      if (t == evidence_.t0() || !evidence_.writes_key(t, key)) return k->second;
+      if (const auto [v, fresh] = version.try_emplace({t, k->second}, versions_.size()); fresh) {
+        by_key_[k->second].push_back(versions_.size());
+        events_[writing(t)].writes.push_back(versions_.size());
+        versions_.push_back({t, k->second, writing(t), kNone, true});
+      }
+      return k->second;
+    };
+    for (std::int32_t t = 0; t < n_; ++t)
+      for (auto [op, end] = operations(history, t); op < end; ++op)
+        if (evidence_.certain(t)) add(t, evidence_.key_of(op));
+    for (std::int32_t t = 0; t < n_; ++t)
+      for (auto [op, end] = operations(history, t); op < end; ++op) {
+        budget_.poll();
+        if (!evidence_.certain(t) || !evidence_.is_external(op)) continue;
+        Read r{reading(t), key_number.at(evidence_.key_of(op)), kNone, false, {}};
+        for (const std::int32_t source : evidence_.candidates(op)) r.sources.push_back(version.at({source, r.key}));
+        if (const auto own = version.find({t, r.key}); own != version.end()) {
+          r.own = own->second;
+          r.overwritten = !shape_.two || shape_.locks;
+          if (r.overwritten) versions_[r.own].read = reads_.size();
+        }
+        events_[r.event].reads.push_back(reads_.size());
+        reads_.push_back(std::move(r));
+      }
+  }
+
+  bool comes_first(std::size_t a, std::size_t b) const {
+    if (a == kFirst) return b != kFirst;
+    if (b == kFirst) return false;
+    const Event &x = events_[a], &y = events_[b];
+    return x.chain == y.chain ? x.place < y.place : before_[b][x.chain] > x.place;
+  }
+  // Event a, with its chain up to there, precedes b and what follows b in its chain.
+  void precede(std::size_t a, std::size_t b) {
+    const Event &x = events_[a], &y = events_[b];
+    if (a == b || (x.chain == y.chain && x.place > y.place)) throw Contradiction{};
+    if (x.chain == y.chain) return;
+    for (std::size_t i = y.place; i < chains_[y.chain].size(); ++i) {
+      std::size_t& known = before_[chains_[y.chain][i]][x.chain];
+      if (known > x.place) break;
+      known = x.place + 1;
+      changed_ = true;
+    }
+  }
+
+  // Rules 1 and 2.
+  void sweep(bool from_end) {
+    const std::size_t chains = chains_.size();
+    std::vector<std::vector<std::size_t>> gives(events_.size());
+    std::vector<std::vector<std::size_t>> needs = before_;
+    if (from_end) {
+      for (auto& row : needs) std::fill(row.begin(), row.end(), 0);
+      for (std::size_t e = 0; e < events_.size(); ++e)
+        for (std::size_t c = 0; c < chains; ++c)
+          if (c != events_[e].chain && before_[e][c] > 0) {
+            std::size_t& after = needs[chains_[c][before_[e][c] - 1]][events_[e].chain];
+            after = std::max(after, chains_[events_[e].chain].size() - events_[e].place);
+          }
+    }
+    std::vector<char> at_first(versions_.size(), 0);
+    for (std::size_t v = 0; v < versions_.size(); ++v) {
+      const Version& version = versions_[v];
+      at_first[v] = from_end ? version.maybe_last : version.event == kFirst;
+      if (version.event == kFirst) continue;
+      auto& given = gives[version.event];
+      if (!from_end) {
+        given.push_back(v);
+      } else if (version.read != kNone) {
+        given.insert(given.end(), reads_[version.read].sources.begin(), reads_[version.read].sources.end());
+      }
+    }
+    std::vector<char> there;
+    std::vector<std::size_t> done;
+    const auto at = [&](std::size_t c, std::size_t i) { return chains_[c][from_end ? chains_[c].size() - 1 - i : i]; };
+    const auto happens = [&](std::size_t e) {
+      const Event& event = events_[e];
+      for (const std::size_t r : event.reads) {
+        const Read& read = reads_[r];
+        if (from_end && read.overwritten) continue;
+        if (std::none_of(read.sources.begin(), read.sources.end(), [&](std::size_t v) { return there[v] != 0; })) return false;
+      }
+      if (from_end)
+        for (const std::size_t v : event.writes)
+          if (!there[v]) return false;
+      for (std::size_t c = 0; c < chains; ++c)
+        if (c != event.chain && done[c] < needs[e][c]) return false;
+      return true;
+    };
+    for (std::size_t held = 0; held < chains; ++held) {
+      there = at_first;
+      done.assign(chains, 0);
+      for (std::size_t stop = 0; stop <= chains_[held].size(); ++stop) {
+        for (bool more = true; more;) {
+          more = false;
+          for (std::size_t c = 0; c < chains; ++c)
+            for (budget_.poll(); done[c] < (c == held ? stop : chains_[c].size()) && happens(at(c, done[c])); ++done[c]) {
+              for (const std::size_t v : gives[at(c, done[c])]) there[v] = 1;
+              more = true;
+            }
+        }
+        if (done[held] < stop) throw Contradiction{};
+        for (std::size_t c = 0; c < chains; ++c) {
+          if (c == held || done[c] == chains_[c].size()) continue;
+          if (stop == chains_[held].size()) throw Contradiction{};
+          if (from_end)
+            precede(at(c, done[c]), at(held, stop));
+          else
+            precede(at(held, stop), at(c, done[c]));
+        }
+      }
+    }
+  }
+
+  // Rule 3.
+  void compare() {
+    for (Read& r : reads_) {
+      budget_.poll();
+      const auto first = [&](std::size_t v, std::size_t w) { return comes_first(versions_[v].event, versions_[w].event); };
+      std::vector<std::size_t> past;
+      for (const std::size_t v : by_key_[r.key])
+        if (v != r.own && comes_first(versions_[v].event, r.event)) past.push_back(v);
+      const auto gone = std::erase_if(r.sources, [&](std::size_t v) {
+        return v == r.own || comes_first(r.event, versions_[v].event) ||
+               std::any_of(past.begin(), past.end(), [&](std::size_t other) { return first(v, other); });
+      });
+      changed_ = changed_ || gone > 0;
+      if (r.sources.empty()) throw Contradiction{};
+      if (r.sources.size() == 1)
+        for (const std::size_t v : past)
+          if (v != r.sources[0] && versions_[v].event != kFirst) precede(versions_[v].event, versions_[r.sources[0]].event);
+      for (const std::size_t v : by_key_[r.key])
+        if (v != r.own && std::all_of(r.sources.begin(), r.sources.end(), [&](std::size_t s) { return s != v && first(s, v); }))
+          precede(r.event, versions_[v].event);
+    }
+  }
+
+  // Rule 4: for the overwriting reads of one key that share sources, and for single sources.
+  void overwrite_once() {
+    for (const auto& versions : by_key_) {
+      std::vector<std::pair<std::set<std::size_t>, std::vector<std::size_t>>> groups;  // sources, reads
+      std::map<std::size_t, std::size_t> taken;                                        // a version, and who overwrites it
+      for (const std::size_t v : versions) {
+        const std::size_t r = versions_[v].read;
+        if (r == kNone) continue;
+        const auto& sources = reads_[r].sources;
+        if (sources.size() == 1 && taken.try_emplace(sources[0], r).first->second != r) throw Contradiction{};
+        std::pair<std::set<std::size_t>, std::vector<std::size_t>> merged{{sources.begin(), sources.end()}, {r}};
+        std::erase_if(groups, [&](const auto& group) {
+          if (std::none_of(sources.begin(), sources.end(), [&](std::size_t s) { return group.first.contains(s); })) return false;
+          merged.first.insert(group.first.begin(), group.first.end());
+          merged.second.insert(merged.second.end(), group.second.begin(), group.second.end());
+          return true;
+        });
+        groups.push_back(std::move(merged));
+      }
+      for (const auto& [sources, readers] : groups) {
+        if (readers.size() > sources.size()) throw Contradiction{};
+        for (const std::size_t v : sources) {
+          if (!versions_[v].maybe_last || (readers.size() < sources.size() && !taken.contains(v))) continue;
+          versions_[v].maybe_last = false;
+          changed_ = true;
+        }
+        for (const std::size_t r : readers)
+          if (reads_[r].sources.size() > 1 && std::erase_if(reads_[r].sources, [&](std::size_t v) { return taken.contains(v); }) > 0)
+            changed_ = true;
+      }
+    }
+    for (const Read& r : reads_)
+      if (r.sources.empty()) throw Contradiction{};
+  }
+
+  Evidence& evidence_;
+  Budget& budget_;
+  const Shape shape_;
+  const std::int32_t n_;
+  bool small_ = false, changed_ = false;
+  std::vector<Event> events_;
+  std::vector<std::vector<std::size_t>> chains_;  // events
+  std::vector<std::size_t> event_of_;             // per transaction: its first event
+  std::vector<std::vector<std::size_t>> before_;  // per event and chain: so many events of that chain come first
+  std::vector<Version> versions_;
+  std::vector<std::vector<std::size_t>> by_key_;  // versions, the initial one first
+  std::vector<Read> reads_;
+};
+
+}  // namespace
+
+bool no_line(const History& history, const std::vector<ReadCheck>& checks, Evidence& evidence, Budget& budget) {
+  return std::any_of(checks.begin(), checks.end(), [&](const ReadCheck& check) {
+    const Shape shape = shape_of(check);
+    try {
+      if (shape.fits) Line(history, shape, evidence, budget).settle();
+      return false;
+    } catch (const Contradiction&) {
+      return true;
+    }
+  });
+}
+
+}  // namespace isolang::certify
