@@ -13,7 +13,7 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-constexpr std::size_t kMuch = 16;  // transactions for a choice that the first order contradicts
+constexpr std::size_t kMuch = 4;  // transactions for a choice that the first order contradicts
 
 }  // namespace
 
