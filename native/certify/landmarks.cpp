@@ -1,21 +1,22 @@
 // Why a model is a line. Let the check be `acyclic e`.
-//   One moment a transaction: wr, ww and rw are words of e. Then a cycle of these (and of so or rt, if they are words of e,
-//   too) is a closed walk of L(e)+, so in a model there is none, and the transactions stand in a line.
-//   Two, reading and writing: wr, wr;rw and ww are words of e. Edges: from reading to writing in each transaction; from the
-//   writing of a to the writing of b for a word x(a, b) of one letter, to the reading of b if x;rw is a word as well; from the
-//   reading of a to the writing of b for rw(a, b). A cycle of these visits a writing, and from each one the way to the next is
-//   x or x;rw; so again it spells a word of L(e)+.
-// On the line the source of a read is the last writer of the key before it: wr puts it before, rw every later writer behind.
+//   One moment a transaction: wr, ww and rw are words of e. Then a cycle of these (and of so or rt, if they are words
+//   of e, too) is a closed walk of L(e)+, so in a model there is none, and the transactions stand in a line.
+//   Two, reading and writing: wr, wr;rw and ww are words of e. Edges: from reading to writing in each transaction; from
+//   the writing of a to the writing of b for a word x(a, b) of one letter, to the reading of b if x;rw is a word as
+//   well; from the reading of a to the writing of b for rw(a, b). A cycle of these visits a writing, and from each one
+//   the way to the next is x or x;rw; so again it spells a word of L(e)+.
+// On the line the source of a read is the last writer of the key before it: wr puts it before, rw every later writer
+// behind.
 //
 // The rules, to a fixpoint; "event" is a moment, "version" the write of a key by a transaction:
-//   1. If events are let happen whenever their reads have had a source, all at once and with everything that ever was there,
-//      then those that do not happen while event b is held back come after b.
-//   2. The same from the end, where events are undone: a version is there if it may be the last or its overwriter is undone.
-//      An event wants the versions that it wrote and a source of each read, and gives what it may have overwritten: what its
-//      transaction read of that key, if nothing can come between. (Versions that others overwrite may be the last for all that
-//      the rules know: see 4.)
-//   3. A source after the read, or one with another version between them, is none. What precedes a read of one source, and is
-//      not that source, precedes the source. What follows all sources of a read follows the read.
+//   1. If events are let happen whenever their reads have had a source, all at once and with everything that ever was
+//      there, then those that do not happen while event b is held back come after b.
+//   2. The same from the end, where events are undone: a version is there if it may be the last or its overwriter is
+//      undone. An event wants the versions that it wrote and a source of each read, and gives what it may have
+//      overwritten: what its transaction read of that key, if nothing can come between. (Versions that others overwrite
+//      may be the last for all that the rules know: see 4.)
+//   3. A source after the read, or one with another version between them, is none. What precedes a read of one source,
+//      and is not that source, precedes the source. What follows all sources of a read follows the read.
 //   4. Transactions that overwrite what they read overwrite different versions: so as many of them as they have sources
 //      among them leave none of these sources last, and more of them cannot be.
 #include "certify/landmarks.hpp"
@@ -221,7 +222,8 @@ class Line {
       for (const std::size_t r : event.reads) {
         const Read& read = reads_[r];
         if (from_end && read.overwritten) continue;
-        if (std::none_of(read.sources.begin(), read.sources.end(), [&](std::size_t v) { return there[v] != 0; })) return false;
+        if (std::none_of(read.sources.begin(), read.sources.end(), [&](std::size_t v) { return there[v] != 0; }))
+          return false;
       }
       if (from_end)
         for (const std::size_t v : event.writes)
@@ -237,7 +239,8 @@ class Line {
         for (bool more = true; more;) {
           more = false;
           for (std::size_t c = 0; c < chains; ++c)
-            for (budget_.poll(); done[c] < (c == held ? stop : chains_[c].size()) && happens(at(c, done[c])); ++done[c]) {
+            for (budget_.poll(); done[c] < (c == held ? stop : chains_[c].size()) && happens(at(c, done[c]));
+                 ++done[c]) {
               for (const std::size_t v : gives[at(c, done[c])]) there[v] = 1;
               more = true;
             }
@@ -259,7 +262,9 @@ class Line {
   void compare() {
     for (Read& r : reads_) {
       budget_.poll();
-      const auto first = [&](std::size_t v, std::size_t w) { return comes_first(versions_[v].event, versions_[w].event); };
+      const auto first = [&](std::size_t v, std::size_t w) {
+        return comes_first(versions_[v].event, versions_[w].event);
+      };
       std::vector<std::size_t> past;
       for (const std::size_t v : by_key_[r.key])
         if (v != r.own && comes_first(versions_[v].event, r.event)) past.push_back(v);
@@ -271,9 +276,11 @@ class Line {
       if (r.sources.empty()) throw Contradiction{};
       if (r.sources.size() == 1)
         for (const std::size_t v : past)
-          if (v != r.sources[0] && versions_[v].event != kFirst) precede(versions_[v].event, versions_[r.sources[0]].event);
+          if (v != r.sources[0] && versions_[v].event != kFirst)
+            precede(versions_[v].event, versions_[r.sources[0]].event);
       for (const std::size_t v : by_key_[r.key])
-        if (v != r.own && std::all_of(r.sources.begin(), r.sources.end(), [&](std::size_t s) { return s != v && first(s, v); }))
+        if (v != r.own &&
+            std::all_of(r.sources.begin(), r.sources.end(), [&](std::size_t s) { return s != v && first(s, v); }))
           precede(r.event, versions_[v].event);
     }
   }
@@ -282,7 +289,7 @@ class Line {
   void overwrite_once() {
     for (const auto& versions : by_key_) {
       std::vector<std::pair<std::set<std::size_t>, std::vector<std::size_t>>> groups;  // sources, reads
-      std::map<std::size_t, std::size_t> taken;                                        // a version, and who overwrites it
+      std::map<std::size_t, std::size_t> taken;  // a version, and who overwrites it
       for (const std::size_t v : versions) {
         const std::size_t r = versions_[v].read;
         if (r == kNone) continue;
@@ -290,7 +297,8 @@ class Line {
         if (sources.size() == 1 && taken.try_emplace(sources[0], r).first->second != r) throw Contradiction{};
         std::pair<std::set<std::size_t>, std::vector<std::size_t>> merged{{sources.begin(), sources.end()}, {r}};
         std::erase_if(groups, [&](const auto& group) {
-          if (std::none_of(sources.begin(), sources.end(), [&](std::size_t s) { return group.first.contains(s); })) return false;
+          if (std::none_of(sources.begin(), sources.end(), [&](std::size_t s) { return group.first.contains(s); }))
+            return false;
           merged.first.insert(group.first.begin(), group.first.end());
           merged.second.insert(merged.second.end(), group.second.begin(), group.second.end());
           return true;
@@ -305,7 +313,8 @@ class Line {
           changed_ = true;
         }
         for (const std::size_t r : readers)
-          if (reads_[r].sources.size() > 1 && std::erase_if(reads_[r].sources, [&](std::size_t v) { return taken.contains(v); }) > 0)
+          if (reads_[r].sources.size() > 1 &&
+              std::erase_if(reads_[r].sources, [&](std::size_t v) { return taken.contains(v); }) > 0)
             changed_ = true;
       }
     }

@@ -7,8 +7,8 @@
 
 namespace isolang::certify {
 
-// Whether some check's models are lines of moments (below), and a fixpoint of the rules on it is a contradiction. False says
-// nothing. Throws OutOfTime.
+// Whether some check's models are lines of moments (below), and a fixpoint of the rules on it is a contradiction. False
+// says nothing. Throws OutOfTime.
 bool no_line(const History& history, const std::vector<ReadCheck>& checks, Evidence& evidence, Budget& budget);
 
 }  // namespace isolang::certify

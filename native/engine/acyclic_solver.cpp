@@ -58,7 +58,8 @@ bool AcyclicSolver::rebuild() {
   return true;
 }
 
-Cdcl::Result AcyclicSolver::solve(const Budget& budget, std::int64_t max_conflicts, const std::vector<Lit>& assumptions) {
+Cdcl::Result AcyclicSolver::solve(const Budget& budget, std::int64_t max_conflicts,
+                                  const std::vector<Lit>& assumptions) {
   budget_ = budget;
   if (order_) sat_.restart();
   if (dirty_ && !rebuild()) sat_.add_clause({});

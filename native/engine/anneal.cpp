@@ -91,7 +91,8 @@ void Annealing::mend() {
       const std::int32_t txn = p.writer_txn[idx(p.candidate[first + pick(last - first)])];
       if (txn == p.n || !line_.usable(txn) || !present_[idx(txn)]) return;
       const Node writer = line_.write_node(txn);
-      return move_between(writer, std::max(found.since, below(writer)), std::min(lines_.moment(found.reader), above(writer)));
+      return move_between(writer, std::max(found.since, below(writer)),
+                          std::min(lines_.moment(found.reader), above(writer)));
     }
     default:
       if (found.blocker >= 0) move_node(found.blocker);

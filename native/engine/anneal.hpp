@@ -1,13 +1,13 @@
 // Simulated annealing (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983) on the line itself: every node has a moment, the
-// cost is the number of reads that do not see their value and of locks that are broken, and a move puts one node, or one
-// transaction, anywhere between its neighbours among the known edges. A line without cost is a model.
+// cost is the number of reads that do not see their value and of locks that are broken, and a move puts one node, or
+// one transaction, anywhere between its neighbours among the known edges. A line without cost is a model.
 //
-// One move in five is about a read that is not satisfied: its reader goes elsewhere, a writer of its value comes, or the
-// writer that stands between goes away.
+// One move in five is about a read that is not satisfied: its reader goes elsewhere, a writer of its value comes, or
+// the writer that stands between goes away.
 //
-// A line that exists is found suddenly, in a narrow range of temperatures (0.35 to 0.5 in the hard region): below it the
-// cost falls only until the line is frozen, above it there is too much noise. One slow cooling through that range is worth
-// more than many fast ones.
+// A line that exists is found suddenly, in a narrow range of temperatures (0.35 to 0.5 in the hard region): below it
+// the cost falls only until the line is frozen, above it there is too much noise. One slow cooling through that range
+// is worth more than many fast ones.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -30,7 +30,8 @@ class Annealing {
   const std::vector<Node>& frozen() const { return frozen_; }
   std::int64_t frozen_cost = std::numeric_limits<std::int64_t>::max();
 
-  std::int64_t moves_left() const { return (sweeps_ - sweep_) * static_cast<std::int64_t>(movable_.size()); }  // of this cooling
+  // Of this cooling.
+  std::int64_t moves_left() const { return (sweeps_ - sweep_) * static_cast<std::int64_t>(movable_.size()); }
   std::int64_t moves = 0, cost = 0, best = 0;
   std::int32_t coolings = 0;  // runs of the cooling schedule that ended without success
 

@@ -11,11 +11,12 @@
 
 namespace isolang {
 
-// writes and reads are tests: steps inside a transaction that writes, or that has an external read. In the graph they are
-// edges like epsilon.
+// writes and reads are tests: steps inside a transaction that writes, or that has an external read. In the graph they
+// are edges like epsilon.
 enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, writes, reads, epsilon, auxiliary };
 inline constexpr std::size_t kRelations = 8;  // those that a history has: init … reads
-inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr", "ww", "rw", "W", "R", "epsilon", "auxiliary"};
+inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr", "ww", "rw", "W", "R",
+                                                 "epsilon", "auxiliary"};
 
 struct Automaton {
   using Step = std::pair<std::int32_t, std::int32_t>;
@@ -29,7 +30,8 @@ struct Automaton {
   // if (b, r) reaches (s, q). Such pairs are no edges of the product, because a cycle of several of them is allowed. An
   // automaton with ways back need not pass its hub; its product has no cycle unless another check forbids it.
   std::vector<Step> back;
-  // Are its own cycles violations? Where it only has ways back they are not, and another check forbids every one of them.
+  // Are its own cycles violations? Where it only has ways back they are not, and another check forbids every one of
+  // them.
   bool judges = true;
   // The same where the way back is one pair, for which no product is needed: b precedes s in its session; s read from
   // b; s read from b by an operation before the one that the rw pair is about. Such an automaton has no steps.

@@ -48,7 +48,8 @@ std::int32_t Cdcl::new_variable(std::int32_t group) {
 
 ClauseId Cdcl::store(const std::vector<Lit>& literals, bool learned, std::int32_t glue) {
   const auto id = static_cast<ClauseId>(clauses_.size());
-  clauses_.push_back({pool_.size(), static_cast<std::int32_t>(literals.size()), glue, learned, false, antecedents_.size()});
+  clauses_.push_back(
+      {pool_.size(), static_cast<std::int32_t>(literals.size()), glue, learned, false, antecedents_.size()});
   pool_.insert(pool_.end(), literals.begin(), literals.end());
   return id;
 }
@@ -85,7 +86,8 @@ ClauseId Cdcl::add_clause(std::vector<Lit> literals) {
 std::int32_t Cdcl::highest_level(ClauseId id, std::size_t from) const {
   const Clause& c = clauses_[idx(id)];
   std::int32_t highest = 0;
-  for (std::size_t k = from; k < idx(c.size); ++k) highest = std::max(highest, level_of_[idx(pool_[c.start + k].variable())]);
+  for (std::size_t k = from; k < idx(c.size); ++k)
+    highest = std::max(highest, level_of_[idx(pool_[c.start + k].variable())]);
   return highest;
 }
 

@@ -1,14 +1,14 @@
 // Conflict-driven clause learning over a theory: two watched literals, first unique implication points, activities with
-// decay, Luby restarts, learned clauses thinned out by glue. Every clause keeps where it came from, so that a refutation
-// can be trimmed to the clauses that matter.
+// decay, Luby restarts, learned clauses thinned out by glue. Every clause keeps where it came from, so that a
+// refutation can be trimmed to the clauses that matter.
 //
-// A backjump over many levels takes back mostly decisions that have nothing to do with the conflict, and the theory has to
-// be told them all again. So beyond some levels only the last one is taken back (Nadel and Ryvchin, "Chronological
-// backtracking", SAT 2018; Möhle and Biere, "Backing backtracking", SAT 2019): the learned literal then stands on the trail
-// later than its level says. What that means: a literal has the highest level of those that imply it; a conflict may be
-// one of a lower level, to which we go back first; and going back keeps the literals of lower levels that stood later,
-// which are propagated again. Restarts keep the levels whose decisions would be taken again (van der Tak, Ramos, Heule,
-// "Reusing the assignment trail", JSAT 7, 2011).
+// A backjump over many levels takes back mostly decisions that have nothing to do with the conflict, and the theory has
+// to be told them all again. So beyond some levels only the last one is taken back (Nadel and Ryvchin, "Chronological
+// backtracking", SAT 2018; Möhle and Biere, "Backing backtracking", SAT 2019): the learned literal then stands on the
+// trail later than its level says. What that means: a literal has the highest level of those that imply it; a conflict
+// may be one of a lower level, to which we go back first; and going back keeps the literals of lower levels that stood
+// later, which are propagated again. Restarts keep the levels whose decisions would be taken again (van der Tak, Ramos,
+// Heule, "Reusing the assignment trail", JSAT 7, 2011).
 #pragma once
 #include <cstdint>
 #include <limits>

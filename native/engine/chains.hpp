@@ -1,7 +1,7 @@
 // The events of a line in chains: what a search that builds the line from its beginning has to know.
 //
-// An event is a transaction, or its reads and its writes if the level lets them stand apart. A chain is a part of a session
-// in which each event follows the one before. Writers that no read can tell apart write one value.
+// An event is a transaction, or its reads and its writes if the level lets them stand apart. A chain is a part of a
+// session in which each event follows the one before. Writers that no read can tell apart write one value.
 #pragma once
 #include <cstdint>
 #include <optional>

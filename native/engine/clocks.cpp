@@ -120,7 +120,8 @@ void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   if (n * columns_ > max_bytes / 4) {
     const auto end = [&](std::int32_t v) { return position[idx(v)]; };
     const std::int32_t longest = position[idx(*std::ranges::max_element(tail, {}, end))];
-    const auto long_ones = std::ranges::count_if(tail, [&](std::int32_t v) { return end(v) >= longest / kMuchShorter; });
+    const auto long_ones =
+        std::ranges::count_if(tail, [&](std::int32_t v) { return end(v) >= longest / kMuchShorter; });
     columns_ = std::min(columns_, static_cast<std::size_t>(long_ones));
   }
   const std::size_t used = columns_;

@@ -73,7 +73,8 @@ void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
 
 template <typename Latest>
 void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest latest) {
-  const auto nodes = std::span(at_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1));
+  const auto nodes =
+      std::span(at_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1));
   std::vector<std::int32_t> waiting(nodes.size(), 0);  // for so many successors among them
   using Ready = std::pair<std::pair<std::int32_t, std::int32_t>, std::int32_t>;
   std::priority_queue<Ready> ready;

@@ -175,7 +175,9 @@ std::int32_t EventGraph::transaction_of(Node v) const {
 }
 
 std::int32_t EventGraph::check_of(Node v) const {
-  const auto holds = [&](std::size_t c) { return v >= base_[c] && v < base_[c] + (problem.n + 1) * automata[c].states; };
+  const auto holds = [&](std::size_t c) {
+    return v >= base_[c] && v < base_[c] + (problem.n + 1) * automata[c].states;
+  };
   if (v < auxiliary_base_ || v >= node_count_)
     for (std::size_t c = 0; c < base_.size(); ++c)
       if (automata[c].direct() == (v >= node_count_) && holds(c)) return static_cast<std::int32_t>(c);
@@ -183,8 +185,8 @@ std::int32_t EventGraph::check_of(Node v) const {
   return auxiliary_check_[idx(v - auxiliary_base_)];
 }
 
-// Transactions by the hint; else by their end if there is time, else by their place in their session: an order near to one that the
-// database may have used, and one in which the states of a transaction stand together.
+// Transactions by the hint; else by their end if there is time, else by their place in their session: an order near to
+// one that the database may have used, and one in which the states of a transaction stand together.
 void EventGraph::set_priorities(const OrderHints& hints) {
   const Problem& p = problem;
   std::vector<std::int64_t> when(idx(p.n + 1), -1);

@@ -1,7 +1,8 @@
 // The event graph: the product of the history's relations with each check's automaton, with a reason on every edge.
 //
-// Nodes, per check: (transaction, state); then auxiliary nodes that carry so or rt in linear size; then, if no automaton
-// orders versions by itself, one node per writer of a key. Several checks are a disjoint union over the same choices.
+// Nodes, per check: (transaction, state); then auxiliary nodes that carry so or rt in linear size; then, if no
+// automaton orders versions by itself, one node per writer of a key. Several checks are a disjoint union over the same
+// choices.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -25,7 +26,8 @@ struct Edge {
 // Orders that are taken as facts although no check demands them (order_hints.hpp), as edges of the relation so.
 struct OrderHints {
   std::vector<std::uint8_t> breaks;  // per transaction: session order that is only a hint does not reach over its begin
-  std::vector<std::int32_t> line;    // transactions; of those without a break each precedes the one `window` places behind
+  std::vector<std::int32_t>
+      line;  // transactions; of those without a break each precedes the one `window` places behind
   std::int32_t window = 0;           // 0: there is no line
 };
 

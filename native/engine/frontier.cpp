@@ -27,7 +27,12 @@ std::uint64_t hash_of(const std::uint16_t* cells, std::size_t count) {
 }  // namespace
 
 Frontiers::Frontiers(const Chains& chains, Budget& budget, std::size_t max_bytes)
-    : width(kFirstWidth), chains_(chains), rules_(chains), budget_(budget), max_bytes_(max_bytes), cells_(rules_.cells()) {
+    : width(kFirstWidth),
+      chains_(chains),
+      rules_(chains),
+      budget_(budget),
+      max_bytes_(max_bytes),
+      cells_(rules_.cells()) {
   start_pass();
 }
 
@@ -45,7 +50,8 @@ void Frontiers::insert(const State& s, std::uint32_t parent, std::int32_t chain)
   }
   std::size_t slot = hash_of(s.cells.data(), cells_);
   for (; layer.table[slot &= layer.table.size() - 1] != 0; ++slot)
-    if (std::equal(s.cells.begin(), s.cells.end(), layer.cells.begin() + static_cast<std::ptrdiff_t>(idx(layer.table[slot] - 1) * cells_)))
+    if (std::equal(s.cells.begin(), s.cells.end(),
+                   layer.cells.begin() + static_cast<std::ptrdiff_t>(idx(layer.table[slot] - 1) * cells_)))
       return;
   layer.table[slot] = static_cast<std::int32_t>(layer.size()) + 1;
   layer.cells.insert(layer.cells.end(), s.cells.begin(), s.cells.end());

@@ -1,8 +1,8 @@
 // Exhaustive search over frontiers: breadth first through the sets of events that can come first on the line.
 //
 // States (frontier_rules.hpp) with equally many events form a layer; equal ones are kept once (compared in full, not by
-// hash). Only the `width` most promising of a layer are followed. A pass that reaches the end has found a line; one that
-// runs dry without having left out a state proves that there is none; else the next one is four times as wide.
+// hash). Only the `width` most promising of a layer are followed. A pass that reaches the end has found a line; one
+// that runs dry without having left out a state proves that there is none; else the next one is four times as wide.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -39,8 +39,8 @@ class Frontiers {
     std::vector<std::int32_t> table;    // open addressing: state + 1, or 0
     std::size_t size() const { return origin.size(); }
     std::size_t bytes() const {
-      return cells.capacity() * sizeof(Cell) + origin.capacity() * sizeof(std::uint32_t) + promise.capacity() * sizeof(float) +
-             table.capacity() * sizeof(std::int32_t);
+      return cells.capacity() * sizeof(Cell) + origin.capacity() * sizeof(std::uint32_t) +
+             promise.capacity() * sizeof(float) + table.capacity() * sizeof(std::int32_t);
     }
   };
   struct Origin {

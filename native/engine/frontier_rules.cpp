@@ -101,13 +101,14 @@ bool FrontierRules::can_run(const State& s, const Event& e) const {
 // the front: nothing that precedes it is left, its reads see what they must, and for the others
 //   without writes and without locks nothing changes;
 //   with writes, the reads that could tell are those of the value that it replaces (between here and its old place) and
-//   of its own (after either place): there are none but its own. A lock is held for no longer than before, if the writes
-//   follow at once; they can, for they wait for nothing else, and nobody holds a lock here (can_run).
+//   of its own (after either place): there are none but its own. A lock is held for no longer than before, if the
+//   writes follow at once; they can, for they wait for nothing else, and nobody holds a lock here (can_run).
 // It would be wrong to run a write of the value that is already there: another write of it may be needed later.
 bool FrontierRules::harmless(const State& s, std::int32_t chain) const {
   const Event& e = *next(s, chain);
   if (e.writes == 0 && (e.locks == 0 || !chains_.line.locks)) return true;
-  if (e.writes == 0 && !needs_met(s, chains_.events[static_cast<std::size_t>(&e - chains_.events.data()) + 1])) return false;
+  if (e.writes == 0 && !needs_met(s, chains_.events[static_cast<std::size_t>(&e - chains_.events.data()) + 1]))
+    return false;
   for (std::int32_t i = e.lock; i < e.lock + e.locks; ++i) {
     const Chains::Write& w = chains_.writes[idx(i)];
     for (const std::int32_t value : {current(s, w.key), w.value}) {
@@ -144,7 +145,8 @@ bool FrontierRules::run_event(State& s, std::int32_t chain) {
         s.modifiers[idx(v)] = static_cast<std::int16_t>(s.modifiers[idx(v)] - read.replaced);
       }
   }
-  for (std::int32_t i = e.lock; i < e.lock + e.locks && chains_.line.locks; ++i) s.locked[idx(chains_.writes[idx(i)].key)] = e.opens;
+  for (std::int32_t i = e.lock; i < e.lock + e.locks && chains_.line.locks; ++i)
+    s.locked[idx(chains_.writes[idx(i)].key)] = e.opens;
   for (std::int32_t i = e.write; i < e.write + e.writes; ++i) {
     const Chains::Write& w = chains_.writes[idx(i)];
     const std::int32_t old = current(s, w.key);
@@ -167,8 +169,8 @@ bool FrontierRules::close(State& s) {
   return true;
 }
 
-// Is there an event that can never run, even if values stayed once they are there? Once every value is there that some read
-// still wants, only the needs are left, and they form no cycle.
+// Is there an event that can never run, even if values stayed once they are there? Once every value is there that some
+// read still wants, only the needs are left, and they form no cycle.
 bool FrontierRules::stuck(const State& s) {
   seen_.assign(chains_.values(), 0);
   for (std::int32_t key = 0; key < static_cast<std::int32_t>(chains_.keys()); ++key)
@@ -180,7 +182,8 @@ bool FrontierRules::stuck(const State& s) {
   return wanted > 0;
 }
 
-// The interleavings of what is left of the chains, times for each read that is left the share of the instances of its value.
+// The interleavings of what is left of the chains, times for each read that is left the share of the instances of its
+// value.
 float FrontierRules::promise(const State& s) const {
   const auto factorial = [&](std::size_t n) { return n < 2 ? 0.0F : static_cast<float>(n) * (log_[n] - 1); };
   float sum = factorial(chains_.events.size() - idx(s.done));

@@ -1,8 +1,8 @@
 // States of the search over frontiers, and the rules that keep its layers small.
 //
 // A state is what has run (a place in each chain of events) and the current value of each key: whatever else happened
-// before does not matter to what can follow. Each rule either kills a state that has no completion, or runs an event at once
-// where a completion, if there is one, can be changed into one that begins with that event.
+// before does not matter to what can follow. Each rule either kills a state that has no completion, or runs an event at
+// once where a completion, if there is one, can be changed into one that begins with that event.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -54,10 +54,12 @@ class FrontierRules {
     return at < chains_.start[c + 1] ? &chains_.events[static_cast<std::size_t>(at)] : nullptr;
   }
   std::int32_t current(const State& s, std::int32_t key) const {
-    return chains_.value_start[static_cast<std::size_t>(key)] + s.cells[chains_.count() + static_cast<std::size_t>(key)];
+    return chains_.value_start[static_cast<std::size_t>(key)] +
+           s.cells[chains_.count() + static_cast<std::size_t>(key)];
   }
   bool sees(const State& s, const Chains::Read& read) const {
-    return chains_.match[static_cast<std::size_t>(read.first_value + s.cells[chains_.count() + static_cast<std::size_t>(read.key)])] != 0;
+    return chains_.match[static_cast<std::size_t>(read.first_value +
+                                                  s.cells[chains_.count() + static_cast<std::size_t>(read.key)])] != 0;
   }
   bool needs_met(const State& s, const Event& e) const;
 

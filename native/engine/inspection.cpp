@@ -1,8 +1,8 @@
 // Comparing the order with what follows from it: which choices the search must decide next.
 //
-// Where pruning has settled the order of a key's writers and the source of a read, all their edges are known, and go up in
-// every order. What else follows from the place of a key's writers, or of a reader and the writers of its key, can only
-// change when one of them moves in the order, or the search takes a choice about the read.
+// Where pruning has settled the order of a key's writers and the source of a read, all their edges are known, and go up
+// in every order. What else follows from the place of a key's writers, or of a reader and the writers of its key, can
+// only change when one of them moves in the order, or the search takes a choice about the read.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +20,8 @@ constexpr std::size_t kMuch = 4;  // transactions for a choice that the first or
 // The latest candidate whose wr edges go up.
 std::int32_t Search::likely_source(std::int32_t r) const {
   std::int32_t best = -1;
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
+  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
+       i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
     if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
@@ -35,7 +36,8 @@ std::int32_t Search::likely_source(std::int32_t r) const {
 std::int32_t Search::current_source(std::int32_t r) const {
   if (pruner_.source[idx(r)] >= 0) return pruner_.source[idx(r)];
   if (!active_read_[idx(r)]) return likely_source(r);
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i)
+  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
+       i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i)
     if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) > 0) return p_.candidate[i];
   return -1;  // only if its transaction is out
 }
@@ -144,7 +146,8 @@ void Search::inspect() {
   }
   for (const std::int32_t r : inspected_reads_) {
     const std::int32_t reader = p_.read_txn[idx(r)];
-    if (stale_txn_[idx(reader)] == 0 && stale_key_[idx(p_.read_key[idx(r)])] == 0 && active_read_[idx(r)] == 0 && certain(reader))
+    if (stale_txn_[idx(reader)] == 0 && stale_key_[idx(p_.read_key[idx(r)])] == 0 && active_read_[idx(r)] == 0 &&
+        certain(reader))
       continue;
     budget_.poll();
     inspect_read(r);
@@ -191,7 +194,8 @@ bool Search::forbid_ways_back() {
   for (const auto& edges : closed) {
     for (const Edge& e : edges) {
       if (e.read >= 0 && pruner_.source[idx(e.read)] < 0) activate_read(e.read);
-      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n) activate_order(e.a, e.b, e.read);
+      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[idx(e.a)] != p_.n)
+        activate_order(e.a, e.b, e.read);
     }
     std::vector<Lit> clause;
     pending_.clear();

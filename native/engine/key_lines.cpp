@@ -24,7 +24,8 @@ void KeyLines::set_touches() {
   for (Node v = 0; v < nodes; ++v) {
     const auto first = static_cast<std::ptrdiff_t>(touch_start_.back());
     const auto on = [&](std::int32_t key) -> Touch& {
-      const auto found = std::find_if(touches_.begin() + first, touches_.end(), [&](const Touch& t) { return t.key == key; });
+      const auto found =
+          std::find_if(touches_.begin() + first, touches_.end(), [&](const Touch& t) { return t.key == key; });
       if (found != touches_.end()) return *found;
       return touches_.emplace_back(Touch{key, v, kNone, kNone, 0, 0});
     };
@@ -96,7 +97,8 @@ void KeyLines::build(std::vector<double> moments, const std::vector<std::uint8_t
   }
   for (std::int32_t key = 0; key < line_.problem.keys; ++key) {
     auto& entries = keys_[idx(key)];
-    std::ranges::sort(entries, [](const Entry& a, const Entry& b) { return a.at != b.at ? a.at < b.at : a.touch < b.touch; });
+    std::ranges::sort(entries,
+                      [](const Entry& a, const Entry& b) { return a.at != b.at ? a.at < b.at : a.touch < b.touch; });
     entries.insert(entries.begin(), {kFirst, -1, kNone, first_code_[idx(key)], 0});
     entries.push_back({kEnd, -1, kNone, 0, 0});
     find_values(key, 0);
@@ -167,8 +169,8 @@ std::int32_t KeyLines::earlier(const Touch& touch, const Entry* own, double to) 
   return sum;
 }
 
-// A lock is broken if the write before the one that it is for stands after it was taken. So a write that moves matters to
-// its own lock and to that of the next write, at the old place and at the new one.
+// A lock is broken if the write before the one that it is for stands after it was taken. So a write that moves matters
+// to its own lock and to that of the next write, at the old place and at the new one.
 std::int32_t KeyLines::locks(const Touch& touch, const Entry* own, double to) const {
   const double since = moment(line_.read_node(line_.graph.transaction_of(touch.node)));
   const auto broken = [&](const Entry* previous, const Entry* next, double here) {

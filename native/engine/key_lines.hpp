@@ -1,9 +1,9 @@
 // The line of an annealing run as each key sees it: what reads and writes the key, by moment.
 //
-// The cost of a line is the number of reads that do not see their value, and of locks that are broken. A node that moves
-// changes, on each of its keys, only what stands between its old and its new place, and the reads up to the next write. A
-// move is mostly a short one, so each key keeps its entries in one sorted array, each node knows where its entries are,
-// and each entry the value that it finds: a move that passes nothing on a key costs two comparisons.
+// The cost of a line is the number of reads that do not see their value, and of locks that are broken. A node that
+// moves changes, on each of its keys, only what stands between its old and its new place, and the reads up to the next
+// write. A move is mostly a short one, so each key keeps its entries in one sorted array, each node knows where its
+// entries are, and each entry the value that it finds: a move that passes nothing on a key costs two comparisons.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -54,8 +54,8 @@ class KeyLines {
     std::int32_t guarded = -1;       // the touch of the write whose lock it takes
     bool on_line() const { return read != kNone || write != kNone; }
   };
-  // A code is the class of the value (timeline.hpp). On a key with reads that make finer distinctions, that of a write is
-  // the writer, and that of a touch with reads its complement: sees() is asked.
+  // A code is the class of the value (timeline.hpp). On a key with reads that make finer distinctions, that of a write
+  // is the writer, and that of a touch with reads its complement: sees() is asked.
   struct Entry {
     double at;
     std::int32_t touch, read, write, in;  // in: the code of the write before it

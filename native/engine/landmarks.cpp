@@ -14,13 +14,16 @@ using Cell = Chains::Cell;
 // Facts are versions, by writer: "it is, or was, there".
 class Closure {
  public:
-  Closure(Chains& chains, Budget& budget) : chains_(chains), p_(chains.line.problem), budget_(budget), count_(chains.count()) {
+  Closure(Chains& chains, Budget& budget)
+      : chains_(chains), p_(chains.line.problem), budget_(budget), count_(chains.count()) {
     clock_ = chains.clock();
     chain_of_.resize(chains.events.size());
     for (std::size_t c = 0; c < count_; ++c)
-      for (std::int32_t i = chains.start[c]; i < chains.start[c + 1]; ++i) chain_of_[idx(i)] = static_cast<std::int32_t>(c);
+      for (std::int32_t i = chains.start[c]; i < chains.start[c + 1]; ++i)
+        chain_of_[idx(i)] = static_cast<std::int32_t>(c);
     std::vector<std::int32_t> event_of(idx(chains.line.graph.nodes()), -1);
-    for (std::size_t i = 0; i < chains.events.size(); ++i) event_of[idx(chains.events[i].node)] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < chains.events.size(); ++i)
+      event_of[idx(chains.events[i].node)] = static_cast<std::int32_t>(i);
     const auto& line = chains.line;
     for (const std::int32_t txn : p_.writer_txn)
       writing_.push_back(txn < p_.n && line.usable(txn) ? event_of[idx(line.write_node(txn))] : -1);
@@ -37,8 +40,10 @@ class Closure {
       reads_at_[idx(reading_.back())].push_back(r);
       for (const std::int32_t w : line.writes.of(txn))
         if (line.key_of(w) == p_.read_key[idx(r)]) own_[idx(r)] = w;
-      for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i)
-        if (const std::int32_t w = p_.candidate[i]; line.pruner.alive[i] && (initial(w) || writing_[idx(w)] >= 0) && w != own_[idx(r)])
+      for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
+           i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i)
+        if (const std::int32_t w = p_.candidate[i];
+            line.pruner.alive[i] && (initial(w) || writing_[idx(w)] >= 0) && w != own_[idx(r)])
           sources_[idx(r)].push_back(w);
     }
     // What a transaction reads of a key that it writes is what that write overwrites, if nothing comes between.
@@ -54,7 +59,8 @@ class Closure {
   bool run() {
     do {
       fresh_ = false;
-      if (!share_versions() || !hold_back(forward(), false) || !hold_back(backward(), true) || !strike_sources()) return false;
+      if (!share_versions() || !hold_back(forward(), false) || !hold_back(backward(), true) || !strike_sources())
+        return false;
       order_overwriters();
     } while (fresh_);
     chains_.set_needs(clock_);
@@ -86,19 +92,21 @@ class Closure {
       for (const std::int32_t read : reads_at_[i]) r.want(sources_[idx(read)]);
       for (const std::int32_t w : writes_at_[i]) r.give(w);
       for (std::size_t c = 0; c < count_; ++c)
-        if (const Cell n = clock_[i * count_ + c]; n > 0 && idx(chain_of_[i]) != c) r.need({static_cast<std::int32_t>(c), n});
+        if (const Cell n = clock_[i * count_ + c]; n > 0 && idx(chain_of_[i]) != c)
+          r.need({static_cast<std::int32_t>(c), n});
       r.end_step();
     }
     return r;
   }
 
-  // From the end: a version is there if it is the last one, or its overwriter has been undone. Events want what they wrote,
-  // and a source of each read whose key they do not write; they give what they may have overwritten, as far as that may not be
-  // the last one: what they read (share_versions).
+  // From the end: a version is there if it is the last one, or its overwriter has been undone. Events want what they
+  // wrote, and a source of each read whose key they do not write; they give what they may have overwritten, as far as
+  // that may not be the last one: what they read (share_versions).
   Relaxation backward() const {
     Relaxation r(chains_.start, writing_.size());
     for (std::int32_t key = 0; key < p_.keys; ++key)
-      for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w) r.at_first[idx(w)] = may_be_last_[idx(w)];
+      for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w)
+        r.at_first[idx(w)] = may_be_last_[idx(w)];
     std::vector<Cell> follow(chains_.events.size() * count_, 0);  // so many of the last events of each chain
     for (std::size_t i = 0; i < chains_.events.size(); ++i)
       for (std::size_t c = 0; c < count_; ++c)
@@ -147,8 +155,8 @@ class Closure {
     return true;
   }
 
-  // A source that comes later, or that is certainly overwritten before the read, is none. What else the read cannot have
-  // missed precedes its only source.
+  // A source that comes later, or that is certainly overwritten before the read, is none. What else the read cannot
+  // have missed precedes its only source.
   bool strike_sources() {
     for (std::int32_t r = 0; r < p_.reads(); ++r) {
       if (reading_[idx(r)] < 0) continue;
@@ -156,12 +164,14 @@ class Closure {
       auto& sources = sources_[idx(r)];
       std::vector<std::int32_t> past;  // certainly not missed
       for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w)
-        if (writing_[idx(w)] >= 0 && writing_[idx(w)] != here && w != own_[idx(r)] && before(writing_[idx(w)], here)) past.push_back(w);
+        if (writing_[idx(w)] >= 0 && writing_[idx(w)] != here && w != own_[idx(r)] && before(writing_[idx(w)], here))
+          past.push_back(w);
       const auto gone = std::erase_if(sources, [&](std::int32_t w) {
         if (initial(w)) return !past.empty();
         const std::int32_t there = writing_[idx(w)];
-        return there == here || before(here, there) ||
-               std::ranges::any_of(past, [&](std::int32_t other) { return other != w && before(there, writing_[idx(other)]); });
+        return there == here || before(here, there) || std::ranges::any_of(past, [&](std::int32_t other) {
+                 return other != w && before(there, writing_[idx(other)]);
+               });
       });
       if (gone > 0) fresh_ = true;
       if (sources.empty()) return false;
@@ -171,7 +181,8 @@ class Closure {
         continue;
       }
       for (const std::int32_t w : past)
-        if (w != sources[0] && !before(writing_[idx(w)], writing_[idx(sources[0])])) note(writing_[idx(w)], writing_[idx(sources[0])]);
+        if (w != sources[0] && !before(writing_[idx(w)], writing_[idx(sources[0])]))
+          note(writing_[idx(w)], writing_[idx(sources[0])]);
     }
     return true;
   }
@@ -192,8 +203,8 @@ class Closure {
     }
   }
 
-  // No two transactions replace one version. So where as many replace versions of a set as there are in it, each of them is
-  // replaced, none the last, and where there are more, there is no line.
+  // No two transactions replace one version. So where as many replace versions of a set as there are in it, each of
+  // them is replaced, none the last, and where there are more, there is no line.
   bool share_versions() {
     std::vector<std::int32_t> replacer(writing_.size(), -1);
     const auto take = [&](std::int32_t r) {
@@ -216,7 +227,8 @@ class Closure {
       for (const std::int32_t w : all) rule_out_last(w, group.size() == all.size() || replacer[idx(w)] >= 0);
       for (const std::int32_t r : group) {
         auto& sources = sources_[idx(r)];
-        if (sources.size() > 1 && std::erase_if(sources, [&](std::int32_t w) { return replacer[idx(w)] >= 0; }) > 0) fresh_ = true;
+        if (sources.size() > 1 && std::erase_if(sources, [&](std::int32_t w) { return replacer[idx(w)] >= 0; }) > 0)
+          fresh_ = true;
         if (sources.empty()) return false;
       }
     }
@@ -237,7 +249,8 @@ class Closure {
       for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w) {
         const std::int32_t there = writing_[idx(w)];
         if (there < 0 || w == own_[idx(r)] || before(reading_[idx(r)], there)) continue;
-        if (std::ranges::all_of(sources, [&](std::int32_t a) { return a != w && (initial(a) || before(writing_[idx(a)], there)); }))
+        if (std::ranges::all_of(
+                sources, [&](std::int32_t a) { return a != w && (initial(a) || before(writing_[idx(a)], there)); }))
           note(reading_[idx(r)], there);
       }
     }

@@ -9,9 +9,9 @@
 
 namespace isolang {
 
-// Ways back become cycles: the product has the rw pairs as edges, though never two in a row. SOUND BECAUSE a cycle that one
-// rw closes is among its cycles, and so is every cycle of the other checks, whose steps it has. Nothing where the checks are
-// not over one state, or where no search is needed.
+// Ways back become cycles: the product has the rw pairs as edges, though never two in a row. SOUND BECAUSE a cycle that
+// one rw closes is among its cycles, and so is every cycle of the other checks, whose steps it has. Nothing where the
+// checks are not over one state, or where no search is needed.
 std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem, const std::vector<Automaton>& automata);
 
 }  // namespace isolang

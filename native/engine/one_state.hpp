@@ -1,5 +1,5 @@
-// Checks with tests, made stronger: over one state, as if every transaction passed, and any step could follow any other.
-// Their sessions are chains then, and clocks are short; what meets them meets the checks, and most histories do.
+// Checks with tests, made stronger: over one state, as if every transaction passed, and any step could follow any
+// other. Their sessions are chains then, and clocks are short; what meets them meets the checks, and most histories do.
 #pragma once
 #include <optional>
 #include <vector>

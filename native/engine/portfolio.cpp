@@ -14,9 +14,10 @@ namespace isolang {
 namespace {
 
 constexpr Search::Effort kAlone{1000, 400'000};  // before anything else is tried
-constexpr std::int32_t kLarge = 5000;            // transactions, from which on there are many small knots, and moves and
+constexpr std::int32_t kLarge = 5000;  // transactions, from which on there are many small knots, and moves and
 constexpr std::int64_t kAloneEach = 10;          // frontiers of the whole have little hope: so many conflicts for each
-constexpr Search::Effort kConflicts{3000, 400'000};  // a first turn of each, of about equal time; all grow by half a turn
+// A first turn of each, of about equal time; all grow by half a turn.
+constexpr Search::Effort kConflicts{3000, 400'000};
 constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted,
 constexpr Search::Effort kCycle{2000, 400'000};      // or landmarks, of which there is a proof without a cycle
 constexpr std::int64_t kMoves = 3'000'000;
@@ -39,7 +40,9 @@ OutOfMemory out_of_memory(std::size_t max_bytes) {
 Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed,
              std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note) {
   Outcome outcome;
-  const auto begin = [&](std::span<const Node> line) { search.emplace(pruner, budget, seed, share_of(max_bytes), line); };
+  const auto begin = [&](std::span<const Node> line) {
+    search.emplace(pruner, budget, seed, share_of(max_bytes), line);
+  };
   begin({});
   const auto cdcl = [&](Search::Effort effort) {
     if (search->full()) return false;

@@ -1,15 +1,17 @@
 // Several searches for one problem, in turns: the first answer counts.
 //
 // CDCL goes first and alone, for most histories never meet anything else. What it does not decide soon may lie in the
-// hard region (few values, few keys, much concurrency), where other searches are better: annealing finds models, frontiers
-// decide what is over-constrained. Turns are counted in work, never in time, so that equal seeds give equal runs.
+// hard region (few values, few keys, much concurrency), where other searches are better: annealing finds models,
+// frontiers decide what is over-constrained. Turns are counted in work, never in time, so that equal seeds give equal
+// runs.
 //
 // Where annealing froze, nearly every read is satisfied. CDCL starts again from that order: only what is wrong with it
-// becomes a variable, and then what stands in the way of mending it, so that a contradiction of a few transactions is not
-// looked for among all.
+// becomes a variable, and then what stands in the way of mending it, so that a contradiction of a few transactions is
+// not looked for among all.
 //
-// Clauses are kept for the proof and states for the comparison, so both searches that can refute grow. Each has half of the
-// memory that the searches may take. When both have given up, annealing goes on for a while, and then OutOfMemory is thrown.
+// Clauses are kept for the proof and states for the comparison, so both searches that can refute grow. Each has half of
+// the memory that the searches may take. When both have given up, annealing goes on for a while, and then OutOfMemory
+// is thrown.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -116,7 +116,8 @@ bool Pruner::run() {
 bool Pruner::settle() {
   const auto& edges = graph.edges;
   successors_ = group_by(
-      graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; }, [&](std::size_t i) { return edges[i].to; });
+      graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; },
+      [&](std::size_t i) { return edges[i].to; });
   std::vector<std::int32_t> priority(idx(graph.nodes()));
   for (Node v = 0; v < graph.nodes(); ++v) priority[idx(v)] = graph.priority(v);
   order = topological_order(successors_, priority, budget_);
@@ -140,7 +141,8 @@ void Pruner::find_cycle(std::vector<std::uint8_t> sorted) {
       if (!graph.judges(v)) sorted[idx(v)] = 1;  // its cycles are elsewhere, too
   const auto inside = [&](std::size_t i) { return !sorted[idx(edges[i].from)] && !sorted[idx(edges[i].to)]; };
   const auto number = [](std::size_t i) { return static_cast<std::int32_t>(i); };
-  const auto incoming = group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return inside(i) ? edges[i].to : -1; }, number);
+  const auto incoming =
+      group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return inside(i) ? edges[i].to : -1; }, number);
   std::vector<std::int32_t> leaving(idx(graph.nodes()), 0);
   for (std::size_t i = 0; i < edges.size(); ++i)
     if (inside(i)) ++leaving[idx(edges[i].from)];
@@ -154,7 +156,8 @@ void Pruner::find_cycle(std::vector<std::uint8_t> sorted) {
     for (const std::int32_t e : incoming.of(v))
       if (--leaving[idx(edges[idx(e)].from)] == 0) dead.push_back(edges[idx(e)].from);
   }
-  const auto outgoing = group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return inside(i) ? edges[i].from : -1; }, number);
+  const auto outgoing =
+      group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return inside(i) ? edges[i].from : -1; }, number);
   std::vector<std::int32_t> via(idx(graph.nodes()), -1), stamp(idx(graph.nodes()), -1), depth(idx(graph.nodes()), 0);
   std::int64_t effort = 2'000'000;
   for (Node start = 0; start < graph.nodes() && (effort > 0 || cycle.empty()); ++start) {
@@ -198,7 +201,8 @@ bool Pruner::pass() {
   if (passes <= 2 || clocks.chains() > kManyChains) {
     const auto& edges = graph.edges;
     by_number = group_by(
-        graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, [&](std::size_t i) { return edges[i].from; });
+        graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; },
+        [&](std::size_t i) { return edges[i].from; });
   }
   clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, max_clock_bytes_, budget_);
   note_changes();
@@ -208,7 +212,8 @@ bool Pruner::pass() {
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
   // The latest reader first: its rw edge then covers those of most others.
   for (std::size_t w = 0; w < p.writer_txn.size(); ++w)
-    if (const auto first = readers_.item.begin() + readers_.start[w], last = readers_.item.begin() + readers_.start[w + 1];
+    if (const auto first = readers_.item.begin() + readers_.start[w],
+        last = readers_.item.begin() + readers_.start[w + 1];
         last - first > 1)
       std::sort(first, last, [&](std::int32_t a, std::int32_t b) {
         return rank[idx(graph.node(0, p.read_txn[idx(a)], 0))] > rank[idx(graph.node(0, p.read_txn[idx(b)], 0))];
@@ -251,8 +256,9 @@ void Pruner::note_changes() {
 
 bool Pruner::is_quiet_writer(std::int32_t writer) const {
   const Problem& p = graph.problem;
-  return changed_[idx(p.writer_txn[idx(writer)])] == 0 &&
-         std::ranges::all_of(readers_.of(writer), [&](std::int32_t r) { return changed_[idx(p.read_txn[idx(r)])] == 0; });
+  return changed_[idx(p.writer_txn[idx(writer)])] == 0 && std::ranges::all_of(readers_.of(writer), [&](std::int32_t r) {
+           return changed_[idx(p.read_txn[idx(r)])] == 0;
+         });
 }
 
 // Every pair of the key's writers is ordered by known edges: all that might still be found out is a cycle of those.
@@ -292,7 +298,8 @@ void Pruner::find_own_writers() {
       [](std::size_t w) { return static_cast<std::int32_t>(w); });
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     const auto own = writers_by_txn_.of(p.read_txn[idx(r)]);  // ascending, hence by key
-    const auto it = std::ranges::lower_bound(own, p.read_key[idx(r)], {}, [&](std::int32_t w) { return key_of_[idx(w)]; });
+    const auto it =
+        std::ranges::lower_bound(own, p.read_key[idx(r)], {}, [&](std::int32_t w) { return key_of_[idx(w)]; });
     if (it != own.end() && key_of_[idx(*it)] == p.read_key[idx(r)]) own_writer[idx(r)] = *it;
   }
 }

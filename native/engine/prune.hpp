@@ -4,9 +4,9 @@
 // order a, b is impossible, b precedes a: a ww edge from b, and an rw edge from each of b's readers, become known. A
 // candidate source that is impossible is struck out; the last one left is the source.
 //
-// Ways back that a single rw must not close are tested with the others and never become edges: they order writers, which
-// is the saturation by which RA and CC are polynomial (Biswas and Enea, On the complexity of checking transactional
-// consistency, OOPSLA 2019) where each read has one source and no way back has a ww step.
+// Ways back that a single rw must not close are tested with the others and never become edges: they order writers,
+// which is the saturation by which RA and CC are polynomial (Biswas and Enea, On the complexity of checking
+// transactional consistency, OOPSLA 2019) where each read has one source and no way back has a ww step.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -75,8 +75,8 @@ class Pruner {
   std::vector<Impossible> reasons;
   std::vector<Edge> backs;
 
-  // After run() without a contradiction: for each pair of writers of each key whether its order is settled, as flat lists
-  // of pairs. T0's writers come first and are left out.
+  // After run() without a contradiction: for each pair of writers of each key whether its order is settled, as flat
+  // lists of pairs. T0's writers come first and are left out.
   struct Pairs {
     std::vector<std::int32_t> settled;  // before, after
     std::vector<std::int32_t> open;     // either may come first
@@ -86,15 +86,16 @@ class Pruner {
   bool settled(std::int32_t key) const;
   bool at_fixpoint() const { return gained_ == 0; }  // else settled reads may lack edges to settled writers
 
-  // The known ways back of direct checks from a writer of the key to a read: no source of the read precedes that writer.
-  // The closing edges lack their source.
+  // The known ways back of direct checks from a writer of the key to a read: no source of the read precedes that
+  // writer. The closing edges lack their source.
   struct WayBack {
     std::int32_t writer;
     Edge closing, back;
   };
   template <typename SourceOf>
   void direct_ways_back(std::int32_t read, SourceOf source_of, std::vector<WayBack>& found) const;
-  std::span<const std::int32_t> reads_of(std::int32_t txn) const { return reads_by_txn_.of(txn); }  // if some check is direct
+  // If some check is direct.
+  std::span<const std::int32_t> reads_of(std::int32_t txn) const { return reads_by_txn_.of(txn); }
 
   std::int32_t key_of(std::int32_t writer) const { return key_of_[static_cast<std::size_t>(writer)]; }
   std::span<const std::int32_t> writers_of(std::int32_t txn) const { return writers_by_txn_.of(txn); }
@@ -186,8 +187,8 @@ class Pruner {
   std::vector<std::uint64_t> forced_;  // a bit for each of writers_, see mark_forced
   bool is_forced(std::int32_t writer) const { return (forced_[place(writer) / 64] & bit(writer)) != 0; }
   // Ordered pairs of a key's writers whose edges are all known or implied: nothing is left to do for them until the
-  // first one gets another reader. One bit each, by (the later writer, the earlier one). If the steps of every automaton
-  // compose, the pairs (a, b) and (b, c) settle (a, c), too.
+  // first one gets another reader. One bit each, by (the later writer, the earlier one). If the steps of every
+  // automaton compose, the pairs (a, b) and (b, c) settle (a, c), too.
   // SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b -ww-> c implies r -rw-> c for each reader r of a;
   // if r is b itself, b -ww-> c does.
   std::vector<std::vector<std::uint64_t>> settled_pairs_;
@@ -212,7 +213,8 @@ class Pruner {
   bool direct_ = false;     // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
   std::vector<std::uint8_t> resolved_txn_;            // a read of it has got its source since prune_direct saw it
-  // Of the transaction at hand: the last of its reads of each key, with that transaction; each read's predecessor there.
+  // Of the transaction at hand: the last of its reads of each key, with that transaction; each read's predecessor
+  // there.
   std::vector<std::pair<std::int32_t, std::int32_t>> last_read_;
   std::vector<std::int32_t> read_before_;
   std::vector<std::int32_t> key_of_;  // per writer

@@ -1,7 +1,7 @@
-// Direct checks: a single rw must not close a way back of one pair. Then no clocks are needed: the ways back that lead to a
-// read are among its transaction's other reads and the writers before it in its session, which takes time linear in the
-// reads but for transactions of many reads (AWDIT: Møldrup, Pavlogiannis et al., PLDI 2025, who show the bound for RC
-// and RA).
+// Direct checks: a single rw must not close a way back of one pair. Then no clocks are needed: the ways back that lead
+// to a read are among its transaction's other reads and the writers before it in its session, which takes time linear
+// in the reads but for transactions of many reads (AWDIT: Møldrup, Pavlogiannis et al., PLDI 2025, who show the bound
+// for RC and RA).
 #include <utility>
 
 #include "engine/prune.hpp"
@@ -24,7 +24,8 @@ void Pruner::find_session_writers() {
       p.n + 1, idx(p.reads()), [&](std::size_t r) { return p.read_txn[r]; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
   const auto by_session = group_by(
-      p.sessions, idx(p.n), [&](std::size_t t) { return p.session[t]; }, [](std::size_t t) { return static_cast<std::int32_t>(t); });
+      p.sessions, idx(p.n), [&](std::size_t t) { return p.session[t]; },
+      [](std::size_t t) { return static_cast<std::int32_t>(t); });
   std::vector<std::int32_t> last(idx(p.keys), -1), session_of(idx(p.keys), -1);
   for (std::int32_t session = 0; session < p.sessions; ++session)
     for (const std::int32_t t : by_session.of(session)) {
@@ -61,7 +62,8 @@ bool Pruner::prune_direct(std::int32_t txn) {
     const Node here = graph.label(c, txn);
     const auto order = [&](std::int32_t r, std::int32_t b, Relation relation, std::int32_t other, std::int32_t seen) {
       const Node there = graph.label(c, p.writer_txn[idx(b)]);
-      return order_behind_source(b, {here, there, Relation::rw, r, source[idx(r)], b}, {there, here, relation, other, seen, -1});
+      return order_behind_source(b, {here, there, Relation::rw, r, source[idx(r)], b},
+                                 {there, here, relation, other, seen, -1});
     };
     for (const std::int32_t other : reads_of(txn)) {
       const std::int32_t seen = source[idx(other)];

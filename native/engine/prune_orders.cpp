@@ -127,15 +127,16 @@ void Pruner::combine_rows(std::int32_t after) {
   forced_.assign((writers_.size() + 63) / 64, 0);
 }
 
-// The same without those that precede one of the others and have all their edges: their pairs with `after` are settled by
-// those of the others. The latest come first, so that nearly all are left out; and nothing whose rank is beyond those of
-// the rows is in them.
+// The same without those that precede one of the others and have all their edges: their pairs with `after` are settled
+// by those of the others. The latest come first, so that nearly all are left out; and nothing whose rank is beyond
+// those of the rows is in them.
 void Pruner::mark_latest_forced(std::int32_t after, const std::vector<std::uint64_t>& settled) {
   combine_rows(after);
   const std::size_t words = forced_.size(), count = writers_.size(), columns = clocks.columns();
   const auto readers = readers_.of(after);
   const auto may_owe_it_to_itself = [&](std::int32_t w) {
-    return std::ranges::any_of(readers, [&](std::int32_t r) { return own_writer[idx(r)] == w; }) && !impossible_order(after, w);
+    return std::ranges::any_of(readers, [&](std::int32_t r) { return own_writer[idx(r)] == w; }) &&
+           !impossible_order(after, w);
   };
   auto i = static_cast<std::size_t>(
       std::ranges::partition_point(lowest_, [&](std::int32_t least) { return least > top_; }) - lowest_.begin());
@@ -230,9 +231,9 @@ bool Pruner::prune_key(std::int32_t key) {
       closed = because(*closing_order(after, *closed_by));
       return false;
     }
-    // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known order is impossible,
-    // then because a known path goes against one of its edges, and the edges of the known order close a cycle with it.
-    // Not so where a way back may close between writers whose order is known.
+    // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known order is
+    // impossible, then because a known path goes against one of its edges, and the edges of the known order close a
+    // cycle with it. Not so where a way back may close between writers whose order is known.
     const bool ordered = open_pairs_[idx(after)] == 0 && !graph.forbids_ways_back;
     if (!restless && (ordered || is_quiet_writer(after))) continue;
     if (ordered && is_settled(after, key)) continue;

@@ -1,5 +1,5 @@
-// Pruning of reads with several candidate sources: a candidate is struck out if its wr edge closes a cycle, or if another
-// writer that the reader cannot have missed is known to follow it.
+// Pruning of reads with several candidate sources: a candidate is struck out if its wr edge closes a cycle, or if
+// another writer that the reader cannot have missed is known to follow it.
 #include <bit>
 #include <functional>
 #include <span>
@@ -71,7 +71,8 @@ bool Pruner::prune_read(std::int32_t r) {
     budget_.poll();
     const std::int32_t a = p.candidate[i];
     bool closes = false;
-    graph.wr_edges(r, a, [&](const Edge& e) { closes = closes || (clocks.reaches(e.to, e.from) && graph.judges(e.from)); });
+    graph.wr_edges(r, a,
+                   [&](const Edge& e) { closes = closes || (clocks.reaches(e.to, e.from) && graph.judges(e.from)); });
     const Seen* const seen = closes ? nullptr : overwritten_by(a);
     if (!closes && seen == nullptr) {
       ++left;

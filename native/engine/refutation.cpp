@@ -23,7 +23,8 @@ Refuter::Refuter(const Pruner& pruner, Budget& budget)
   outgoing_ = group_by(graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; }, number);
   incoming_ = group_by(graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, number);
   readers_ = group_by(
-      static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(), [&](std::size_t r) { return pruner.source[r]; }, number);
+      static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(),
+      [&](std::size_t r) { return pruner.source[r]; }, number);
   for (std::size_t i = 0; i < pruner.orders.size(); ++i)
     order_of_.emplace(code(pruner.orders[i].before, pruner.orders[i].after), i);
   for (std::size_t i = 0; i < p_.vo_before.size(); ++i) shown_.insert(code(p_.vo_before[i], p_.vo_after[i]));
@@ -197,7 +198,8 @@ bool Refuter::refuted(const std::vector<Edge>& closings, std::int32_t pass, bool
 void Refuter::contradictory(std::int32_t txn) {
   if (!done_impossible_.insert(txn).second) return;
   ProofStep step{ProofStep::Kind::anomaly};
-  step.anomaly = p_.impossible_reason[static_cast<std::size_t>(std::ranges::lower_bound(p_.impossible, txn) - p_.impossible.begin())];
+  step.anomaly = p_.impossible_reason[static_cast<std::size_t>(std::ranges::lower_bound(p_.impossible, txn) -
+                                                               p_.impossible.begin())];
   steps_.push_back(std::move(step));
 }
 

@@ -37,9 +37,9 @@ struct ProofStep {
 
 // Collects exactly the steps that the contradiction needs, premises first.
 //
-// Pruning noted which pass drew a conclusion, not why: what a pass concludes from the clocks follows from the edges that
-// were known before it and from sources that earlier passes found, and is derived again here. So a derivation only ever
-// asks for conclusions of earlier passes, or for an order that the same pass can derive from those.
+// Pruning noted which pass drew a conclusion, not why: what a pass concludes from the clocks follows from the edges
+// that were known before it and from sources that earlier passes found, and is derived again here. So a derivation only
+// ever asks for conclusions of earlier passes, or for an order that the same pass can derive from those.
 class Refuter {
  public:
   explicit Refuter(const Pruner& pruner, Budget& budget);

@@ -1,5 +1,5 @@
-// The delete relaxation of planning (Bonet and Geffner, "Planning as heuristic search", AIJ 129, 2001) for chains of steps:
-// what can happen if every fact that once held stays so. What cannot happen even so, cannot happen.
+// The delete relaxation of planning (Bonet and Geffner, "Planning as heuristic search", AIJ 129, 2001) for chains of
+// steps: what can happen if every fact that once held stays so. What cannot happen even so, cannot happen.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,7 +24,8 @@ class Relaxation {
   std::int32_t length(std::size_t chain) const { return start_[chain + 1] - start_[chain]; }
 
   // Lets everything happen that can: `seen` and `reached` grow. `held`: a chain that stops where it is told, or -1.
-  void run(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t held = -1, std::int32_t stop = 0) const {
+  void run(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t held = -1,
+           std::int32_t stop = 0) const {
     grow(seen, reached, held, stop, [](std::int32_t) {}, [] { return false; });
   }
   // Only until so many facts hold for which `counts` is positive: `missing` of them are left.
@@ -58,12 +59,13 @@ class Relaxation {
     return true;
   }
   template <typename Given, typename Done>
-  void grow(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t held, std::int32_t stop, Given given,
-            Done done) const {
+  void grow(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t held, std::int32_t stop,
+            Given given, Done done) const {
     for (bool again = true; again && !done();) {
       again = false;
       for (std::size_t c = 0; c + 1 < start_.size(); ++c) {
-        const auto end = static_cast<std::size_t>(static_cast<std::int32_t>(c) == held ? start_[c] + stop : start_[c + 1]);
+        const auto end =
+            static_cast<std::size_t>(static_cast<std::int32_t>(c) == held ? start_[c] + stop : start_[c + 1]);
         const std::size_t first = static_cast<std::size_t>(start_[c]) + reached[c];
         std::size_t at = first;
         for (; at < end && can(steps_[at], seen, reached); ++at) {

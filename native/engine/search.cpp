@@ -24,7 +24,8 @@ std::vector<std::int32_t> ends(const std::vector<Edge>& edges, Node Edge::* end)
 
 }  // namespace
 
-Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, std::span<const Node> line)
+Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes,
+               std::span<const Node> line)
     : pruner_(pruner),
       graph_(pruner.graph),
       p_(pruner.graph.problem),
@@ -44,8 +45,8 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
   source_.assign(idx(p_.reads()), -1);
   sources_taken_.assign(idx(p_.reads()), 0);
   readers_ = group_by(
-      static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(), [&](std::size_t r) { return pruner.source[r]; },
-      [](std::size_t r) { return static_cast<std::int32_t>(r); });
+      static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(),
+      [&](std::size_t r) { return pruner.source[r]; }, [](std::size_t r) { return static_cast<std::int32_t>(r); });
   place_.assign(p_.writer_txn.size(), 0);
   writers_.resize(p_.writer_txn.size());
   std::iota(writers_.begin(), writers_.end(), 0);
@@ -82,8 +83,8 @@ std::int32_t Search::variable(Meaning meaning, std::int32_t at) {
   meaning_.push_back(meaning);
   processed_.push_back(0);
   if (graph_.nodes() <= kOneGroup) return sat_.new_variable();
-  // Grouped by time: distant choices have little to do with one another. The sources come before the orders that they ask
-  // for: an order decided first would not know of its readers, and take the wrong side.
+  // Grouped by time: distant choices have little to do with one another. The sources come before the orders that they
+  // ask for: an order decided first would not know of its readers, and take the wrong side.
   return sat_.new_variable(at / kGroup * 2 + (meaning.kind == Meaning::Kind::before));
 }
 
@@ -120,7 +121,8 @@ std::int32_t Search::place_of(std::int32_t read) const {
 void Search::activate_order(std::int32_t a, std::int32_t b, std::int32_t read) {
   if (find_order(a, b) >= 0) return;
   const std::int32_t last = std::max(rank(graph_.order_node(a)), rank(graph_.order_node(b)));
-  const std::int32_t v = variable({Meaning::Kind::before, std::min(a, b), std::max(a, b)}, std::max(last, place_of(read)));
+  const std::int32_t v =
+      variable({Meaning::Kind::before, std::min(a, b), std::max(a, b)}, std::max(last, place_of(read)));
   order_variable_.emplace(pair_code(a, b), v);
   orders_at_.add(a, v);
   orders_at_.add(b, v);
@@ -132,7 +134,8 @@ void Search::activate_read(std::int32_t r) {
   std::vector<Lit> choice;
   if (const std::int32_t in = in_variable(p_.read_txn[idx(r)]); in >= 0) choice.push_back(Lit::negative(in));
   std::vector<std::pair<std::int32_t, std::int32_t>> inclusions;
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]); i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
+  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
+       i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
     const std::int32_t v = variable({Meaning::Kind::source, r, w}, place_of(r));
@@ -202,7 +205,8 @@ void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
   }
   if (e.relation == Relation::wr || e.relation == Relation::rw) {
     if (pruner_.source[idx(e.read)] >= 0) return;
-    for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(e.read)]); i < static_cast<std::size_t>(p_.candidate_start[idx(e.read) + 1]); ++i)
+    for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(e.read)]);
+         i < static_cast<std::size_t>(p_.candidate_start[idx(e.read) + 1]); ++i)
       if (p_.candidate[i] == e.a) add_false(Lit::negative(source_variable_[i]));
   }
 }
@@ -241,7 +245,8 @@ bool Search::prefers(std::int32_t v) {
 std::vector<std::int32_t> Search::shown_order() const {
   const auto writers = static_cast<std::int32_t>(p_.writer_txn.size());
   const auto successors = group_by(
-      writers, p_.vo_before.size(), [&](std::size_t i) { return p_.vo_before[i]; }, [&](std::size_t i) { return p_.vo_after[i]; });
+      writers, p_.vo_before.size(), [&](std::size_t i) { return p_.vo_before[i]; },
+      [&](std::size_t i) { return p_.vo_after[i]; });
   std::vector<std::int32_t> key_of(idx(writers));
   for (std::int32_t key = 0; key < p_.keys; ++key)
     for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w) key_of[idx(w)] = key;

@@ -31,13 +31,16 @@ class Search final : public Theory {
  public:
   // Of memory, the search may take about so many bytes for its clauses; then it gives up for good (`full`).
   // `line`: nodes in an order to start from, which respects the known edges; the others come as soon as they can.
-  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, std::span<const Node> line = {});
+  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes,
+         std::span<const Node> line = {});
   struct Effort {
     std::int64_t conflicts, decisions;
   };
   // So much more. After `gave_up` it can be called again.
   Cdcl::Result run(Effort more) {
-    const auto sum = [](std::int64_t a, std::int64_t b) { return b > std::numeric_limits<std::int64_t>::max() - a ? b : a + b; };
+    const auto sum = [](std::int64_t a, std::int64_t b) {
+      return b > std::numeric_limits<std::int64_t>::max() - a ? b : a + b;
+    };
     return sat_.solve(sum(sat_.conflicts, more.conflicts), sum(sat_.decisions, more.decisions));
   }
   bool full() const { return sat_.full(); }
@@ -50,7 +53,8 @@ class Search final : public Theory {
     std::size_t cycle_start = 0, cycle_end = 0;  // cycle: its edges in cycle_edges()
   };
   const Origin& origin(ClauseId id) const { return origins_.at(id); }
-  // An edge of a cycle, and whether pruning knew it (else the literals behind it are variables, as far as there are any).
+  // An edge of a cycle, and whether pruning knew it (else the literals behind it are variables, as far as there are
+  // any).
   struct CycleEdge {
     Edge edge;
     bool known;

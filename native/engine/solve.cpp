@@ -88,9 +88,14 @@ std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
 // One event graph: pruned, then searched, then refuted.
 class Attempt {
  public:
-  Attempt(const Problem& problem, const std::vector<Automaton>& automata, const OrderHints& hints,
-          std::uint64_t seed, std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, Solution& solution)
-      : seed_(seed), max_search_bytes_(max_search_bytes), budget_(budget), solution_(solution), graph_(problem, automata, hints), pruner_(prepare(max_clock_bytes)) {
+  Attempt(const Problem& problem, const std::vector<Automaton>& automata, const OrderHints& hints, std::uint64_t seed,
+          std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, Solution& solution)
+      : seed_(seed),
+        max_search_bytes_(max_search_bytes),
+        budget_(budget),
+        solution_(solution),
+        graph_(problem, automata, hints),
+        pruner_(prepare(max_clock_bytes)) {
     open_ = pruner_.run();
     note("edges_after_pruning", graph_.edges.size());
     note("chains", pruner_.clocks.chains());
@@ -115,7 +120,8 @@ class Attempt {
   Outcome race(Strategy strategy) {
     if (!open_) return {.model = {}, .refuted = true};
     watch_.lap();
-    Outcome outcome = isolang::race(search_, pruner_, strategy, seed_, max_search_bytes_, budget_, [&](const char* name, double value) { note(name, value); });
+    Outcome outcome = isolang::race(search_, pruner_, strategy, seed_, max_search_bytes_, budget_,
+                                    [&](const char* name, double value) { note(name, value); });
     note("decided_by", static_cast<double>(outcome.by));
     note_search();
     return outcome;
@@ -170,10 +176,12 @@ class Attempt {
 }  // namespace
 
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
-               std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, bool trial_first, Strategy strategy) {
+               std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, bool trial_first,
+               Strategy strategy) {
   Solution solution;
   std::optional<Attempt> plain, trial;
-  const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks, const OrderHints& hints) {
+  const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
+                         const OrderHints& hints) {
     budget.phase = "building the event graph";
     attempt.emplace(problem, checks, hints, seed, max_clock_bytes, max_search_bytes, budget, solution);
   };

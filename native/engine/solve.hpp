@@ -19,8 +19,9 @@ struct Solution {
   std::vector<std::pair<std::string, double>> statistics;
 };
 
-// Throws OutOfTime, OutOfMemory (a search may take about `max_search_bytes`), std::bad_alloc. The problem's anomalies are the caller's business. `trial_first`: look for a model of stronger checks
-// first, where most histories have one that is found sooner.
+// Throws OutOfTime, OutOfMemory (a search may take about `max_search_bytes`), std::bad_alloc. The problem's anomalies
+// are the caller's business. `trial_first`: look for a model of stronger checks first, where most histories have one
+// that is found sooner.
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
                std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, bool trial_first = true,
                Strategy strategy = Strategy::automatic);

@@ -55,8 +55,9 @@ void Timeline::set_classes() {
   writer_class_.assign(p.writer_txn.size(), -1);
   read_class_.assign(idx(p.reads()), -1);
   const auto candidates = [&](std::int32_t r) {
-    return std::span(p.candidate).subspan(static_cast<std::size_t>(p.candidate_start[idx(r)]),
-                                          static_cast<std::size_t>(p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)]));
+    return std::span(p.candidate)
+        .subspan(static_cast<std::size_t>(p.candidate_start[idx(r)]),
+                 static_cast<std::size_t>(p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)]));
   };
   std::vector<std::int32_t> size;
   for (std::int32_t r = 0; r < p.reads(); ++r) {
@@ -98,12 +99,15 @@ void Timeline::set_edges() {
   std::ranges::sort(pairs);
   pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
   before = group_by(
-      graph.nodes(), pairs.size(), [&](std::size_t i) { return pairs[i].second; }, [&](std::size_t i) { return pairs[i].first; });
+      graph.nodes(), pairs.size(), [&](std::size_t i) { return pairs[i].second; },
+      [&](std::size_t i) { return pairs[i].first; });
   after = group_by(
-      graph.nodes(), pairs.size(), [&](std::size_t i) { return pairs[i].first; }, [&](std::size_t i) { return pairs[i].second; });
+      graph.nodes(), pairs.size(), [&](std::size_t i) { return pairs[i].first; },
+      [&](std::size_t i) { return pairs[i].second; });
 }
 
-std::optional<Model> Timeline::model(const std::vector<std::int32_t>& place, const std::vector<std::uint8_t>& present) const {
+std::optional<Model> Timeline::model(const std::vector<std::int32_t>& place,
+                                     const std::vector<std::uint8_t>& present) const {
   const Problem& p = problem;
   for (Node v = 0; v < graph.nodes(); ++v)
     for (const Node u : after.of(v))
@@ -122,7 +126,8 @@ std::optional<Model> Timeline::model(const std::vector<std::int32_t>& place, con
     std::int32_t count = first;
     for (std::int32_t w = first; w < last; ++w)
       if (here(p.writer_txn[idx(w)])) writers[idx(count++)] = w;
-    std::sort(writers.begin() + first, writers.begin() + count, [&](std::int32_t a, std::int32_t b) { return where(a) < where(b); });
+    std::sort(writers.begin() + first, writers.begin() + count,
+              [&](std::int32_t a, std::int32_t b) { return where(a) < where(b); });
     for (std::int32_t i = first; i < count; ++i)
       if (const std::int32_t w = writers[idx(i)], txn = p.writer_txn[idx(w)]; txn != p.n) {
         m.order_txn.push_back(txn);
@@ -166,7 +171,9 @@ double Timeline::load(const Problem& p) {
       ++total;
     }
   // ln of the multinomial coefficient, with log-gamma without its global sign
-  const auto log_factorial = [](double n) { return n < 2 ? 0.0 : n * std::log(n) - n + 0.5 * std::log(2 * 3.141592653589793 * n) + 1 / (12 * n); };
+  const auto log_factorial = [](double n) {
+    return n < 2 ? 0.0 : n * std::log(n) - n + 0.5 * std::log(2 * 3.141592653589793 * n) + 1 / (12 * n);
+  };
   freedom = log_factorial(total);
   for (const double n : length) freedom -= log_factorial(n);
   return freedom > 0 ? demand / freedom : 0;

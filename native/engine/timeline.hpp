@@ -1,11 +1,11 @@
 // Event graphs that are one line of reads and writes, and what such a line says of a history.
 //
-// Shape: one check; wr leads from the write state to the read state, rw back, ww from the write state to either, and inside
-// a transaction the read state precedes the write state (or is the same). A topological order of the product is then a
-// line on which each transaction reads at its read node and writes at its write node: a wr edge T → S and the rw edges
-// S → (all writers after T) go up iff T's is the last write of the key before S reads (S's own left out); ww edges into the
-// read state go up iff no two intervals [read, write] of writers of one key overlap ("locks"). So a line that respects
-// the known edges and satisfies every read and every lock is a model, and each model gives such a line.
+// Shape: one check; wr leads from the write state to the read state, rw back, ww from the write state to either, and
+// inside a transaction the read state precedes the write state (or is the same). A topological order of the product is
+// then a line on which each transaction reads at its read node and writes at its write node: a wr edge T → S and the rw
+// edges S → (all writers after T) go up iff T's is the last write of the key before S reads (S's own left out); ww
+// edges into the read state go up iff no two intervals [read, write] of writers of one key overlap ("locks"). So a line
+// that respects the known edges and satisfies every read and every lock is a model, and each model gives such a line.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -51,7 +51,8 @@ class Timeline {
   std::optional<Model> model(const std::vector<std::int32_t>& place, const std::vector<std::uint8_t>& present) const;
 
   // How hard the history is: what its reads demand against what its concurrency leaves open,
-  // Σ over reads -ln(share of the writers of the key that the read could take) ÷ ln(number of interleavings of sessions).
+  // Σ over reads -ln(share of the writers of the key that the read could take) ÷ ln(number of interleavings of
+  // sessions).
   static double load(const Problem& problem);
 
  private:

@@ -32,7 +32,8 @@ WaysBack::WaysBack(const Pruner& pruner, Budget& budget) : pruner_(pruner), grap
   for (Node v = 0; v < graph_.nodes(); ++v)
     if (const std::int32_t check = graph_.check_of(v); check >= 0 && wanted[idx(check)]) local_[idx(v)] = nodes_++;
   for (const Edge& e : graph_.edges)
-    if (local_[idx(e.from)] >= 0 && e.relation != Relation::wr && e.relation != Relation::ww && e.relation != Relation::rw)
+    if (local_[idx(e.from)] >= 0 && e.relation != Relation::wr && e.relation != Relation::ww &&
+        e.relation != Relation::rw)
       facts_.push_back(e);
 }
 
@@ -66,14 +67,16 @@ void WaysBack::build(const Choice& choice) {
     if (idx(e.from) < local_.size() && local_[idx(e.from)] >= 0) edges_.push_back(e);
   };
   for (std::int32_t r = 0; r < p.reads(); ++r)
-    if (choice.source[idx(r)] >= 0 && choice.in[idx(p.read_txn[idx(r)])]) graph_.wr_edges(r, choice.source[idx(r)], add);
+    if (choice.source[idx(r)] >= 0 && choice.in[idx(p.read_txn[idx(r)])])
+      graph_.wr_edges(r, choice.source[idx(r)], add);
   const auto in = [&](std::int32_t w) { return choice.in[idx(p.writer_txn[idx(w)])] != 0; };
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     const auto& steps = graph_.automata[c].of(Relation::ww);
     if (steps.empty() || graph_.automata[c].back.empty()) continue;
     const auto ww = [&](std::int32_t a, std::int32_t b) {
       for (const auto& [q, r] : steps)
-        edges_.push_back({graph_.node(c, p.writer_txn[idx(a)], q), graph_.node(c, p.writer_txn[idx(b)], r), Relation::ww, -1, a, b});
+        edges_.push_back(
+            {graph_.node(c, p.writer_txn[idx(a)], q), graph_.node(c, p.writer_txn[idx(b)], r), Relation::ww, -1, a, b});
     };
     for (std::int32_t key = 0; key < p.keys; ++key)
       for (std::int32_t i = p.key_start[idx(key)], last = p.key_start[idx(key) + 1]; i < last; ++i) {
@@ -94,7 +97,8 @@ void WaysBack::build(const Choice& choice) {
     if (local_[idx(v)] >= 0) priority[idx(local_[idx(v)])] = graph_.priority(v);
   const auto successors = group_by(nodes_, edges_.size(), from, to);
   const auto order = topological_order(successors, priority, budget_);
-  if (order.size() < idx(nodes_)) throw std::logic_error("ways back: the chosen relations have a cycle that no check forbids");
+  if (order.size() < idx(nodes_))
+    throw std::logic_error("ways back: the chosen relations have a cycle that no check forbids");
   rank_.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) rank_[idx(order[i])] = static_cast<std::int32_t>(i);
   const auto by_number = group_by(nodes_, edges_.size(), to, from);

@@ -1,8 +1,8 @@
 // Does a complete choice close a way back that a single rw must not close? (irreflexive phi ; rw)
 //
-// Such a check is no acyclicity: a product cycle of two rw pairs is allowed. So the search keeps these rw pairs out of its
-// graph, and asks here once it has a choice of everything. The ways back are walks in the product of the choice, which has no
-// cycle, because the loops of the automaton are forbidden by other checks and the choice meets those.
+// Such a check is no acyclicity: a product cycle of two rw pairs is allowed. So the search keeps these rw pairs out of
+// its graph, and asks here once it has a choice of everything. The ways back are walks in the product of the choice,
+// which has no cycle, because the loops of the automaton are forbidden by other checks and the choice meets those.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,8 @@ class WaysBack {
     const std::vector<std::uint8_t>& in;       // per transaction
   };
   // The violations found: the edges of the way back, then the rw that closes it. `changed`, per transaction: something
-  // about its reads is not as it was when last asked, see `Search`; what has been looked at without a finding is cleared.
+  // about its reads is not as it was when last asked, see `Search`; what has been looked at without a finding is
+  // cleared.
   std::vector<std::vector<Edge>> closed(const Choice& choice, std::vector<std::uint8_t>& changed);
 
  private:

@@ -259,7 +259,8 @@ class Parser {
   void accept(const Operation& op) {
     if (op.process_kind != Process::other) {
       if (!op.transactional && (op.process_kind == Process::client || op.type != Type::info))
-        unsupported_line(name_, op.line, "the operation :f " + quoted(f_) +
+        unsupported_line(name_, op.line,
+                         "the operation :f " + quoted(f_) +
                              " is not a transaction (expected :f :txn); hint: only rw-register and list-append "
                              "transactions, [[:w k v] [:r k v] …] or [[:append k v] [:r k [v …]] …], can be checked");
       if (op.type == Type::missing)
