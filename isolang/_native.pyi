@@ -9,6 +9,8 @@ from typing_extensions import Buffer
 
 # --- history ---
 
+def reserve_heap_in_large_pages(size: int) -> None: ...
+
 class Columns:
     """The columns of a history, see ``native/core/history.hpp``. Views are read-only.
 

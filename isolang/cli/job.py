@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from isolang.cli.report import Report, error_report, report_of, unknown_report
 from isolang.errors import IsolangError
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from isolang.language.route import Route
     from isolang.options import Options
     from isolang.verdict import Invalid, Verdict
+
+
+_LARGE: Final = 250_000  # bytes of a history that is worth a heap in large pages
+_HEAP: Final = 64 << 20  # bytes; what is not used costs nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +66,14 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
     # Everything heavy is imported before the clock starts: it is not the history's fault.
     import numpy as np  # noqa: F401
 
-    from isolang import _native  # noqa: F401
+    from isolang import _native
     from isolang.limits import Spending
     from isolang.pipeline import decide
 
+    if job.memory is None and _is_large(
+        job.history
+    ):  # a cap counts addresses, too
+        _native.reserve_heap_in_large_pages(_HEAP)
     reading = Spending(job.timeout)
     progress("read")
     try:
@@ -97,6 +106,13 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
             progress("cross-check")
             cross_checked(job, report, verdict, route, spending)
         emit(report)
+
+
+def _is_large(history: str) -> bool:
+    try:
+        return os.stat(history).st_size >= _LARGE
+    except OSError:  # a pipe; or it is not there, which reading will say
+        return False
 
 
 def _options(job: Job) -> Options:

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
+#include "core/large_pages.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -32,6 +33,8 @@ nb::tuple atom(const Atoms& atoms, std::int32_t i) {
 }  // namespace
 
 void register_history(nb::module_& m) {
+  m.def("reserve_heap_in_large_pages", &reserve_heap_in_large_pages, "size"_a,
+        "So much of the heap in large pages, not given back between stages; for processes of our own.");
   auto c = nb::class_<History>(m, "Columns", "The columns of a history; see native/core/history.hpp.");
   c.def(nb::init<>());
   c.def("transactions", &History::transactions).def("operations", &History::operations);

@@ -41,10 +41,22 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     std::fill(key_of_.begin() + first, key_of_.begin() + last, key);
     const std::size_t need = idx(last - first) * words_of(key);
     if (words + need > kMaxPairWords) continue;
-    settled_pairs_[idx(key)].assign(need, 0);
-    precede_[idx(key)].assign(need, 0);
     words += need;
     std::fill(open_pairs_.begin() + first, open_pairs_.begin() + last, last - first - 1);
+  }
+  pair_bits_.assign(2 * words, 0);
+  auto bits = std::span(pair_bits_);
+  const auto take = [&](std::size_t count) {
+    const auto taken = bits.first(count);
+    bits = bits.subspan(count);
+    return taken;
+  };
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
+    const std::size_t need = idx(last - first) * words_of(key);
+    if (first == last || open_pairs_[idx(first)] == std::numeric_limits<std::int32_t>::max()) continue;  // too many
+    settled_pairs_[idx(key)] = take(need);
+    precede_[idx(key)] = take(need);
   }
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);

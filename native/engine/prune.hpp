@@ -128,7 +128,7 @@ class Pruner {
   const Seen* overwritten_by(std::int32_t candidate);
   void combine_rows(std::int32_t after);
   void mark_forced(std::int32_t after);
-  void mark_latest_forced(std::int32_t after, const std::vector<std::uint64_t>& settled);
+  void mark_latest_forced(std::int32_t after, std::span<const std::uint64_t> settled);
   void order_behind(std::int32_t after, std::int32_t key);
   void sort_writers();
   void number_writers(std::int32_t key);
@@ -191,10 +191,11 @@ class Pruner {
   // automaton compose, the pairs (a, b) and (b, c) settle (a, c), too.
   // SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b -ww-> c implies r -rw-> c for each reader r of a;
   // if r is b itself, b -ww-> c does.
-  std::vector<std::vector<std::uint64_t>> settled_pairs_;
+  std::vector<std::span<std::uint64_t>> settled_pairs_;
   bool orders_compose_ = true;
-  std::vector<std::vector<std::uint64_t>> precede_;  // the same, but once set for good: the order of a pair is known
-  std::vector<std::uint64_t> behind_;  // the row of the writer at hand
+  std::vector<std::span<std::uint64_t>> precede_;  // the same, but once set for good: the order of a pair is known
+  std::vector<std::uint64_t> pair_bits_;           // of both
+  std::vector<std::uint64_t> behind_;              // the row of the writer at hand
   std::size_t words_of(std::int32_t key) const {  // of a row
     const auto k = static_cast<std::size_t>(key);
     return (static_cast<std::size_t>(graph.problem.key_start[k + 1] - graph.problem.key_start[k]) + 63) / 64;

@@ -31,7 +31,7 @@ std::optional<Edge> Pruner::closing_order(std::int32_t a, std::int32_t b) const 
 
 // The edges of all that is known to precede the writer are known or implied.
 bool Pruner::is_settled(std::int32_t writer, std::int32_t key) const {
-  const auto &settled = settled_pairs_[idx(key)], &precede = precede_[idx(key)];
+  const std::span<const std::uint64_t> settled = settled_pairs_[idx(key)], precede = precede_[idx(key)];
   const std::size_t words = words_of(key), first = place(writer) * words;
   for (std::size_t word = first; word < first + words; ++word)
     if ((precede[word] & ~settled[word]) != 0) return false;
@@ -48,14 +48,14 @@ bool Pruner::settled(std::int32_t key) const {
 void Pruner::unsettle(std::int32_t writer) {
   const std::int32_t key = key_of_[idx(writer)];
   restless_[idx(key)] = 1;
-  auto& bits = settled_pairs_[idx(key)];
+  const auto bits = settled_pairs_[idx(key)];
   if (bits.empty() || passes == 0) return;  // nothing is settled before the first pass
   for (std::size_t word = place(writer) / 64; word < bits.size(); word += words_of(key)) bits[word] &= ~bit(writer);
 }
 
 // The writers in behind_ precede `after`.
 void Pruner::note_behind(std::int32_t after, std::int32_t key) {
-  auto& precede = precede_[idx(key)];
+  const auto precede = precede_[idx(key)];
   const std::size_t words = words_of(key), self = place(after);
   for (std::size_t word = 0; word < words; ++word) {
     std::uint64_t& known = precede[self * words + word];
@@ -130,7 +130,7 @@ void Pruner::combine_rows(std::int32_t after) {
 // The same without those that precede one of the others and have all their edges: their pairs with `after` are settled
 // by those of the others. The latest come first, so that nearly all are left out; and nothing whose rank is beyond
 // those of the rows is in them.
-void Pruner::mark_latest_forced(std::int32_t after, const std::vector<std::uint64_t>& settled) {
+void Pruner::mark_latest_forced(std::int32_t after, std::span<const std::uint64_t> settled) {
   combine_rows(after);
   const std::size_t words = forced_.size(), count = writers_.size(), columns = clocks.columns();
   const auto readers = readers_.of(after);
@@ -251,7 +251,7 @@ bool Pruner::prune_key(std::int32_t key) {
 // Adds the edges of "`before` before `after`" for all forced ones.
 void Pruner::order_behind(std::int32_t after, std::int32_t key) {
   const std::size_t words = words_of(key), known = graph.edges.size();
-  auto& settled = settled_pairs_[idx(key)];
+  const auto settled = settled_pairs_[idx(key)];
   const auto row = [&](std::int32_t writer) {
     return settled.begin() + static_cast<std::ptrdiff_t>(place(writer) * words);
   };

@@ -21,11 +21,11 @@ void Pruner::find_seen(std::int32_t r) {
   overwritten_.assign((writers_.size() + 63) / 64, 0);
   const auto see = [&](const Seen& seen) {
     seen_.push_back(seen);
-    const auto& known = precede_[idx(p.read_key[idx(r)])];
+    const auto known = precede_[idx(p.read_key[idx(r)])];
     if (known.empty()) mark_forced(seen.writer);
-    const auto first = static_cast<std::ptrdiff_t>(place(seen.writer) * overwritten_.size());
-    const auto row = known.empty() ? forced_.begin() : known.begin() + first;
-    std::transform(overwritten_.begin(), overwritten_.end(), row, overwritten_.begin(), std::bit_or());
+    const std::span<const std::uint64_t> row =
+        known.empty() ? forced_ : known.subspan(place(seen.writer) * overwritten_.size(), overwritten_.size());
+    std::ranges::transform(overwritten_, row, overwritten_.begin(), std::bit_or());
   };
   direct_ways_back(r, [&](std::int32_t other) { return source[idx(other)]; }, ways_back_);
   for (const auto& [b, rw, back] : ways_back_) see({b, rw, back});
