@@ -70,9 +70,7 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
     from isolang.limits import Spending
     from isolang.pipeline import decide
 
-    if job.memory is None and _is_large(
-        job.history
-    ):  # a cap counts addresses, too
+    if job.memory is None and _is_large(job.history):  # a cap counts addresses, too
         _native.reserve_heap_in_large_pages(_HEAP)
     reading = Spending(job.timeout)
     progress("read")
