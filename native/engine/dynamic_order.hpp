@@ -41,6 +41,7 @@ class DynamicOrder {
   void each_in(std::int32_t v, Visit visit) const;
 
   void set_rank(std::int32_t v, std::int32_t rank) {
+    if (rank_[static_cast<std::size_t>(v)] == rank) return;
     rank_[static_cast<std::size_t>(v)] = rank;
     at_[static_cast<std::size_t>(rank)] = v;
     if (std::exchange(moved_[static_cast<std::size_t>(v)], std::uint8_t{1}) == 0) moved.push_back(v);

@@ -89,12 +89,13 @@ void Search::draw_together() {
   for (const Node v : order_.moved) {
     const std::int32_t t = graph_.transaction_of(v);
     if (t < 0) continue;
-    std::int32_t low = rank(v), high = low;
+    std::int32_t low = rank(v), high = low, nodes = 0;
     nodes_of(t, [&](Node u) {
       low = std::min(low, rank(u));
       high = std::max(high, rank(u));
+      ++nodes;
     });
-    if (low < high) stretches.emplace_back(low, high);
+    if (high - low >= nodes) stretches.emplace_back(low, high);  // else nothing else stands between
   }
   std::ranges::sort(stretches);
   const auto latest = [&](Node v) {
