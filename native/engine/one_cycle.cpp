@@ -17,6 +17,8 @@ Automaton nonadjacent(const Automaton& all) {
   return result;
 }
 
+constexpr std::int64_t kAmbiguous = 2;  // candidate sources for each read
+
 bool one_source_each(const Problem& problem) {
   const auto& start = problem.candidate_start;
   return std::ranges::adjacent_find(start, [](auto a, auto b) { return b != a + 1; }) == start.end();
@@ -24,7 +26,10 @@ bool one_source_each(const Problem& problem) {
 
 }  // namespace
 
-std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem, const std::vector<Automaton>& automata) {
+namespace {
+
+// The steps of all checks and ways back together, over one state.
+std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
   const bool unique = one_source_each(problem);
   Automaton all;
   bool search = false;
@@ -38,7 +43,24 @@ std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem, const
     if (m.back_wr || m.back_earlier_wr) all.steps[static_cast<std::size_t>(Relation::wr)] = {{0, 0}};
   }
   if (!search) return std::nullopt;
-  return std::vector{nonadjacent(all)};
+  return all;
+}
+
+}  // namespace
+
+std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem, const std::vector<Automaton>& automata) {
+  const auto all = together(problem, automata);
+  if (!all) return std::nullopt;
+  return std::vector{nonadjacent(*all)};
+}
+
+std::optional<std::vector<Automaton>> as_one_line(const Problem& problem, const std::vector<Automaton>& automata) {
+  if (static_cast<std::int64_t>(problem.candidate.size()) < kAmbiguous * problem.reads()) return std::nullopt;
+  auto all = together(problem, automata);
+  if (!all) return std::nullopt;
+  all->steps[static_cast<std::size_t>(Relation::rw)] = {{0, 0}};
+  all->so_repeatable = all->repeats(Relation::so);
+  return std::vector{*all};
 }
 
 }  // namespace isolang

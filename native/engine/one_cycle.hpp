@@ -14,4 +14,8 @@ namespace isolang {
 // checks are not over one state, or where no search is needed.
 std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem, const std::vector<Automaton>& automata);
 
+// Still stronger, with half the nodes: any number of rw pairs in a row. Nothing, too, where few reads are ambiguous: if
+// it fails, it has cost as much as the other one, which is only little where there is little to search for.
+std::optional<std::vector<Automaton>> as_one_line(const Problem& problem, const std::vector<Automaton>& automata);
+
 }  // namespace isolang

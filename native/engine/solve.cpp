@@ -191,6 +191,8 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
     begin(trial, hints.automata(), hints.given());
     return trial->search(kTrialConflicts) == Cdcl::Result::satisfiable;
   };
+  if (const auto line = trial_first && !forced ? as_one_line(problem, automata) : std::nullopt)
+    if (stronger_has_model(*line)) return solution;
   if (const auto cycle = trial_first && !forced ? as_one_cycle(problem, automata) : std::nullopt)
     if (stronger_has_model(*cycle)) return solution;
   if (const auto simple = trial_first && !forced ? as_one_state(automata) : std::nullopt)
