@@ -57,28 +57,35 @@ struct Places {
         item[idx(at[idx(choice.order[idx(i)])]++)] = {static_cast<std::int32_t>(key),
                                                       static_cast<std::int32_t>(i - choice.key_start[key])};
   }
-  std::int32_t of(std::int32_t t, std::int32_t key) const {  // -1 if it does not write the key
-    const auto first = item.begin() + start[idx(t)], last = item.begin() + start[idx(t) + 1];
-    const auto found = std::lower_bound(first, last, std::pair(key, -1));
-    return found != last && found->first == key ? found->second : -1;
-  }
 };
 
+// Whether what a read saw was written together with something later than what a read of the same transaction saw: any
+// other one, or one after it (`earlier_only`).
 bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
   const ByReader reads = by_reader(history, choice);
   const Places places(history, choice);
-  const auto source = [&](const ExternalRead& r) { return choice.order[idx(choice.key_start[idx(r.key)] + r.source)]; };
-  for (std::int32_t t = 0; t < history.transactions(); ++t)
-    for (std::int64_t i = reads.start[idx(t)]; i < reads.start[idx(t) + 1]; ++i) {
-      const ExternalRead& seen = choice.reads[idx(reads.item[idx(i)])];
-      if (seen.source < 0) continue;
-      const std::int32_t writer = source(seen);
-      for (std::int64_t j = earlier_only ? i + 1 : reads.start[idx(t)]; j < reads.start[idx(t) + 1]; ++j) {
-        budget.poll();
-        const ExternalRead& other = choice.reads[idx(reads.item[idx(j)])];
-        if (places.of(writer, other.key) > other.source) return true;
+  // Of the reads of the transaction at hand, or those after the one at hand: per key the least that one saw.
+  std::vector<std::int32_t> least(choice.key_start.size(), -1), reader_of(choice.key_start.size(), -1);
+  const auto note = [&](const ExternalRead& r) {
+    const std::int32_t before = reader_of[idx(r.key)] == r.reader ? least[idx(r.key)] : r.source;
+    least[idx(r.key)] = std::min(before, r.source);
+    reader_of[idx(r.key)] = r.reader;
+  };
+  const auto read = [&](std::int64_t i) -> const ExternalRead& { return choice.reads[idx(reads.item[idx(i)])]; };
+  for (std::int32_t t = 0; t < history.transactions(); ++t) {
+    const std::int64_t first = reads.start[idx(t)], last = reads.start[idx(t) + 1];
+    for (std::int64_t i = first; i < last && !earlier_only; ++i) note(read(i));
+    for (std::int64_t i = last; i-- > first;) {
+      budget.poll();
+      if (const ExternalRead& seen = read(i); seen.source >= 0) {
+        const std::int32_t writer = choice.order[idx(choice.key_start[idx(seen.key)] + seen.source)];
+        for (std::int64_t k = places.start[idx(writer)]; k < places.start[idx(writer) + 1]; ++k)
+          if (const auto [key, place] = places.item[idx(k)]; reader_of[idx(key)] == t && place > least[idx(key)])
+            return true;
       }
+      if (earlier_only) note(read(i));
     }
+  }
   return false;
 }
 
