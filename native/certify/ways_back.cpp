@@ -13,6 +13,7 @@
 namespace isolang::certify {
 namespace {
 
+constexpr std::int64_t kWide = 4;  // writes for each read
 constexpr std::int64_t kVisitLimit = 400'000'000;  // edge visits, when every writer is a start of its own
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
 
@@ -79,9 +80,19 @@ bool by_reads(const History& history, const Choice& choice, bool earlier_only, B
       budget.poll();
       if (const ExternalRead& seen = read(i); seen.source >= 0) {
         const std::int32_t writer = choice.order[idx(choice.key_start[idx(seen.key)] + seen.source)];
-        for (std::int64_t k = places.start[idx(writer)]; k < places.start[idx(writer) + 1]; ++k)
-          if (const auto [key, place] = places.item[idx(k)]; reader_of[idx(key)] == t && place > least[idx(key)])
-            return true;
+        const auto from = places.item.begin() + places.start[idx(writer)];
+        const auto to = places.item.begin() + places.start[idx(writer) + 1];
+        const auto later = [&](const std::pair<std::int32_t, std::int32_t>& at) {
+          return reader_of[idx(at.first)] == t && at.second > least[idx(at.first)];
+        };
+        if (to - from <= kWide * (last - first)) {
+          if (std::any_of(from, to, later)) return true;
+        } else {  // such as one that fills a table: the keys of the reads are looked for
+          for (std::int64_t j = first; j < last; ++j) {
+            const auto at = std::lower_bound(from, to, std::pair(read(j).key, -1));
+            if (at != to && at->first == read(j).key && later(*at)) return true;
+          }
+        }
       }
       if (earlier_only) note(read(i));
     }

@@ -2,6 +2,7 @@
 // to a read are among its transaction's other reads and the writers before it in its session, which takes time linear
 // in the reads but for transactions of many reads (AWDIT: Møldrup, Pavlogiannis et al., PLDI 2025, who show the bound
 // for RC and RA).
+#include <algorithm>
 #include <utility>
 
 #include "engine/prune.hpp"
@@ -10,6 +11,7 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+constexpr std::size_t kWide = 4;  // writes for each read: looking for a read's key among them is then less work
 
 }  // namespace
 
@@ -74,12 +76,23 @@ bool Pruner::prune_direct(std::int32_t txn) {
         }
       if (seen < 0 || initial(seen) || !(m.back_wr || m.back_earlier_wr)) continue;
       // What `other` saw, the transaction's reads of the same writer's keys saw, or something later.
-      for (const std::int32_t b : writers_by_txn_.of(p.writer_txn[idx(seen)])) {
+      const auto binds = [&](std::int32_t r) {
+        return source[idx(r)] >= 0 && r != other && (m.back_wr || p.read_op[idx(other)] <= p.read_op[idx(r)]);
+      };
+      const auto written = writers_by_txn_.of(p.writer_txn[idx(seen)]);  // ascending, hence by key
+      if (written.size() > kWide * reads_of(txn).size()) {               // such as one that fills a table
+        for (const std::int32_t r : reads_of(txn)) {
+          const std::int32_t key = p.read_key[idx(r)];
+          const auto b = std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of_[idx(w)]; });
+          if (b != written.end() && key_of_[idx(*b)] == key && binds(r) && !order(r, *b, Relation::wr, other, seen))
+            return false;
+        }
+        continue;
+      }
+      for (const std::int32_t b : written) {
         const auto [last, of] = last_read_[idx(key_of_[idx(b)])];
         for (std::int32_t r = of == txn ? last : -1; r >= 0; r = read_before_[idx(r)])
-          if (source[idx(r)] >= 0 && r != other && (m.back_wr || p.read_op[idx(other)] <= p.read_op[idx(r)]) &&
-              !order(r, b, Relation::wr, other, seen))
-            return false;
+          if (binds(r) && !order(r, b, Relation::wr, other, seen)) return false;
       }
     }
   }
