@@ -3,6 +3,7 @@
 // Transactions keep their numbers from the history; T0, the initial one, is number n.
 #pragma once
 #include <cstdint>
+#include <ranges>
 #include <vector>
 
 #include "core/history.hpp"
@@ -74,6 +75,12 @@ struct Problem {
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
 
   std::int32_t reads() const { return static_cast<std::int32_t>(read_txn.size()); }
+  // The numbers of the read's candidates: indices into `candidate` and what runs parallel to it.
+  auto candidates(std::int32_t read) const {
+    const auto r = static_cast<std::size_t>(read);
+    return std::views::iota(static_cast<std::size_t>(candidate_start[r]),
+                            static_cast<std::size_t>(candidate_start[r + 1]));
+  }
 };
 
 // Throws std::domain_error, with a message for the user, for what it cannot express (a key both registered and

@@ -89,7 +89,7 @@ void Chains::set_events(const std::vector<std::vector<Node>>& nodes) {
       Event e{v, 0, 0, read, 0, write, 0, write, 0, false};
       const auto own = line.writes.of(txn);
       const auto writes_key = [&](std::int32_t key) {
-        return std::ranges::any_of(own, [&](std::int32_t w) { return line.key_of(w) == key; });
+        return std::ranges::any_of(own, [&](std::int32_t w) { return line.pruner.key_of(w) == key; });
       };
       if (v == line.read_node(txn))
         for (const std::int32_t r : line.reads.of(txn)) {
@@ -98,7 +98,7 @@ void Chains::set_events(const std::vector<std::vector<Node>>& nodes) {
           ++e.reads;
         }
       for (const std::int32_t w : own) {
-        writes.push_back({line.key_of(w), writer_value_[idx(w)]});
+        writes.push_back({line.pruner.key_of(w), writer_value_[idx(w)]});
         if (v == line.write_node(txn)) ++e.writes;
         ++e.locks;
       }

@@ -96,8 +96,7 @@ void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest lates
       if (inside(rank(u)) && --waiting[static_cast<std::size_t>(rank(u) - first)] == 0) add(u);
     });
   }
-  for (std::size_t i = 0; i < sorted.size(); ++i)
-    if (const std::int32_t to = last - static_cast<std::int32_t>(i); rank(sorted[i]) != to) set_rank(sorted[i], to);
+  for (std::size_t i = 0; i < sorted.size(); ++i) set_rank(sorted[i], last - static_cast<std::int32_t>(i));
 }
 
 }  // namespace isolang

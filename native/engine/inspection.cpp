@@ -20,8 +20,7 @@ constexpr std::size_t kMuch = 4;  // transactions for a choice that the first or
 // The latest candidate whose wr edges go up.
 std::int32_t Search::likely_source(std::int32_t r) const {
   std::int32_t best = -1;
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
-       i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
+  for (const std::size_t i : p_.candidates(r)) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
     if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
@@ -36,8 +35,7 @@ std::int32_t Search::likely_source(std::int32_t r) const {
 std::int32_t Search::current_source(std::int32_t r) const {
   if (pruner_.source[idx(r)] >= 0) return pruner_.source[idx(r)];
   if (!active_read_[idx(r)]) return likely_source(r);
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
-       i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i)
+  for (const std::size_t i : p_.candidates(r))
     if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) > 0) return p_.candidate[i];
   return -1;  // only if its transaction is out
 }
@@ -166,7 +164,7 @@ Theory::Answer Search::complete() {
   // A first order that contradicts so much is worth another try.
   if (rounds == 1 && may_start_anew_ && (want_order_.size() + want_read_.size()) * kMuch > idx(p_.n))
     if (const auto line = likely_line(pruner_, budget_); !line.empty()) {
-      order_.set_ranks(rank_along(line, graph_, budget_));
+      order_.set_ranks(rank_along(line, pruner_, budget_));
       std::ranges::fill(stale_txn_, std::uint8_t{1});
       std::ranges::fill(stale_key_, std::uint8_t{1});
       inspect();

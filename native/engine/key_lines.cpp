@@ -41,11 +41,11 @@ void KeyLines::set_touches() {
       }
       for (const std::int32_t w : line_.writes.of(txn)) {
         if (v == line_.write_node(txn)) {
-          Touch& touch = on(line_.key_of(w));
+          Touch& touch = on(line_.pruner.key_of(w));
           touch.writer = w;
           touch_of_writer[idx(w)] = static_cast<std::int32_t>(&touch - touches_.data());
         } else if (line_.locks && v == line_.read_node(txn)) {
-          on(line_.key_of(w)).guarded = w;  // a touch of it once all are known
+          on(line_.pruner.key_of(w)).guarded = w;  // a touch of it once all are known
         }
       }
     }
@@ -62,7 +62,7 @@ void KeyLines::set_codes() {
     for (std::int32_t i = 0; i < t.reads; ++i)
       if (line_.read_class(touched_reads_[idx(t.first_read + i)]) < 0 || t.reads > 1) fine[idx(t.key)] = 1;
   const auto code = [&](std::int32_t w) {
-    if (fine[idx(line_.key_of(w))]) return w;
+    if (fine[idx(line_.pruner.key_of(w))]) return w;
     const std::int32_t c = line_.writer_class(w);
     return c < 0 ? code_of_unread() : c;
   };

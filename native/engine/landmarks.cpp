@@ -15,7 +15,11 @@ using Cell = Chains::Cell;
 class Closure {
  public:
   Closure(Chains& chains, Budget& budget)
-      : chains_(chains), p_(chains.line.problem), budget_(budget), count_(chains.count()) {
+      : chains_(chains),
+        p_(chains.line.problem),
+        budget_(budget),
+        count_(chains.count()),
+        own_(chains.line.pruner.own_writer) {
     clock_ = chains.clock();
     chain_of_.resize(chains.events.size());
     for (std::size_t c = 0; c < count_; ++c)
@@ -29,7 +33,6 @@ class Closure {
       writing_.push_back(txn < p_.n && line.usable(txn) ? event_of[idx(line.write_node(txn))] : -1);
     reads_at_.resize(chains.events.size());
     writes_at_.resize(chains.events.size());
-    own_.assign(idx(p_.reads()), -1);
     sources_.resize(idx(p_.reads()));
     for (std::size_t w = 0; w < writing_.size(); ++w)
       if (writing_[w] >= 0) writes_at_[idx(writing_[w])].push_back(static_cast<std::int32_t>(w));
@@ -38,10 +41,7 @@ class Closure {
       reading_.push_back(txn < p_.n && line.usable(txn) ? event_of[idx(line.read_node(txn))] : -1);
       if (reading_.back() < 0) continue;
       reads_at_[idx(reading_.back())].push_back(r);
-      for (const std::int32_t w : line.writes.of(txn))
-        if (line.key_of(w) == p_.read_key[idx(r)]) own_[idx(r)] = w;
-      for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
-           i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i)
+      for (const std::size_t i : p_.candidates(r))
         if (const std::int32_t w = p_.candidate[i];
             line.pruner.alive[i] && (initial(w) || writing_[idx(w)] >= 0) && w != own_[idx(r)])
           sources_[idx(r)].push_back(w);
@@ -265,7 +265,8 @@ class Closure {
   std::vector<std::int32_t> writing_, reading_;          // per writer, per read: the event, or -1
   std::vector<std::vector<std::int32_t>> writes_at_, reads_at_, sources_;  // per event, per event, per read
   std::vector<std::vector<std::int32_t>> replacers_;
-  std::vector<std::int32_t> own_, replaces_;             // per read: its transaction's write of the key; per writer: …
+  const std::vector<std::int32_t>& own_;                 // per read: its transaction's write of the key
+  std::vector<std::int32_t> replaces_;                   // per writer: the read of what it overwrites, or -1
   std::vector<std::uint8_t> may_be_last_;                // per writer
   bool fresh_ = false;
 };

@@ -62,8 +62,7 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
   const auto later = [&](std::int32_t w) {
     return graph_.uses_orders && rank(graph_.order_node(w)) > rank(graph_.order_node(best));
   };
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
-       i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
+  for (const std::size_t i : p_.candidates(r)) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
     if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;

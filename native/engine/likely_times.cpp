@@ -20,13 +20,10 @@ constexpr double kDamping = 0.3;  // what stays of a time in a sweep
 
 }  // namespace
 
-std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGraph& graph, Budget& budget) {
-  const auto successors = group_by(
-      graph.nodes(), graph.edges.size(), [&](std::size_t i) { return graph.edges[i].from; },
-      [&](std::size_t i) { return graph.edges[i].to; });
-  std::vector<std::int32_t> place(idx(graph.nodes()), -1), rank(place.size());
+std::vector<std::int32_t> rank_along(std::span<const Node> line, const Pruner& pruner, Budget& budget) {
+  std::vector<std::int32_t> place(idx(pruner.graph.nodes()), -1), rank(place.size());
   for (std::size_t i = 0; i < line.size(); ++i) place[idx(line[i])] = static_cast<std::int32_t>(i);
-  const auto order = topological_order(successors, place, budget);
+  const auto order = topological_order(pruner.successors(), place, budget);
   for (std::size_t i = 0; i < order.size(); ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
   return rank;
 }
@@ -65,8 +62,7 @@ std::vector<Node> likely_line(const Pruner& pruner, Budget& budget) {
     const double when = time[idx(p.read_txn[idx(r)])];
     std::int32_t best = -1;
     double least = std::numeric_limits<double>::infinity();
-    for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]);
-         i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i) {
+    for (const std::size_t i : p.candidates(r)) {
       const std::int32_t t = txn(p.candidate[i]);
       if (!pruner.alive[i] || t < 0 || std::abs(when - time[idx(t)]) >= least) continue;
       best = t;

@@ -12,6 +12,6 @@ namespace isolang {
 std::vector<Node> likely_line(const Pruner& pruner, Budget& budget);
 
 // For each node its place in an order of the known edges that is near to the line; others come as soon as they can.
-std::vector<std::int32_t> rank_along(std::span<const Node> line, const EventGraph& graph, Budget& budget);
+std::vector<std::int32_t> rank_along(std::span<const Node> line, const Pruner& pruner, Budget& budget);
 
 }  // namespace isolang

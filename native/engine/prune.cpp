@@ -78,8 +78,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   if (direct_) find_session_writers();
   if (!g.uses_reads) return;
   for (std::int32_t r = 0; r < p.reads() && !p.impossible.empty(); ++r)
-    for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]);
-         i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i)
+    for (const std::size_t i : p.candidates(r))
       if (std::ranges::binary_search(p.impossible, p.writer_txn[idx(p.candidate[i])])) {
         alive[i] = 0;
         struck_by[i] = kContradictory;
@@ -219,9 +218,7 @@ bool Pruner::pass() {
   clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, max_clock_bytes_, budget_);
   note_changes();
   epochs.push_back(static_cast<std::uint32_t>(graph.edges.size()));
-  readers_ = group_by(
-      static_cast<std::int32_t>(p.writer_txn.size()), source.size(), [&](std::size_t r) { return source[r]; },
-      [](std::size_t r) { return static_cast<std::int32_t>(r); });
+  readers_ = readers();
   // The latest reader first: its rw edge then covers those of most others.
   for (std::size_t w = 0; w < p.writer_txn.size(); ++w)
     if (const auto first = readers_.item.begin() + readers_.start[w],
@@ -308,12 +305,19 @@ void Pruner::find_own_writers() {
   writers_by_txn_ = group_by(
       p.n + 1, p.writer_txn.size(), [&](std::size_t w) { return p.writer_txn[w]; },
       [](std::size_t w) { return static_cast<std::int32_t>(w); });
-  for (std::int32_t r = 0; r < p.reads(); ++r) {
-    const auto own = writers_by_txn_.of(p.read_txn[idx(r)]);  // ascending, hence by key
-    const auto it =
-        std::ranges::lower_bound(own, p.read_key[idx(r)], {}, [&](std::int32_t w) { return key_of_[idx(w)]; });
-    if (it != own.end() && key_of_[idx(*it)] == p.read_key[idx(r)]) own_writer[idx(r)] = *it;
-  }
+  for (std::int32_t r = 0; r < p.reads(); ++r) own_writer[idx(r)] = write_of(p.read_txn[idx(r)], p.read_key[idx(r)]);
+}
+
+std::int32_t Pruner::write_of(std::int32_t txn, std::int32_t key) const {
+  const auto written = writers_of(txn);  // ascending, hence by key
+  const auto it = std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of(w); });
+  return it != written.end() && key_of(*it) == key ? *it : -1;
+}
+
+Adjacency Pruner::readers() const {
+  return group_by(
+      static_cast<std::int32_t>(graph.problem.writer_txn.size()), source.size(),
+      [&](std::size_t r) { return source[r]; }, [](std::size_t r) { return static_cast<std::int32_t>(r); });
 }
 
 }  // namespace isolang

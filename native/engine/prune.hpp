@@ -99,6 +99,10 @@ class Pruner {
 
   std::int32_t key_of(std::int32_t writer) const { return key_of_[static_cast<std::size_t>(writer)]; }
   std::span<const std::int32_t> writers_of(std::int32_t txn) const { return writers_by_txn_.of(txn); }
+  std::span<const std::int32_t> keys_of_writers() const { return key_of_; }
+  std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1
+  Adjacency readers() const;                                        // writer -> reads that certainly take it
+  const Adjacency& successors() const { return successors_; }       // by known edges
   bool included_reader(std::int32_t read) const {
     return inclusion[static_cast<std::size_t>(graph.problem.read_txn[static_cast<std::size_t>(read)])] ==
            static_cast<std::uint8_t>(Inclusion::in);
@@ -247,9 +251,7 @@ void Pruner::direct_ways_back(std::int32_t read, SourceOf source_of, std::vector
       const std::int32_t seen = source_of(other);
       if (other == read || seen < 0 || initial(seen)) continue;
       if (!m.back_wr && p.read_op[idx(other)] > p.read_op[idx(read)]) continue;
-      const auto written = writers_by_txn_.of(p.writer_txn[idx(seen)]);  // ascending, hence by key
-      const auto b = std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of_[idx(w)]; });
-      if (b != written.end() && key_of_[idx(*b)] == key) add(*b, Relation::wr, other);
+      if (const std::int32_t b = write_of(p.writer_txn[idx(seen)], key); b >= 0) add(b, Relation::wr, other);
     }
   }
 }

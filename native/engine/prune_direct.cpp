@@ -2,7 +2,6 @@
 // to a read are among its transaction's other reads and the writers before it in its session, which takes time linear
 // in the reads but for transactions of many reads (AWDIT: Møldrup, Pavlogiannis et al., PLDI 2025, who show the bound
 // for RC and RA).
-#include <algorithm>
 #include <utility>
 
 #include "engine/prune.hpp"
@@ -79,13 +78,11 @@ bool Pruner::prune_direct(std::int32_t txn) {
       const auto binds = [&](std::int32_t r) {
         return source[idx(r)] >= 0 && r != other && (m.back_wr || p.read_op[idx(other)] <= p.read_op[idx(r)]);
       };
-      const auto written = writers_by_txn_.of(p.writer_txn[idx(seen)]);  // ascending, hence by key
+      const auto written = writers_by_txn_.of(p.writer_txn[idx(seen)]);
       if (written.size() > kWide * reads_of(txn).size()) {               // such as one that fills a table
         for (const std::int32_t r : reads_of(txn)) {
-          const std::int32_t key = p.read_key[idx(r)];
-          const auto b = std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of_[idx(w)]; });
-          if (b != written.end() && key_of_[idx(*b)] == key && binds(r) && !order(r, *b, Relation::wr, other, seen))
-            return false;
+          const std::int32_t b = write_of(p.writer_txn[idx(seen)], p.read_key[idx(r)]);
+          if (b >= 0 && binds(r) && !order(r, b, Relation::wr, other, seen)) return false;
         }
         continue;
       }

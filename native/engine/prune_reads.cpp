@@ -65,8 +65,7 @@ bool Pruner::prune_read(std::int32_t r) {
   const Problem& p = graph.problem;
   find_seen(r);
   std::int32_t left = 0, only = -1;
-  for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]);
-       i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i) {
+  for (const std::size_t i : p.candidates(r)) {
     if (!alive[i]) continue;
     budget_.poll();
     const std::int32_t a = p.candidate[i];

@@ -22,9 +22,7 @@ Refuter::Refuter(const Pruner& pruner, Budget& budget)
   const auto number = [](std::size_t i) { return static_cast<std::int32_t>(i); };
   outgoing_ = group_by(graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; }, number);
   incoming_ = group_by(graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, number);
-  readers_ = group_by(
-      static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(),
-      [&](std::size_t r) { return pruner.source[r]; }, number);
+  readers_ = pruner.readers();
   for (std::size_t i = 0; i < pruner.orders.size(); ++i)
     order_of_.emplace(code(pruner.orders[i].before, pruner.orders[i].after), i);
   for (std::size_t i = 0; i < p_.vo_before.size(); ++i) shown_.insert(code(p_.vo_before[i], p_.vo_after[i]));
@@ -60,8 +58,8 @@ std::vector<ProofStep> Refuter::from_pruning() {
   } else {
     const std::int32_t r = pruner_.orphan;
     choice(r);
-    for (auto i = p_.candidate_start[idx(r)]; i < p_.candidate_start[idx(r) + 1]; ++i)
-      struck(r, p_.candidate[static_cast<std::size_t>(i)]);
+    for (const std::size_t i : p_.candidates(r))
+      struck(r, p_.candidate[i]);
   }
   steps_.push_back({ProofStep::Kind::rup});
   return std::move(steps_);
@@ -82,8 +80,7 @@ std::vector<ProofStep> Refuter::from_search(const Search& search) {
         break;  // "a source is in" needs no step
       case Search::Origin::Kind::choice:
         choice(origin.read);
-        for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(origin.read)]);
-             i < static_cast<std::size_t>(p_.candidate_start[idx(origin.read) + 1]); ++i)
+        for (const std::size_t i : p_.candidates(origin.read))
           if (!pruner_.alive[i]) struck(origin.read, p_.candidate[i]);
         break;
       case Search::Origin::Kind::cycle: {
@@ -220,8 +217,8 @@ void Refuter::closes(const Edge& closing, std::vector<Edge> edges, bool refutes_
 
 void Refuter::source(std::int32_t read, std::int32_t writer) {
   choice(read);
-  for (auto i = p_.candidate_start[idx(read)]; i < p_.candidate_start[idx(read) + 1]; ++i)
-    if (const std::int32_t other = p_.candidate[static_cast<std::size_t>(i)]; other != writer) struck(read, other);
+  for (const std::size_t i : p_.candidates(read))
+    if (const std::int32_t other = p_.candidate[i]; other != writer) struck(read, other);
 }
 
 void Refuter::choice(std::int32_t read) {

@@ -32,7 +32,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       budget_(budget),
       sat_(*this, budget, seed),
       order_(pruner.graph.nodes(), ends(pruner.graph.edges, &Edge::from), ends(pruner.graph.edges, &Edge::to),
-             line.empty() ? pruner.rank : rank_along(line, pruner.graph, budget)),
+             line.empty() ? pruner.rank : rank_along(line, pruner, budget)),
       permanent_(pruner.graph.edges.size()),
       may_start_anew_(line.empty()),
       orders_at_(p_.writer_txn.size()),
@@ -44,9 +44,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
   active_read_.assign(idx(p_.reads()), 0);
   source_.assign(idx(p_.reads()), -1);
   sources_taken_.assign(idx(p_.reads()), 0);
-  readers_ = group_by(
-      static_cast<std::int32_t>(p_.writer_txn.size()), pruner.source.size(),
-      [&](std::size_t r) { return pruner.source[r]; }, [](std::size_t r) { return static_cast<std::int32_t>(r); });
+  readers_ = pruner.readers();
   place_.assign(p_.writer_txn.size(), 0);
   writers_.resize(p_.writer_txn.size());
   std::iota(writers_.begin(), writers_.end(), 0);
@@ -72,9 +70,9 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
   for (std::int32_t r = 0; r < p_.reads(); ++r) {
     if (pruner.source[idx(r)] >= 0) continue;
     bool conditional = !certain(p_.read_txn[idx(r)]);
-    for (auto i = p_.candidate_start[idx(r)]; i < p_.candidate_start[idx(r) + 1]; ++i)
-      conditional |= pruner.alive[static_cast<std::size_t>(i)] &&
-                     !certain(p_.writer_txn[idx(p_.candidate[static_cast<std::size_t>(i)])]);
+    for (const std::size_t i : p_.candidates(r))
+      conditional |= pruner.alive[i] &&
+                     !certain(p_.writer_txn[idx(p_.candidate[i])]);
     if (conditional) activate_read(r);
   }
 }
@@ -134,8 +132,7 @@ void Search::activate_read(std::int32_t r) {
   std::vector<Lit> choice;
   if (const std::int32_t in = in_variable(p_.read_txn[idx(r)]); in >= 0) choice.push_back(Lit::negative(in));
   std::vector<std::pair<std::int32_t, std::int32_t>> inclusions;
-  for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(r)]);
-       i < static_cast<std::size_t>(p_.candidate_start[idx(r) + 1]); ++i) {
+  for (const std::size_t i : p_.candidates(r)) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
     const std::int32_t v = variable({Meaning::Kind::source, r, w}, place_of(r));
@@ -205,8 +202,7 @@ void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
   }
   if (e.relation == Relation::wr || e.relation == Relation::rw) {
     if (pruner_.source[idx(e.read)] >= 0) return;
-    for (auto i = static_cast<std::size_t>(p_.candidate_start[idx(e.read)]);
-         i < static_cast<std::size_t>(p_.candidate_start[idx(e.read) + 1]); ++i)
+    for (const std::size_t i : p_.candidates(e.read))
       if (p_.candidate[i] == e.a) add_false(Lit::negative(source_variable_[i]));
   }
 }
@@ -247,11 +243,8 @@ std::vector<std::int32_t> Search::shown_order() const {
   const auto successors = group_by(
       writers, p_.vo_before.size(), [&](std::size_t i) { return p_.vo_before[i]; },
       [&](std::size_t i) { return p_.vo_after[i]; });
-  std::vector<std::int32_t> key_of(idx(writers));
-  for (std::int32_t key = 0; key < p_.keys; ++key)
-    for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w) key_of[idx(w)] = key;
-  auto order = topological_order(successors, key_of, budget_);
-  std::ranges::stable_sort(order, {}, [&](std::int32_t w) { return key_of[idx(w)]; });
+  auto order = topological_order(successors, pruner_.keys_of_writers(), budget_);
+  std::ranges::stable_sort(order, {}, [&](std::int32_t w) { return pruner_.key_of(w); });
   return order;
 }
 

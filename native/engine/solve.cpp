@@ -84,7 +84,6 @@ std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
   return hints.of_the_history() ? std::max(kTrialConflicts, kTrialConflictsEach * problem.n) : kTrialConflicts;
 }
 
-
 // One event graph: pruned, then searched, then refuted.
 class Attempt {
  public:
@@ -191,12 +190,9 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
     begin(trial, hints.automata(), hints.given());
     return trial->search(kTrialConflicts) == Cdcl::Result::satisfiable;
   };
-  if (const auto line = trial_first && !forced ? as_one_line(problem, automata) : std::nullopt)
-    if (stronger_has_model(*line)) return solution;
-  if (const auto cycle = trial_first && !forced ? as_one_cycle(problem, automata) : std::nullopt)
-    if (stronger_has_model(*cycle)) return solution;
-  if (const auto simple = trial_first && !forced ? as_one_state(automata) : std::nullopt)
-    if (stronger_has_model(*simple)) return solution;
+  if (trial_first && !forced)
+    for (const auto& checks : {as_one_line(problem, automata), as_one_cycle(problem, automata), as_one_state(automata)})
+      if (checks && stronger_has_model(*checks)) return solution;
   // Without session order, or with sessions of one transaction each, the clocks know little and the search is long; but
   // most real histories also have a model that respects such an order almost everywhere, and looking for that one first
   // costs little.

@@ -49,9 +49,6 @@ bool Timeline::is_candidate(std::int32_t read, std::int32_t writer) const {
 // (which stands behind the read, so that counting it in changes nothing).
 void Timeline::set_classes() {
   const Problem& p = problem;
-  key_of_.resize(p.writer_txn.size());
-  for (std::int32_t key = 0; key < p.keys; ++key)
-    for (std::int32_t w = p.key_start[idx(key)]; w < p.key_start[idx(key) + 1]; ++w) key_of_[idx(w)] = key;
   writer_class_.assign(p.writer_txn.size(), -1);
   read_class_.assign(idx(p.reads()), -1);
   const auto candidates = [&](std::int32_t r) {

@@ -34,7 +34,6 @@ class Timeline {
   bool optional(std::int32_t txn) const {
     return pruner.inclusion[static_cast<std::size_t>(txn)] == static_cast<std::uint8_t>(Inclusion::optional);
   }
-  std::int32_t key_of(std::int32_t writer) const { return key_of_[static_cast<std::size_t>(writer)]; }
   Adjacency reads, writes;        // by transaction
   Adjacency before, after;        // known edges between nodes of usable transactions and auxiliary nodes, by node
 
@@ -62,7 +61,7 @@ class Timeline {
   void set_edges();
 
   std::vector<std::uint8_t> usable_;
-  std::vector<std::int32_t> key_of_, writer_class_, read_class_;
+  std::vector<std::int32_t> writer_class_, read_class_;
 };
 
 }  // namespace isolang

@@ -116,8 +116,7 @@ void WaysBack::direct(const Choice& choice, std::int32_t r, std::vector<std::vec
     if (pruner_.source[idx(r)] >= 0) return;
     // The other candidates that `b` follows are no better: the next choice would take one of them.
     const Problem& p = graph_.problem;
-    for (auto i = static_cast<std::size_t>(p.candidate_start[idx(r)]);
-         i < static_cast<std::size_t>(p.candidate_start[idx(r) + 1]); ++i) {
+    for (const std::size_t i : p.candidates(r)) {
       const std::int32_t other = p.candidate[i];
       if (!pruner_.alive[i] || other == a || choice.place[idx(other)] >= choice.place[idx(b)]) continue;
       closing.a = other;
