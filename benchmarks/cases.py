@@ -81,6 +81,8 @@ def _changed(history: Any, count: int, seed: int) -> Any:
     A changed history that still satisfies the level is not taken either. Which one is taken depends
     on how much pruning finds: to compare two revisions, keep the histories of one.
     """
+    from hard_region import refuted_by_pruning
+
     from isolang import check, load_spec
     from isolang.workload import change_reads
 
@@ -88,10 +90,10 @@ def _changed(history: Any, count: int, seed: int) -> Any:
     changed = None
     for attempt in range(_TRIES):
         changed = change_reads(history, count, seed=seed + 1000 * attempt)
+        if refuted_by_pruning(changed, "ser"):
+            continue
         verdict = check(changed, spec, timeout=_TRY_SECONDS, certify=False)
-        if verdict.outcome == "unknown":
-            break
-        if verdict.outcome == "invalid" and "seconds_search" in verdict.statistics:
+        if verdict.outcome != "valid":
             break
     return changed
 

@@ -91,11 +91,16 @@ class Result:
     by: str
     statistics: dict[str, float]
 
-    @property
-    def easy(self) -> bool:
-        """Refuted before any search began."""
-        searched = "decisions" in self.statistics
-        return self.outcome == "anomaly" or (self.outcome.startswith("invalid") and not searched)
+
+def refuted_by_pruning(history: History, spec: str) -> bool:
+    """No search is needed to refute it."""
+    from isolang import _native
+
+    problem = build_problem(history)
+    automata = list(classify(load_spec(spec)).automata)
+    return bool(problem.anomalies(limit=1)) or not (
+        _native.prune(problem.native, automata, 60.0)["consistent"]
+    )
 
 
 def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: str) -> Result:
@@ -107,8 +112,6 @@ def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: 
     loaded = load_spec(spec)
     plan = classify(loaded)
     problem = build_problem(history)
-    if problem.anomalies(limit=1):
-        return Result(outcome="anomaly", seconds=0, by="", statistics={})
     start = time.process_time()
 
     def in_time(phase: str) -> None:
@@ -190,12 +193,12 @@ def row(shape: Shape, changes: int, args: argparse.Namespace) -> None:
     while len(results) < args.seeds and seed < 20 * args.seeds:
         seed += 1
         history = generate(shape, seed, changes)
-        problem = build_problem(history)
-        result = decide(history, args.spec, seconds=args.seconds, seed=seed, strategy=args.strategy)
-        if result.easy:
+        if refuted_by_pruning(history, args.spec):
             continue
-        results.append(result)
-        loads.append(_native.load(problem.native))
+        results.append(
+            decide(history, args.spec, seconds=args.seconds, seed=seed, strategy=args.strategy)
+        )
+        loads.append(_native.load(build_problem(history).native))
         if args.verbose:
             r = results[-1]
             print(f"   seed {seed}: {r.outcome} {r.by} {r.seconds:.2f} s {r.statistics}")

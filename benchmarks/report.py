@@ -115,19 +115,17 @@ def _hard(rows: list[Row]) -> str:
     names = list(rows[0]["shape"])
     for row in rows:
         shapes.setdefault((*row["shape"].values(), row["tool"]), []).append(row)
-    head = (*names, "tool", "histories", "valid", "invalid", "by pruning", "not decided", "median",
+    head = (*names, "tool", "histories", "valid", "invalid", "not decided", "median",
             "worst decided")  # fmt: skip
 
     def line(shape: tuple[Any, ...], mine: list[Row]) -> tuple[Any, ...]:
         by = {v: [r for r in mine if r["verdict"] == v] for v in ("valid", "invalid")}
         decided = by["valid"] + by["invalid"]
-        easy = sum("seconds_search" not in row["statistics"] for row in by["invalid"])
         return (
             *shape,
             len(mine),
             len(by["valid"]),
             len(by["invalid"]),
-            easy,
             len(mine) - len(decided),
             seconds(statistics.median(row["seconds"] for row in mine)),
             seconds(max((row["seconds"] for row in decided), default=0.0)),

@@ -362,7 +362,14 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions,
       continue;
     }
     if (decide()) continue;
-    if (theory_.complete() == Theory::Answer::consistent) return Result::satisfiable;
+    switch (theory_.complete()) {
+      case Theory::Answer::consistent:
+        return Result::satisfiable;
+      case Theory::Answer::extended:
+        break;
+      case Theory::Answer::gives_up:
+        return Result::gave_up;
+    }
   }
 }
 

@@ -34,7 +34,7 @@ inline constexpr ClauseId kNoClause = -1;
 
 class Theory {
  public:
-  enum class Answer { consistent, extended };  // extended: variables or clauses were added, go on
+  enum class Answer { consistent, extended, gives_up };  // extended: variables or clauses were added, go on
   virtual ~Theory() = default;
   // `literal` became true. False on a conflict; `conflict` is then a clause whose literals are all false.
   virtual bool assign(Lit literal, std::vector<Lit>& conflict) = 0;

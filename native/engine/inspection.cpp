@@ -156,6 +156,14 @@ void Search::inspect() {
   std::erase_if(want_order_, [&](const Want& w) { return find_order(w.a, w.b) >= 0; });
 }
 
+// About: an order may be wanted twice.
+std::size_t Search::wanted_variables() const {
+  std::size_t count = want_order_.size();
+  for (const std::int32_t r : want_read_)
+    for (const std::size_t i : p_.candidates(r)) count += pruner_.alive[i];
+  return count;
+}
+
 Theory::Answer Search::complete() {
   ++rounds;
   budget_.check();
@@ -169,8 +177,13 @@ Theory::Answer Search::complete() {
       std::ranges::fill(stale_key_, std::uint8_t{1});
       inspect();
     }
-  if (want_order_.empty() && want_read_.empty())
-    return graph_.forbids_ways_back && forbid_ways_back() ? Answer::extended : Answer::consistent;
+  if (want_order_.empty() && want_read_.empty()) {
+    if (!graph_.forbids_ways_back || !forbid_ways_back()) return Answer::consistent;
+    return meaning_.size() > limit_.variables ? Answer::gives_up : Answer::extended;
+  }
+  if (const std::size_t more = wanted_variables();
+      meaning_.size() + more > limit_.variables || (rounds == 1 && more > limit_.first_variables))
+    return Answer::gives_up;
   // What is new is decided behind what was: nothing needs to be taken back for it.
   for (const auto& [a, b, read] : want_order_) activate_order(a, b, read);
   for (const std::int32_t r : want_read_) activate_read(r);

@@ -21,7 +21,10 @@ constexpr std::size_t kMaxPairWords = std::size_t{1} << 23;  // 64 MiB
 }  // namespace
 
 Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
-    : graph(g), budget_(budget), max_clock_bytes_(max_clock_bytes) {
+    : graph(g),
+      budget_(budget),
+      max_clock_bytes_(max_clock_bytes),
+      open_(static_cast<std::int64_t>(g.problem.candidate.size())) {
   const Problem& p = g.problem;
   source.assign(idx(p.reads()), -1);
   alive.assign(p.candidate.size(), 1);
@@ -92,40 +95,47 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
 }
 
-bool Pruner::run() {
-  const Problem& p = graph.problem;
-  std::int64_t open = static_cast<std::int64_t>(p.candidate.size());
-  // Without an ambiguous read, and without rw edges or ways back by ww, one pass finds all that follows, and every
-  // version order that contains it will do. Direct checks do not even need the clocks.
-  const bool fixed = std::ranges::none_of(source, [](std::int32_t s) { return s < 0; });
-  const auto free_of_orders = [&](const Automaton& m) {
-    return m.of(Relation::rw).empty() && (m.back.empty() || m.of(Relation::ww).empty());
-  };
-  const bool one_pass = graph.forbids_ways_back && fixed && std::ranges::all_of(graph.automata, free_of_orders);
-  if (one_pass) {
-    if (std::ranges::all_of(graph.automata, [](const Automaton& m) { return m.back.empty(); })) {
-      if (!prune_direct() || !settle()) return false;
-      const auto none = [](std::size_t) { return -1; };
-      clocks.build(group_by(graph.nodes(), 0, none, none), nullptr, order, false, 0, budget_);
-      return saturated = true;
-    }
-  }
-  while (passes < kMaxPasses) {
-    if (!pass()) return false;
-    if (one_pass) {
-      saturated = clocks.exact();  // else they may not have known of some way back
-      return settle();
-    }
-    if (gained_ == 0) return true;
-    // Another pass over a large graph would take longer than the search will for what it would find.
-    if (passes >= 3 && (gained_ * 50 < open || (graph.nodes() > kLarge && gained_ * kWorth < graph.nodes()))) break;
-    open = std::max<std::int64_t>(gained_, 1000);
-  }
-  return prune_direct() && settle();
+bool Pruner::advance() {
+  if (!settle()) return false;
+  if (!std::exchange(begun_, true) && begin_directly()) return true;
+  if (!pass()) return false;
+  if (one_pass_) saturated = clocks.exact();  // else they may not have known of some way back
+  done_ = one_pass_ || passes >= kMaxPasses || !worthwhile();
+  return settle();
 }
 
-bool Pruner::settle() {
+// Direct checks need no clocks, and a search may do without, too.
+bool Pruner::begin_directly() {
+  // Without an ambiguous read, and without rw edges or ways back by ww, one pass finds all that follows, and every
+  // version order that contains it will do.
+  const auto free_of_orders = [](const Automaton& m) {
+    return m.of(Relation::rw).empty() && (m.back.empty() || m.of(Relation::ww).empty());
+  };
+  const bool fixed = std::ranges::none_of(source, [](std::int32_t s) { return s < 0; });
+  const bool free = graph.forbids_ways_back && std::ranges::all_of(graph.automata, free_of_orders);
+  one_pass_ = fixed && free;
+  if (!free || std::ranges::any_of(graph.automata, [](const Automaton& m) { return !m.back.empty(); })) return false;
+  const auto none = [](std::size_t) { return -1; };
+  clocks.build(group_by(graph.nodes(), 0, none, none), nullptr, order, false, 0, budget_);
+  done_ = saturated = one_pass_;
+  return true;
+}
+
+// Whether another pass is likely to find enough.
+bool Pruner::worthwhile() {
+  if (gained_ == 0) return false;
+  // Another pass over a large graph would take longer than the search will for what it would find.
+  if (passes >= 3 && (gained_ * 50 < open_ || (graph.nodes() > kLarge && gained_ * kWorth < graph.nodes()))) return false;
+  open_ = std::max<std::int64_t>(gained_, 1000);
+  return true;
+}
+
+bool Pruner::settle() { return prune_direct() && sort(); }
+
+bool Pruner::sort() {
   const auto& edges = graph.edges;
+  if (!order.empty() && sorted_ == edges.size()) return true;
+  sorted_ = edges.size();
   successors_ = group_by(
       graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; },
       [&](std::size_t i) { return edges[i].to; });
@@ -203,7 +213,6 @@ void Pruner::find_cycle(std::vector<std::uint8_t> sorted) {
 }
 
 bool Pruner::pass() {
-  if (!prune_direct() || !settle()) return false;
   ++passes;
   gained_ = 0;
   const Problem& p = graph.problem;
@@ -312,6 +321,15 @@ std::int32_t Pruner::write_of(std::int32_t txn, std::int32_t key) const {
   const auto written = writers_of(txn);  // ascending, hence by key
   const auto it = std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of(w); });
   return it != written.end() && key_of(*it) == key ? *it : -1;
+}
+
+std::int64_t Pruner::open_candidates() const {
+  std::int64_t count = 0;
+  for (std::int32_t r = 0; r < graph.problem.reads(); ++r) {
+    if (source[idx(r)] >= 0) continue;
+    for (const std::size_t i : graph.problem.candidates(r)) count += alive[i];
+  }
+  return count;
 }
 
 Adjacency Pruner::readers() const {

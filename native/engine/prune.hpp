@@ -34,8 +34,17 @@ class Pruner {
  public:
   Pruner(EventGraph& graph, Budget& budget, std::size_t max_clock_bytes);
 
-  // To a fixpoint, or until a pass gains little. False: contradiction, see `cycle` and `orphan`.
-  bool run();
+  // To the end. False: contradiction, see `cycle`, `closed` and `orphan`.
+  bool run() {
+    while (!done())
+      if (!advance()) return false;
+    return true;
+  }
+  // A step: one pass, or what takes the place of the first. The order is then one of all the known edges. False: as
+  // above.
+  bool advance();
+  // At a fixpoint, or the last pass has gained little.
+  bool done() const { return done_; }
 
   EventGraph& graph;
   std::vector<std::int32_t> order, rank;  // topological order of the known edges, and each node's place in it
@@ -101,6 +110,7 @@ class Pruner {
   std::span<const std::int32_t> writers_of(std::int32_t txn) const { return writers_by_txn_.of(txn); }
   std::span<const std::int32_t> keys_of_writers() const { return key_of_; }
   std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1
+  std::int64_t open_candidates() const;                             // of reads without a certain source
   Adjacency readers() const;                                        // writer -> reads that certainly take it
   const Adjacency& successors() const { return successors_; }       // by known edges
   bool included_reader(std::int32_t read) const {
@@ -114,8 +124,11 @@ class Pruner {
     Edge closing;  // lacks its source
     std::optional<Edge> back;
   };
-  bool settle();  // topological order and clocks of the known edges; false: cycle
+  bool settle();  // what is direct, then a topological order of the known edges; false: contradiction
+  bool sort();
   bool pass();
+  bool worthwhile();
+  bool begin_directly();
   void load(std::int32_t key);
   Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;  // check < 0: the version node
   bool prune_key(std::int32_t key);
@@ -224,6 +237,10 @@ class Pruner {
   std::vector<std::int32_t> read_before_;
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
+  std::int64_t open_;        // what the last pass but one had left, about
+  std::size_t sorted_ = 0;   // the edges that `order` respects
+  bool begun_ = false, done_ = false;
+  bool one_pass_ = false;    // one pass finds all that follows
 };
 
 template <typename SourceOf>

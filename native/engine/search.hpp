@@ -35,9 +35,12 @@ class Search final : public Theory {
          std::span<const Node> line = {});
   struct Effort {
     std::int64_t conflicts, decisions;
+    std::size_t variables = std::numeric_limits<std::size_t>::max();  // in all
+    std::size_t first_variables = std::numeric_limits<std::size_t>::max();  // by the first inspection
   };
   // So much more. After `gave_up` it can be called again.
   Cdcl::Result run(Effort more) {
+    limit_ = more;
     const auto sum = [](std::int64_t a, std::int64_t b) {
       return b > std::numeric_limits<std::int64_t>::max() - a ? b : a + b;
     };
@@ -102,6 +105,7 @@ class Search final : public Theory {
   void draw_together();
   void note_moved();
   void inspect();
+  std::size_t wanted_variables() const;
   void sort_writers(std::int32_t key);
   void inspect_key(std::int32_t key);
   void inspect_read(std::int32_t read);
@@ -116,6 +120,7 @@ class Search final : public Theory {
   DynamicOrder order_;
   std::vector<Edge> dynamic_;  // the edges of order_ beyond the permanent ones
   std::size_t permanent_;
+  Effort limit_{};
   bool may_start_anew_;  // the order to start from was not given
 
   std::vector<Meaning> meaning_;

@@ -1,6 +1,7 @@
 #include "engine/solve.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <limits>
 #include <optional>
@@ -79,6 +80,11 @@ constexpr int kTrials = 64;
 // With the order of the history as a hint a large history is many small knots, and the alternative is hopeless.
 constexpr int kLongTrials = 16;
 constexpr std::int64_t kTrialConflictsEach = 10;  // per transaction
+// A search before pruning is through: so many conflicts, and another for so many transactions; for each transaction,
+// decisions, and variables in all and of the first inspection, before any pass and after. No search where so many
+// candidates are open and orders must be chosen for each.
+constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kOpenCandidates = 2;
+constexpr double kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75, kPrunedFirst = 0.4;
 
 std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
   return hints.of_the_history() ? std::max(kTrialConflicts, kTrialConflictsEach * problem.n) : kTrialConflicts;
@@ -94,30 +100,28 @@ class Attempt {
         budget_(budget),
         solution_(solution),
         graph_(problem, automata, hints),
-        pruner_(prepare(max_clock_bytes)) {
-    open_ = pruner_.run();
-    note("edges_after_pruning", graph_.edges.size());
-    note("chains", pruner_.clocks.chains());
-    note("prune_passes", pruner_.passes);
-    note("orders_forced", pruner_.forced_orders);
-    note("sources_struck", pruner_.struck_sources);
-    note("seconds_prune", watch_.lap());
+        pruner_(prepare(max_clock_bytes)) {}
+
+  // To the end. False: that refutes the checks.
+  bool prune() {
+    while (open_ && !pruner_.done()) advance();
+    return open_;
   }
 
   Cdcl::Result search(std::int64_t max_conflicts) {
-    if (!open_) return Cdcl::Result::unsatisfiable;
-    watch_.lap();
-    budget_.phase = "searching";
-    search_.emplace(pruner_, budget_, seed_, share_of(max_search_bytes_));
-    const Cdcl::Result result = search_->run({max_conflicts, std::numeric_limits<std::int64_t>::max()});
-    note_search();
-    if (result == Cdcl::Result::satisfiable) solution_.model = search_->model();
-    return result;
+    if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up) return result;
+    return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
   }
 
   // To the end, with whatever search gets there first.
   Outcome race(Strategy strategy) {
-    if (!open_) return {.model = {}, .refuted = true};
+    if (strategy == Strategy::anneal || strategy == Strategy::frontier) {
+      if (!prune()) return {.model = {}, .refuted = true};
+    } else if (const auto result = search_early(std::numeric_limits<std::int64_t>::max());
+               result != Cdcl::Result::gave_up) {
+      if (open_) note("decided_by", static_cast<double>(Outcome::By::cdcl));
+      return {.model = std::move(solution_.model), .refuted = result == Cdcl::Result::unsatisfiable};
+    }
     watch_.lap();
     Outcome outcome = isolang::race(search_, pruner_, strategy, seed_, max_search_bytes_, budget_,
                                     [&](const char* name, double value) { note(name, value); });
@@ -134,8 +138,6 @@ class Attempt {
       }
     solution_.statistics.emplace_back(name, static_cast<double>(value));
   }
-  bool refuted_by_pruning() const { return !open_; }
-
   std::vector<ProofStep> refutation() {
     watch_.lap();
     budget_.phase = "refuting";
@@ -146,6 +148,51 @@ class Attempt {
   }
 
  private:
+  // What a pass of pruning leaves open is often decided sooner by a search than found by the next pass: a search that
+  // promises to be short, by what its first inspection finds, has one try.
+  Cdcl::Result search_early(std::int64_t max_conflicts) {
+    const auto n = static_cast<std::int64_t>(graph_.problem.n);
+    const auto share = [&](double each) { return static_cast<std::size_t>(static_cast<double>(n) * each); };
+    const bool anti_dependencies =
+        std::ranges::any_of(graph_.automata, [](const Automaton& m) { return !m.of(Relation::rw).empty(); });
+    while (open_ && !pruner_.done()) {
+      advance();
+      if (!open_ || pruner_.done()) break;
+      const auto passes = static_cast<std::uint32_t>(pruner_.passes);
+      const bool pruned = passes > 0;
+      if (pruned && !std::has_single_bit(passes)) continue;  // an inspection costs about as much as a late pass
+      if (anti_dependencies && pruner_.open_candidates() > kOpenCandidates * n) continue;
+      const auto result =
+          search({std::min(max_conflicts, kConflicts + n / kConflictEvery), n * kDecisionsEach,
+                  share(pruned ? kPruned : kUnpruned), share(pruned ? kPrunedFirst : kUnprunedFirst)});
+      if (result != Cdcl::Result::gave_up) return result;
+      if (pruned && search_->rounds > 1) prune();  // that was the try
+    }
+    return open_ ? Cdcl::Result::gave_up : Cdcl::Result::unsatisfiable;
+  }
+
+  Cdcl::Result search(Search::Effort effort) {
+    watch_.lap();
+    budget_.phase = "searching";
+    search_.emplace(pruner_, budget_, seed_, share_of(max_search_bytes_));
+    const Cdcl::Result result = search_->run(effort);
+    note_search();
+    if (result == Cdcl::Result::satisfiable) solution_.model = search_->model();
+    return result;
+  }
+
+  void advance() {
+    search_.reset();
+    watch_.lap();
+    budget_.phase = "pruning";
+    open_ = pruner_.advance();
+    note("edges_after_pruning", graph_.edges.size());
+    note("chains", pruner_.clocks.chains());
+    note("prune_passes", pruner_.passes);
+    note("orders_forced", pruner_.forced_orders);
+    note("sources_struck", pruner_.struck_sources);
+    note("seconds_prune", watch_.lap());
+  }
   void note_search() {
     note("variables", search_->sat().variables());
     note("decisions", search_->sat().decisions);
@@ -158,7 +205,6 @@ class Attempt {
     note("nodes", graph_.nodes());
     note("edges_known", graph_.edges.size());
     note("seconds_graph", watch_.lap());
-    budget_.phase = "pruning";
     return Pruner(graph_, budget_, max_clock_bytes);
   }
   Stopwatch watch_;
@@ -169,7 +215,7 @@ class Attempt {
   EventGraph graph_;
   Pruner pruner_;
   std::optional<Search> search_;
-  bool open_ = false;
+  bool open_ = true;
 };
 
 }  // namespace
@@ -213,7 +259,7 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
       }
       if (i > 0 || hints.of_the_history()) continue;
       begin(plain, automata, {});
-      if (plain->refuted_by_pruning()) break;
+      if (!plain->prune()) break;
     }
   }
   trial.reset();
