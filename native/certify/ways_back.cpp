@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "certify/product.hpp"
+#include "core/vectorised.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -18,6 +19,10 @@ constexpr std::int64_t kVisitLimit = 400'000'000;  // edge visits, when every wr
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
 
 std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+ISOLANG_VECTORISED void raise(std::int32_t* row, const std::int32_t* other, std::size_t chains) {
+  for (std::size_t c = 0; c < chains; ++c) row[c] = std::max(row[c], other[c]);
+}
 
 bool single_pair(int label) {
   return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) ||
@@ -167,8 +172,7 @@ class Clocks {
       for (std::int64_t e = graph_.edge_start[idx(v)]; e < graph_.edge_start[idx(v) + 1]; ++e) {
         const std::int32_t w = graph_.edge_to[idx(e)];
         if (row[idx(w)] < 0) row[idx(w)] = fresh();
-        for (std::int32_t c = 0; c < chains_; ++c)
-          entry(row[idx(w)], c) = std::max(entry(row[idx(w)], c), entry(row[idx(v)], c));
+        raise(&entry(row[idx(w)], 0), &entry(row[idx(v)], 0), idx(chains_));
       }
       // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own.
       free_.push_back(row[idx(v)]);

@@ -5,6 +5,7 @@
 // only change when one of them moves in the order, or the search takes a choice about the read.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "engine/likely_times.hpp"
 #include "engine/search.hpp"
@@ -24,9 +25,7 @@ std::int32_t Search::likely_source(std::int32_t r) const {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
     if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
-    bool up = true;
-    graph_.wr_edges(r, w, [&](const Edge& e) { up = up && rank(e.from) < rank(e.to); });
-    if (!up) continue;
+    if (!goes_up(r, w)) continue;
     if (best < 0 || !graph_.uses_orders || rank(graph_.order_node(w)) > rank(graph_.order_node(best))) best = w;
   }
   return best;
@@ -92,27 +91,23 @@ void Search::inspect_key(std::int32_t key) {
     }
 }
 
-// Every edge of this read that goes down, given its source: the read, or else the pair of writers, must be decided.
-void Search::inspect_read(std::int32_t r) {
-  source_[idx(r)] = -1;
-  const std::int32_t reader = p_.read_txn[idx(r)];
-  if (!certain(reader)) {
-    const std::int32_t in = in_variable_[idx(reader)];
-    if (in < 0 || sat_.value(Lit::positive(in)) <= 0) return;
-  }
-  const bool decided = pruner_.source[idx(r)] >= 0 || active_read_[idx(r)];
-  const std::int32_t a = source_[idx(r)] = current_source(r);
-  if (a < 0) {
-    want_read_.push_back(r);
-    return;
-  }
-  if (!graph_.uses_orders) return;
-  const auto up = [&](std::int32_t i) {
+bool Search::goes_up(std::int32_t r, std::int32_t a) const {
+  bool up = true;
+  graph_.wr_edges(r, a, [&](const Edge& e) { up = up && rank(e.from) < rank(e.to); });
+  return up;
+}
+
+// The place of the first writer from `i` on that a read of `a` must not have missed, but did: an rw edge goes down. The
+// end of the key's writers if there is none.
+std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i) const {
+  const std::int32_t reader = p_.read_txn[idx(r)], last = p_.key_start[idx(p_.read_key[idx(r)]) + 1];
+  const std::int32_t own = pruner_.own_writer[idx(r)] < 0 ? -1 : place_[idx(pruner_.own_writer[idx(r)])];
+  const auto up = [&] {
     bool every = true;
     graph_.rw_edges(r, a, writers_[idx(i)], [&](const Edge& e) { every = every && rank(e.from) < rank(e.to); });
     return every;
   };
-  const auto all_up_from = [&](std::int32_t i) {
+  const auto all_up_from_here = [&] {
     std::size_t step = 0;
     bool every = true;
     for (std::size_t c = 0; c < graph_.automata.size(); ++c)
@@ -120,11 +115,35 @@ void Search::inspect_read(std::int32_t r) {
         every = every && rank(graph_.node(c, reader, q)) < lowest_[step++ * writers_.size() + idx(i)];
     return every;
   };
+  for (; i < last; ++i) {
+    if (i > own && all_up_from_here()) return last;
+    if (!up()) return i;
+  }
+  return last;
+}
+
+// Every edge of this read that goes down, given its source: the read, or else the pair of writers, must be decided.
+void Search::inspect_read(std::int32_t r) {
+  const std::int32_t before = std::exchange(source_[idx(r)], -1), reader = p_.read_txn[idx(r)];
+  if (!certain(reader)) {
+    const std::int32_t in = in_variable_[idx(reader)];
+    if (in < 0 || sat_.value(Lit::positive(in)) <= 0) return;
+  }
+  const bool decided = pruner_.source[idx(r)] >= 0 || active_read_[idx(r)];
   const std::int32_t last = p_.key_start[idx(p_.read_key[idx(r)]) + 1];
-  const std::int32_t own = pruner_.own_writer[idx(r)] < 0 ? -1 : place_[idx(pruner_.own_writer[idx(r)])];
-  for (std::int32_t i = place_[idx(a)] + 1; i < last; ++i) {
-    if (i > own && all_up_from(i)) return;
-    if (up(i)) continue;
+  const auto first_missed = [&](std::int32_t a) {
+    return graph_.uses_orders ? next_missed(r, a, place_[idx(a)] + 1) : last;
+  };
+  if (!decided && before >= 0 && goes_up(r, before) && first_missed(before) == last) {
+    source_[idx(r)] = before;  // still does
+    return;
+  }
+  const std::int32_t a = source_[idx(r)] = current_source(r);
+  if (a < 0) {
+    want_read_.push_back(r);
+    return;
+  }
+  for (std::int32_t i = first_missed(a); i < last; i = next_missed(r, a, i + 1)) {
     if (!decided) {
       want_read_.push_back(r);
       return;

@@ -69,10 +69,11 @@ bool Pruner::prune_read(std::int32_t r) {
     if (!alive[i]) continue;
     budget_.poll();
     const std::int32_t a = p.candidate[i];
+    const Seen* const seen = overwritten_by(a);
     bool closes = false;
-    graph.wr_edges(r, a,
-                   [&](const Edge& e) { closes = closes || (clocks.reaches(e.to, e.from) && graph.judges(e.from)); });
-    const Seen* const seen = closes ? nullptr : overwritten_by(a);
+    if (seen == nullptr)
+      graph.wr_edges(r, a,
+                     [&](const Edge& e) { closes = closes || (clocks.reaches(e.to, e.from) && graph.judges(e.from)); });
     if (!closes && seen == nullptr) {
       ++left;
       only = a;

@@ -269,7 +269,7 @@ Model Search::model() const {
   m.source.assign(idx(p_.reads()), -1);
   for (std::int32_t r = 0; r < p_.reads(); ++r) {
     if (graph_.uses_reads) {
-      m.source[idx(r)] = current_source(r);
+      m.source[idx(r)] = source_[idx(r)];
     } else if (p_.candidate_start[idx(r)] < p_.candidate_start[idx(r) + 1]) {
       m.source[idx(r)] = p_.candidate[static_cast<std::size_t>(p_.candidate_start[idx(r)])];
     }

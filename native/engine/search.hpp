@@ -109,6 +109,8 @@ class Search final : public Theory {
   void sort_writers(std::int32_t key);
   void inspect_key(std::int32_t key);
   void inspect_read(std::int32_t read);
+  bool goes_up(std::int32_t read, std::int32_t source) const;
+  std::int32_t next_missed(std::int32_t read, std::int32_t source, std::int32_t place) const;
   bool is_in(std::int32_t txn) const;
   bool forbid_ways_back();  // true: the choice closed some, and clauses now say so
 

@@ -84,7 +84,7 @@ constexpr std::int64_t kTrialConflictsEach = 10;  // per transaction
 // decisions, and variables in all and of the first inspection, before any pass and after. No search where so many
 // candidates are open and orders must be chosen for each.
 constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kOpenCandidates = 2;
-constexpr double kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75, kPrunedFirst = 0.4;
+constexpr double kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75, kPrunedFirst = 0.43;
 
 std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
   return hints.of_the_history() ? std::max(kTrialConflicts, kTrialConflictsEach * problem.n) : kTrialConflicts;
@@ -183,7 +183,6 @@ class Attempt {
 
   void advance() {
     search_.reset();
-    watch_.lap();
     budget_.phase = "pruning";
     open_ = pruner_.advance();
     note("edges_after_pruning", graph_.edges.size());
