@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "certify/product.hpp"
-#include "core/vectorised.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -20,7 +19,7 @@ constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock row
 
 std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-ISOLANG_VECTORISED void raise(std::int32_t* row, const std::int32_t* other, std::size_t chains) {
+void raise(std::int32_t* row, const std::int32_t* other, std::size_t chains) {
   for (std::size_t c = 0; c < chains; ++c) row[c] = std::max(row[c], other[c]);
 }
 
