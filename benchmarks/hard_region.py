@@ -98,8 +98,9 @@ def refuted_by_pruning(history: History, spec: str) -> bool:
 
     problem = build_problem(history)
     automata = list(classify(load_spec(spec)).automata)
-    return bool(problem.anomalies(limit=1)) or not (
-        _native.prune(problem.native, automata, 60.0)["consistent"]
+    return (
+        bool(problem.anomalies(limit=1))
+        or not (_native.prune(problem.native, automata, 60.0)["consistent"])
     )
 
 

@@ -26,6 +26,7 @@ from isolang.language.load import load_spec
 from isolang.options import Options
 from isolang.problem import build_problem
 from isolang.solvers.native import Model, load, solve
+from isolang.workload import Workload, generate
 
 FORCED = ("anneal", "frontier")
 #: Levels whose event graph is one line of reads and writes, in all its variants.
@@ -346,3 +347,16 @@ def test_cdcl_refutes_from_where_annealing_froze(plans):
         if result.statistics.get("annealing_coolings", 0) > 0:
             return
     pytest.fail("no refutation came after a cooling")
+
+
+def test_large_and_dense():
+    """What CDCL alone does not decide in a minute: the likely line, mended by a short cooling."""
+    workload = Workload(
+        transactions=10_000, sessions=200, keys=1000, read_share=0.1, values=50, seed=1
+    )
+    history = generate(workload)
+    plan = classify(load_spec("ser"))
+    result = solve(history.columns, build_problem(history).native, plan.automata, seconds=120)
+    assert isinstance(result, Model)
+    assert result.statistics["annealing_coolings"] >= 1
+    check_natively(history, plan.spec, proof(result))

@@ -109,9 +109,7 @@ def test_refuted_without_search(text):
     history = parse(text)
     problem = build_problem(history)
     assert problem.anomalies() == []
-    result = solve(
-        history.columns, problem.native, SER.automata, seconds=60, strategy="frontier"
-    )
+    result = solve(history.columns, problem.native, SER.automata, seconds=60, strategy="frontier")
     assert "variables" not in result.statistics
     proof = Refutation.of(result.steps)
     assert both(history, SER.spec, proof) == ("accepted", "accepted")

@@ -4,28 +4,35 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/likely_times.hpp"
+
 namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-constexpr double kHot = 0.6, kCold = 0.2;
-constexpr std::int64_t kSweeps = 6000;
+constexpr std::int64_t kSweeps = 6000, kFewSweeps = 150;
 constexpr double kLonger = 2.5;  // each cooling after the first
 constexpr std::uint64_t kMend = 20;  // of 100 moves
 
 }  // namespace
 
-Annealing::Annealing(const Timeline& line, Budget& budget, std::uint64_t seed)
-    : line_(line), budget_(budget), state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567), lines_(line), sweeps_(kSweeps) {
+Annealing::Annealing(const Timeline& line, Budget& budget, std::uint64_t seed, std::span<const Node> start)
+    : line_(line),
+      budget_(budget),
+      state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567),
+      lines_(line),
+      sweeps_(start.empty() ? kSweeps : kFewSweeps),
+      range_(start.empty() ? Range{0.6, 0.2} : Range{0.22, 0.12}) {
   const Problem& p = line.problem;
   const auto nodes = line.graph.nodes();
   std::vector<double> moments(idx(nodes), KeyLines::kFirst);
+  const auto rank = start.empty() ? line.pruner.rank : rank_along(start, line.pruner, budget);
   present_.assign(p.inclusion.size(), 0);
   for (Node v = 0; v < nodes; ++v) {
     const std::int32_t txn = line.graph.transaction_of(v);
     if (line.graph.check_of(v) < 0 || txn == p.n || (txn >= 0 && !line.usable(txn))) continue;
     movable_.push_back(v);
-    moments[idx(v)] = line.pruner.rank[idx(v)];
+    moments[idx(v)] = rank[idx(v)];
   }
   for (std::int32_t t = 0; t < p.n; ++t) {
     if (!line.usable(t)) continue;
@@ -178,7 +185,7 @@ void Annealing::evenly() {
 
 void Annealing::cool() {
   const double share = static_cast<double>(sweep_) / static_cast<double>(sweeps_);
-  temperature_ = kHot * std::pow(kCold / kHot, share);
+  temperature_ = range_.hot * std::pow(range_.cold / range_.hot, share);
   for (std::size_t d = 0; d < threshold_.size(); ++d)
     threshold_[d] = static_cast<std::uint64_t>(std::exp(-static_cast<double>(d) / temperature_) * 0x1p63) * 2;
 }

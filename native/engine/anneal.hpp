@@ -7,12 +7,15 @@
 //
 // A line that exists is found suddenly, in a narrow range of temperatures (0.35 to 0.5 in the hard region): below it
 // the cost falls only until the line is frozen, above it there is too much noise. One slow cooling through that range
-// is worth more than many fast ones.
+// is worth more than many fast ones. But where the line to start from is near to one without cost already, as the
+// likely line of a large history is, the heat would only destroy it: a short cooling from where lines freeze mends what
+// is wrong here and there, but for a few reads.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/key_lines.hpp"
@@ -21,7 +24,8 @@ namespace isolang {
 
 class Annealing {
  public:
-  Annealing(const Timeline& line, Budget& budget, std::uint64_t seed);
+  // `start`: the nodes of all transactions in an order that is near to a model, or none.
+  Annealing(const Timeline& line, Budget& budget, std::uint64_t seed, std::span<const Node> start = {});
 
   // So many moves. True: a line without cost is found, see model().
   bool run(std::int64_t moves);
@@ -66,6 +70,10 @@ class Annealing {
   std::uint64_t toggles_ = 0;                 // of 1,000 moves
   std::vector<std::int32_t> unsatisfied_;     // as of the last look at all
   std::int64_t sweeps_, sweep_ = 0, in_sweep_ = 0;
+  struct Range {
+    double hot, cold;
+  };
+  Range range_;
   double temperature_ = 0;
   std::array<std::uint64_t, 32> threshold_{};  // of accepting a cost that rises by so much
 };

@@ -35,7 +35,7 @@ std::vector<std::int32_t> rank_along(std::span<const Node> line, const Pruner& p
 std::vector<Node> likely_line(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;
-  if (p.has_time || p.sessions * kShortSession > p.n || graph.automata[0].direct()) return {};
+  if (p.sessions * kShortSession > p.n || graph.automata[0].direct()) return {};
   const auto n = idx(p.n);
   std::vector<std::int32_t> order(n), last(idx(p.sessions), -1), previous(n, -1), length(idx(p.sessions), 0);
   std::iota(order.begin(), order.end(), 0);

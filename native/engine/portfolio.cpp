@@ -9,13 +9,14 @@
 #include "engine/anneal.hpp"
 #include "engine/frontier.hpp"
 #include "engine/landmarks.hpp"
+#include "engine/likely_times.hpp"
 
 namespace isolang {
 namespace {
 
 constexpr Search::Effort kAlone{1000, 400'000};  // before anything else is tried
-constexpr std::int32_t kLarge = 5000;  // transactions, from which on there are many small knots, and moves and
-constexpr std::int64_t kAloneEach = 10;          // frontiers of the whole have little hope: so many conflicts for each
+constexpr std::int32_t kLarge = 5000;    // transactions: from there on there are many small knots, and
+constexpr std::int64_t kAloneEvery = 5;  // for every few of them CDCL has a conflict more
 // A first turn of each, of about equal time; all grow by half a turn.
 constexpr Search::Effort kConflicts{3000, 400'000};
 constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted,
@@ -57,7 +58,8 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     if (!cdcl({kNoLimit, kNoLimit})) throw out_of_memory(max_bytes);
   };
   const std::int64_t n = pruner.graph.problem.n;
-  const Search::Effort alone = n < kLarge ? kAlone : Search::Effort{kAloneEach * n, kNoLimit};
+  const bool large = n >= kLarge;
+  const Search::Effort alone = large ? Search::Effort{kAlone.conflicts + n / kAloneEvery, kNoLimit} : kAlone;
   if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(alone))) {
     if (strategy == Strategy::cdcl) cdcl_to_the_end();
     return outcome;
@@ -69,7 +71,9 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     cdcl_to_the_end();
     return outcome;
   }
-  Annealing annealing(*line, budget, seed);
+  budget.phase = "annealing";
+  const auto likely = large ? likely_line(pruner, budget) : std::vector<Node>();
+  Annealing annealing(*line, budget, seed, likely);
   const auto anneal = [&](std::int64_t moves) {
     budget.phase = "annealing";
     if (!annealing.run(moves)) return false;
@@ -84,7 +88,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     if (auto made = Chains::of(*line, budget)) chains.emplace(std::move(*made));
     budget.phase = "looking for landmarks";
     impossible = chains && chains->events.size() <= kLandmarks && !add_landmarks(*chains, budget);
-    if (chains && !impossible) frontiers.emplace(*chains, budget, share_of(max_bytes));
+    if (chains && !impossible && likely.empty()) frontiers.emplace(*chains, budget, share_of(max_bytes));
   } catch (const std::bad_alloc&) {  // the others need less
   }
   const auto frontier = [&](std::int64_t cells) {
@@ -152,7 +156,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
   if (refuted_or_found(kFirstCells)) return outcome;
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
-    if (anneal(turn(kMoves))) break;
+    if (anneal(likely.empty() ? turn(kMoves) : annealing.moves_left())) break;
     if (refuted_or_found(turn(load > kDemanding ? kManyCells : kCells))) break;
     // CDCL has had its turn alone, and will do better from where annealing freezes, if that is soon.
     if (annealing.coolings == 0 && annealing.moves_left() < kSoon) continue;
@@ -160,7 +164,8 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
       started_from = annealing.frozen_cost;
       begin(annealing.frozen());
     }
-    if (cdcl({turn(kConflicts.conflicts), turn(kConflicts.decisions)})) break;
+    if (cdcl({turn(large ? alone.conflicts : kConflicts.conflicts), large ? kNoLimit : turn(kConflicts.decisions)}))
+      break;
     if (frontiers || !search->full()) continue;
     if (!anneal_alone()) throw out_of_memory(max_bytes);
     break;

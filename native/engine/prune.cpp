@@ -125,7 +125,8 @@ bool Pruner::begin_directly() {
 bool Pruner::worthwhile() {
   if (gained_ == 0) return false;
   // Another pass over a large graph would take longer than the search will for what it would find.
-  if (passes >= 3 && (gained_ * 50 < open_ || (graph.nodes() > kLarge && gained_ * kWorth < graph.nodes()))) return false;
+  const bool little = gained_ * 50 < open_ || (graph.nodes() > kLarge && gained_ * kWorth < graph.nodes());
+  if (passes >= 3 && little) return false;
   open_ = std::max<std::int64_t>(gained_, 1000);
   return true;
 }
