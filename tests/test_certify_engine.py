@@ -81,7 +81,8 @@ def engine_proof(h, plan):
     if plan.uses_reads_from and (found := problem.anomalies(limit=1)):
         a = found[0]
         return Refutation.of([("anomaly", int(a.kind), a.txn, a.op, a.other_txn, a.other_op)])
-    result = solve(h.columns, problem.native, plan.automata, seconds=20)
+    strategy = ("auto", "cdcl")[len(h.columns.op_kind) % 2]  # cdcl: prunes to the end first
+    result = solve(h.columns, problem.native, plan.automata, seconds=20, strategy=strategy)
     if isinstance(result, Model):
         return Witness.of(result.source, result.order_start, result.order_txn)
     return Refutation.of(result.steps)

@@ -60,6 +60,8 @@ def answer(history, plan, **options):
     problem = build_problem(history)
     if plan.uses_reads_from and problem.anomalies(limit=1):
         return None
+    # One strategy searches before pruning is through, the other prunes to the end first.
+    options.setdefault("strategy", ("auto", "cdcl")[len(history.columns.op_kind) % 2])
     return solve(history.columns, problem.native, plan.automata, seconds=60, **options)
 
 

@@ -70,7 +70,8 @@ def solve(
             search longer.
         search_bytes: memory for what the searches keep (clauses with their proofs, frontiers).
         strategy: what searches for what pruning leaves open: ``cdcl``, or first ``anneal`` or
-            ``frontier`` to their end, or (``auto``) all in turns.
+            ``frontier`` to their end, or (``auto``) all in turns, and CDCL before pruning is
+            through where that promises to be short.
         progress: called now and then with what is being done.
         trial: look for a model of stronger checks first; most histories have one.
 

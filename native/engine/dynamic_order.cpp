@@ -28,6 +28,12 @@ void DynamicOrder::set_ranks(std::vector<std::int32_t> rank) {
   for (std::size_t v = 0; v < rank_.size(); ++v) at_[idx(rank_[v])] = static_cast<std::int32_t>(v);
 }
 
+Adjacency DynamicOrder::successors() const {
+  return group_by(
+      static_cast<std::int32_t>(rank_.size()), from_.size(), [&](std::size_t i) { return from_[i]; },
+      [&](std::size_t i) { return to_[i]; });
+}
+
 bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
   if (u == v) {
     path.clear();

@@ -23,7 +23,8 @@ class DynamicOrder {
   // Takes back the edges added last, until `count` edges are left. The order stays: it is still one.
   void shrink(std::size_t count);
 
-  void set_ranks(std::vector<std::int32_t> rank);  // another topological order
+  void set_ranks(std::vector<std::int32_t> rank);  // another topological order, of the edges added since, too
+  Adjacency successors() const;
   // Sorts the nodes of these ranks anew: each as late as it can, the higher `latest` the later.
   template <typename Latest>
   void sort_late(std::int32_t first, std::int32_t last, Latest latest);

@@ -188,10 +188,11 @@ Theory::Answer Search::complete() {
   budget_.check();
   if (rounds > 1) draw_together();
   inspect();
-  // A first order that contradicts so much is worth another try.
+  // A first order that contradicts so much is worth another try. (Reads of maybe transactions may have been decided
+  // before: the new order respects their edges, too.)
   if (rounds == 1 && may_start_anew_ && (want_order_.size() + want_read_.size()) * kMuch > idx(p_.n))
     if (const auto line = likely_line(pruner_, budget_); !line.empty()) {
-      order_.set_ranks(rank_along(line, pruner_, budget_));
+      order_.set_ranks(rank_along(line, order_.successors(), budget_));
       std::ranges::fill(stale_txn_, std::uint8_t{1});
       std::ranges::fill(stale_key_, std::uint8_t{1});
       inspect();

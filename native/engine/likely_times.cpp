@@ -20,10 +20,10 @@ constexpr double kDamping = 0.3;  // what stays of a time in a sweep
 
 }  // namespace
 
-std::vector<std::int32_t> rank_along(std::span<const Node> line, const Pruner& pruner, Budget& budget) {
-  std::vector<std::int32_t> place(idx(pruner.graph.nodes()), -1), rank(place.size());
+std::vector<std::int32_t> rank_along(std::span<const Node> line, const Adjacency& successors, Budget& budget) {
+  std::vector<std::int32_t> place(successors.start.size() - 1, -1), rank(place.size());
   for (std::size_t i = 0; i < line.size(); ++i) place[idx(line[i])] = static_cast<std::int32_t>(i);
-  const auto order = topological_order(pruner.successors(), place, budget);
+  const auto order = topological_order(successors, place, budget);
   for (std::size_t i = 0; i < order.size(); ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
   return rank;
 }

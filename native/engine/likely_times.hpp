@@ -11,7 +11,7 @@ namespace isolang {
 // The nodes of all transactions by their likely time; none where there is nothing to guess it from.
 std::vector<Node> likely_line(const Pruner& pruner, Budget& budget);
 
-// For each node its place in an order of the known edges that is near to the line; others come as soon as they can.
-std::vector<std::int32_t> rank_along(std::span<const Node> line, const Pruner& pruner, Budget& budget);
+// For each node its place in an order of these edges that is near to the line; others come as soon as they can.
+std::vector<std::int32_t> rank_along(std::span<const Node> line, const Adjacency& successors, Budget& budget);
 
 }  // namespace isolang

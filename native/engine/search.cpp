@@ -32,7 +32,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       budget_(budget),
       sat_(*this, budget, seed),
       order_(pruner.graph.nodes(), ends(pruner.graph.edges, &Edge::from), ends(pruner.graph.edges, &Edge::to),
-             line.empty() ? pruner.rank : rank_along(line, pruner, budget)),
+             line.empty() ? pruner.rank : rank_along(line, pruner.successors(), budget)),
       permanent_(pruner.graph.edges.size()),
       may_start_anew_(line.empty()),
       orders_at_(p_.writer_txn.size()),

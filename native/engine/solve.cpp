@@ -108,14 +108,16 @@ class Attempt {
     return open_;
   }
 
-  Cdcl::Result search(std::int64_t max_conflicts) {
+  // With so many conflicts.
+  Cdcl::Result search(std::int64_t max_conflicts, Strategy strategy) {
+    if (strategy != Strategy::automatic && !prune()) return Cdcl::Result::unsatisfiable;
     if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up) return result;
     return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
   }
 
   // To the end, with whatever search gets there first.
   Outcome race(Strategy strategy) {
-    if (strategy == Strategy::anneal || strategy == Strategy::frontier) {
+    if (strategy != Strategy::automatic) {
       if (!prune()) return {.model = {}, .refuted = true};
     } else if (const auto result = search_early(std::numeric_limits<std::int64_t>::max());
                result != Cdcl::Result::gave_up) {
@@ -233,7 +235,7 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
   const auto stronger_has_model = [&](const std::vector<Automaton>& checks) {
     const Hints hints(problem, checks);
     begin(trial, hints.automata(), hints.given());
-    return trial->search(kTrialConflicts) == Cdcl::Result::satisfiable;
+    return trial->search(kTrialConflicts, strategy) == Cdcl::Result::satisfiable;
   };
   if (trial_first && !forced)
     for (const auto& checks : {as_one_line(problem, automata), as_one_cycle(problem, automata), as_one_state(automata)})
@@ -248,7 +250,7 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
         trial->note("hint_window", hints.given().window);
         trial->note("hint_trials", i + 1);
       }
-      const Cdcl::Result result = trial->search(trial_conflicts(problem, hints));
+      const Cdcl::Result result = trial->search(trial_conflicts(problem, hints), strategy);
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::gave_up) break;
       auto steps = trial->refutation();
