@@ -14,7 +14,8 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-constexpr std::size_t kMuch = 4;  // transactions for a choice that the first order contradicts
+constexpr std::size_t kFewer = 3;  // times fewer choices wanted than in the round before
+constexpr std::size_t kMuch = 4;   // transactions for a choice that the first order contradicts
 
 }  // namespace
 
@@ -186,7 +187,9 @@ std::size_t Search::wanted_variables() const {
 Theory::Answer Search::complete() {
   ++rounds;
   budget_.check();
-  if (rounds > 1) draw_together();
+  // Drawing together goes through all edges between what has moved: worth it while much is wanted again and again.
+  if (rounds == 2 || (rounds > 2 && wanted_ * kFewer > wanted_before_)) draw_together();
+  wanted_before_ = std::exchange(wanted_, 0);
   inspect();
   // A first order that contradicts so much is worth another try. (Reads of maybe transactions may have been decided
   // before: the new order respects their edges, too.)
@@ -201,6 +204,7 @@ Theory::Answer Search::complete() {
     if (!graph_.forbids_ways_back || !forbid_ways_back()) return Answer::consistent;
     return meaning_.size() > limit_.variables ? Answer::gives_up : Answer::extended;
   }
+  wanted_ = want_order_.size() + want_read_.size();
   if (const std::size_t more = wanted_variables();
       meaning_.size() + more > limit_.variables || (rounds == 1 && more > limit_.first_variables))
     return Answer::gives_up;

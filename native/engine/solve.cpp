@@ -108,7 +108,7 @@ class Attempt {
     return open_;
   }
 
-  // With so many conflicts.
+  // With so many conflicts for the search that comes last.
   Cdcl::Result search(std::int64_t max_conflicts, Strategy strategy) {
     if (strategy != Strategy::automatic && !prune()) return Cdcl::Result::unsatisfiable;
     if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up) return result;
@@ -140,6 +140,7 @@ class Attempt {
       }
     solution_.statistics.emplace_back(name, static_cast<double>(value));
   }
+
   std::vector<ProofStep> refutation() {
     watch_.lap();
     budget_.phase = "refuting";
@@ -194,6 +195,7 @@ class Attempt {
     note("sources_struck", pruner_.struck_sources);
     note("seconds_prune", watch_.lap());
   }
+
   void note_search() {
     note("variables", search_->sat().variables());
     note("decisions", search_->sat().decisions);
@@ -202,12 +204,14 @@ class Attempt {
     note("rounds", search_->rounds);
     note("seconds_search", watch_.lap());
   }
+
   Pruner prepare(std::size_t max_clock_bytes) {
     note("nodes", graph_.nodes());
     note("edges_known", graph_.edges.size());
     note("seconds_graph", watch_.lap());
     return Pruner(graph_, budget_, max_clock_bytes);
   }
+
   Stopwatch watch_;
   std::uint64_t seed_;
   std::size_t max_search_bytes_;
