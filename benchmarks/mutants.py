@@ -30,6 +30,7 @@ TESTS = {
     "native/problem": ["tests/test_problem_anomalies.py", "tests/test_problem_model.py"],
     "native/engine/landmarks": ["tests/test_portfolio.py"],
     "native/certify/landmarks": ["tests/test_portfolio.py"],
+    "native/engine/order_hints": ["tests/test_order_hints.py", "tests/test_brute_force.py"],
     "native/engine": [
         "tests/test_pruning.py",
         "tests/test_engine.py",
