@@ -84,13 +84,14 @@ def _changed(history: Any, count: int, seed: int) -> Any:
     from hard_region import refuted_by_pruning
 
     from isolang import check, load_spec
+    from isolang.problem import build_problem
     from isolang.workload import change_reads
 
     spec = load_spec("ser")
     changed = None
     for attempt in range(_TRIES):
         changed = change_reads(history, count, seed=seed + 1000 * attempt)
-        if refuted_by_pruning(changed, "ser"):
+        if refuted_by_pruning(build_problem(changed), "ser"):
             continue
         verdict = check(changed, spec, timeout=_TRY_SECONDS, certify=False)
         if verdict.outcome != "valid":

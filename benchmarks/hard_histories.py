@@ -64,6 +64,7 @@ def unsatisfiable(rng: random.Random, transactions: int, **shape: int) -> str:
     from hard_region import refuted_by_pruning
 
     from isolang import check, load_history, load_spec
+    from isolang.problem import build_problem
 
     spec = load_spec("ser")
     while True:
@@ -73,7 +74,7 @@ def unsatisfiable(rng: random.Random, transactions: int, **shape: int) -> str:
             loaded = load_history(io.BytesIO(plume(history).encode()), "plume")
             verdict = check(loaded, spec, timeout=5)
             if verdict.outcome == "invalid":
-                if not refuted_by_pruning(loaded, "ser"):
+                if not refuted_by_pruning(build_problem(loaded), "ser"):
                     return plume(history)
                 break
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from isolang.history import History, Transaction
 from isolang.language.classify import classify
 from isolang.language.load import load_spec
-from isolang.problem import build_problem
+from isolang.problem import Problem, build_problem
 from isolang.solvers import native
 from isolang.solvers.native import Model
 
@@ -92,11 +92,10 @@ class Result:
     statistics: dict[str, float]
 
 
-def refuted_by_pruning(history: History, spec: str) -> bool:
+def refuted_by_pruning(problem: Problem, spec: str) -> bool:
     """No search is needed to refute it."""
     from isolang import _native
 
-    problem = build_problem(history)
     automata = list(classify(load_spec(spec)).automata)
     return (
         bool(problem.anomalies(limit=1))
@@ -194,12 +193,13 @@ def row(shape: Shape, changes: int, args: argparse.Namespace) -> None:
     while len(results) < args.seeds and seed < 20 * args.seeds:
         seed += 1
         history = generate(shape, seed, changes)
-        if refuted_by_pruning(history, args.spec):
+        problem = build_problem(history)
+        if refuted_by_pruning(problem, args.spec):
             continue
         results.append(
             decide(history, args.spec, seconds=args.seconds, seed=seed, strategy=args.strategy)
         )
-        loads.append(_native.load(build_problem(history).native))
+        loads.append(_native.load(problem.native))
         if args.verbose:
             r = results[-1]
             print(f"   seed {seed}: {r.outcome} {r.by} {r.seconds:.2f} s {r.statistics}")

@@ -19,6 +19,11 @@ from isolang.language.core import Check, Opt, Plus, Rel, Seq, Spec, Star, Union
 so, rt, wr, ww, rw, init = (Rel(name) for name in ("so", "rt", "wr", "ww", "rw", "init"))
 
 
+def some_strategy(history):
+    """Of the engine, by turns: one searches before pruning is through, one prunes to the end."""
+    return ("auto", "cdcl")[len(history.columns.op_kind) % 2]
+
+
 def spec(*checks, name="test"):
     """A spec from (kind, expression) pairs."""
     return Spec(

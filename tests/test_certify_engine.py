@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from certify_support import both, history
+from certify_support import both, history, some_strategy
 
 from isolang.certify.certificate import Refutation, Witness
 from isolang.errors import UnsupportedError
@@ -81,7 +81,7 @@ def engine_proof(h, plan):
     if plan.uses_reads_from and (found := problem.anomalies(limit=1)):
         a = found[0]
         return Refutation.of([("anomaly", int(a.kind), a.txn, a.op, a.other_txn, a.other_op)])
-    strategy = ("auto", "cdcl")[len(h.columns.op_kind) % 2]  # cdcl: prunes to the end first
+    strategy = some_strategy(h)
     result = solve(h.columns, problem.native, plan.automata, seconds=20, strategy=strategy)
     if isinstance(result, Model):
         return Witness.of(result.source, result.order_start, result.order_txn)

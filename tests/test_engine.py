@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from certify_support import both
+from certify_support import both, some_strategy
 
 from isolang import _native, check
 from isolang.certify.certificate import Refutation, Witness
@@ -60,8 +60,7 @@ def answer(history, plan, **options):
     problem = build_problem(history)
     if plan.uses_reads_from and problem.anomalies(limit=1):
         return None
-    # One strategy searches before pruning is through, the other prunes to the end first.
-    options.setdefault("strategy", ("auto", "cdcl")[len(history.columns.op_kind) % 2])
+    options.setdefault("strategy", some_strategy(history))
     return solve(history.columns, problem.native, plan.automata, seconds=60, **options)
 
 

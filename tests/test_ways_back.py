@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from certify_support import some_strategy
 from oracle import relational, semantics
 from oracle.generate import any_history, every_small_history, mutated_litmus, well_formed
 from oracle.guarantees import GUARANTEE_LITMUS
@@ -49,8 +50,7 @@ def histories(seed: int, number: int) -> Iterator[History]:
 def solved(history: ToolHistory, plan: Plan, **how: object) -> Witness | Refutation:
     """What the engine says, without the checks of the pipeline around it."""
     problem = build_problem(history)
-    # auto searches before pruning is through, cdcl prunes to the end first
-    how = {"strategy": ("auto", "cdcl")[len(history.columns.op_kind) % 2], **how}
+    how = {"strategy": some_strategy(history), **how}
     answer = native.solve(history.columns, problem.native, plan.automata, **how)  # type: ignore[arg-type]
     if isinstance(answer, native.Model):
         return Witness(answer.source, answer.order_start, answer.order_txn)

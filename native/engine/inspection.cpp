@@ -179,8 +179,7 @@ void Search::inspect() {
 // About: an order may be wanted twice.
 std::size_t Search::wanted_variables() const {
   std::size_t count = want_order_.size();
-  for (const std::int32_t r : want_read_)
-    for (const std::size_t i : p_.candidates(r)) count += pruner_.alive[i];
+  for (const std::int32_t r : want_read_) count += pruner_.candidates_left(r);
   return count;
 }
 
@@ -188,8 +187,9 @@ Theory::Answer Search::complete() {
   ++rounds;
   budget_.check();
   // Drawing together goes through all edges between what has moved: worth it while much is wanted again and again.
-  if (rounds == 2 || (rounds > 2 && wanted_ * kFewer > wanted_before_)) draw_together();
-  wanted_before_ = std::exchange(wanted_, 0);
+  const std::size_t wanted = want_order_.size() + want_read_.size();  // by the last inspection
+  if (rounds == 2 || (rounds > 2 && wanted * kFewer > wanted_before_)) draw_together();
+  wanted_before_ = wanted;
   inspect();
   // A first order that contradicts so much is worth another try. (Reads of maybe transactions may have been decided
   // before: the new order respects their edges, too.)
@@ -204,7 +204,6 @@ Theory::Answer Search::complete() {
     if (!graph_.forbids_ways_back || !forbid_ways_back()) return Answer::consistent;
     return meaning_.size() > limit_.variables ? Answer::gives_up : Answer::extended;
   }
-  wanted_ = want_order_.size() + want_read_.size();
   if (const std::size_t more = wanted_variables();
       meaning_.size() + more > limit_.variables || (rounds == 1 && more > limit_.first_variables))
     return Answer::gives_up;

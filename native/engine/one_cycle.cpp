@@ -24,10 +24,6 @@ bool one_source_each(const Problem& problem) {
   return std::ranges::adjacent_find(start, [](auto a, auto b) { return b != a + 1; }) == start.end();
 }
 
-}  // namespace
-
-namespace {
-
 // The steps of all checks and ways back together, over one state.
 std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
   const bool unique = one_source_each(problem);

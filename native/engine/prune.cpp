@@ -324,12 +324,16 @@ std::int32_t Pruner::write_of(std::int32_t txn, std::int32_t key) const {
   return it != written.end() && key_of(*it) == key ? *it : -1;
 }
 
-std::int64_t Pruner::open_candidates() const {
-  std::int64_t count = 0;
-  for (std::int32_t r = 0; r < graph.problem.reads(); ++r) {
-    if (source[idx(r)] >= 0) continue;
-    for (const std::size_t i : graph.problem.candidates(r)) count += alive[i];
-  }
+std::size_t Pruner::candidates_left(std::int32_t read) const {
+  std::size_t count = 0;
+  for (const std::size_t i : graph.problem.candidates(read)) count += alive[i];
+  return count;
+}
+
+std::size_t Pruner::open_candidates() const {
+  std::size_t count = 0;
+  for (std::int32_t r = 0; r < graph.problem.reads(); ++r)
+    if (source[idx(r)] < 0) count += candidates_left(r);
   return count;
 }
 

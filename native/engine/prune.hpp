@@ -110,7 +110,8 @@ class Pruner {
   std::span<const std::int32_t> writers_of(std::int32_t txn) const { return writers_by_txn_.of(txn); }
   std::span<const std::int32_t> keys_of_writers() const { return key_of_; }
   std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1
-  std::int64_t open_candidates() const;                             // of reads without a certain source
+  std::size_t candidates_left(std::int32_t read) const;             // not struck out
+  std::size_t open_candidates() const;                              // of all reads without a certain source
   Adjacency readers() const;                                        // writer -> reads that certainly take it
   const Adjacency& successors() const { return successors_; }       // by known edges
   bool included_reader(std::int32_t read) const {

@@ -79,7 +79,7 @@ bool Pruner::prune_direct(std::int32_t txn) {
         return source[idx(r)] >= 0 && r != other && (m.back_wr || p.read_op[idx(other)] <= p.read_op[idx(r)]);
       };
       const auto written = writers_by_txn_.of(p.writer_txn[idx(seen)]);
-      if (written.size() > kWide * reads_of(txn).size()) {               // such as one that fills a table
+      if (written.size() > kWide * reads_of(txn).size()) {  // such as one that fills a table
         for (const std::int32_t r : reads_of(txn)) {
           const std::int32_t b = write_of(p.writer_txn[idx(seen)], p.read_key[idx(r)]);
           if (b >= 0 && binds(r) && !order(r, b, Relation::wr, other, seen)) return false;

@@ -58,8 +58,7 @@ std::vector<ProofStep> Refuter::from_pruning() {
   } else {
     const std::int32_t r = pruner_.orphan;
     choice(r);
-    for (const std::size_t i : p_.candidates(r))
-      struck(r, p_.candidate[i]);
+    for (const std::size_t i : p_.candidates(r)) struck(r, p_.candidate[i]);
   }
   steps_.push_back({ProofStep::Kind::rup});
   return std::move(steps_);

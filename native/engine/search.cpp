@@ -71,8 +71,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
     if (pruner.source[idx(r)] >= 0) continue;
     bool conditional = !certain(p_.read_txn[idx(r)]);
     for (const std::size_t i : p_.candidates(r))
-      conditional |= pruner.alive[i] &&
-                     !certain(p_.writer_txn[idx(p_.candidate[i])]);
+      conditional |= pruner.alive[i] && !certain(p_.writer_txn[idx(p_.candidate[i])]);
     if (conditional) activate_read(r);
   }
 }

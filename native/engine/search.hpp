@@ -161,7 +161,7 @@ class Search final : public Theory {
   };
   std::vector<Want> want_order_;
   std::vector<std::int32_t> want_read_;
-  std::size_t wanted_ = 0, wanted_before_ = 0;              // how many of both, and in the inspection before
+  std::size_t wanted_before_ = 0;                           // how many of both, by the last but one
   std::vector<std::int32_t> source_;                        // per read: its source, -1 if its transaction is out
   WaysBack ways_back_;
   // Per transaction: the source of one of its reads, or the place of a writer of such a key, may have changed since its

@@ -83,8 +83,8 @@ constexpr std::int64_t kTrialConflictsEach = 10;  // per transaction
 // A search before pruning is through: so many conflicts, and another for so many transactions; for each transaction,
 // decisions, and variables in all and of the first inspection, before any pass and after. No search where so many
 // candidates are open and orders must be chosen for each.
-constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kOpenCandidates = 2;
-constexpr double kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75, kPrunedFirst = 0.43;
+constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5;
+constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75, kPrunedFirst = 0.43;
 
 std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
   return hints.of_the_history() ? std::max(kTrialConflicts, kTrialConflictsEach * problem.n) : kTrialConflicts;
@@ -110,17 +110,14 @@ class Attempt {
 
   // With so many conflicts for the search that comes last.
   Cdcl::Result search(std::int64_t max_conflicts, Strategy strategy) {
-    if (strategy != Strategy::automatic && !prune()) return Cdcl::Result::unsatisfiable;
-    if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up) return result;
+    if (const auto result = search_early(max_conflicts, strategy); result != Cdcl::Result::gave_up) return result;
     return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
   }
 
   // To the end, with whatever search gets there first.
   Outcome race(Strategy strategy) {
-    if (strategy != Strategy::automatic) {
-      if (!prune()) return {.model = {}, .refuted = true};
-    } else if (const auto result = search_early(std::numeric_limits<std::int64_t>::max());
-               result != Cdcl::Result::gave_up) {
+    if (const auto result = search_early(std::numeric_limits<std::int64_t>::max(), strategy);
+        result != Cdcl::Result::gave_up) {
       if (open_) note("decided_by", static_cast<double>(Outcome::By::cdcl));
       return {.model = std::move(solution_.model), .refuted = result == Cdcl::Result::unsatisfiable};
     }
@@ -152,8 +149,10 @@ class Attempt {
 
  private:
   // What a pass of pruning leaves open is often decided sooner by a search than found by the next pass: a search that
-  // promises to be short, by what its first inspection finds, has one try.
-  Cdcl::Result search_early(std::int64_t max_conflicts) {
+  // promises to be short, by what its first inspection finds, has one try. Afterwards pruning is through, or the answer
+  // is known. A strategy that was asked for has pruning go first.
+  Cdcl::Result search_early(std::int64_t max_conflicts, Strategy strategy) {
+    if (strategy != Strategy::automatic) prune();
     const auto n = static_cast<std::int64_t>(graph_.problem.n);
     const auto share = [&](double each) { return static_cast<std::size_t>(static_cast<double>(n) * each); };
     const bool anti_dependencies =
@@ -164,7 +163,7 @@ class Attempt {
       const auto passes = static_cast<std::uint32_t>(pruner_.passes);
       const bool pruned = passes > 0;
       if (pruned && !std::has_single_bit(passes)) continue;  // an inspection costs about as much as a late pass
-      if (anti_dependencies && pruner_.open_candidates() > kOpenCandidates * n) continue;
+      if (anti_dependencies && pruner_.open_candidates() > share(kOpenCandidates)) continue;
       const auto result =
           search({std::min(max_conflicts, kConflicts + n / kConflictEvery), n * kDecisionsEach,
                   share(pruned ? kPruned : kUnpruned), share(pruned ? kPrunedFirst : kUnprunedFirst)});

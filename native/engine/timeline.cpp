@@ -40,9 +40,7 @@ std::optional<Timeline> Timeline::of(const Pruner& pruner) {
 }
 
 bool Timeline::is_candidate(std::int32_t read, std::int32_t writer) const {
-  const auto first = problem.candidate.begin() + problem.candidate_start[idx(read)];
-  const auto last = problem.candidate.begin() + problem.candidate_start[idx(read) + 1];
-  return std::find(first, last, writer) != last;
+  return std::ranges::any_of(problem.candidates(read), [&](std::size_t i) { return problem.candidate[i] == writer; });
 }
 
 // Reads with the same first candidate form a class if their candidates are exactly its writers, up to the reader itself
