@@ -4,6 +4,7 @@
 #include "certify/choice.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -36,11 +37,12 @@ class ChoiceReader {
   }
 
  private:
-  // A transaction's last write of a key.
+  // A transaction's last write of a key: all that is asked of it in one place.
   struct LastWrite {
     std::int32_t key;
     std::int32_t position;  // in the key's order
-    std::int64_t op;
+    std::int32_t value;
+    std::int32_t at;  // which operation of its transaction
   };
   struct Append {
     std::int32_t value, txn;
@@ -56,10 +58,6 @@ class ChoiceReader {
     std::int64_t begin = 0;
     std::vector<Element> elements;
   };
-  struct SourcedRead {
-    std::int32_t reader, key, source;
-  };
-
   const History& h_;
   const std::int32_t n_;
   std::span<const std::int32_t> source_;
@@ -75,7 +73,6 @@ class ChoiceReader {
   std::vector<std::int64_t> append_start_;                                    // per key, into append_, sorted by value
   std::vector<Append> append_;
   std::vector<std::tuple<std::int32_t, std::int32_t, std::int32_t>> by_value_;  // (key, value, txn), if needed
-  std::vector<SourcedRead> sourced_;
   std::vector<Shown> shown_;                       // per key
   std::vector<std::int64_t> list_reads_;           // when reads are not judged: all of them
   // Per key, of the transaction that is being read: its last write of the key so far, and how many.
@@ -118,13 +115,14 @@ class ChoiceReader {
         if (!writes(op) || !h_.op_ok[idx(op)]) continue;
         const std::int32_t key = h_.op_key[idx(op)];
         (kind(op) == OpKind::write ? written_ : appended_)[idx(key)] = 1;
-        if (stamp[idx(key)] == t) {
-          last_[idx(at[idx(key)])].op = op;
-        } else {
+        if (stamp[idx(key)] != t) {
           stamp[idx(key)] = t;
           at[idx(key)] = static_cast<std::int64_t>(last_.size());
-          last_.push_back({key, -1, op});
+          last_.push_back({key, -1, kNil, 0});
         }
+        LastWrite& write = last_[idx(at[idx(key)])];
+        write.value = h_.op_value[idx(op)];
+        write.at = static_cast<std::int32_t>(op - h_.op_start[idx(t)]);
       }
       const auto begin = last_.begin() + last_start_[idx(t)];
       std::sort(begin, last_.end(), [](const LastWrite& a, const LastWrite& b) { return a.key < b.key; });
@@ -134,6 +132,8 @@ class ChoiceReader {
       }
     }
     last_start_[idx(n_)] = static_cast<std::int64_t>(last_.size());
+    if (last_.size() > idx(std::numeric_limits<std::int32_t>::max()))
+      throw NotCertified{"not certified: the history is too large for this checker"};
     if (any_initial_) index_initial();
     any_appends_ = std::find(appended_.begin(), appended_.end(), 1) != appended_.end();
     if (any_appends_) index_appends();
@@ -173,14 +173,10 @@ class ChoiceReader {
   }
 
   // Index into last_, or -1.
-  std::int64_t find_last(std::int32_t t, std::int32_t key) const {
+  std::int32_t find_last(std::int32_t t, std::int32_t key) const {
     const auto begin = last_.begin() + last_start_[idx(t)], end = last_.begin() + last_start_[idx(t) + 1];
     const auto found = std::lower_bound(begin, end, key, [](const LastWrite& w, std::int32_t k) { return w.key < k; });
-    return found != end && found->key == key ? found - last_.begin() : -1;
-  }
-  const LastWrite* last_write(std::int32_t t, std::int32_t key) const {
-    const std::int64_t i = find_last(t, key);
-    return i < 0 ? nullptr : &last_[idx(i)];
+    return found != end && found->key == key ? static_cast<std::int32_t>(found - last_.begin()) : -1;
   }
 
   // The one transaction that may be included and appended the value; -1 if there is none.
@@ -201,9 +197,9 @@ class ChoiceReader {
   void include() {
     choice_.included.assign(idx(n_), 0);
     last_own_.assign(idx(h_.n_keys()), -1);
-    last_own_.assign(idx(h_.n_keys()), -1);
     own_txn_.assign(idx(h_.n_keys()), -1);
     own_count_.assign(idx(h_.n_keys()), 0);
+    choice_.reads.reserve(idx(std::count_if(source_.begin(), source_.end(), [](std::int32_t u) { return u >= 0; })));
     std::vector<std::int32_t> work;
     for (std::int32_t t = 0; t < n_; ++t)
       if (status(t) == Status::committed) choice_.included[idx(t)] = 1;
@@ -285,14 +281,15 @@ class ChoiceReader {
       if (judges_reads_ || has_candidate(t, op)) reject("the external read " + str(op) + " has no source");
       return;
     }
-    if (u < 0 || u > n_ || !explains(t, op, u))
+    const std::int32_t write = u < 0 || u >= n_ ? -1 : find_last(u, key);
+    if (u < 0 || u > n_ || !explains(t, op, u, write))
       reject("the external read " + str(op) + " cannot read from transaction " + str(u));
-    sourced_.push_back({t, key, u});
+    choice_.reads.push_back({t, key, write, find_last(t, key)});
     add(u, work);
   }
 
-  // Whether `u` may be the source of the external register read `op` of `t`.
-  bool explains(std::int32_t t, std::int64_t op, std::int32_t u) const {
+  // Whether `u`, whose last write of the key that is, may be the source of the external register read `op` of `t`.
+  bool explains(std::int32_t t, std::int64_t op, std::int32_t u, std::int32_t write) const {
     const std::int32_t key = h_.op_key[idx(op)], value = h_.op_value[idx(op)];
     const std::int64_t named = h_.op_source[idx(op)];
     if (u == n_) {
@@ -302,11 +299,10 @@ class ChoiceReader {
       if (named != kSourceByValue) return false;
       return value == kNil || value == h_.initial_value[idx(key)] || (own && std::get<1>(*own) == value);
     }
-    if (u == t || !live(u)) return false;
-    const LastWrite* write = last_write(u, key);
-    if (!write) return false;
-    if (named >= 0) return write->op == named;
-    return named == kSourceByValue && h_.op_value[idx(write->op)] == value;
+    if (u == t || !live(u) || write < 0) return false;
+    const LastWrite& last = last_[idx(write)];
+    if (named >= 0) return h_.op_start[idx(u)] + last.at == named;
+    return named == kSourceByValue && last.value == value;
   }
 
   // The last write of the key by a declared initial transaction, or nullptr.
@@ -318,18 +314,18 @@ class ChoiceReader {
   // Only asked where a read may go without a source: when the spec judges no reads.
   bool has_candidate(std::int32_t t, std::int64_t op) {
     const std::int32_t key = h_.op_key[idx(op)], value = h_.op_value[idx(op)];
-    if (explains(t, op, n_)) return true;
+    if (explains(t, op, n_, -1)) return true;
     const std::int64_t named = h_.op_source[idx(op)];
     if (named >= 0) {
       const auto u = static_cast<std::int32_t>(
           std::upper_bound(h_.op_start.begin(), h_.op_start.end(), named) - h_.op_start.begin() - 1);
-      return explains(t, op, u);
+      return explains(t, op, u, find_last(u, key));
     }
     if (named != kSourceByValue) return false;
     if (by_value_.empty()) {
       for (std::int32_t u = 0; u < n_; ++u)
         for (std::int64_t i = last_start_[idx(u)]; i < last_start_[idx(u) + 1]; ++i)
-          by_value_.emplace_back(last_[idx(i)].key, h_.op_value[idx(last_[idx(i)].op)], u);
+          by_value_.emplace_back(last_[idx(i)].key, last_[idx(i)].value, u);
       std::sort(by_value_.begin(), by_value_.end());
     }
     for (auto w = std::lower_bound(by_value_.begin(), by_value_.end(), std::tuple(key, value, -1));
@@ -368,7 +364,7 @@ class ChoiceReader {
     if (u != candidate)
       reject(u == kNoSource ? "the external read " + str(op) + " has no source"
                             : "the external read " + str(op) + " cannot read from transaction " + str(u));
-    if (u != kNoSource) sourced_.push_back({t, key, u});
+    if (u != kNoSource) choice_.reads.push_back({t, key, u == n_ ? -1 : find_last(u, key), find_last(t, key)});
   }
 
   [[noreturn]] static void bad_list(std::int64_t op, const char* why) {
@@ -444,7 +440,7 @@ class ChoiceReader {
     const auto& elements = shown_[idx(key)].elements;
     if (elements[idx(size - 1)].writer != t && !complete(key, elements[idx(size - 1)]))
       bad_list(op, "it ends inside another transaction's appends");
-    if (last_write(t, key) && std::any_of(elements.begin(), elements.begin() + size,
+    if (find_last(t, key) >= 0 && std::any_of(elements.begin(), elements.begin() + size,
                                           [&](const Element& e) { return e.writer == t; }))
       bad_list(op, "it shows an element that its transaction appends later");
   }
@@ -525,12 +521,14 @@ class ChoiceReader {
       reject("the order of key " + str(key) + " is not the one that list reads show");
   }
 
+  // Places in last_ become positions in orders.
   void place_reads() {
-    choice_.reads.reserve(sourced_.size());
-    for (const SourcedRead& r : sourced_) {
-      const LastWrite* own = last_write(r.reader, r.key);
-      choice_.reads.push_back({r.reader, r.key, r.source == n_ ? -1 : last_write(r.source, r.key)->position,
-                               own ? own->position : -1});
+    const auto place = [&](std::int32_t& write) {
+      if (write >= 0) write = last_[idx(write)].position;
+    };
+    for (ExternalRead& r : choice_.reads) {
+      place(r.source);
+      place(r.own);
     }
   }
 };

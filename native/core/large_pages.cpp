@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <new>
 #include <vector>
 
 #ifdef __linux__
@@ -39,3 +40,24 @@ void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 }
 
 }  // namespace isolang
+
+// Large blocks of this library, wherever they are allocated: columns, edges, clock rows. Sanitizers have their own.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+
+void* operator new(std::size_t bytes) {
+  constexpr std::size_t kWorthIt = std::size_t{8} << 20;
+  for (;;) {
+    if (void* const block = std::malloc(bytes == 0 ? 1 : bytes)) {
+      if (bytes >= kWorthIt) isolang::advise_large_pages(block, bytes);
+      return block;
+    }
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
+}
+
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+
+#endif

@@ -61,10 +61,12 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     settled_pairs_[idx(key)] = take(need);
     precede_[idx(key)] = take(need);
   }
+  std::size_t wr_steps = 0;
   for (std::size_t c = 0; c < g.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
     using enum Relation;
     const Automaton& m = g.automata[c];
+    wr_steps += m.of(wr).size();
     orders_compose_ &= m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
     for (const auto& [q, r] : g.automata[c].of(Relation::ww))
       if (g.automata[c].judges) ww_rows_.push_back({check, q, target_of(check, r)});
@@ -77,6 +79,9 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   place_.resize(p.writer_txn.size());
   for (std::int32_t key = 0; key < p.keys; ++key) number_writers(key);
   find_own_writers();
+  first_read_.assign(idx(p.n) + 1, 0);
+  for (const std::int32_t t : p.read_txn) ++first_read_[idx(t) + 1];
+  std::partial_sum(first_read_.begin(), first_read_.end(), first_read_.begin());
   direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
   if (direct_) find_session_writers();
   if (!g.uses_reads) return;
@@ -86,6 +91,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
         alive[i] = 0;
         struck_by[i] = kContradictory;
       }
+  g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps + p.writer_txn.size());  // most of what there will be
   for (std::int32_t r = 0; r < p.reads(); ++r)
     if (p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)] == 1 && included_reader(r) &&
         alive[static_cast<std::size_t>(p.candidate_start[idx(r)])])
@@ -228,15 +234,7 @@ bool Pruner::pass() {
   clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, max_clock_bytes_, budget_);
   note_changes();
   epochs.push_back(static_cast<std::uint32_t>(graph.edges.size()));
-  readers_ = readers();
-  // The latest reader first: its rw edge then covers those of most others.
-  for (std::size_t w = 0; w < p.writer_txn.size(); ++w)
-    if (const auto first = readers_.item.begin() + readers_.start[w],
-        last = readers_.item.begin() + readers_.start[w + 1];
-        last - first > 1)
-      std::sort(first, last, [&](std::int32_t a, std::int32_t b) {
-        return rank[idx(graph.node(0, p.read_txn[idx(a)], 0))] > rank[idx(graph.node(0, p.read_txn[idx(b)], 0))];
-      });
+  readers_ = latest_readers();
   if (passes == 1 && graph.uses_orders) sort_writers();
   const bool every_read = std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
   for (std::int32_t key = 0; key < p.keys; ++key) {
@@ -335,6 +333,29 @@ std::size_t Pruner::open_candidates() const {
   for (std::int32_t r = 0; r < graph.problem.reads(); ++r)
     if (source[idx(r)] < 0) count += candidates_left(r);
   return count;
+}
+
+// The latest reader of each writer first: its rw edge then covers those of most others. What is put down in the order
+// in which it happened is near to what is put down next.
+Adjacency Pruner::latest_readers() const {
+  const auto ranked = std::ranges::find_if_not(graph.automata, &Automaton::direct);
+  if (ranked == graph.automata.end()) return readers();  // no reader has a node
+  const auto check = static_cast<std::size_t>(ranked - graph.automata.begin());
+  const Problem& p = graph.problem;
+  Adjacency latest;
+  latest.start.assign(p.writer_txn.size() + 1, 0);
+  for (const std::int32_t w : source)
+    if (w >= 0) ++latest.start[idx(w) + 1];
+  std::partial_sum(latest.start.begin(), latest.start.end(), latest.start.begin());
+  latest.item.resize(static_cast<std::size_t>(latest.start.back()));
+  std::vector<std::int64_t> next(latest.start.begin(), latest.start.end() - 1);
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const std::int32_t t = graph.transaction_of(order[i]);
+    if (t < 0 || t == p.n || graph.node(check, t, 0) != order[i]) continue;
+    for (std::int32_t r = first_read_[idx(t)]; r < first_read_[idx(t) + 1]; ++r)
+      if (source[idx(r)] >= 0) latest.item[static_cast<std::size_t>(next[idx(source[idx(r)])]++)] = r;
+  }
+  return latest;
 }
 
 Adjacency Pruner::readers() const {

@@ -138,6 +138,7 @@ class Pruner {
   bool is_decided(std::int32_t key) const;
   bool is_quiet(std::int32_t key) const;
   bool is_quiet_writer(std::int32_t writer) const;
+  Adjacency latest_readers() const;
   void raise(std::size_t target, Node node);
   static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
   void raise_by(std::int32_t writer);
@@ -169,6 +170,7 @@ class Pruner {
   Adjacency successors_;  // by known edges, as of the last settle
   Adjacency readers_;     // writer -> reads that certainly take it
 
+  std::vector<std::int32_t> first_read_;  // per transaction, and the end
   Adjacency open_reads_;                // key -> its reads of several candidates
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass

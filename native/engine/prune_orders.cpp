@@ -46,10 +46,11 @@ bool Pruner::settled(std::int32_t key) const {
 }
 
 void Pruner::unsettle(std::int32_t writer) {
+  if (passes == 0) return;  // nothing is settled before the first pass, and every key is restless
   const std::int32_t key = key_of_[idx(writer)];
   restless_[idx(key)] = 1;
   const auto bits = settled_pairs_[idx(key)];
-  if (bits.empty() || passes == 0) return;  // nothing is settled before the first pass
+  if (bits.empty()) return;
   for (std::size_t word = place(writer) / 64; word < bits.size(); word += words_of(key)) bits[word] &= ~bit(writer);
 }
 
@@ -73,10 +74,14 @@ Node Pruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer
   return check < 0 ? graph.order_node(writer) : graph.node(idx(check), graph.problem.writer_txn[idx(writer)], state);
 }
 
-// Raises the row of a target by that of a node: what reaches one of the nodes is then one comparison away.
+// Raises the row of a target by that of a node: what reaches one of the nodes is then one comparison away. A node that
+// reaches another one has nothing to add.
 void Pruner::raise(std::size_t target, Node node) {
+  const auto row = std::span(combined_).subspan(target * clocks.columns(), clocks.columns());
+  const Clocks::Mark mark = clocks.mark(node);
+  if (row[idx(mark.column)] >= mark.position) return;
   top_ = std::max(top_, rank[idx(node)]);
-  clocks.raise(std::span(combined_).subspan(target * clocks.columns(), clocks.columns()), node);
+  clocks.raise(row, node);
 }
 
 // One bit for each of 64 marks: whether what it marks reaches what the row was raised by.

@@ -1,4 +1,5 @@
 // One walk over the operations: last writes, external reads, and reads that contradict the transaction's own writes.
+#include <algorithm>
 #include <stdexcept>
 
 #include "problem/prepass.hpp"
@@ -81,15 +82,18 @@ Scan scan(const History& h) {
     std::int32_t txn = -1, writer = -1;
   };
   std::vector<Own> own(at(h.n_keys()));
-  const auto operations = at(h.operations());
-  s.writer_txn.reserve(operations / 2);
-  s.writer_key.reserve(operations / 2);
-  s.writer_value.reserve(operations / 2);
-  s.writer_op.reserve(operations / 2);
-  s.read_txn.reserve(operations / 2);
-  s.read_key.reserve(operations / 2);
-  s.read_value.reserve(operations / 2);
-  s.read_op.reserve(operations / 2);
+  const auto writes = at(std::ranges::count_if(h.op_kind, [](std::uint8_t kind) {
+    return kind == static_cast<std::uint8_t>(OpKind::write) || kind == static_cast<std::uint8_t>(OpKind::append);
+  }));
+  const std::size_t reads = h.op_kind.size() - writes;
+  s.writer_txn.reserve(writes);
+  s.writer_key.reserve(writes);
+  s.writer_value.reserve(writes);
+  s.writer_op.reserve(writes);
+  s.read_txn.reserve(reads);
+  s.read_key.reserve(reads);
+  s.read_value.reserve(reads);
+  s.read_op.reserve(reads);
 
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     const bool included = may_be_included(h.txn_status[at(t)]);
