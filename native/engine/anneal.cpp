@@ -13,13 +13,15 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int64_t kSweeps = 6000, kFewSweeps = 150;
 constexpr double kLonger = 2.5;  // each cooling after the first
 constexpr std::uint64_t kMend = 20;  // of 100 moves
+constexpr std::size_t kBlock = 512, kOneBlock = 4096;  // nodes
+constexpr std::int64_t kTurn = 8;                      // sweeps of a block before the next one has its turn
 
 }  // namespace
 
 Annealing::Annealing(const Timeline& line, Budget& budget, std::uint64_t seed, std::span<const Node> start)
     : line_(line),
       budget_(budget),
-      state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567),
+      state_(seed * 0xD1342543DE82EF95ULL + 0x1234567),  // by the generator's own step, seeds would share one stream
       lines_(line),
       sweeps_(start.empty() ? kSweeps : kFewSweeps),
       range_(start.empty() ? Range{0.6, 0.2} : Range{0.22, 0.12}) {
@@ -46,6 +48,7 @@ Annealing::Annealing(const Timeline& line, Budget& budget, std::uint64_t seed, s
   evenly();
   best = cost;
   cool();
+  if (!movable_.empty()) begin_turn();
 }
 
 std::uint64_t Annealing::random() {  // splitmix64
@@ -154,7 +157,7 @@ void Annealing::step() {
   ++moves;
   if (!optional_.empty() && pick(1000) < toggles_) return toggle(optional_[pick(optional_.size())]);
   if (!unsatisfied_.empty() && pick(100) < kMend) return mend();
-  const Node v = movable_[pick(movable_.size())];
+  const Node v = movable_[block_first_ + pick(block_size_)];
   if (!present(v)) {
     const double low = below(v), high = above(v), moment = between(low, high);
     if (low < moment && moment < high) lines_.set_moment(v, moment);
@@ -176,9 +179,9 @@ std::vector<Node> Annealing::in_order() const {
 
 // Moments are drawn evenly from an interval, so they are to be spread evenly: 0, 1, 2, … in their order.
 void Annealing::evenly() {
-  const std::vector<Node> order = in_order();
+  movable_ = in_order();
   std::vector<double> even(idx(line_.graph.nodes()), KeyLines::kFirst);
-  for (std::size_t i = 0; i < order.size(); ++i) even[idx(order[i])] = static_cast<double>(i);
+  for (std::size_t i = 0; i < movable_.size(); ++i) even[idx(movable_[i])] = static_cast<double>(i);
   lines_.build(std::move(even), present_);
   cost = lines_.cost();
 }
@@ -202,22 +205,39 @@ bool Annealing::run(std::int64_t count) {
     step();
     best = std::min(best, cost);
     if (done()) return true;
-    if (++in_sweep_ < static_cast<std::int64_t>(movable_.size())) continue;
-    in_sweep_ = 0;
-    if (cost < frozen_cost) {
-      frozen_cost = cost;
-      frozen_ = in_order();
-    }
-    if (++sweep_ % 8 == 0) evenly();
-    lines_.find_unsatisfied(unsatisfied_);
-    if (sweep_ >= sweeps_) {
-      sweep_ = 0;
-      sweeps_ = static_cast<std::int64_t>(static_cast<double>(sweeps_) * kLonger);
-      ++coolings;
-    }
-    cool();
+    if (++in_turn_ % static_cast<std::int64_t>(block_size_) != 0) continue;
+    if (in_turn_ == turn_sweeps_ * static_cast<std::int64_t>(block_size_)) begin_turn();
+    lines_.find_unsatisfied(block(), unsatisfied_);
   }
   return false;
+}
+
+void Annealing::begin_turn() {
+  in_turn_ = 0;
+  block_first_ += block_size_;
+  if (block_first_ == movable_.size()) {
+    block_first_ = 0;
+    end_sweeps();
+  }
+  const bool blocks = movable_.size() > kOneBlock;
+  turn_sweeps_ = blocks ? kTurn : 1;
+  block_size_ = std::min(blocks ? kBlock : kOneBlock, movable_.size() - block_first_);
+}
+
+// All blocks have had their turn.
+void Annealing::end_sweeps() {
+  if (cost < frozen_cost) {
+    frozen_cost = cost;
+    frozen_ = in_order();
+  }
+  const std::int64_t before = std::exchange(sweep_, sweep_ + turn_sweeps_);
+  if (sweep_ / kTurn != before / kTurn) evenly();
+  if (sweep_ >= sweeps_) {
+    sweep_ = 0;
+    sweeps_ = static_cast<std::int64_t>(static_cast<double>(sweeps_) * kLonger);
+    ++coolings;
+  }
+  cool();
 }
 
 std::optional<Model> Annealing::model() const {

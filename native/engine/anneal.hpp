@@ -50,6 +50,8 @@ class Annealing {
   std::vector<Node> in_order() const;
   void evenly();  // moments become 0, 1, 2, …
   void cool();
+  void begin_turn();
+  void end_sweeps();
   double below(Node v) const;
   double above(Node v) const;
   double between(double low, double high);
@@ -65,11 +67,16 @@ class Annealing {
   std::uint64_t state_;
   KeyLines lines_;
   std::vector<std::uint8_t> present_;         // per transaction
-  std::vector<Node> movable_, frozen_;
+  std::vector<Node> movable_;  // in the order in which they stood when moments were last spread evenly
+  std::vector<Node> frozen_;
   std::vector<std::int32_t> optional_;
   std::uint64_t toggles_ = 0;                 // of 1,000 moves
-  std::vector<std::int32_t> unsatisfied_;     // as of the last look at all
-  std::int64_t sweeps_, sweep_ = 0, in_sweep_ = 0;
+  // What stands together has its turn together: of a long line it stays in the cache. A block of a short line is all.
+  std::size_t block_first_ = 0, block_size_ = 0;  // in movable_
+  std::span<const Node> block() const { return std::span(movable_).subspan(block_first_, block_size_); }
+  std::int64_t in_turn_ = 0, turn_sweeps_ = 1;
+  std::vector<std::int32_t> unsatisfied_;     // of the block, as of the last look
+  std::int64_t sweeps_, sweep_ = 0;
   struct Range {
     double hot, cold;
   };

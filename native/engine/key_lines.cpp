@@ -280,11 +280,15 @@ std::int64_t KeyLines::cost() const {
   return sum;
 }
 
-void KeyLines::find_unsatisfied(std::vector<std::int32_t>& touches) const {
+void KeyLines::find_unsatisfied(std::span<const Node> nodes, std::vector<std::int32_t>& touches) const {
   touches.clear();
-  for (const auto& entries : keys_)
-    for (const Entry& e : entries)
-      if (e.touch >= 0 && misses(e.read, e.in) > 0) touches.push_back(e.touch);
+  for (const Node v : nodes)
+    for (std::int32_t t = touch_start_[idx(v)]; t < touch_start_[idx(v) + 1]; ++t) {
+      const std::int32_t place = place_[idx(t)];
+      if (place < 0) continue;
+      const Entry& e = keys_[idx(touches_[idx(t)].key)][idx(place)];
+      if (misses(e.read, e.in) > 0) touches.push_back(t);
+    }
 }
 
 bool KeyLines::still(std::int32_t touch, Unsatisfied& found) const {

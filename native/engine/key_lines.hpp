@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "engine/timeline.hpp"
@@ -39,8 +40,8 @@ class KeyLines {
     Node reader, blocker;
     double since;
   };
-  // Touches of reads that are not satisfied now; later `still` tells whether one is and why.
-  void find_unsatisfied(std::vector<std::int32_t>& touches) const;
+  // Touches, by these nodes, of reads that are not satisfied now; later `still` tells whether one is and why.
+  void find_unsatisfied(std::span<const Node> nodes, std::vector<std::int32_t>& touches) const;
   bool still(std::int32_t touch, Unsatisfied& found) const;
 
  private:

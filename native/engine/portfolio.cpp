@@ -121,14 +121,14 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     note("annealing_coolings", annealing.coolings);
     note("annealing_best", static_cast<double>(annealing.best));
   };
-  const auto anneal_alone = [&] {
-    const std::int32_t last = annealing.coolings + kCoolings;
+  const auto anneal_to_the_end = [&](std::int32_t coolings) {
+    const std::int32_t last = annealing.coolings + coolings;
     while (annealing.coolings < last)
       if (anneal(kMoves)) return true;
     return false;
   };
   if (strategy == Strategy::anneal) {
-    if (!anneal_alone()) cdcl_to_the_end();
+    if (!anneal_to_the_end(kCoolings)) cdcl_to_the_end();
     counted();
     return outcome;
   }
@@ -157,7 +157,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
   if (refuted_or_found(kFirstCells)) return outcome;
   for (double share = 1;; share *= 1.5) {
     const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
-    if (anneal(likely.empty() ? turn(kMoves) : annealing.moves_left())) break;
+    if (likely.empty() ? anneal(turn(kMoves)) : anneal_to_the_end(1)) break;
     if (refuted_or_found(turn(load > kDemanding ? kManyCells : kCells))) break;
     // CDCL has had its turn alone, and will do better from where annealing freezes, if that is soon.
     if (annealing.coolings == 0 && annealing.moves_left() < kSoon) continue;
@@ -168,7 +168,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     if (cdcl({turn(large ? alone.conflicts : kConflicts.conflicts), large ? kNoLimit : turn(kConflicts.decisions)}))
       break;
     if (frontiers || !search->full()) continue;
-    if (!anneal_alone()) throw out_of_memory(max_bytes);
+    if (!anneal_to_the_end(kCoolings)) throw out_of_memory(max_bytes);
     break;
   }
   counted();
