@@ -142,6 +142,14 @@ def test_equal_seeds_give_equal_runs(plans, strategy):
     assert np.array_equal(runs[0].order_txn, runs[1].order_txn)
 
 
+def test_other_seeds_give_other_runs(plans):
+    """Neighbouring seeds once shared one stream of random numbers, one step apart."""
+    rng = random.Random(11)
+    history = serial(rng, transactions=200, keys=30, values=3, sessions=12)
+    runs = [answer(history, plans["ser"], seed=seed, strategy="anneal") for seed in range(6)]
+    assert len({run.statistics["annealing_moves"] for run in runs}) == len(runs)
+
+
 @pytest.mark.parametrize(
     ("strategy", "phase"), [("anneal", "annealing"), ("frontier", "searching over frontiers")]
 )

@@ -14,6 +14,7 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int32_t kMaxPasses = 8;
+constexpr std::size_t kAhead = 24;  // candidates
 constexpr std::int32_t kLarge = 5000, kWorth = 20;  // nodes; nodes for each conclusion
 constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kMaxPairWords = std::size_t{1} << 23;  // 64 MiB
@@ -92,10 +93,14 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
         struck_by[i] = kContradictory;
       }
   g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps + p.writer_txn.size());  // most of what there will be
-  for (std::int32_t r = 0; r < p.reads(); ++r)
-    if (p.candidate_start[idx(r) + 1] - p.candidate_start[idx(r)] == 1 && included_reader(r) &&
-        alive[static_cast<std::size_t>(p.candidate_start[idx(r)])])
-      resolve(r, p.candidate[static_cast<std::size_t>(p.candidate_start[idx(r)])]);
+  // Writers are far apart in a large history: fetched before they are needed.
+  const auto first_candidate = [&](std::int32_t r) { return static_cast<std::size_t>(p.candidate_start[idx(r)]); };
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    if (const auto ahead = first_candidate(r) + kAhead; ahead < p.candidate.size())
+      __builtin_prefetch(&p.writer_txn[idx(p.candidate[ahead])]);
+    const std::size_t first = first_candidate(r);
+    if (first_candidate(r + 1) - first == 1 && included_reader(r) && alive[first]) resolve(r, p.candidate[first]);
+  }
   open_reads_ = group_by(
       p.keys, idx(p.reads()), [&](std::size_t r) { return source[r] < 0 ? p.read_key[r] : -1; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
