@@ -6,8 +6,9 @@
 A revision is anything that git knows, or ``.``: the working tree as it stands. Each is installed
 from a worktree of its own into a virtual environment of its own, in a temporary folder. Runs
 alternate A B B A A B …, so that a machine that gets slower or faster meanwhile is slower or faster
-for both. The ratio is that of the medians, B over A; *noise* is the greater of the two
-interquartile ranges over its median: a ratio within it says nothing.
+for both, and each has a run of a two-line history just before it, whose time is subtracted. The
+ratio is that of the medians, B over A; *noise* is the greater of the two interquartile ranges over
+its median: a ratio within it says nothing, and where it is more than the whole there is none.
 """
 
 from __future__ import annotations
@@ -74,15 +75,20 @@ def _git(*arguments: str) -> None:
     subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True)
 
 
+LOST = 1000.0  # the noise where nothing else is left
+Paired = tuple[Run, Run]  # on two lines, and right after it on the history
+
+
 def alternate(
-    tools: tuple[Tool, Tool], bench: Bench, path: Path, level: str, runs: int
-) -> tuple[list[Run], list[Run]]:
-    """A B B A A B …, up to ``runs`` of each; fewer if one run is long."""
-    found: tuple[list[Run], list[Run]] = ([], [])
+    tools: tuple[Tool, Tool], bench: Bench, paths: tuple[Path, Path], level: str, runs: int
+) -> tuple[list[Paired], list[Paired]]:
+    """A B B A A B …, up to ``runs`` of each; fewer if one run is long. Paths: two lines, and it."""
+    found: tuple[list[Paired], list[Paired]] = ([], [])
     for i in range(runs):
         for which in ((0, 1), (1, 0))[i % 2]:
-            found[which].append(bench.once(tools[which], path, level))
-        if any(side[-1].seconds > bench.long or side[-1].ended != "ok" for side in found):
+            idle, run = (bench.once(tools[which], path, level) for path in paths)
+            found[which].append((idle, run))
+        if any(side[-1][1].seconds > bench.long or side[-1][1].ended != "ok" for side in found):
             break
     return found
 
@@ -91,38 +97,43 @@ def compare(
     case: Case, tools: tuple[Tool, Tool], bench: Bench, folder: Path, runs: int
 ) -> Iterator[dict[str, Any]]:
     """One row for each level."""
-    path = case.make(folder)
+    paths = (bench.two_lines(case.form), case.make(folder))
     for level in case.levels:
-        idle = [bench.idle(tool, case.form, level) for tool in tools]
-        found = alternate(tools, bench, path, level, runs)
-        net = [
-            [max(1e-4, r.seconds - wall) for r in side]
-            for side, (wall, _, _) in zip(found, idle, strict=True)
-        ]
-        cpu = [
-            max(1e-4, statistics.median(r.cpu for r in side) - used)
-            for side, (_, used, _) in zip(found, idle, strict=True)
-        ]
-        median = [statistics.median(side) for side in net]
+        found = alternate(tools, bench, paths, level, runs)
+        net = [[run.seconds - idle.seconds for idle, run in side] for side in found]
+        used = [[run.cpu - idle.cpu for idle, run in side] for side in found]
+        median, cpu = [list(map(statistics.median, side)) for side in (net, used)]
+        last = [side[-1][1] for side in found]
         yield {
             "case": case.name,
             "level": level,
             "seconds": median,
             "cpu": cpu,
-            "ratio": median[1] / median[0],
-            "cpu_ratio": cpu[1] / cpu[0],
+            "ratio": _ratio(net),
+            "cpu_ratio": _ratio(used),
             "noise": max(map(_noise, net)),
-            "megabytes": [max(r.megabytes for r in side) for side in found],
-            "verdicts": [side[-1].report.get("verdict", side[-1].ended) for side in found],
+            "megabytes": [max(run.megabytes for _, run in side) for side in found],
+            "verdicts": [run.report.get("verdict", run.ended) for run in last],
             "runs": len(found[0]),
         }
 
 
+def _ratio(found: list[list[float]]) -> float | None:
+    """Of the medians; none where one of them is lost in the noise."""
+    a, b = map(statistics.median, found)
+    return b / a if min(a, b) > 0 and max(map(_noise, found)) <= 1 else None
+
+
 def _noise(found: list[float]) -> float:
     if len(found) < 3:
-        return float("nan")
+        return 0.0  # not known
     low, _, high = statistics.quantiles(found, n=4)
-    return (high - low) / statistics.median(found)
+    middle = statistics.median(found)
+    return (high - low) / middle if middle > 0 else LOST
+
+
+def _shown(ratio: float | None, mark: str = "") -> str:
+    return "–" if ratio is None else f"{mark}{ratio:.2f}{mark}"
 
 
 def markdown(about: dict[str, Any], names: list[str], rows: list[dict[str, Any]]) -> str:
@@ -135,15 +146,15 @@ def markdown(about: dict[str, Any], names: list[str], rows: list[dict[str, Any]]
             row["case"],
             row["level"],
             *map(seconds, row["seconds"]),
-            f"**{row['ratio']:.2f}**",
-            f"{row['cpu_ratio']:.2f}",
-            f"±{row['noise']:.0%}" if row["noise"] == row["noise"] else "",
+            _shown(row["ratio"], "**"),
+            _shown(row["cpu_ratio"]),
+            f"±{row['noise']:.0%}" if 0 < row["noise"] < LOST else "",
             " / ".join(f"{m:.0f} MB" for m in row["megabytes"]),
             a if a == b else f"{a} / {b}",
             row["runs"],
         )
 
-    ratios = [row["ratio"] for row in rows]
+    ratios = [row["ratio"] for row in rows if row["ratio"] is not None]
     mean = statistics.geometric_mean(ratios) if ratios else float("nan")
     return (
         f"# {names[0]} and {names[1]}\n\n"
@@ -195,7 +206,7 @@ def main(argv: list[str] | None = None) -> int:
                     rows.append(row)
                     print(
                         f"{row['case']} {row['level']}: {seconds(row['seconds'][0])} → "
-                        f"{seconds(row['seconds'][1])}, {row['ratio']:.2f}",
+                        f"{seconds(row['seconds'][1])}, {_shown(row['ratio'])}",
                         flush=True,
                     )
             names = [a.name, b.name]

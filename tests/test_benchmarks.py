@@ -1,7 +1,6 @@
 """The benchmark scripts: limits, the arithmetic of what is reported, and one tiny run."""
 
 import json
-import math
 import os
 import sys
 from pathlib import Path
@@ -126,21 +125,35 @@ def test_a_comparison_quotes_ratios():
     """Of medians, with the noise; runs alternate."""
     row = {
         "case": "c", "level": "si", "seconds": [2.0, 1.0], "cpu": [2.0, 1.0], "ratio": 0.5,
-        "cpu_ratio": 0.5, "noise": math.nan, "megabytes": [10, 20],
+        "cpu_ratio": 0.5, "noise": 0.0, "megabytes": [10, 20],
         "verdicts": ["valid", "unknown"], "runs": 2,
     }  # fmt: skip
-    text = compare_revisions.markdown({"cores": 2}, ["a", "b"], [row])
+    lost = {**row, "case": "lost", "ratio": None, "noise": 5.0}
+    text = compare_revisions.markdown({"cores": 2}, ["a", "b"], [row, lost])
     assert "**0.50**" in text
     assert "valid / unknown" in text
+    assert "Geometric mean: 0.50" in text
+    assert "| – | 0.50 | ±500% |" in text
     order = []
 
     class Fake:
         long = 10
 
         def once(self, tool, history, level):
-            order.append(tool)
-            return measuring.Run(seconds=1, cpu=1, megabytes=1, ended="ok", code=0)
+            order.append((tool, history))
+            seconds = {("a", "h"): 3, ("b", "h"): 2}.get((tool, history), 1)
+            return measuring.Run(seconds=seconds, cpu=1, megabytes=1, ended="ok", code=0)
 
-    found = compare_revisions.alternate(("a", "b"), Fake(), Path("h"), "si", 3)
-    assert order == ["a", "b", "b", "a", "a", "b"]
-    assert [len(side) for side in found] == [3, 3]
+        def two_lines(self, form):
+            return "two"
+
+    class Case:
+        name, form, levels = "c", "edn", ("si",)
+
+        def make(self, folder):
+            return "h"
+
+    (row,) = compare_revisions.compare(Case(), ("a", "b"), Fake(), Path(), 3)
+    assert order == [(tool, path) for tool in "abbaab" for path in ("two", "h")]
+    assert (row["seconds"], row["ratio"], row["runs"]) == ([2, 1], 0.5, 3)
+    assert row["cpu_ratio"] is None  # nothing is left of it
