@@ -250,7 +250,7 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
         ("; only\n", "line 2: no operation maps"),
         (
             "{:type :okay :process 0}",
-            "line 1: expected a :type of :invoke, :ok, :fail or :info (got ':okay",
+            "line 1: expected a :type of :invoke, :ok, :fail or :info (got ':okay' at column 8)",
         ),
         ("\n\n{:process 0 :value [[:w 1 2]]}", "line 3: an operation map without :type"),
         ("{:type :ok :type :ok}", "line 1: the field :type stands twice"),
@@ -273,8 +273,11 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
             "\n{:type :info :process :nemesis}",
             "line 2: no transactions (got 1 operation maps: 1 of no",
         ),
-        ("5", "line 1: expected an operation map {…} (got '5')"),
-        ("{:type}", "line 1: expected a value for the last field of the operation map (got '}')"),
+        ("5", "line 1: expected an operation map {…} (got '5' at column 1)"),
+        (
+            "{:type}",
+            "line 1: expected a value for the last field of the operation map (got '}' at column 7",
+        ),
         ('{:type :ok :process 0 :value [[:w 1 "\\q"]]}', "unknown escape in a string (got '\\q')"),
         ('{:type :ok :process 0 :value [[:w 1 "\\ud800"]]}', "unpaired surrogate"),
         (b'{:type :ok :process 0 :value [[:w 1 "\xff"]]}', "line 1: text that is not valid UTF-8"),
@@ -283,7 +286,10 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
             "line 1: a number with a leading zero (got '007')",
         ),
         ("{:type :ok :process 0 :value [[:w 1 1x]]}", "line 1: a malformed number (got '1x')"),
-        ("{:type :ok :error [1 }", "line 1: expected ']' (got '}')"),
+        (
+            "\n\n {:type :ok :error [1 }",
+            "line 3: expected ']' (got '}' at column 23); hint: a bracket before it is not closed",
+        ),
         (
             "{:type :ok :process 0 :value [[:w 1 " + "[" * 99,
             "line 1: a value nested more than 64 deep",

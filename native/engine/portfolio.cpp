@@ -84,13 +84,14 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
   std::optional<Chains> chains;
   std::optional<Frontiers> frontiers;
   bool impossible = false;
-  try {
-    if (auto made = Chains::of(*line, budget)) chains.emplace(std::move(*made));
-    budget.phase = "looking for landmarks";
-    impossible = chains && chains->events.size() <= kLandmarks && !add_landmarks(*chains, budget);
-    if (chains && !impossible && (likely.empty() || strategy == Strategy::frontier))
-      frontiers.emplace(*chains, budget, share_of(max_bytes));
-  } catch (const std::bad_alloc&) {  // the others need less
+  if (likely.empty() || strategy == Strategy::frontier) {  // else they would be far too wide
+    try {
+      if (auto made = Chains::of(*line, budget)) chains.emplace(std::move(*made));
+      budget.phase = "looking for landmarks";
+      impossible = chains && chains->events.size() <= kLandmarks && !add_landmarks(*chains, budget);
+      if (chains && !impossible) frontiers.emplace(*chains, budget, share_of(max_bytes));
+    } catch (const std::bad_alloc&) {  // the others need less
+    }
   }
   const auto frontier = [&](std::int64_t cells) {
     if (impossible) {

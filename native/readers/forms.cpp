@@ -42,11 +42,16 @@ bool starts_number(std::string_view token) {
 std::string Forms::here() const {
   if (at_end()) return "the end of the file";
   const char* q = p_;
-  while (q < end_ && q - p_ < 60 && *q != '\n') ++q;
-  return quoted({p_, static_cast<std::size_t>(q - p_)});
+  while (q < end_ && q - p_ < 60 && in_token(*q)) ++q;
+  if (q == p_) ++q;  // a bracket, or the start of a string
+  const char* line = p_;
+  while (line > begin_ && line[-1] != '\n') --line;
+  return quoted({p_, static_cast<std::size_t>(q - p_)}) + " at column " + std::to_string(p_ - line + 1);
 }
 
-void Forms::expected(const std::string& what) const { fail("expected " + what + " (got " + here() + ")"); }
+void Forms::expected(const std::string& what, const std::string& hint) const {
+  fail("expected " + what + " (got " + here() + ")" + (hint.empty() ? "" : "; hint: " + hint));
+}
 
 // At ';' or '#': true if it was skipped.
 bool Forms::slow_blank() {
@@ -99,7 +104,8 @@ void Forms::skip() {
       case ']':
       case '}':
         if (open_.empty()) expected("a value");
-        if (open_.back() != c) expected(quoted({&open_.back(), 1}));
+        if (open_.back() != c)
+          expected(quoted({&open_.back(), 1}), "a bracket before it is not closed, or one too many here");
         open_.pop_back();
         ++p_;
         done = true;

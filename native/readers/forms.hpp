@@ -15,7 +15,7 @@ namespace isolang {
 class Forms {
  public:
   Forms(std::string_view data, const std::string& name)
-      : p_(data.data()), end_(data.data() + data.size()), name_(name) {}
+      : begin_(data.data()), p_(data.data()), end_(data.data() + data.size()), name_(name) {}
 
   void read_json() { json_ = true; }
   bool json() const { return json_; }
@@ -83,9 +83,9 @@ class Forms {
   void skip();
 
   [[noreturn]] void fail(const std::string& what) const { fail_line(name_, line_, what); }
-  // "expected X (got Y)" about what stands here.
-  [[noreturn]] void expected(const std::string& what) const;
-  std::string here() const;  // what stands here, quoted
+  // "expected X (got Y at column N)" about what stands here.
+  [[noreturn]] void expected(const std::string& what, const std::string& hint = "") const;
+  std::string here() const;  // the token or bracket that stands here, quoted, and its column, from 1, in bytes
 
  private:
   enum class Class : std::uint8_t { token, blank, newline, colon, stop };
@@ -113,6 +113,7 @@ class Forms {
   bool number(std::string_view token, std::string& text, std::uint64_t& natural, bool& negative) const;
   void valid_text(std::string_view text) const;
 
+  const char* begin_;
   const char* p_;
   const char* end_;
   const std::string& name_;
