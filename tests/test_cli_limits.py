@@ -82,6 +82,8 @@ def test_interrupt(hard, extra):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # Shells start what runs in the background with Ctrl-C ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         env=ENVIRONMENT,
     )
     try:

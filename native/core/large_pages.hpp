@@ -1,5 +1,5 @@
 // Memory in large pages, where the system has them: the first touch of each page of 4 KiB costs as much as filling it
-// twice.
+// twice. What this library allocates with `new` in blocks of 8 MiB and more asks for them by itself.
 #pragma once
 #include <cstddef>
 
