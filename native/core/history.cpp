@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <stdexcept>
 
-#include "core/large_pages.hpp"
 
 namespace isolang {
 namespace {
@@ -14,14 +13,6 @@ std::size_t mix(std::uint64_t x) {  // splitmix64's finaliser: neighbouring inte
   x ^= x >> 27;
   x *= 0x94d049bb133111ebULL;
   return static_cast<std::size_t>(x ^ (x >> 31));
-}
-
-// What is about to be filled: for 8 million operations that took twice as long in small pages.
-template <typename T>
-void reserve(std::vector<T>& column, std::size_t n) {
-  constexpr std::size_t kWorthIt = std::size_t{8} << 20;
-  column.reserve(n);
-  if (n * sizeof(T) >= kWorthIt) advise_large_pages(column.data(), n * sizeof(T));
 }
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument("history: " + what); }
@@ -126,12 +117,12 @@ void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int
 }
 
 void History::reserve_operations(std::size_t n) {
-  reserve(op_kind, n);
-  reserve(op_ok, n);
-  reserve(op_key, n);
-  reserve(op_value, n);
-  reserve(op_source, n);
-  reserve(op_position, n);
+  op_kind.reserve(n);
+  op_ok.reserve(n);
+  op_key.reserve(n);
+  op_value.reserve(n);
+  op_source.reserve(n);
+  op_position.reserve(n);
 }
 
 std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {

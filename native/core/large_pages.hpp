@@ -5,9 +5,6 @@
 
 namespace isolang {
 
-// Memory that is about to be filled; worth it from some megabytes. Advice: the system may refuse.
-void advise_large_pages(void* begin, std::size_t bytes);
-
 // So much of the heap from here on, before it is used; only the addresses are taken. The heap is then not given back
 // between one stage and the next. It changes the allocator of the whole process: for processes of our own.
 void reserve_heap_in_large_pages(std::size_t bytes);

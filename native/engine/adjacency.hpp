@@ -16,33 +16,49 @@ struct Adjacency {
   }
 };
 
-// Groups the numbers 0 … count-1 by key_of(i), stably. `groups` is the number of keys; negative keys are left out.
-template <typename KeyOf, typename ItemOf>
-Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf item_of) {
+// Lists with room for each of the numbers 0 … count-1 in that of key_of(i), to be filled. `groups` is the number of
+// keys; negative keys are left out.
+template <typename KeyOf>
+Adjacency room_by(std::int32_t groups, std::size_t count, KeyOf key_of) {
   Adjacency g;
   g.start.assign(static_cast<std::size_t>(groups) + 1, 0);
   for (std::size_t i = 0; i < count; ++i)
     if (const std::int32_t k = key_of(i); k >= 0) ++g.start[static_cast<std::size_t>(k) + 1];
   for (std::size_t v = 0; v < static_cast<std::size_t>(groups); ++v) g.start[v + 1] += g.start[v];
   g.item.resize(static_cast<std::size_t>(g.start.back()));
-  std::vector<std::int64_t> next(g.start.begin(), g.start.end() - 1);
+  return g;
+}
+
+// Puts items at the ends of their lists, in the order of the calls.
+class Filling {
+ public:
+  explicit Filling(Adjacency& lists) : lists_(lists), next_(lists.start.begin(), lists.start.end() - 1) {}
+  void put(std::int32_t key, std::int32_t item) {
+    lists_.item[static_cast<std::size_t>(next_[static_cast<std::size_t>(key)]++)] = item;
+  }
+
+ private:
+  Adjacency& lists_;
+  std::vector<std::int64_t> next_;
+};
+
+// Groups the items of the numbers 0 … count-1 by key_of(i), stably.
+template <typename KeyOf, typename ItemOf>
+Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf item_of) {
+  Adjacency g = room_by(groups, count, key_of);
+  Filling filling(g);
   for (std::size_t i = 0; i < count; ++i)
-    if (const std::int32_t k = key_of(i); k >= 0)
-      g.item[static_cast<std::size_t>(next[static_cast<std::size_t>(k)]++)] = item_of(i);
+    if (const std::int32_t k = key_of(i); k >= 0) filling.put(k, item_of(i));
   return g;
 }
 
 // The same edges the other way round, the sources of each node by descending place in `order` (all nodes).
 inline Adjacency reversed(const Adjacency& successors, std::span<const std::int32_t> order) {
-  Adjacency r;
-  r.start.assign(successors.start.size(), 0);
-  for (const std::int32_t v : successors.item) ++r.start[static_cast<std::size_t>(v) + 1];
-  for (std::size_t v = 1; v < r.start.size(); ++v) r.start[v] += r.start[v - 1];
-  r.item.resize(successors.item.size());
-  std::vector<std::int64_t> next(r.start.begin(), r.start.end() - 1);
+  Adjacency r = room_by(static_cast<std::int32_t>(order.size()), successors.item.size(),
+                        [&](std::size_t i) { return successors.item[i]; });
+  Filling filling(r);
   for (std::size_t i = order.size(); i-- > 0;)
-    for (const std::int32_t v : successors.of(order[i]))
-      r.item[static_cast<std::size_t>(next[static_cast<std::size_t>(v)]++)] = order[i];
+    for (const std::int32_t v : successors.of(order[i])) filling.put(v, order[i]);
   return r;
 }
 

@@ -14,7 +14,7 @@ constexpr std::int64_t kSweeps = 6000, kFewSweeps = 150;
 constexpr double kLonger = 2.5;  // each cooling after the first
 constexpr std::uint64_t kMend = 20;  // of 100 moves
 constexpr std::size_t kBlock = 512, kOneBlock = 4096;  // nodes
-constexpr std::int64_t kTurn = 8;                      // sweeps of a block before the next one has its turn
+constexpr std::int64_t kTurn = 8;                      // sweeps
 
 }  // namespace
 
@@ -205,8 +205,9 @@ bool Annealing::run(std::int64_t count) {
     step();
     best = std::min(best, cost);
     if (done()) return true;
-    if (++in_turn_ % static_cast<std::int64_t>(block_size_) != 0) continue;
-    if (in_turn_ == turn_sweeps_ * static_cast<std::int64_t>(block_size_)) begin_turn();
+    if (++in_sweep_ < block_size_) continue;
+    in_sweep_ = 0;
+    if (++in_turn_ == turn_sweeps()) begin_turn();
     lines_.find_unsatisfied(block(), unsatisfied_);
   }
   return false;
@@ -219,10 +220,11 @@ void Annealing::begin_turn() {
     block_first_ = 0;
     end_sweeps();
   }
-  const bool blocks = movable_.size() > kOneBlock;
-  turn_sweeps_ = blocks ? kTurn : 1;
-  block_size_ = std::min(blocks ? kBlock : kOneBlock, movable_.size() - block_first_);
+  block_size_ = std::min(in_blocks() ? kBlock : kOneBlock, movable_.size() - block_first_);
 }
+
+bool Annealing::in_blocks() const { return movable_.size() > kOneBlock; }
+std::int64_t Annealing::turn_sweeps() const { return in_blocks() ? kTurn : 1; }
 
 // All blocks have had their turn.
 void Annealing::end_sweeps() {
@@ -230,7 +232,7 @@ void Annealing::end_sweeps() {
     frozen_cost = cost;
     frozen_ = in_order();
   }
-  const std::int64_t before = std::exchange(sweep_, sweep_ + turn_sweeps_);
+  const std::int64_t before = std::exchange(sweep_, sweep_ + turn_sweeps());
   if (sweep_ / kTurn != before / kTurn) evenly();
   if (sweep_ >= sweeps_) {
     sweep_ = 0;

@@ -74,7 +74,10 @@ class Annealing {
   // What stands together has its turn together: of a long line it stays in the cache. A block of a short line is all.
   std::size_t block_first_ = 0, block_size_ = 0;  // in movable_
   std::span<const Node> block() const { return std::span(movable_).subspan(block_first_, block_size_); }
-  std::int64_t in_turn_ = 0, turn_sweeps_ = 1;
+  bool in_blocks() const;
+  std::int64_t turn_sweeps() const;  // of a block before the next one has its turn
+  std::size_t in_sweep_ = 0;         // moves
+  std::int64_t in_turn_ = 0;         // sweeps
   std::vector<std::int32_t> unsatisfied_;     // of the block, as of the last look
   std::int64_t sweeps_, sweep_ = 0;
   struct Range {

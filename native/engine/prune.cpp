@@ -80,7 +80,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   place_.resize(p.writer_txn.size());
   for (std::int32_t key = 0; key < p.keys; ++key) number_writers(key);
   find_own_writers();
-  first_read_.assign(idx(p.n) + 1, 0);
+  first_read_.assign(idx(p.n) + 2, 0);
   for (const std::int32_t t : p.read_txn) ++first_read_[idx(t) + 1];
   std::partial_sum(first_read_.begin(), first_read_.end(), first_read_.begin());
   direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
@@ -347,18 +347,14 @@ Adjacency Pruner::latest_readers() const {
   if (ranked == graph.automata.end()) return readers();  // no reader has a node
   const auto check = static_cast<std::size_t>(ranked - graph.automata.begin());
   const Problem& p = graph.problem;
-  Adjacency latest;
-  latest.start.assign(p.writer_txn.size() + 1, 0);
-  for (const std::int32_t w : source)
-    if (w >= 0) ++latest.start[idx(w) + 1];
-  std::partial_sum(latest.start.begin(), latest.start.end(), latest.start.begin());
-  latest.item.resize(static_cast<std::size_t>(latest.start.back()));
-  std::vector<std::int64_t> next(latest.start.begin(), latest.start.end() - 1);
+  Adjacency latest = room_by(static_cast<std::int32_t>(p.writer_txn.size()), source.size(),
+                             [&](std::size_t r) { return source[r]; });
+  Filling filling(latest);
   for (std::size_t i = order.size(); i-- > 0;) {
     const std::int32_t t = graph.transaction_of(order[i]);
     if (t < 0 || t == p.n || graph.node(check, t, 0) != order[i]) continue;
-    for (std::int32_t r = first_read_[idx(t)]; r < first_read_[idx(t) + 1]; ++r)
-      if (source[idx(r)] >= 0) latest.item[static_cast<std::size_t>(next[idx(source[idx(r)])]++)] = r;
+    for (const std::int32_t r : reads_of(t))
+      if (source[idx(r)] >= 0) filling.put(source[idx(r)], r);
   }
   return latest;
 }

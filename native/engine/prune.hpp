@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -103,8 +104,10 @@ class Pruner {
   };
   template <typename SourceOf>
   void direct_ways_back(std::int32_t read, SourceOf source_of, std::vector<WayBack>& found) const;
-  // If some check is direct.
-  std::span<const std::int32_t> reads_of(std::int32_t txn) const { return reads_by_txn_.of(txn); }
+  auto reads_of(std::int32_t txn) const {
+    const auto t = static_cast<std::size_t>(txn);
+    return std::views::iota(first_read_[t], first_read_[t + 1]);
+  }
 
   std::int32_t key_of(std::int32_t writer) const { return key_of_[static_cast<std::size_t>(writer)]; }
   std::span<const std::int32_t> writers_of(std::int32_t txn) const { return writers_by_txn_.of(txn); }
@@ -170,7 +173,7 @@ class Pruner {
   Adjacency successors_;  // by known edges, as of the last settle
   Adjacency readers_;     // writer -> reads that certainly take it
 
-  std::vector<std::int32_t> first_read_;  // per transaction, and the end
+  std::vector<std::int32_t> first_read_;  // per transaction, and the end: reads stand in the order of theirs
   Adjacency open_reads_;                // key -> its reads of several candidates
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
@@ -227,7 +230,7 @@ class Pruner {
   void find_session_writers();
   std::vector<std::int32_t> session_writer_;  // per read: the last writer of its key before it in its session, or -1
   std::vector<std::int32_t> session_before_;  // per writer: the one before it in its session, or -1
-  Adjacency writers_by_txn_, reads_by_txn_;
+  Adjacency writers_by_txn_;
   std::vector<WayBack> ways_back_;
   std::vector<Seen> seen_;  // of the read at hand
   std::vector<std::uint64_t> overwritten_;  // a bit for each of writers_: it precedes one of seen_
@@ -267,7 +270,7 @@ void Pruner::direct_ways_back(std::int32_t read, SourceOf source_of, std::vector
         if (graph.sessions_order_versions) break;  // those before it precede it
       }
     if (!m.back_wr && !m.back_earlier_wr) continue;
-    for (const std::int32_t other : reads_by_txn_.of(reader)) {
+    for (const std::int32_t other : reads_of(reader)) {
       const std::int32_t seen = source_of(other);
       if (other == read || seen < 0 || initial(seen)) continue;
       if (!m.back_wr && p.read_op[idx(other)] > p.read_op[idx(read)]) continue;

@@ -21,9 +21,6 @@ void Pruner::find_session_writers() {
   read_before_.assign(idx(p.reads()), -1);
   session_writer_.assign(idx(p.reads()), -1);
   session_before_.assign(p.writer_txn.size(), -1);
-  reads_by_txn_ = group_by(
-      p.n + 1, idx(p.reads()), [&](std::size_t r) { return p.read_txn[r]; },
-      [](std::size_t r) { return static_cast<std::int32_t>(r); });
   const auto by_session = group_by(
       p.sessions, idx(p.n), [&](std::size_t t) { return p.session[t]; },
       [](std::size_t t) { return static_cast<std::int32_t>(t); });
@@ -32,7 +29,7 @@ void Pruner::find_session_writers() {
     for (const std::int32_t t : by_session.of(session)) {
       if (p.inclusion[idx(t)] == static_cast<std::uint8_t>(Inclusion::out)) continue;
       const auto before = [&](std::int32_t key) { return session_of[idx(key)] == session ? last[idx(key)] : -1; };
-      for (const std::int32_t r : reads_by_txn_.of(t)) session_writer_[idx(r)] = before(p.read_key[idx(r)]);
+      for (const std::int32_t r : reads_of(t)) session_writer_[idx(r)] = before(p.read_key[idx(r)]);
       if (p.unfinished[idx(t)] != 0) continue;  // it precedes nothing
       for (const std::int32_t w : writers_by_txn_.of(t)) {
         const std::int32_t key = key_of_[idx(w)];

@@ -102,12 +102,7 @@ void Simulator::reserve(std::size_t txns, std::size_t ops) {
   h.txn_position.reserve(txns);
   h.txn_file.reserve(txns);
   h.op_start.reserve(txns + 1);
-  h.op_kind.reserve(ops);
-  h.op_ok.reserve(ops);
-  h.op_key.reserve(ops);
-  h.op_value.reserve(ops);
-  h.op_source.reserve(ops);
-  h.op_position.reserve(ops);
+  h.reserve_operations(ops);
 }
 
 void Simulator::new_key(std::int32_t number) {
