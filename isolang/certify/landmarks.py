@@ -92,11 +92,33 @@ class _Read:
     overwritten: bool = False  # by that one, with nothing between
 
 
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What is known right before a moment of a group of versions.
+
+    Attributes:
+        moment: it.
+        come, go: the other moments at which one comes or goes.
+        net: so many more have come than gone before it, those of T0 left out, or more.
+        only: or no more.
+    """
+
+    moment: int
+    come: int
+    go: int
+    net: int
+    only: bool
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
 def _bits(mask: int) -> Iterable[int]:
     while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+        lowest = _lowest(mask)
+        yield lowest
+        mask ^= 1 << lowest
 
 
 class _Line:
@@ -204,10 +226,12 @@ class _Line:
         while self._changed:
             self._changed = False
             self._overwrite_once()
-            self._sweep(from_end=False)
-            self._sweep(from_end=True)
+            cuts = self._cuts()
+            self._sweep(cuts, from_end=False)
+            self._sweep(cuts, from_end=True)
             for read in self._reads:
                 self._compare(read)
+            self._balance(cuts)
 
     # --- the rules ---
 
@@ -221,9 +245,10 @@ class _Line:
                 gives[moment] |= self._replaced[v].sources
         return gives
 
-    def _sweep(self, *, from_end: bool) -> None:
+    def _sweep(self, cuts: list[_Cut], *, from_end: bool) -> None:
         """Rules 1 and 2: hold back each moment of each chain in turn."""
         gives = self._gives(from_end=from_end)
+        thresholds = self._thresholds(cuts, from_end=from_end)
         wants = [
             [r.sources for r in m.reads if not (from_end and r.overwritten)]
             + [1 << v for v in m.writes if from_end]
@@ -243,6 +268,8 @@ class _Line:
                         while done[c] < end:
                             m = moments[done[c]]
                             if needs[m] & ~happened or not all(w & there for w in wants[m]):
+                                break
+                            if any((some & happened).bit_count() < k for some, k in thresholds[m]):
                                 break
                             happened |= 1 << m
                             there |= gives[m]
@@ -311,3 +338,91 @@ class _Line:
                 for read in reads:
                     if read.sources.bit_count() > 1:
                         self._narrow(read, taken)
+
+    # --- rule 5 ---
+
+    def _cuts(self) -> list[_Cut]:
+        """Before the moments that read, and before those that overwrite what they read."""
+        group: dict[int, int] = {}  # version -> its group, as a set
+        for read in self._reads:
+            if not read.sources:
+                raise _ContradictionError
+            joined = read.sources
+            for v in _bits(read.sources):
+                joined |= group.get(v, 0)
+            for v in _bits(joined):
+                group[v] = joined
+        cuts = []
+        for key, versions in self._by_key.items():
+            written = [v for v in versions.values() if self._written[v] >= 0]
+            only = all(v in self._replaced for v in written)
+            groups = {group.get(v, 1 << v) for v in versions.values()}
+            come = dict.fromkeys(groups, 0)
+            go = dict.fromkeys(groups, 0)
+            for v in written:
+                moment = 1 << self._written[v]
+                mine = group.get(v, 1 << v)
+                replaced = self._replaced.get(v)
+                of = group[_lowest(replaced.sources)] if replaced else 0
+                if of != mine:
+                    come[mine] |= moment
+                    if of:
+                        go[of] |= moment
+            for read in self._reads:
+                if read.key != key:
+                    continue
+                here = group[_lowest(read.sources)]
+                moments = {read.moment}
+                if read.overwritten:
+                    moments.add(self._written[read.own])
+                for g in groups:
+                    at_first = any(self._written[v] < 0 for v in _bits(g))
+                    for m in moments:
+                        others = ~(1 << m)
+                        cuts.append(
+                            _Cut(m, come[g] & others, go[g] & others, (g == here) - at_first, only)
+                        )
+        return cuts
+
+    def _thresholds(self, cuts: list[_Cut], *, from_end: bool) -> list[list[tuple[int, int]]]:
+        """Per moment: of these moments so many happen before it (from the end: after it)."""
+        thresholds: list[list[tuple[int, int]]] = [[] for _ in self._moments]
+        for cut in cuts:
+            first = self._after_all(cut.moment) if from_end else self._before_all(cut.moment)
+            come, go = (cut.come & first).bit_count(), (cut.go & first).bit_count()
+            if from_end:
+                rest = cut.come.bit_count() - cut.go.bit_count() - cut.net
+                least_come, least_go = go + rest, come - rest
+            else:
+                least_come, least_go = go + cut.net, come - cut.net
+            if least_come > come and (cut.only or not from_end):
+                thresholds[cut.moment].append((cut.come, least_come))
+            if least_go > go and (cut.only or from_end):
+                thresholds[cut.moment].append((cut.go, least_go))
+        return thresholds
+
+    def _before_all(self, m: int) -> int:
+        return (self._before[m] | self._upto[m]) & ~(1 << m)
+
+    def _after_all(self, m: int) -> int:
+        return (self._after[m] | self._from[m]) & ~(1 << m)
+
+    def _balance(self, cuts: list[_Cut]) -> None:
+        for cut in cuts:
+            before, after = self._before_all(cut.moment), self._after_all(cut.moment)
+            open_come = cut.come & ~(before | after)
+            open_go = cut.go & ~(before | after)
+            known = (cut.come & before).bit_count() - (cut.go & before).bit_count()
+            most, least = known + open_come.bit_count(), known - open_go.bit_count()
+            if most < cut.net or (cut.only and least > cut.net):
+                raise _ContradictionError
+            if most == cut.net:
+                first, later = open_come, open_go
+            elif cut.only and least == cut.net:
+                first, later = open_go, open_come
+            else:
+                continue
+            for m in _bits(first):
+                self._precede(m, cut.moment)
+            for m in _bits(later):
+                self._precede(cut.moment, m)

@@ -19,11 +19,20 @@
 //      and is not that source, precedes the source. What follows all sources of a read follows the read.
 //   4. Transactions that overwrite what they read overwrite different versions: so as many of them as they have sources
 //      among them leave none of these sources last, and more of them cannot be.
+//   5. Let versions between which a read chooses be a group. One comes when it is written, one goes when a transaction
+//      overwrites what it read (as in 4); T0's are there at first. Of no group have more gone than come; right before a
+//      moment that reads one of a group, or overwrites what was read of it, one more has come than gone, or several. If
+//      every writer of a key overwrites what it read, one version of the key is there at any time: then it is just one
+//      more of that group, and as many have gone as come of the others. So what must precede the moment for these
+//      numbers to come about precedes it, and what would spoil them follows. Rules 1 and 2 count in the same way: a
+//      moment does not happen before enough have come to make up for those that certainly have gone, and the like.
 #include "certify/landmarks.hpp"
 
 #include <algorithm>
 #include <map>
 #include <set>
+
+#include "certify/balance.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -68,9 +77,12 @@ class Line {
     for (changed_ = small_; changed_;) {
       changed_ = false;
       overwrite_once();
-      sweep(false);
-      sweep(true);
+      const Balance balance = balance_of_versions();
+      sweep(balance, false);
+      sweep(balance, true);
       compare();
+      const auto first = [&](std::size_t a, std::size_t b) { return comes_first(a, b); };
+      if (!balance.decide(first, [&](std::size_t a, std::size_t b) { precede(a, b); })) throw Contradiction{};
     }
   }
 
@@ -188,8 +200,36 @@ class Line {
     }
   }
 
+  // Rule 5.
+  Balance balance_of_versions() {
+    Balance balance(versions_.size());
+    for (const Read& r : reads_)
+      for (const std::size_t v : r.sources) balance.together(r.sources[0], v);
+    balance.group();
+    std::vector<bool> replacing(by_key_.size(), true);
+    for (std::size_t v = 0; v < versions_.size(); ++v) {
+      const Version& version = versions_[v];
+      if (version.event == kFirst) {
+        balance.there_at_first(v);
+        continue;
+      }
+      balance.comes(v, version.event);
+      if (version.read == kNone)
+        replacing[version.key] = false;
+      else
+        balance.goes(reads_[version.read].sources[0], version.event);
+    }
+    for (const Read& r : reads_) {
+      budget_.poll();
+      balance.there(r.event, r.sources[0], by_key_[r.key], replacing[r.key]);
+      if (r.overwritten && versions_[r.own].event != r.event)
+        balance.there(versions_[r.own].event, r.sources[0], by_key_[r.key], replacing[r.key]);
+    }
+    return balance;
+  }
+
   // Rules 1 and 2.
-  void sweep(bool from_end) {
+  void sweep(const Balance& balance, bool from_end) {
     const std::size_t chains = chains_.size();
     std::vector<std::vector<std::size_t>> gives(events_.size());
     std::vector<std::vector<std::size_t>> needs = before_;
@@ -214,8 +254,15 @@ class Line {
         given.insert(given.end(), reads_[version.read].sources.begin(), reads_[version.read].sources.end());
       }
     }
+    const auto thresholds = balance.thresholds(events_.size(), from_end, [&](std::size_t a, std::size_t b) {
+      budget_.poll();
+      return from_end ? comes_first(b, a) : comes_first(a, b);
+    });
+    std::vector<std::vector<std::pair<std::size_t, bool>>> counts(events_.size());  // group, and whether one comes
+    for (std::size_t g = 0; g < balance.count(); ++g)
+      for (const Balance::Change& c : balance.changes(g)) counts[c.event].emplace_back(g, c.by > 0);
     std::vector<char> there;
-    std::vector<std::size_t> done;
+    std::vector<std::size_t> done, came, gone;
     const auto at = [&](std::size_t c, std::size_t i) { return chains_[c][from_end ? chains_[c].size() - 1 - i : i]; };
     const auto happens = [&](std::size_t e) {
       const Event& event = events_[e];
@@ -228,6 +275,8 @@ class Line {
       if (from_end)
         for (const std::size_t v : event.writes)
           if (!there[v]) return false;
+      for (const Balance::Threshold& t : thresholds[e])
+        if ((t.comes ? came : gone)[t.group] < t.least) return false;
       for (std::size_t c = 0; c < chains; ++c)
         if (c != event.chain && done[c] < needs[e][c]) return false;
       return true;
@@ -235,6 +284,8 @@ class Line {
     for (std::size_t held = 0; held < chains; ++held) {
       there = at_first;
       done.assign(chains, 0);
+      came.assign(balance.count(), 0);
+      gone.assign(balance.count(), 0);
       for (std::size_t stop = 0; stop <= chains_[held].size(); ++stop) {
         for (bool more = true; more;) {
           more = false;
@@ -242,6 +293,7 @@ class Line {
             for (budget_.poll(); done[c] < (c == held ? stop : chains_[c].size()) && happens(at(c, done[c]));
                  ++done[c]) {
               for (const std::size_t v : gives[at(c, done[c])]) there[v] = 1;
+              for (const auto& [g, comes] : counts[at(c, done[c])]) ++(comes ? came : gone)[g];
               more = true;
             }
         }

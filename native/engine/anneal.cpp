@@ -28,7 +28,7 @@ Annealing::Annealing(const Timeline& line, Budget& budget, std::uint64_t seed, s
   const Problem& p = line.problem;
   const auto nodes = line.graph.nodes();
   std::vector<double> moments(idx(nodes), KeyLines::kFirst);
-  const auto rank = start.empty() ? line.pruner.rank : rank_along(start, line.pruner.successors(), budget);
+  const auto rank = rank_along(start.empty() ? std::span<const Node>(line.pruner.order) : start, line.after, budget);
   present_.assign(p.inclusion.size(), 0);
   for (Node v = 0; v < nodes; ++v) {
     const std::int32_t txn = line.graph.transaction_of(v);

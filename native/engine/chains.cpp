@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 namespace isolang {
 namespace {
@@ -161,6 +162,21 @@ std::vector<Chains::Cell> Chains::clock() const {
         row[needs[idx(k)].chain] = std::max(row[needs[idx(k)].chain], static_cast<Cell>(needs[idx(k)].count));
     }
   return clock;
+}
+
+std::vector<std::pair<Node, Node>> Chains::edges() const {
+  const std::vector<Cell> rows = clock();
+  const auto last_of = [&](const Need& n) { return idx(start[idx(n.chain)] + n.count - 1); };
+  std::vector<std::pair<Node, Node>> edges;
+  for (const Event& e : events) {
+    const auto mine = std::span(needs).subspan(idx(e.need), idx(e.needs));
+    for (const Need& n : mine)
+      if (std::ranges::none_of(mine, [&](const Need& other) {
+            return other.chain != n.chain && rows[last_of(other) * count() + idx(n.chain)] >= n.count;
+          }))
+        edges.emplace_back(events[last_of(n)].node, e.node);
+  }
+  return edges;
 }
 
 }  // namespace isolang

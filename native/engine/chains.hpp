@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/timeline.hpp"
@@ -55,6 +56,8 @@ class Chains {
   // Replaces the needs of all events. clock: per event and chain, so many events of that chain come first.
   void set_needs(const std::vector<Cell>& clock);
   std::vector<Cell> clock() const;
+  // The needs as edges between nodes, those left out that others imply.
+  std::vector<std::pair<Node, Node>> edges() const;
 
  private:
   explicit Chains(const Timeline& l) : line(l) {}

@@ -172,13 +172,14 @@ bool FrontierRules::close(State& s) {
 // Is there an event that can never run, even if values stayed once they are there? Once every value is there that some
 // read still wants, only the needs are left, and they form no cycle.
 bool FrontierRules::stuck(const State& s) {
-  seen_.assign(chains_.values(), 0);
+  auto& seen = extent_.seen;
+  seen.assign(chains_.values(), 0);
   for (std::int32_t key = 0; key < static_cast<std::int32_t>(chains_.keys()); ++key)
-    if (chains_.first_value[idx(key)] >= 0) seen_[idx(current(s, key))] = 1;
-  reached_.assign(s.cells.begin(), s.cells.begin() + static_cast<std::ptrdiff_t>(chains_.count()));
+    if (chains_.first_value[idx(key)] >= 0) seen[idx(current(s, key))] = 1;
+  extent_.reached.assign(s.cells.begin(), s.cells.begin() + static_cast<std::ptrdiff_t>(chains_.count()));
   std::int32_t wanted = 0;
-  for (std::size_t v = 0; v < seen_.size(); ++v) wanted += seen_[v] == 0 && s.readers[v] > 0;
-  relaxation_.run_until(seen_, reached_, wanted, s.readers);
+  for (std::size_t v = 0; v < seen.size(); ++v) wanted += seen[v] == 0 && s.readers[v] > 0;
+  relaxation_.run_until(extent_, wanted, s.readers);
   return wanted > 0;
 }
 

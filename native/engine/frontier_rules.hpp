@@ -67,8 +67,7 @@ class FrontierRules {
   Relaxation relaxation_;  // of values
   std::vector<std::int16_t> left_;  // from an event of a chain on, by value: rows of writers, readers, modifiers
   std::vector<float> log_;
-  std::vector<std::uint8_t> seen_;  // of stuck(): the values that could be there
-  std::vector<Cell> reached_;       // and how far each chain could get
+  Relaxation::Extent extent_;  // of stuck(): the values that could be there, and how far each chain could get
 };
 
 }  // namespace isolang

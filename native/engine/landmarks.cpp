@@ -1,7 +1,9 @@
 #include "engine/landmarks.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "engine/balance.hpp"
 #include "engine/relaxation.hpp"
 
 namespace isolang {
@@ -59,9 +61,15 @@ class Closure {
   bool run() {
     do {
       fresh_ = false;
+      balance_.emplace(Balance::Line{p_, writing_, reading_, replaces_, sources_, chains_.events.size()});
       if (!share_versions() || !hold_back(forward(), false) || !hold_back(backward(), true) || !strike_sources())
         return false;
       order_overwriters();
+      close();
+      if (!balance_->order([this](std::int32_t a, std::int32_t b) { return before(a, b); },
+                           [this](std::int32_t a, std::int32_t b) { note(a, b); }))
+        return false;
+      close();
     } while (fresh_);
     chains_.set_needs(clock_);
     return true;
@@ -84,9 +92,30 @@ class Closure {
   }
   void note(std::int32_t a, std::int32_t b) { note(idx(chain_of_[idx(a)]), place(a) + 1, b); }
 
+  // What precedes what precedes an event, precedes the event: the relaxations would find out, but later.
+  void close() {
+    for (bool again = true; again;) {
+      again = false;
+      for (std::size_t i = 0; i < chains_.events.size(); ++i) {
+        budget_.poll();
+        const auto own = idx(chain_of_[i]);
+        for (std::size_t c = 0; c < count_; ++c) {
+          const Cell n = clock_[i * count_ + c];
+          if (c == own || n == 0) continue;
+          const Cell* const row = clock_.data() + idx(chains_.start[c] + n - 1) * count_;
+          for (std::size_t other = 0; other < count_; ++other)
+            if (other != own && row[other] > clock_[i * count_ + other]) {
+              note(other, row[other], static_cast<std::int32_t>(i));
+              again = true;
+            }
+        }
+      }
+    }
+  }
+
   // Events want a source of each read, and give what they write.
   Relaxation forward() const {
-    Relaxation r(chains_.start, writing_.size());
+    Relaxation r(chains_.start, writing_.size(), balance_->counters());
     for (std::size_t w = 0; w < writing_.size(); ++w) r.at_first[w] = initial(static_cast<std::int32_t>(w));
     for (std::size_t i = 0; i < chains_.events.size(); ++i) {
       for (const std::int32_t read : reads_at_[i]) r.want(sources_[idx(read)]);
@@ -94,6 +123,8 @@ class Closure {
       for (std::size_t c = 0; c < count_; ++c)
         if (const Cell n = clock_[i * count_ + c]; n > 0 && idx(chain_of_[i]) != c)
           r.need({static_cast<std::int32_t>(c), n});
+      balance_->add_to(r, static_cast<std::int32_t>(i), false,
+                       [this](std::int32_t a, std::int32_t b) { return before(a, b); });
       r.end_step();
     }
     return r;
@@ -103,7 +134,7 @@ class Closure {
   // wrote, and a source of each read whose key they do not write; they give what they may have overwritten, as far as
   // that may not be the last one: what they read (share_versions).
   Relaxation backward() const {
-    Relaxation r(chains_.start, writing_.size());
+    Relaxation r(chains_.start, writing_.size(), balance_->counters());
     for (std::int32_t key = 0; key < p_.keys; ++key)
       for (std::int32_t w = p_.key_start[idx(key)]; w < p_.key_start[idx(key) + 1]; ++w)
         r.at_first[idx(w)] = may_be_last_[idx(w)];
@@ -125,6 +156,7 @@ class Closure {
           if (own_[idx(read)] < 0 || replaces_[idx(own_[idx(read)])] != read) r.want(sources_[idx(read)]);
         for (std::size_t other = 0; other < count_; ++other)
           if (const Cell n = follow[idx(i) * count_ + other]; n > 0) r.need({static_cast<std::int32_t>(other), n});
+        balance_->add_to(r, i, true, [this](std::int32_t a, std::int32_t b) { return before(b, a); });
         r.end_step();
       }
     return r;
@@ -132,15 +164,13 @@ class Closure {
 
   // Each event of each chain in turn, in the direction of the relaxation; what could happen before still can.
   bool hold_back(const Relaxation& side, bool from_end) {
-    std::vector<std::uint8_t> seen;
-    std::vector<Cell> reached;
     for (std::size_t d = 0; d < count_; ++d) {
       budget_.check();
-      seen = side.at_first;
-      reached.assign(count_, 0);
+      Relaxation::Extent extent = side.begin();
+      const auto& reached = extent.reached;
       for (std::int32_t stop = 0; stop <= side.length(d); ++stop) {
         budget_.poll();
-        side.run(seen, reached, static_cast<std::int32_t>(d), stop);
+        side.run(extent, static_cast<std::int32_t>(d), stop);
         if (reached[d] < stop) return false;  // it waits for what comes after it
         for (std::size_t c = 0; c < count_; ++c) {
           if (c == d || reached[c] == side.length(c)) continue;
@@ -268,6 +298,7 @@ class Closure {
   const std::vector<std::int32_t>& own_;                 // per read: its transaction's write of the key
   std::vector<std::int32_t> replaces_;                   // per writer: the read of what it overwrites, or -1
   std::vector<std::uint8_t> may_be_last_;                // per writer
+  std::optional<Balance> balance_;                       // of the sources at the last look
   bool fresh_ = false;
 };
 

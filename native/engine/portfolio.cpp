@@ -64,15 +64,30 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     if (strategy == Strategy::cdcl) cdcl_to_the_end();
     return outcome;
   }
-  const auto line = Timeline::of(pruner);
+  auto line = Timeline::of(pruner);
   const double load = Timeline::load(pruner.graph.problem);
   note("load", load);
   if (!line) {
     cdcl_to_the_end();
     return outcome;
   }
-  budget.phase = "annealing";
   const auto likely = large ? likely_line(pruner, budget) : std::vector<Node>();
+  std::optional<Chains> chains;
+  std::optional<Frontiers> frontiers;
+  bool impossible = false;
+  if (likely.empty() || strategy == Strategy::frontier) {  // else they would be far too wide
+    try {
+      if (auto made = Chains::of(*line, budget)) chains.emplace(std::move(*made));
+      budget.phase = "looking for landmarks";
+      if (chains && chains->events.size() <= kLandmarks) {
+        impossible = !add_landmarks(*chains, budget);
+        if (!impossible) line->precede(chains->edges());  // so that annealing stays within them, too
+      }
+      if (chains && !impossible) frontiers.emplace(*chains, budget, share_of(max_bytes));
+    } catch (const std::bad_alloc&) {  // the others need less
+    }
+  }
+  budget.phase = "annealing";
   Annealing annealing(*line, budget, seed, likely);
   const auto anneal = [&](std::int64_t moves) {
     budget.phase = "annealing";
@@ -81,18 +96,6 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     outcome.model = annealing.model();
     return outcome.model.has_value();
   };
-  std::optional<Chains> chains;
-  std::optional<Frontiers> frontiers;
-  bool impossible = false;
-  if (likely.empty() || strategy == Strategy::frontier) {  // else they would be far too wide
-    try {
-      if (auto made = Chains::of(*line, budget)) chains.emplace(std::move(*made));
-      budget.phase = "looking for landmarks";
-      impossible = chains && chains->events.size() <= kLandmarks && !add_landmarks(*chains, budget);
-      if (chains && !impossible) frontiers.emplace(*chains, budget, share_of(max_bytes));
-    } catch (const std::bad_alloc&) {  // the others need less
-    }
-  }
   const auto frontier = [&](std::int64_t cells) {
     if (impossible) {
       outcome.by = Outcome::By::frontier;

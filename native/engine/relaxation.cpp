@@ -18,10 +18,14 @@ void Relaxation::end_step() {
     s.want = steps_.back().wants_end;
     s.give = steps_.back().gives_end;
     s.need = steps_.back().needs_end;
+    s.floor = steps_.back().floors_end;
+    s.count = steps_.back().counts_end;
   }
   s.wants_end = static_cast<std::int32_t>(wants_.size());
   s.gives_end = static_cast<std::int32_t>(gives_.size());
   s.needs_end = static_cast<std::int32_t>(needs_.size());
+  s.floors_end = static_cast<std::int32_t>(floors_.size());
+  s.counts_end = static_cast<std::int32_t>(counts_.size());
   steps_.push_back(s);
 }
 

@@ -1,5 +1,6 @@
 // The delete relaxation of planning (Bonet and Geffner, "Planning as heuristic search", AIJ 129, 2001) for chains of
-// steps: what can happen if every fact that once held stays so. What cannot happen even so, cannot happen.
+// steps: what can happen if every fact that once held stays so. What cannot happen even so, cannot happen. Counters say
+// how many steps of a kind there have been, which never falls either.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -13,68 +14,88 @@ class Relaxation {
  public:
   using Cell = Chains::Cell;
 
-  Relaxation(const std::vector<std::int32_t>& start, std::size_t facts) : at_first(facts, 0), start_(start) {}
-  // Step by step, chain by chain: one of these facts must hold, this one does afterwards, so much comes first.
+  // What has happened.
+  struct Extent {
+    std::vector<std::uint8_t> seen;     // the facts that hold
+    std::vector<Cell> reached;          // per chain, so many steps
+    std::vector<std::int32_t> counted;  // per counter
+  };
+
+  Relaxation(const std::vector<std::int32_t>& start, std::size_t facts, std::size_t counters = 0)
+      : at_first(facts, 0), start_(start), counters_(counters) {}
+  // Step by step, chain by chain: one of these facts must hold, this one does afterwards, so much comes first; so much
+  // must have been counted, the step counts.
   void want(std::span<const std::int32_t> some);
   void give(std::int32_t fact) { gives_.push_back(fact); }
   void need(Need n) { needs_.push_back(n); }
+  void at_least(std::int32_t counter, std::int32_t count) { floors_.push_back({counter, count}); }
+  void count(std::int32_t counter) { counts_.push_back(counter); }
   void end_step();
 
   std::vector<std::uint8_t> at_first;  // the facts that hold at first, or may
   std::int32_t length(std::size_t chain) const { return start_[chain + 1] - start_[chain]; }
 
-  // Lets everything happen that can: `seen` and `reached` grow. `held`: a chain that stops where it is told, or -1.
-  void run(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t held = -1,
-           std::int32_t stop = 0) const {
-    grow(seen, reached, held, stop, [](std::int32_t) {}, [] { return false; });
+  Extent begin() const {
+    return {at_first, std::vector<Cell>(start_.size() - 1, 0), std::vector<std::int32_t>(counters_, 0)};
   }
-  // Only until so many facts hold for which `counts` is positive: `missing` of them are left.
-  void run_until(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t& missing,
-                 const std::vector<std::int16_t>& counts) const {
+  // Lets everything happen that can: `extent` grows. `held`: a chain that stops where it is told.
+  void run(Extent& extent, std::int32_t held, std::int32_t stop) const {
+    grow(extent, held, stop, [](std::int32_t) {}, [] { return false; });
+  }
+  // Only until so many facts hold for which `wanted` is positive: `missing` of them are left.
+  void run_until(Extent& extent, std::int32_t& missing, const std::vector<std::int16_t>& wanted) const {
     grow(
-        seen, reached, -1, 0, [&](std::int32_t fact) { missing -= counts[static_cast<std::size_t>(fact)] > 0; },
+        extent, -1, 0, [&](std::int32_t fact) { missing -= wanted[static_cast<std::size_t>(fact)] > 0; },
         [&] { return missing == 0; });
   }
 
  private:
   struct Step {
-    std::int32_t want, wants_end, give, gives_end, need, needs_end;
+    std::int32_t want, wants_end, give, gives_end, need, needs_end, floor, floors_end, count, counts_end;
   };
   struct Want {
     std::int32_t only, some, some_end;  // the fact, or -1: one of these
   };
+  struct Floor {
+    std::int32_t counter, count;
+  };
 
-  bool can(const Step& s, const std::vector<std::uint8_t>& seen, const std::vector<Cell>& reached) const {
+  bool can(const Step& s, const Extent& extent) const {
     for (std::int32_t i = s.want; i < s.wants_end; ++i) {
       const Want& w = wants_[static_cast<std::size_t>(i)];
-      bool there = w.only >= 0 && seen[static_cast<std::size_t>(w.only)] != 0;
+      bool there = w.only >= 0 && extent.seen[static_cast<std::size_t>(w.only)] != 0;
       for (std::int32_t k = w.some; k < w.some_end && !there; ++k)
-        there = seen[static_cast<std::size_t>(some_[static_cast<std::size_t>(k)])] != 0;
+        there = extent.seen[static_cast<std::size_t>(some_[static_cast<std::size_t>(k)])] != 0;
       if (!there) return false;
+    }
+    for (std::int32_t i = s.floor; i < s.floors_end; ++i) {
+      const Floor& f = floors_[static_cast<std::size_t>(i)];
+      if (extent.counted[static_cast<std::size_t>(f.counter)] < f.count) return false;
     }
     for (std::int32_t i = s.need; i < s.needs_end; ++i) {
       const Need& n = needs_[static_cast<std::size_t>(i)];
-      if (reached[static_cast<std::size_t>(n.chain)] < n.count) return false;
+      if (extent.reached[static_cast<std::size_t>(n.chain)] < n.count) return false;
     }
     return true;
   }
   template <typename Given, typename Done>
-  void grow(std::vector<std::uint8_t>& seen, std::vector<Cell>& reached, std::int32_t held, std::int32_t stop,
-            Given given, Done done) const {
+  void grow(Extent& extent, std::int32_t held, std::int32_t stop, Given given, Done done) const {
     for (bool again = true; again && !done();) {
       again = false;
       for (std::size_t c = 0; c + 1 < start_.size(); ++c) {
         const auto end =
             static_cast<std::size_t>(static_cast<std::int32_t>(c) == held ? start_[c] + stop : start_[c + 1]);
-        const std::size_t first = static_cast<std::size_t>(start_[c]) + reached[c];
+        const std::size_t first = static_cast<std::size_t>(start_[c]) + extent.reached[c];
         std::size_t at = first;
-        for (; at < end && can(steps_[at], seen, reached); ++at) {
+        for (; at < end && can(steps_[at], extent); ++at) {
           for (std::int32_t i = steps_[at].give; i < steps_[at].gives_end; ++i) {
             const std::int32_t fact = gives_[static_cast<std::size_t>(i)];
-            if (seen[static_cast<std::size_t>(fact)] == 0) given(fact);
-            seen[static_cast<std::size_t>(fact)] = 1;
+            if (extent.seen[static_cast<std::size_t>(fact)] == 0) given(fact);
+            extent.seen[static_cast<std::size_t>(fact)] = 1;
           }
-          reached[c] = static_cast<Cell>(reached[c] + 1);
+          for (std::int32_t i = steps_[at].count; i < steps_[at].counts_end; ++i)
+            ++extent.counted[static_cast<std::size_t>(counts_[static_cast<std::size_t>(i)])];
+          extent.reached[c] = static_cast<Cell>(extent.reached[c] + 1);
         }
         again = again || at > first;
       }
@@ -84,8 +105,10 @@ class Relaxation {
   std::vector<std::int32_t> start_;
   std::vector<Step> steps_;
   std::vector<Want> wants_;
-  std::vector<std::int32_t> some_, gives_;
+  std::vector<std::int32_t> some_, gives_, counts_;
   std::vector<Need> needs_;
+  std::vector<Floor> floors_;
+  std::size_t counters_;
 };
 
 }  // namespace isolang

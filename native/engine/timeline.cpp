@@ -91,14 +91,21 @@ void Timeline::set_edges() {
   };
   for (const Edge& e : graph.edges)
     if (stands(e.from) && stands(e.to)) pairs.emplace_back(e.from, e.to);
-  std::ranges::sort(pairs);
-  pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
+  precede(std::move(pairs));
+}
+
+void Timeline::precede(std::vector<std::pair<Node, Node>> more) {
+  if (!after.start.empty())
+    for (Node v = 0; v < graph.nodes(); ++v)
+      for (const Node u : after.of(v)) more.emplace_back(v, u);
+  std::ranges::sort(more);
+  more.erase(std::ranges::unique(more).begin(), more.end());
   before = group_by(
-      graph.nodes(), pairs.size(), [&](std::size_t i) { return pairs[i].second; },
-      [&](std::size_t i) { return pairs[i].first; });
+      graph.nodes(), more.size(), [&](std::size_t i) { return more[i].second; },
+      [&](std::size_t i) { return more[i].first; });
   after = group_by(
-      graph.nodes(), pairs.size(), [&](std::size_t i) { return pairs[i].first; },
-      [&](std::size_t i) { return pairs[i].second; });
+      graph.nodes(), more.size(), [&](std::size_t i) { return more[i].first; },
+      [&](std::size_t i) { return more[i].second; });
 }
 
 std::optional<Model> Timeline::model(const std::vector<std::int32_t>& place,

@@ -9,6 +9,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/search.hpp"
@@ -35,7 +36,10 @@ class Timeline {
     return pruner.inclusion[static_cast<std::size_t>(txn)] == static_cast<std::uint8_t>(Inclusion::optional);
   }
   Adjacency reads, writes;        // by transaction
-  Adjacency before, after;        // known edges between nodes of usable transactions and auxiliary nodes, by node
+  Adjacency before, after;        // edges between nodes of usable transactions and auxiliary nodes, by node
+
+  // Edges between such nodes that every model respects though no known edges say so: lines have to from now on.
+  void precede(std::vector<std::pair<Node, Node>> more);
 
   // May the read take its value from the writer? Mostly the two belong to one class: equal key and value.
   bool sees(std::int32_t read, std::int32_t writer) const {

@@ -1,0 +1,46 @@
+#include "certify/balance.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace isolang::certify {
+
+Balance::Balance(std::size_t versions) : group_(versions) { std::iota(group_.begin(), group_.end(), 0); }
+
+void Balance::together(std::size_t version, std::size_t other) {
+  const auto top = [&](std::size_t v) {
+    while (group_[v] != v) v = group_[v] = group_[group_[v]];
+    return v;
+  };
+  const std::size_t a = top(version), b = top(other);
+  group_[std::max(a, b)] = std::min(a, b);
+}
+
+void Balance::group() {
+  std::map<std::size_t, std::size_t> number;  // of the least version of a group, which comes first
+  for (std::size_t v = 0; v < group_.size(); ++v)
+    group_[v] = group_[v] == v ? number.try_emplace(v, number.size()).first->second : group_[group_[v]];
+  groups_.resize(number.size());
+}
+
+// A version that one of its group replaces leaves as many as before.
+void Balance::change(std::size_t group, std::size_t event, int by) {
+  auto& changes = groups_[group].changes;
+  const auto opposite =
+      std::find_if(changes.begin(), changes.end(), [&](const Change& c) { return c.event == event && c.by == -by; });
+  if (opposite != changes.end())
+    changes.erase(opposite);
+  else
+    changes.push_back({event, by});
+}
+
+void Balance::there(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only) {
+  std::set<std::size_t> groups;
+  for (const std::size_t v : all) groups.insert(group_[v]);
+  for (const std::size_t g : groups)
+    cuts_.push_back({event, g, (g == group_[here] ? 1 : 0) - groups_[g].at_first, only});
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,95 @@
+#include "engine/balance.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace isolang {
+namespace {
+
+constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+constexpr std::int32_t kManyGroups = 64;  // of a key: values that are written so seldom say little
+
+// Per writer the number of its group: those between which some read may choose are together.
+std::vector<std::int32_t> groups_of(const Balance::Line& line) {
+  std::vector<std::int32_t> up(line.writing.size());
+  std::iota(up.begin(), up.end(), 0);
+  const auto root = [&](std::int32_t w) {
+    while (up[idx(w)] != w) w = up[idx(w)] = up[idx(up[idx(w)])];
+    return w;
+  };
+  for (const auto& sources : line.sources)
+    for (const std::int32_t w : sources) up[idx(root(w))] = root(sources[0]);
+  std::vector<std::int32_t> number(up.size(), -1), group;
+  std::int32_t count = 0;
+  for (std::int32_t w = 0; w < static_cast<std::int32_t>(up.size()); ++w) {
+    std::int32_t& n = number[idx(root(w))];
+    if (n < 0) n = count++;
+    group.push_back(n);
+  }
+  return group;
+}
+
+}  // namespace
+
+Balance::Balance(const Line& line) {
+  const Problem& p = line.problem;
+  const std::vector<std::int32_t> group = groups_of(line);
+  std::int32_t groups = 0;
+  for (const std::int32_t g : group) groups = std::max(groups, g + 1);
+  const auto group_read = [&](std::int32_t read) {
+    return read < 0 || line.sources[idx(read)].empty() ? -1 : group[idx(line.sources[idx(read)][0])];
+  };
+  std::vector<std::uint8_t> all_replace(idx(p.keys), 1), some_go(idx(groups), 0);
+  std::vector<std::int32_t> at_first(idx(groups), 0), groups_of_key(idx(p.keys), 0), counted(idx(groups), 0);
+  std::vector<std::pair<std::int32_t, std::int32_t>> changes;  // group, change
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    for (std::int32_t w = p.key_start[idx(key)]; w < p.key_start[idx(key) + 1]; ++w) {
+      const std::int32_t event = line.writing[idx(w)], comes = group[idx(w)], goes = group_read(line.replaces[idx(w)]);
+      groups_of_key[idx(key)] += std::exchange(counted[idx(comes)], 1) == 0;
+      at_first[idx(comes)] += p.writer_txn[idx(w)] == p.n;
+      if (event < 0) continue;
+      if (goes < 0) all_replace[idx(key)] = 0;
+      if (goes == comes) continue;  // one for another
+      changes.emplace_back(comes, 2 * event + static_cast<std::int32_t>(kComes));
+      if (goes < 0) continue;
+      changes.emplace_back(goes, 2 * event + static_cast<std::int32_t>(kGoes));
+      some_go[idx(goes)] = 1;
+    }
+  const auto first = [&](std::size_t i) { return changes[i].first; };
+  changes_ = group_by(groups, changes.size(), first, [&](std::size_t i) { return changes[i].second; });
+  raised_ = group_by(
+      static_cast<std::int32_t>(line.events), changes.size(), [&](std::size_t i) { return changes[i].second / 2; },
+      [&](std::size_t i) { return 2 * changes[i].first + changes[i].second % 2; });
+
+  std::vector<std::pair<std::int32_t, std::int32_t>> cuts;  // an event, and the read whose version is there before it
+  const auto add_cut = [&](std::int32_t event, std::int32_t read) {
+    if (event >= 0 && group_read(read) >= 0) cuts.emplace_back(event, read);
+  };
+  for (std::int32_t r = 0; r < p.reads(); ++r) add_cut(line.reading[idx(r)], r);
+  for (std::size_t w = 0; w < line.writing.size(); ++w)
+    if (const std::int32_t r = line.replaces[w]; r >= 0 && line.writing[w] != line.reading[idx(r)])
+      add_cut(line.writing[w], r);
+  const Adjacency at = group_by(
+      static_cast<std::int32_t>(line.events), cuts.size(), [&](std::size_t i) { return cuts[i].first; },
+      [&](std::size_t i) { return cuts[i].second; });
+  std::vector<std::int32_t> seen(idx(groups), -1);  // the last event that had a demand of the group
+  for (std::int32_t event = 0; event < static_cast<std::int32_t>(line.events); ++event) {
+    demand_start_.push_back(demands_.size());
+    for (const std::int32_t r : at.of(event)) {
+      const std::int32_t key = p.read_key[idx(r)], here = group_read(r);
+      const bool exact = all_replace[idx(key)] != 0, all = groups_of_key[idx(key)] <= kManyGroups;
+      for (std::int32_t w = p.key_start[idx(key)]; w < p.key_start[idx(key) + 1]; ++w) {
+        const std::int32_t g = group[idx(w)];
+        if (g != here && !all) continue;
+        if (!exact && some_go[idx(g)] == 0) continue;  // that one has come says no more than that the read has a source
+        if (std::exchange(seen[idx(g)], event) != event)
+          demands_.push_back({g, (g == here) - at_first[idx(g)], exact});
+      }
+    }
+  }
+  demand_start_.push_back(demands_.size());
+}
+
+}  // namespace isolang
