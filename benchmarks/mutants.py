@@ -28,7 +28,10 @@ TIMEOUT = 600
 
 TESTS = {
     "native/problem": ["tests/test_problem_anomalies.py", "tests/test_problem_model.py"],
+    "native/engine/balance": ["tests/test_portfolio.py"],
     "native/engine/landmarks": ["tests/test_portfolio.py"],
+    "native/engine/portfolio": ["tests/test_portfolio.py"],
+    "native/certify/balance": ["tests/test_portfolio.py"],
     "native/certify/landmarks": ["tests/test_portfolio.py"],
     "native/engine/order_hints": ["tests/test_order_hints.py", "tests/test_brute_force.py"],
     "native/engine": [
