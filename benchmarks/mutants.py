@@ -33,6 +33,7 @@ TESTS = {
     "native/engine/portfolio": ["tests/test_portfolio.py"],
     "native/certify/balance": ["tests/test_portfolio.py"],
     "native/certify/landmarks": ["tests/test_portfolio.py"],
+    "native/certify/line_shape": ["tests/test_portfolio.py"],
     "native/engine/order_hints": ["tests/test_order_hints.py", "tests/test_brute_force.py"],
     "native/engine": [
         "tests/test_pruning.py",

@@ -1,7 +1,7 @@
 """What must come before what, whatever the reads take their values from: a refutation by itself.
 
-``native/certify/landmarks.cpp`` has the rules, and the argument why a model of such a check is one
-line of moments. Here sets of moments, and of versions, are the bits of integers.
+``native/certify/landmarks.cpp`` has the rules, ``line_shape.hpp`` the argument why a model of such
+a check is one line of moments. Here sets of moments, and of versions, are the bits of integers.
 """
 
 from __future__ import annotations

@@ -1,13 +1,3 @@
-// Why a model is a line. Let the check be `acyclic e`.
-//   One moment a transaction: wr, ww and rw are words of e. Then a cycle of these (and of so or rt, if they are words
-//   of e, too) is a closed walk of L(e)+, so in a model there is none, and the transactions stand in a line.
-//   Two, reading and writing: wr, wr;rw and ww are words of e. Edges: from reading to writing in each transaction; from
-//   the writing of a to the writing of b for a word x(a, b) of one letter, to the reading of b if x;rw is a word as
-//   well; from the reading of a to the writing of b for rw(a, b). A cycle of these visits a writing, and from each one
-//   the way to the next is x or x;rw; so again it spells a word of L(e)+.
-// On the line the source of a read is the last writer of the key before it: wr puts it before, rw every later writer
-// behind.
-//
 // The rules, to a fixpoint; "event" is a moment, "version" the write of a key by a transaction:
 //   1. If events are let happen whenever their reads have had a source, all at once and with everything that ever was
 //      there, then those that do not happen while event b is held back come after b.
@@ -33,6 +23,7 @@
 #include <set>
 
 #include "certify/balance.hpp"
+#include "certify/line_shape.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -41,31 +32,9 @@ constexpr std::size_t kMostCells = 50'000'000;
 
 struct Contradiction {};
 
-// What a check makes of the relations.
-struct Shape {
-  bool fits = false, two = false, locks = false, so = false, rt = false;
-};
-
-Shape shape_of(const ReadCheck& check) {
-  const auto word = [&](std::vector<Relation> letters) {
-    std::vector<int> labels;
-    for (const Relation r : letters) labels.push_back(static_cast<int>(r));
-    return check.positions.reads(labels, false, [](std::size_t, int) { return false; });
-  };
-  Shape s;
-  if (!check.acyclic || check.earlier || !word({Relation::wr}) || !word({Relation::ww})) return s;
-  s.two = !word({Relation::rw});
-  const auto leads = [&](Relation r) { return word({r}) && (!s.two || word({r, Relation::rw})); };
-  s.fits = leads(Relation::wr);
-  s.locks = !s.two || word({Relation::ww, Relation::rw});
-  s.so = leads(Relation::so);
-  s.rt = leads(Relation::rt);
-  return s;
-}
-
 class Line {
  public:
-  Line(const History& history, const Shape& shape, Evidence& evidence, Budget& budget)
+  Line(const History& history, const LineShape& shape, Evidence& evidence, Budget& budget)
       : evidence_(evidence), budget_(budget), shape_(shape), n_(history.transactions()) {
     small_ = set_events(history);
     if (!small_) return;
@@ -376,7 +345,7 @@ class Line {
 
   Evidence& evidence_;
   Budget& budget_;
-  const Shape shape_;
+  const LineShape shape_;
   const std::int32_t n_;
   bool small_ = false, changed_ = false;
   std::vector<Event> events_;
@@ -392,7 +361,7 @@ class Line {
 
 bool no_line(const History& history, const std::vector<ReadCheck>& checks, Evidence& evidence, Budget& budget) {
   return std::any_of(checks.begin(), checks.end(), [&](const ReadCheck& check) {
-    const Shape shape = shape_of(check);
+    const LineShape shape = line_shape(check);
     try {
       if (shape.fits) Line(history, shape, evidence, budget).settle();
       return false;
