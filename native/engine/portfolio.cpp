@@ -14,19 +14,21 @@
 namespace isolang {
 namespace {
 
-constexpr Search::Effort kAlone{1000, 400'000};  // before anything else is tried
+constexpr Search::Effort kFirst{100, 40'000};    // before anything else is tried,
+constexpr Search::Effort kAlone{900, 360'000};   // and before other searches are
 constexpr std::int32_t kLarge = 5000;    // transactions: from there on there are many small knots, and
 constexpr std::int64_t kAloneEvery = 5;  // for every few of them CDCL has a conflict more
 // A first turn of each, of about equal time; all grow by half a turn.
 constexpr Search::Effort kConflicts{3000, 400'000};
 constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhausted search has refuted,
-constexpr Search::Effort kCycle{2000, 400'000};      // or landmarks, of which there is a proof without a cycle
+constexpr Search::Effort kCycle{500, 100'000};       // or landmarks, of which there is a proof without a cycle
 constexpr std::int64_t kMoves = 3'000'000;
 constexpr std::int64_t kSoon = 10'000'000;
 constexpr std::int64_t kFirstCells = 1'000'000;  // before the rest: many contradictions show in few states
 constexpr std::int64_t kCells = 8'000'000;       // of states
 constexpr std::size_t kLandmarks = 5000;         // events: so many relaxations of so many
-constexpr double kDemanding = 1.0;              // from this load on frontiers are worth more:
+constexpr double kLandmarksFirst = 0.7;         // from this load on they often refute, and in no time
+constexpr double kDemanding = 1.0;              // from this one on frontiers are worth more:
 constexpr std::int64_t kManyCells = 30'000'000;  // what is over-constrained has narrow layers
 constexpr std::int32_t kCoolings = 2;           // annealing that is alone gives up after so many
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
@@ -59,11 +61,11 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
   };
   const std::int64_t n = pruner.graph.problem.n;
   const bool large = n >= kLarge;
-  const Search::Effort alone = large ? Search::Effort{kAlone.conflicts + n / kAloneEvery, kNoLimit} : kAlone;
-  if (strategy == Strategy::cdcl || (strategy == Strategy::automatic && cdcl(alone))) {
-    if (strategy == Strategy::cdcl) cdcl_to_the_end();
-    return outcome;
-  }
+  const Search::Effort first =
+      large ? Search::Effort{kFirst.conflicts + kAlone.conflicts + n / kAloneEvery, kNoLimit} : kFirst;
+  const auto decided_alone = [&](Search::Effort effort) { return strategy == Strategy::automatic && cdcl(effort); };
+  if (strategy == Strategy::cdcl) cdcl_to_the_end();
+  if (strategy == Strategy::cdcl || decided_alone(first)) return outcome;
   auto line = Timeline::of(pruner);
   const double load = Timeline::load(pruner.graph.problem);
   note("load", load);
@@ -71,6 +73,8 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     cdcl_to_the_end();
     return outcome;
   }
+  const bool landmarks_first = large || load > kLandmarksFirst;
+  if (!landmarks_first && decided_alone(kAlone)) return outcome;
   const auto likely = large ? likely_line(pruner, budget) : std::vector<Node>();
   std::optional<Chains> chains;
   std::optional<Frontiers> frontiers;
@@ -87,6 +91,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     } catch (const std::bad_alloc&) {  // the others need less
     }
   }
+  if (landmarks_first && !large && !impossible && decided_alone(kAlone)) return outcome;
   budget.phase = "annealing";
   Annealing annealing(*line, budget, seed, likely);
   const auto anneal = [&](std::int64_t moves) {
@@ -169,7 +174,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
       started_from = annealing.frozen_cost;
       begin(annealing.frozen());
     }
-    if (cdcl({turn(large ? alone.conflicts : kConflicts.conflicts), large ? kNoLimit : turn(kConflicts.decisions)}))
+    if (cdcl({turn(large ? first.conflicts : kConflicts.conflicts), large ? kNoLimit : turn(kConflicts.decisions)}))
       break;
     if (frontiers || !search->full()) continue;
     if (!anneal_to_the_end(kCoolings)) throw out_of_memory(max_bytes);
