@@ -1,15 +1,15 @@
 // The versions of a value come and go: what that says of the order of events.
 //
 // Versions between which some read may choose form a group, mostly those of one value of a key. One comes when it is
-// written; one goes when a transaction overwrites what it read, if nothing can come between. No version goes twice, and
-// none goes before it has come. So of no group more go than have come, and right before an event that reads a version
-// of it, or overwrites one that its transaction read, one more has come than has gone, or several. Where each writer of
-// the key overwrites what it read, exactly one version of the key is there at any time: then it is just one more of
-// this group, and of every other group of the key as many have gone as have come.
+// written; one goes when a transaction overwrites what it read, if nothing can come between. SOUND BECAUSE no version
+// goes twice, and none goes before it has come: so of no group more go than have come, and right before an event that
+// reads a version of it, or overwrites one that its transaction read, one more has come than has gone, or several.
+// Where each writer of the key overwrites what it read, exactly one version of the key is there at any time: then it is
+// just one more of this group, and of every other group of the key as many have gone as have come.
 //
 // The events that certainly precede, and those that may, bound these numbers. Where only one side of the bounds fits,
-// all events that could still make a difference are put in order (as with the timetables of a cumulative resource in
-// scheduling: Baptiste, Le Pape, Nuijten, "Constraint-Based Scheduling", 2001).
+// all events that could still make a difference are put in order. It is the balance constraint of reservoirs in
+// scheduling (Laborie, "Algorithms for propagating resource constraints in AI planning and scheduling", AIJ 143, 2003).
 #pragma once
 #include <array>
 #include <cstdint>
