@@ -65,11 +65,9 @@ class Closure {
       if (!share_versions() || !hold_back(forward(), false) || !hold_back(backward(), true) || !strike_sources())
         return false;
       order_overwriters();
-      close();
       if (!balance_->order([this](std::int32_t a, std::int32_t b) { return before(a, b); },
                            [this](std::int32_t a, std::int32_t b) { note(a, b); }))
         return false;
-      close();
     } while (fresh_);
     chains_.set_needs(clock_);
     return true;
@@ -91,27 +89,6 @@ class Closure {
     }
   }
   void note(std::int32_t a, std::int32_t b) { note(idx(chain_of_[idx(a)]), place(a) + 1, b); }
-
-  // What precedes what precedes an event, precedes the event: the relaxations would find out, but later.
-  void close() {
-    for (bool again = true; again;) {
-      again = false;
-      for (std::size_t i = 0; i < chains_.events.size(); ++i) {
-        budget_.poll();
-        const auto own = idx(chain_of_[i]);
-        for (std::size_t c = 0; c < count_; ++c) {
-          const Cell n = clock_[i * count_ + c];
-          if (c == own || n == 0) continue;
-          const Cell* const row = clock_.data() + idx(chains_.start[c] + n - 1) * count_;
-          for (std::size_t other = 0; other < count_; ++other)
-            if (other != own && row[other] > clock_[i * count_ + other]) {
-              note(other, row[other], static_cast<std::int32_t>(i));
-              again = true;
-            }
-        }
-      }
-    }
-  }
 
   // Events want a source of each read, and give what they write.
   Relaxation forward() const {
