@@ -100,12 +100,13 @@ void Timeline::precede(std::vector<std::pair<Node, Node>> more) {
       for (const Node u : after.of(v)) more.emplace_back(v, u);
   std::ranges::sort(more);
   more.erase(std::ranges::unique(more).begin(), more.end());
-  before = group_by(
+  Adjacency in = group_by(
       graph.nodes(), more.size(), [&](std::size_t i) { return more[i].second; },
       [&](std::size_t i) { return more[i].first; });
   after = group_by(
       graph.nodes(), more.size(), [&](std::size_t i) { return more[i].first; },
       [&](std::size_t i) { return more[i].second; });
+  before = std::move(in);  // where memory ends, both are as they were
 }
 
 std::optional<Model> Timeline::model(const std::vector<std::int32_t>& place,
