@@ -144,6 +144,7 @@ class _Line:
         self._replaced: dict[int, _Read] = {}  # version -> what its transaction read of the key
         self._reads: list[_Read] = []
         self._set_versions(live)
+        self._initial = sum(1 << v for v, m in enumerate(self._written) if m < 0)
         self._last = (1 << len(self._written)) - 1  # versions that may be the last of their key
         self._changed = False
         if shape.rt:
@@ -200,7 +201,13 @@ class _Line:
     # --- order ---
 
     def _precedes(self, a: int, b: int) -> bool:
-        return b >= 0 and (a < 0 or bool((self._before[b] | self._upto[b] & ~(1 << b)) >> a & 1))
+        return b >= 0 and (a < 0 or bool(self._before_all(b) >> a & 1))
+
+    def _before_all(self, m: int) -> int:
+        return self._before[m] | self._upto[m] & ~(1 << m)
+
+    def _after_all(self, m: int) -> int:
+        return self._after[m] | self._from[m] & ~(1 << m)
 
     def _precede(self, a: int, b: int) -> None:
         if self._upto[a] >> b & 1:
@@ -256,9 +263,8 @@ class _Line:
         ]
         needs = self._after if from_end else self._before
         chains = [chain[::-1] if from_end else chain for chain in self._chains]
-        at_first = sum(1 << v for v, m in enumerate(self._written) if m < 0)
         for held, chain in enumerate(chains):
-            there, happened, done = self._last if from_end else at_first, 0, [0] * len(chains)
+            there, happened, done = self._last if from_end else self._initial, 0, [0] * len(chains)
             for stop in range(len(chain) + 1):
                 more = True
                 while more:
@@ -344,9 +350,11 @@ class _Line:
     def _cuts(self) -> list[_Cut]:
         """Before the moments that read, and before those that overwrite what they read."""
         group: dict[int, int] = {}  # version -> its group, as a set
+        reads: dict[int, list[_Read]] = {}  # by key
         for read in self._reads:
             if not read.sources:
                 raise _ContradictionError
+            reads.setdefault(read.key, []).append(read)
             joined = read.sources
             for v in _bits(read.sources):
                 joined |= group.get(v, 0)
@@ -368,20 +376,16 @@ class _Line:
                     come[mine] |= moment
                     if of:
                         go[of] |= moment
-            for read in self._reads:
-                if read.key != key:
-                    continue
+            for read in reads.get(key, ()):
                 here = group[_lowest(read.sources)]
                 moments = {read.moment}
                 if read.overwritten:
                     moments.add(self._written[read.own])
                 for g in groups:
-                    at_first = any(self._written[v] < 0 for v in _bits(g))
+                    net = (g == here) - bool(g & self._initial)
                     for m in moments:
                         others = ~(1 << m)
-                        cuts.append(
-                            _Cut(m, come[g] & others, go[g] & others, (g == here) - at_first, only)
-                        )
+                        cuts.append(_Cut(m, come[g] & others, go[g] & others, net, only))
         return cuts
 
     def _thresholds(self, cuts: list[_Cut], *, from_end: bool) -> list[list[tuple[int, int]]]:
@@ -400,12 +404,6 @@ class _Line:
             if least_go > go and (cut.only or from_end):
                 thresholds[cut.moment].append((cut.go, least_go))
         return thresholds
-
-    def _before_all(self, m: int) -> int:
-        return (self._before[m] | self._upto[m]) & ~(1 << m)
-
-    def _after_all(self, m: int) -> int:
-        return (self._after[m] | self._from[m]) & ~(1 << m)
 
     def _balance(self, cuts: list[_Cut]) -> None:
         for cut in cuts:

@@ -25,15 +25,10 @@ void Balance::group() {
   groups_.resize(number.size());
 }
 
-// A version that one of its group replaces leaves as many as before.
-void Balance::change(std::size_t group, std::size_t event, int by) {
-  auto& changes = groups_[group].changes;
-  const auto opposite =
-      std::find_if(changes.begin(), changes.end(), [&](const Change& c) { return c.event == event && c.by == -by; });
-  if (opposite != changes.end())
-    changes.erase(opposite);
-  else
-    changes.push_back({event, by});
+void Balance::replaces(std::size_t version, std::size_t other, std::size_t event) {
+  if (group_[version] == group_[other]) return;
+  comes(version, event);
+  groups_[group_[other]].changes.push_back({event, -1});
 }
 
 void Balance::there(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only) {

@@ -13,8 +13,9 @@ class Balance {
   void together(std::size_t version, std::size_t other);
   void group();
   void there_at_first(std::size_t version) { ++groups_[group_[version]].at_first; }
-  void comes(std::size_t version, std::size_t event) { change(group_[version], event, 1); }
-  void goes(std::size_t version, std::size_t event) { change(group_[version], event, -1); }
+  void comes(std::size_t version, std::size_t event) { groups_[group_[version]].changes.push_back({event, 1}); }
+  // In place of another one; one of the same group leaves as many as before.
+  void replaces(std::size_t version, std::size_t other, std::size_t event);
   // At the event `here`, one of `all` versions of a key, is there. No other one is, if `only`.
   void there(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only);
 
@@ -90,7 +91,6 @@ class Balance {
     long net;
     bool only;
   };
-  void change(std::size_t group, std::size_t event, int by);
 
   std::vector<std::size_t> group_;  // per version; until group(), another of the group
   std::vector<Group> groups_;

@@ -180,13 +180,12 @@ class Line {
       const Version& version = versions_[v];
       if (version.event == kFirst) {
         balance.there_at_first(v);
-        continue;
-      }
-      balance.comes(v, version.event);
-      if (version.read == kNone)
+      } else if (version.read != kNone) {
+        balance.replaces(v, reads_[version.read].sources[0], version.event);
+      } else {
+        balance.comes(v, version.event);
         replacing[version.key] = false;
-      else
-        balance.goes(reads_[version.read].sources[0], version.event);
+      }
     }
     for (const Read& r : reads_) {
       budget_.poll();

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <stdexcept>
 
-
 namespace isolang {
 namespace {
 

@@ -52,16 +52,16 @@ Balance::Balance(const Line& line) {
       if (event < 0) continue;
       if (goes < 0) all_replace[idx(key)] = 0;
       if (goes == comes) continue;  // one for another
-      changes.emplace_back(comes, 2 * event + static_cast<std::int32_t>(kComes));
+      changes.emplace_back(comes, with_sort(event, kComes));
       if (goes < 0) continue;
-      changes.emplace_back(goes, 2 * event + static_cast<std::int32_t>(kGoes));
+      changes.emplace_back(goes, with_sort(event, kGoes));
       some_go[idx(goes)] = 1;
     }
   const auto first = [&](std::size_t i) { return changes[i].first; };
   changes_ = group_by(groups, changes.size(), first, [&](std::size_t i) { return changes[i].second; });
   raised_ = group_by(
-      static_cast<std::int32_t>(line.events), changes.size(), [&](std::size_t i) { return changes[i].second / 2; },
-      [&](std::size_t i) { return 2 * changes[i].first + changes[i].second % 2; });
+      static_cast<std::int32_t>(line.events), changes.size(), [&](std::size_t i) { return event_of(changes[i].second); },
+      [&](std::size_t i) { return with_sort(changes[i].first, sort_of(changes[i].second)); });
 
   std::vector<std::pair<std::int32_t, std::int32_t>> cuts;  // an event, and the read whose version is there before it
   const auto add_cut = [&](std::int32_t event, std::int32_t read) {

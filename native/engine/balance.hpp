@@ -77,7 +77,7 @@ class Balance {
       const std::size_t one_sided = from_end ? kGoes : kComes;
       for (const std::size_t sort : {kComes, kGoes})
         if ((d.exact || sort == one_sided) && least[sort] > k.certain[sort])
-          side.at_least(2 * d.group + static_cast<std::int32_t>(sort), least[sort]);
+          side.at_least(with_sort(d.group, sort), least[sort]);
     }
   }
 
@@ -107,11 +107,15 @@ class Balance {
     const auto i = static_cast<std::size_t>(event);
     return std::span(demands_).subspan(demand_start_[i], demand_start_[i + 1] - demand_start_[i]);
   }
+  // Changes, of an event, and counters, of a group.
+  static std::int32_t with_sort(std::int32_t number, std::size_t sort) {
+    return 2 * number + static_cast<std::int32_t>(sort);
+  }
   static std::int32_t event_of(std::int32_t change) { return change / 2; }
   static std::size_t sort_of(std::int32_t change) { return static_cast<std::size_t>(change % 2); }
 
-  Adjacency changes_;  // per group: 2 * event + sort
-  Adjacency raised_;   // per event: 2 * group + sort
+  Adjacency changes_;  // per group
+  Adjacency raised_;   // per event: counters
   std::vector<std::size_t> demand_start_;  // per event, into
   std::vector<Demand> demands_;
 };

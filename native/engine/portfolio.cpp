@@ -63,9 +63,11 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
   const bool large = n >= kLarge;
   const Search::Effort first =
       large ? Search::Effort{kFirst.conflicts + kAlone.conflicts + n / kAloneEvery, kNoLimit} : kFirst;
-  const auto decided_alone = [&](Search::Effort effort) { return strategy == Strategy::automatic && cdcl(effort); };
-  if (strategy == Strategy::cdcl) cdcl_to_the_end();
-  if (strategy == Strategy::cdcl || decided_alone(first)) return outcome;
+  if (strategy == Strategy::cdcl) {
+    cdcl_to_the_end();
+    return outcome;
+  }
+  if (strategy == Strategy::automatic && cdcl(first)) return outcome;
   auto line = Timeline::of(pruner);
   const double load = Timeline::load(pruner.graph.problem);
   note("load", load);
@@ -73,8 +75,9 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     cdcl_to_the_end();
     return outcome;
   }
-  const bool landmarks_first = large || load > kLandmarksFirst;
-  if (!landmarks_first && decided_alone(kAlone)) return outcome;
+  const auto decided_alone = [&] { return strategy == Strategy::automatic && !large && cdcl(kAlone); };
+  const bool landmarks_first = load > kLandmarksFirst;
+  if (!landmarks_first && decided_alone()) return outcome;
   const auto likely = large ? likely_line(pruner, budget) : std::vector<Node>();
   std::optional<Chains> chains;
   std::optional<Frontiers> frontiers;
@@ -91,7 +94,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     } catch (const std::bad_alloc&) {  // the others need less
     }
   }
-  if (landmarks_first && !large && !impossible && decided_alone(kAlone)) return outcome;
+  if (landmarks_first && !impossible && decided_alone()) return outcome;
   budget.phase = "annealing";
   Annealing annealing(*line, budget, seed, likely);
   const auto anneal = [&](std::int64_t moves) {
