@@ -35,6 +35,8 @@ TESTS = {
     "native/certify/landmarks": ["tests/test_portfolio.py"],
     "native/certify/line_shape": ["tests/test_portfolio.py"],
     "native/engine/order_hints": ["tests/test_order_hints.py", "tests/test_brute_force.py"],
+    "native/engine/acyclic": ["tests/test_acyclic_solver.py"],
+    "native/engine/cdcl": ["tests/test_acyclic_solver.py", "tests/test_engine.py"],
     "native/engine": [
         "tests/test_pruning.py",
         "tests/test_engine.py",

@@ -152,8 +152,11 @@ class AcyclicSolver:
     """
 
     def __init__(self, nodes: int, seed: int = 0) -> None: ...
-    def new_variables(self, count: int, phase: bool = False) -> int:
-        """Make variables that are first tried as ``phase``; returns the number of the first."""
+    def new_variables(self, count: int, phase: bool = False, group: int = 0) -> int:
+        """Make variables that are first tried as ``phase``; returns the number of the first.
+
+        Those of lower groups are decided first.
+        """
 
     def add_clauses(self, literals: NDArray[np.int32]) -> None:
         """Add clauses, each ended by 0."""

@@ -81,6 +81,43 @@ def test_against_enumeration(seed):
     assert solver.solve() is bool(everything)
 
 
+def knots_in_a_row(rng, variables=100):
+    """Clauses and edges among neighbours, and a few between distant ones."""
+    near = lambda v, reach: min(max(1, v + rng.randint(-reach, reach)), variables)  # noqa: E731
+    literal = lambda v: v * rng.choice([1, -1])  # noqa: E731
+    clauses = []
+    for _ in range(rng.randint(300, 360)):
+        v = rng.randint(1, variables)
+        reach = 100 if rng.random() < 0.1 else 6
+        clauses.append([literal(near(v, reach)) for _ in range(3)])
+    edges = []
+    for _ in range(rng.randint(100, 220)):
+        v = rng.randint(1, variables)
+        edges.append((near(v, 5) - 1, near(v, 5) - 1, literal(near(v, 3))))
+    return variables, [(u, v, x) for u, v, x in edges if u != v], clauses
+
+
+def test_distant_decisions_stay():
+    """With groups along the row a conflict takes back what is near it; without, that is all the same."""
+    kept, answers = 0, []
+    for seed in range(150):
+        variables, edges, clauses = knots_in_a_row(random.Random(seed))
+        found = []
+        for apart in (0, 20):
+            solver = _native.AcyclicSolver(variables, seed)
+            for v in range(variables):
+                solver.new_variables(1, group=v // 3 * apart)
+            solver.add_clauses(flat(clauses))
+            solver.add_edges(rows(edges))
+            found.append(solver.solve())
+            assert not found[-1] or is_model(solver.model(), variables, clauses, edges)
+        assert found[0] is found[1]
+        answers.append(found[0])
+        kept += solver.statistics()["decisions_kept"]
+    assert 20 < sum(answers) < 130
+    assert kept > 100
+
+
 def test_pigeons_need_search():
     """Six pigeons in five holes: conflicts are counted and can be capped."""
     holes, pigeons = 5, 6

@@ -8,6 +8,7 @@ from certify_support import both, some_strategy
 
 from isolang import _native, check
 from isolang.certify.certificate import Refutation, Witness
+from isolang.certify.native import check_natively
 from isolang.history import History, Transaction
 from isolang.language.automaton import Automaton
 from isolang.language.classify import classify
@@ -248,3 +249,35 @@ def test_what_has_not_moved_need_not_be_inspected_again(keys):
             seed=seed,
         )
         assert check(generate(workload), spec).outcome == "valid"
+
+
+ROWS_OF_KNOTS = {
+    # rule, operations, sessions, keys, values, share of reads, seed; reads changed, by which seed
+    "valid": ("snapshot", 8, 10, 100, 50, 0.3, 3, 0, 0),
+    "invalid": ("snapshot", 6, 10, 1000, 5, 0.3, 735565267, 3, 33),
+    "invalid, many conflicts": ("serializable", 8, 10, 300, 5, 0.2, 887231823, 3, 126),
+}
+
+
+@pytest.mark.parametrize("name", ROWS_OF_KNOTS)
+def test_conflicts_leave_distant_decisions_alone(name):
+    """Levels taken out from below many that stay: edges that stayed with them would be in lemmas."""
+    rule, operations, sessions, keys, values, read_share, seed, changed, by = ROWS_OF_KNOTS[name]
+    level = "si" if rule == "snapshot" else "ser"
+    workload = Workload(
+        rule=rule,
+        transactions=2200 if level == "si" else 4300,  # from 4,096 nodes on there are groups
+        operations=operations,
+        sessions=sessions,
+        keys=keys,
+        values=values,
+        read_share=read_share,
+        seed=seed,
+    )
+    history = generate(workload)
+    if changed:
+        history = change_reads(history, changed, seed=by)
+    result = answer(history, PLANS[level], strategy="auto")
+    assert isinstance(result, Model) == (name == "valid")
+    assert result.statistics["decisions_kept"] > 0
+    check_natively(history, PLANS[level].spec, proof(result))  # the other one takes a minute

@@ -25,11 +25,11 @@ class Outside {
     if (nodes < 0) throw nb::value_error("nodes must not be negative");
   }
 
-  std::int32_t new_variables(std::int32_t count, bool phase) {
+  std::int32_t new_variables(std::int32_t count, bool phase, std::int32_t group) {
     if (count < 0 || count > (std::numeric_limits<std::int32_t>::max() >> 1) - solver_.sat().variables())
       throw nb::value_error("too many variables");
     const std::int32_t first = solver_.sat().variables() + 1;
-    for (std::int32_t i = 0; i < count; ++i) solver_.new_variable(phase);
+    for (std::int32_t i = 0; i < count; ++i) solver_.new_variable(phase, group);
     return first;
   }
 
@@ -96,6 +96,7 @@ class Outside {
     d["decisions"] = solver_.sat().decisions;
     d["conflicts"] = solver_.sat().conflicts;
     d["restarts"] = solver_.sat().restarts;
+    d["decisions_kept"] = solver_.sat().kept;
     return d;
   }
 
@@ -115,7 +116,7 @@ void register_sat(nb::module_& m) {
   nb::class_<Outside>(m, "AcyclicSolver",
                       "Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.")
       .def(nb::init<std::int32_t, std::uint64_t>(), "nodes"_a, "seed"_a = 0)
-      .def("new_variables", &Outside::new_variables, "count"_a, "phase"_a = false)
+      .def("new_variables", &Outside::new_variables, "count"_a, "phase"_a = false, "group"_a = 0)
       .def("add_clauses", &Outside::add_clauses, "literals"_a)
       .def("add_edges", &Outside::add_edges, "rows"_a)
       .def("solve", &Outside::solve, "seconds"_a = 0.0, "max_conflicts"_a = std::int64_t{1} << 62,

@@ -11,12 +11,12 @@ namespace {
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
-std::int32_t AcyclicSolver::new_variable(bool phase) {
+std::int32_t AcyclicSolver::new_variable(bool phase, std::int32_t group) {
   phase_.push_back(phase ? 1 : 0);
   processed_.push_back(0);
   edges_of_.emplace_back();
   edges_of_.emplace_back();
-  return sat_.new_variable();
+  return sat_.new_variable(group);
 }
 
 void AcyclicSolver::add_clause(std::vector<Lit> literals) {
@@ -91,6 +91,12 @@ bool AcyclicSolver::assign(Lit literal, std::vector<Lit>& conflict) {
 void AcyclicSolver::undo(std::size_t mark) {
   order_->shrink(mark);
   number_.resize(mark);
+}
+
+void AcyclicSolver::forget_open(std::size_t mark) {
+  for (std::size_t number = mark; number < number_.size(); ++number)
+    if (const auto& l = edges_[idx(number_[number])].literal; l && sat_.value(*l) == 0)
+      order_->remove(static_cast<std::int32_t>(number));
 }
 
 void AcyclicSolver::unassign(Lit literal) {

@@ -24,7 +24,7 @@ class AcyclicSolver final : private Theory {
     std::optional<Lit> literal;  // none: always there
   };
 
-  std::int32_t new_variable(bool phase);
+  std::int32_t new_variable(bool phase, std::int32_t group = 0);  // lower groups are decided first
   // Between two calls of solve, or before the first.
   void add_clause(std::vector<Lit> literals);
   void add_edge(const GuardedEdge& edge);
@@ -45,8 +45,11 @@ class AcyclicSolver final : private Theory {
   std::size_t mark() const override { return order_->edges(); }
   void undo(std::size_t mark) override;
   void unassign(Lit literal) override;
+  void forget_open(std::size_t mark) override;
   void lemma(ClauseId) override {}
-  bool prefers(std::int32_t variable) override { return phase_[static_cast<std::size_t>(variable)] != 0; }
+  Lit choice(std::int32_t variable) override {
+    return phase_[static_cast<std::size_t>(variable)] != 0 ? Lit::positive(variable) : Lit::negative(variable);
+  }
   Answer complete() override { return Answer::consistent; }
 
   bool rebuild();

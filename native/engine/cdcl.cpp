@@ -1,6 +1,8 @@
 #include "engine/cdcl.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 namespace isolang {
 namespace {
@@ -9,7 +11,8 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int64_t kRestart = 64;      // conflicts
 constexpr std::int64_t kRestartCost = 64;  // variables that are decided again, for each of them
 
-constexpr std::int32_t kFar = 10;  // levels: a longer backjump takes back only the last
+constexpr std::int32_t kFar = 10;   // levels: a longer backjump takes back only the last, and a conflict farther down
+constexpr std::int32_t kNear = 16;  // only its own and later ones of groups so near
 
 // 1 1 2 1 1 2 4 …: Luby, Sinclair, Zuckerman 1993.
 std::int64_t luby(std::int64_t i) {
@@ -146,6 +149,8 @@ ClauseId Cdcl::propagate() {
     budget_.poll();
     const Lit l = trail_[theory_head_++];
     if (theory_.assign(l, theory_conflict_)) continue;
+    theory_.unassign(l);  // where it stays, it is to be told again
+    --theory_head_;
     const ClauseId id = store(theory_conflict_, false, 0);
     theory_.lemma(id);
     // Watch the two literals that will be open first when we go back: those of the highest levels.
@@ -159,8 +164,9 @@ ClauseId Cdcl::propagate() {
   }
 }
 
-// The first unique implication point of the conflict level; backtracks and asserts.
-void Cdcl::analyze(ClauseId conflict, bool chronological) {
+// Learns the clause of the first unique implication point of the conflict level, which becomes its first literal.
+// Returns the highest level of the others.
+std::int32_t Cdcl::analyze(ClauseId conflict, std::int32_t conflict_level) {
   learnt_.assign(1, Lit{});
   std::vector<std::int32_t> used;
   std::vector<std::int32_t> clear;
@@ -178,7 +184,7 @@ void Cdcl::analyze(ClauseId conflict, bool chronological) {
       return;
     }
     bump(v);
-    if (level_of_[idx(v)] == level())
+    if (level_of_[idx(v)] == conflict_level)
       ++open;
     else
       learnt_.push_back(l);
@@ -190,7 +196,7 @@ void Cdcl::analyze(ClauseId conflict, bool chronological) {
       if (const Lit l = pool_[c.start + idx(k)]; !(l == uip)) visit(l);
     do {
       uip = trail_[--at];
-    } while (!seen_[idx(uip.variable())] || level_of_[idx(uip.variable())] != level());
+    } while (!seen_[idx(uip.variable())] || level_of_[idx(uip.variable())] != conflict_level);
     if (--open == 0) break;
     reason = reason_[idx(uip.variable())];
   }
@@ -234,12 +240,19 @@ void Cdcl::analyze(ClauseId conflict, bool chronological) {
   const auto glue = static_cast<std::int32_t>(std::ranges::unique(levels).begin() - levels.begin()) + 1;
   const ClauseId id = store(learnt_, true, glue);
   antecedents_.insert(antecedents_.end(), used.begin(), used.end());
-  const bool far = chronological && level() - back > kFar;
-  backtrack(far ? level() - 1 : back);
-  in_order_ = in_order_ && level() == back;
   if (learnt_.size() > 1) watch(id);
-  enqueue(learnt_[0], id, back);
   increment_ /= 0.95;
+  return back;
+}
+
+// Opens the first literal of the clause just learned, and asserts it.
+void Cdcl::go_back(std::int32_t conflict_level, std::int32_t back, bool chronological) {
+  if (chronological && level() - conflict_level > kFar)
+    take_out(conflict_level);
+  else
+    backtrack(chronological && conflict_level - back > kFar ? conflict_level - 1 : back);
+  in_order_ = in_order_ && level() == back;
+  enqueue(learnt_[0], static_cast<ClauseId>(clauses_.size()) - 1, back);
 }
 
 void Cdcl::backtrack(std::int32_t target) {
@@ -253,8 +266,7 @@ void Cdcl::backtrack(std::int32_t target) {
       kept_.push_back(l);
       continue;
     }
-    value_[idx(l.variable())] = 0;
-    if (heap_place_[idx(l.variable())] < 0) heap_insert(l.variable());
+    open(l);
   }
   theory_.undo(theory_mark_[idx(target)]);
   trail_.resize(keep);
@@ -263,6 +275,54 @@ void Cdcl::backtrack(std::int32_t target) {
   theory_mark_.resize(idx(target));
   clause_head_ = theory_head_ = keep;
   if (target == 0) in_order_ = true;
+}
+
+// Takes back a level, later ones of near groups, and what was implied with their help; see the top of the header.
+void Cdcl::take_out(std::int32_t target) {
+  const auto group = [&](std::int32_t l) { return group_[idx(trail_[level_start_[idx(l - 1)]].variable())]; };
+  const std::int32_t here = group(target);
+  const std::size_t first = level_start_[idx(target - 1)], mark = theory_mark_[idx(target - 1)];
+  renumbered_.assign(idx(level()) + 1, 0);  // 0: taken back
+  std::int32_t levels = target - 1;
+  for (std::int32_t l = target; l <= level(); ++l)
+    if (l > target && std::abs(group(l) - here) > kNear) {
+      renumbered_[idx(l)] = ++levels;
+      theory_mark_[idx(levels - 1)] = theory_mark_[idx(l - 1)];
+    }
+  const auto leans_on_open = [&](Lit l) {
+    const ClauseId why = reason_[idx(l.variable())];
+    if (why == kNoClause) return false;
+    const Lit* const begin = lits(why);
+    return std::any_of(begin, begin + clauses_[idx(why)].size, [&](Lit other) { return value(other) == 0; });
+  };
+  std::size_t keep = first, assigned = theory_head_;
+  for (std::size_t i = first; i < trail_.size(); ++i) {
+    const Lit l = trail_[i];
+    std::int32_t& at = level_of_[idx(l.variable())];
+    if ((at >= target && renumbered_[idx(at)] == 0) || leans_on_open(l)) {
+      if (i < theory_head_) {
+        theory_.unassign(l);
+        --assigned;
+      }
+      open(l);
+      continue;
+    }
+    if (at >= target) at = renumbered_[idx(at)];
+    if (reason_[idx(l.variable())] == kNoClause) level_start_[idx(at - 1)] = keep;
+    trail_[keep++] = l;
+  }
+  trail_.resize(keep);
+  kept += levels - (target - 1);
+  level_start_.resize(idx(levels));
+  theory_mark_.resize(idx(levels));
+  theory_.forget_open(mark);
+  clause_head_ = first;
+  theory_head_ = assigned;
+}
+
+void Cdcl::open(Lit l) {
+  value_[idx(l.variable())] = 0;
+  if (heap_place_[idx(l.variable())] < 0) heap_insert(l.variable());
 }
 
 // The levels whose decisions come before the next one: a restart would take them again.
@@ -281,7 +341,9 @@ bool Cdcl::decide() {
     ++decisions;
     level_start_.push_back(trail_.size());
     theory_mark_.push_back(theory_.mark());
-    enqueue(theory_.prefers(v) ? Lit::positive(v) : Lit::negative(v), kNoClause);
+    const Lit l = theory_.choice(v);
+    if (l.variable() != v) heap_insert(v);
+    enqueue(l, kNoClause);
     return true;
   }
   return false;
@@ -333,12 +395,13 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions,
     if (final_conflict_ != kNoClause) return Result::unsatisfiable;
     if (const ClauseId conflict = propagate(); conflict != kNoClause) {
       ++conflicts;
-      backtrack(highest_level(conflict, 0));
-      if (level() == 0) {
+      const std::int32_t conflict_level = highest_level(conflict, 0);
+      if (conflict_level == 0) {
+        backtrack(0);
         final_conflict_ = conflict;
         return Result::unsatisfiable;
       }
-      analyze(conflict, assumptions.empty());
+      go_back(conflict_level, analyze(conflict, conflict_level), assumptions.empty());
       if (conflicts >= max_conflicts || decisions >= max_decisions || full()) {
         restart();  // so that another call can go on
         return Result::gave_up;

@@ -6,9 +6,16 @@
 // to be told them all again. So beyond some levels only the last one is taken back (Nadel and Ryvchin, "Chronological
 // backtracking", SAT 2018; Möhle and Biere, "Backing backtracking", SAT 2019): the learned literal then stands on the
 // trail later than its level says. What that means: a literal has the highest level of those that imply it; a conflict
-// may be one of a lower level, to which we go back first; and going back keeps the literals of lower levels that stood
-// later, which are propagated again. Restarts keep the levels whose decisions would be taken again (van der Tak, Ramos,
-// Heule, "Reusing the assignment trail", JSAT 7, 2011).
+// may be one of a lower level; and going back keeps the literals of lower levels that stood later, which are propagated
+// again. Restarts keep the levels whose decisions would be taken again (van der Tak, Ramos, Heule, "Reusing the
+// assignment trail", JSAT 7, 2011).
+//
+// After such steps a conflict may be one of a level thousands below the last. Then that level is taken out of the trail:
+// it alone, later ones of near groups (which are better decided anew, in their order), and what was implied with their
+// help. The decisions of all others stay (Ginsberg, "Dynamic backtracking", JAIR 1, 1993).
+// SOUND BECAUSE levels are only numbers: a literal that stays has its reason before it, as it had, and the highest level
+// of those that imply it. What stands since the first level taken out is propagated again, so that no clause is
+// overlooked which has two open literals now, or one.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -41,8 +48,12 @@ class Theory {
   virtual std::size_t mark() const = 0;          // a point in time …
   virtual void undo(std::size_t mark) = 0;       // … to go back to
   virtual void unassign(Lit literal) = 0;        // called for each literal taken back after `assign`
+  // Some literals assigned since that point in time were taken back, not the last ones: they are open now. Forgets what
+  // leans on them; marks stay what they are.
+  virtual void forget_open(std::size_t mark) = 0;
   virtual void lemma(ClauseId id) = 0;           // the last conflict was stored as this clause
-  virtual bool prefers(std::int32_t variable) = 0;  // which value to try first
+  // What to decide where the variable is open: it or its negation, or another open one that comes first.
+  virtual Lit choice(std::int32_t variable) = 0;
   virtual Answer complete() = 0;                 // every variable has a value
   virtual std::size_t bytes() const { return 0; }  // what the lemmas hold
 };
@@ -82,6 +93,7 @@ class Cdcl {
 
   std::int32_t variables() const { return static_cast<std::int32_t>(value_.size()); }
   std::int64_t conflicts = 0, decisions = 0, restarts = 0;
+  std::int64_t kept = 0;  // decisions of levels above one that was taken out
 
  private:
   struct Clause {
@@ -108,8 +120,11 @@ class Cdcl {
   std::int32_t reusable_level();
   ClauseId propagate();
   ClauseId propagate_clauses();
-  void analyze(ClauseId conflict, bool chronological);
+  std::int32_t analyze(ClauseId conflict, std::int32_t conflict_level);
+  void go_back(std::int32_t conflict_level, std::int32_t back, bool chronological);
   void backtrack(std::int32_t level);
+  void take_out(std::int32_t level);
+  void open(Lit l);
   bool decide();
   bool assume(const std::vector<Lit>& assumptions);
   void explain_failure(Lit assumption);
@@ -149,6 +164,7 @@ class Cdcl {
   std::vector<std::int32_t> heap_, heap_place_;
   std::vector<std::uint8_t> seen_;
   std::vector<Lit> theory_conflict_, learnt_, kept_;
+  std::vector<std::int32_t> renumbered_;  // per level
   std::int64_t next_reduce_ = 4000;
   ClauseId final_conflict_ = kNoClause;
 };

@@ -13,6 +13,7 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 // So many chains stand for a graph that hardly any path goes through: rows of all would tell little and cost much.
 constexpr std::size_t kMostColumns = 1024;
 constexpr std::int32_t kMuchShorter = 64;  // times
+constexpr std::size_t kSample = 8;  // chains
 constexpr std::size_t kLanes = 8;  // of a vector register: loops over full ones have no remainder
 
 // Rows of positions and of cells; see Clocks.
@@ -183,6 +184,41 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::
       for (std::size_t c = 0; c < columns_ && exact_; ++c) exact_ = top[c] - row[c] < most || row[c] == floor[c];
     }
   }
+}
+
+std::vector<std::int32_t> Clocks::middles() const {
+  if (chains_ > columns_) return {};
+  const std::size_t n = place_.size();
+  std::vector<std::size_t> first(columns_ + 1, 0);  // of each column, in an array of all nodes by column and position
+  for (const Place& p : place_) ++first[idx(p.column) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  const auto at = [&](const Place& p) { return first[idx(p.column)] + idx(p.position); };
+  const auto length = [&](std::size_t column) { return first[column + 1] - first[column]; };
+  std::vector<std::int32_t> node(n);
+  for (std::size_t v = 0; v < n; ++v) node[at(place_[v])] = static_cast<std::int32_t>(v);
+  std::vector<std::size_t> sample(columns_);
+  std::iota(sample.begin(), sample.end(), std::size_t{0});
+  std::ranges::stable_sort(sample, std::greater<>(), length);
+  sample.resize(std::min(sample.size(), kSample));
+  std::size_t nodes = 0;
+  for (const std::size_t c : sample) nodes += length(c);
+  // A node that some node of a chain is the first to be reached by is followed by the rest of that chain.
+  std::vector<std::int32_t> followed(n, 0), row(columns_), next(columns_);
+  for (const std::size_t c : sample) {
+    std::ranges::fill(next, 0);
+    for (std::size_t i = first[c]; i < first[c + 1]; ++i) {
+      std::ranges::fill(row, -1);
+      raise(row, node[i]);
+      for (std::size_t a = 0; a < columns_; ++a)
+        for (; next[a] <= row[a]; ++next[a])
+          followed[first[a] + idx(next[a])] += static_cast<std::int32_t>(first[c + 1] - i);
+    }
+  }
+  const double scale = static_cast<double>(n) / static_cast<double>(nodes);
+  std::vector<std::int32_t> middle(n);
+  for (std::size_t v = 0; v < n; ++v)
+    middle[v] = sum_[v] - static_cast<std::int32_t>(scale * static_cast<double>(followed[at(place_[v])]));
+  return middle;
 }
 
 void Clocks::raise(std::span<std::int32_t> row, std::int32_t v) const {

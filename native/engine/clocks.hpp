@@ -54,6 +54,10 @@ class Clocks {
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
     return {at.column, at.position};
   }
+  // A guess when nodes happened, by what is known: how many reach each node less how many it reaches, about (those are
+  // counted on a few long chains), so that it stands in the middle of the time in which it may have happened. Empty
+  // where some node is on no column.
+  std::vector<std::int32_t> middles() const;
   void raise(std::span<std::int32_t> row, std::int32_t v) const;
   void prefetch(std::int32_t v) const;
   std::size_t columns() const { return columns_; }

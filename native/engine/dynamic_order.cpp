@@ -104,13 +104,27 @@ void DynamicOrder::forget_moved() {
 
 void DynamicOrder::shrink(std::size_t count) {
   while (from_.size() > count) {
-    out_head_[idx(from_.back())] = out_next_.back();
-    in_head_[idx(to_.back())] = in_next_.back();
+    if (from_.back() >= 0) {
+      out_head_[idx(from_.back())] = out_next_.back();
+      in_head_[idx(to_.back())] = in_next_.back();
+    }
     out_next_.pop_back();
     in_next_.pop_back();
     from_.pop_back();
     to_.pop_back();
   }
+}
+
+void DynamicOrder::remove(std::int32_t edge) {
+  if (from_[idx(edge)] < 0) return;
+  const auto unlink = [&](std::int32_t& head, std::vector<std::int32_t>& next) {
+    std::int32_t* link = &head;
+    while (*link != edge) link = &next[idx(*link) - permanent_];
+    *link = next[idx(edge) - permanent_];
+  };
+  unlink(out_head_[idx(from_[idx(edge)])], out_next_);
+  unlink(in_head_[idx(to_[idx(edge)])], in_next_);
+  from_[idx(edge)] = to_[idx(edge)] = -1;
 }
 
 }  // namespace isolang

@@ -22,6 +22,8 @@ class DynamicOrder {
   bool add(std::int32_t u, std::int32_t v);
   // Takes back the edges added last, until `count` edges are left. The order stays: it is still one.
   void shrink(std::size_t count);
+  // Takes back an added edge; its number stays in use. The order stays likewise.
+  void remove(std::int32_t edge);
 
   void set_ranks(std::vector<std::int32_t> rank);  // another topological order, of the edges added since, too
   Adjacency successors() const;
@@ -49,7 +51,8 @@ class DynamicOrder {
   }
 
   std::size_t permanent_;
-  std::vector<std::int32_t> from_, to_, rank_, at_;        // at_: per rank its node
+  std::vector<std::int32_t> from_, to_;                    // -1: removed
+  std::vector<std::int32_t> rank_, at_;                    // at_: per rank its node
   Adjacency out_, in_;                                     // edge numbers, permanent edges
   std::vector<std::int32_t> out_head_, in_head_;           // last added edge of a node, or -1
   std::vector<std::int32_t> out_next_, in_next_;           // by edge number - permanent_

@@ -38,6 +38,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const OrderHi
     base_.push_back(node_count_);
     if (!m.direct()) node_count_ += (p.n + 1) * m.states;
     forbids_ways_back |= m.forbids_ways_back();
+    every_check_judges &= m.judges;
     uses_reads |= !m.of(Relation::wr).empty() || !m.of(Relation::rw).empty() || m.forbids_ways_back();
     uses_orders |= !m.of(Relation::ww).empty() || !m.of(Relation::rw).empty() || m.forbids_ways_back();
     if (m.orders_versions()) {
@@ -189,21 +190,34 @@ std::int32_t EventGraph::check_of(Node v) const {
 // one that the database may have used, and one in which the states of a transaction stand together.
 void EventGraph::set_priorities(const OrderHints& hints) {
   const Problem& p = problem;
-  std::vector<std::int64_t> when(idx(p.n + 1), -1);
+  std::vector<std::int64_t> when(idx(p.n + 1), kTimeUnknownBegin);
   std::vector<std::int32_t> place(idx(p.sessions), 0);
   for (std::int32_t t = 0; t < p.n; ++t)
     when[idx(t)] = p.has_time ? p.end[idx(t)] : place[idx(p.session[idx(t)])]++;
   for (std::size_t i = 0; i < hints.line.size(); ++i) when[idx(hints.line[i])] = static_cast<std::int64_t>(i);
-  when[idx(p.n)] = kTimeUnknownBegin;
-  std::vector<std::int32_t> order(idx(p.n + 1)), turn(idx(p.n + 1));
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::int32_t t) { return when[idx(t)]; });
-  for (std::size_t i = 0; i < order.size(); ++i) turn[idx(order[i])] = static_cast<std::int32_t>(i);
+  guesses_ = !p.has_time && hints.line.empty();
+  turns_.resize(when.size());
+  std::iota(turns_.begin(), turns_.end(), 0);
+  set_priorities(when);
+}
+
+void EventGraph::set_priorities(std::span<const std::int32_t> guess) {
+  if (!guesses_ || guess.empty()) return;
+  std::vector<std::int64_t> when(idx(problem.n + 1), 0);
+  for (Node v = 0; v < auxiliary_base_; ++v) when[idx(transaction_of(v))] += guess[idx(v)];
+  when[idx(problem.n)] = kTimeUnknownBegin;
+  set_priorities(when);
+}
+
+void EventGraph::set_priorities(std::span<const std::int64_t> when) {
+  std::ranges::stable_sort(turns_, {}, [&](std::int32_t t) { return when[idx(t)]; });
+  std::vector<std::int32_t> turn(turns_.size());
+  for (std::size_t i = 0; i < turns_.size(); ++i) turn[idx(turns_[i])] = static_cast<std::int32_t>(i);
   priority_.assign(idx(node_count_), 0);  // auxiliary nodes: as early as they can
   for (Node v = 0; v < auxiliary_base_; ++v) priority_[idx(v)] = turn[idx(transaction_of(v))];
   if (version_base_ >= 0)
-    for (std::size_t w = 0; w < p.writer_txn.size(); ++w)
-      priority_[idx(version_base_) + w] = turn[idx(p.writer_txn[w])];
+    for (std::size_t w = 0; w < problem.writer_txn.size(); ++w)
+      priority_[idx(version_base_) + w] = turn[idx(problem.writer_txn[w])];
 }
 
 }  // namespace isolang

@@ -58,20 +58,19 @@ std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
 
 // The possible candidate with the least descent, the latest of several.
 std::int32_t Search::nearest_source(std::int32_t r) const {
-  std::int32_t best = -1, least = 0;
+  std::int32_t best = -1, variable = -1, least = 0;
   const auto later = [&](std::int32_t w) {
     return graph_.uses_orders && rank(graph_.order_node(w)) > rank(graph_.order_node(best));
   };
   for (const std::size_t i : p_.candidates(r)) {
-    if (!pruner_.alive[i]) continue;
-    const std::int32_t w = p_.candidate[i];
-    if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
-    const std::int32_t descent = descent_of_source(r, w);
+    if (!pruner_.alive[i] || sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
+    const std::int32_t w = p_.candidate[i], descent = descent_of_source(r, w);
     if (best >= 0 && (descent > least || (descent == least && !later(w)))) continue;
     best = w;
+    variable = source_variable_[i];
     least = descent;
   }
-  return best;
+  return variable;
 }
 
 // Where one of several nodes of a transaction has moved, they may stand far apart now, and everything in between

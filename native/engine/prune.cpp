@@ -169,7 +169,7 @@ bool Pruner::sort() {
 // breadth-first from one node after the other, never deeper than the best cycle so far, within a limit of effort.
 void Pruner::find_cycle(std::vector<std::uint8_t> sorted) {
   const auto& edges = graph.edges;
-  if (std::ranges::any_of(graph.automata, [](const Automaton& m) { return !m.judges; }))
+  if (!graph.every_check_judges)
     for (Node v = 0; v < graph.nodes(); ++v)
       if (!graph.judges(v)) sorted[idx(v)] = 1;  // its cycles are elsewhere, too
   const auto inside = [&](std::size_t i) { return !sorted[idx(edges[i].from)] && !sorted[idx(edges[i].to)]; };
@@ -237,6 +237,7 @@ bool Pruner::pass() {
         [&](std::size_t i) { return edges[i].from; });
   }
   clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, max_clock_bytes_, budget_);
+  graph.set_priorities(clocks.middles());
   note_changes();
   epochs.push_back(static_cast<std::uint32_t>(graph.edges.size()));
   readers_ = latest_readers();

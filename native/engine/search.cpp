@@ -147,10 +147,11 @@ void Search::activate_read(std::int32_t r) {
 
 // --- the theory -------------------------------------------------------------------------------------------------
 
-bool Search::add(const Edge& e) {
+bool Search::add(const Edge& e, std::int32_t variable, std::int32_t another) {
   if (pruner_.clocks.reaches(e.from, e.to)) return true;
   if (order_.add(e.from, e.to)) {
     dynamic_.push_back(e);
+    behind_.emplace_back(variable, another);
     return true;
   }
   pending_.assign(1, {e, false});
@@ -167,19 +168,24 @@ bool Search::assign(Lit literal, std::vector<Lit>& conflict) {
   const Meaning m = meaning_[idx(v)];
   if (m.kind == Meaning::Kind::source && !literal.negated()) ++sources_taken_[idx(m.a)];
   bool fine = true;
-  const auto try_add = [&](const Edge& e) { fine = fine && add(e); };
+  std::int32_t another = v;
+  const auto try_add = [&](const Edge& e) { fine = fine && add(e, v, another); };
   if (m.kind == Meaning::Kind::before) {
     const std::int32_t a = literal.negated() ? m.b : m.a, b = literal.negated() ? m.a : m.b;
     graph_.ww_edges(a, b, try_add);
     for (const std::int32_t r : readers_.of(a)) graph_.rw_edges(r, a, b, try_add);
-    for (const std::int32_t s : sources_at_.of(a))
-      if (processed_[idx(s)] && sat_.value(Lit::positive(s)) > 0) graph_.rw_edges(meaning_[idx(s)].a, a, b, try_add);
+    for (const std::int32_t s : sources_at_.of(a)) {
+      if (!processed_[idx(s)] || sat_.value(Lit::positive(s)) <= 0) continue;
+      another = s;
+      graph_.rw_edges(meaning_[idx(s)].a, a, b, try_add);
+    }
   } else if (m.kind == Meaning::Kind::source && !literal.negated()) {
     graph_.wr_edges(m.a, m.b, try_add);
     for (const std::int32_t o : orders_at_.of(m.b)) {
       if (!processed_[idx(o)]) continue;
       const Meaning& pair = meaning_[idx(o)];
       const bool first = sat_.value(Lit::positive(o)) > 0;
+      another = o;
       if ((first ? pair.a : pair.b) == m.b) graph_.rw_edges(m.a, m.b, first ? pair.b : pair.a, try_add);
     }
   }
@@ -212,9 +218,17 @@ void Search::unassign(Lit literal) {
   if (m.kind == Meaning::Kind::source && !literal.negated()) --sources_taken_[idx(m.a)];
 }
 
+void Search::forget_open(std::size_t mark) {
+  const auto open = [&](std::int32_t v) { return sat_.value(Lit::positive(v)) == 0; };
+  for (std::size_t number = mark; number < order_.edges(); ++number)
+    if (const auto& [v, another] = behind_[number - permanent_]; open(v) || open(another))
+      order_.remove(static_cast<std::int32_t>(number));
+}
+
 void Search::undo(std::size_t mark) {
   order_.shrink(mark);
   dynamic_.resize(mark - permanent_);
+  behind_.resize(mark - permanent_);
 }
 
 void Search::lemma(ClauseId id) {
@@ -223,17 +237,19 @@ void Search::lemma(ClauseId id) {
   origins_[id] = {Origin::Kind::cycle, -1, start, cycle_edges_.size()};
 }
 
-bool Search::prefers(std::int32_t v) {
+Lit Search::choice(std::int32_t v) {
   const Meaning& m = meaning_[idx(v)];
   switch (m.kind) {
     case Meaning::Kind::before:
-      return descent_of_order(m.a, m.b) < descent_of_order(m.b, m.a);
+      if (descent_of_order(m.a, m.b) < descent_of_order(m.b, m.a)) return Lit::positive(v);
+      break;
     case Meaning::Kind::source:
-      return sources_taken_[idx(m.a)] == 0 && nearest_source(m.a) == m.b;
+      if (sources_taken_[idx(m.a)] == 0) return Lit::positive(nearest_source(m.a));
+      break;
     case Meaning::Kind::in:
-      return false;
+      break;
   }
-  return false;
+  return Lit::negative(v);
 }
 
 // Where no check uses the version order, any one will do that contains what the data shows.

@@ -76,8 +76,9 @@ class Search final : public Theory {
   std::size_t mark() const override { return order_.edges(); }
   void undo(std::size_t mark) override;
   void unassign(Lit literal) override;
+  void forget_open(std::size_t mark) override;
   void lemma(ClauseId id) override;
-  bool prefers(std::int32_t variable) override;
+  Lit choice(std::int32_t variable) override;
   Answer complete() override;
   std::size_t bytes() const override {
     return cycle_edges_.capacity() * sizeof(CycleEdge) + origins_.size() * (sizeof(Origin) + 4 * sizeof(void*));
@@ -93,7 +94,7 @@ class Search final : public Theory {
   bool certain(std::int32_t txn) const {
     return pruner_.inclusion[static_cast<std::size_t>(txn)] == static_cast<std::uint8_t>(Inclusion::in);
   }
-  bool add(const Edge& edge);
+  bool add(const Edge& edge, std::int32_t variable, std::int32_t another);
   void collect(const Edge& edge, std::vector<Lit>& conflict) const;
   std::vector<std::int32_t> shown_order() const;
   std::int32_t rank(Node v) const { return order_.rank(v); }
@@ -101,7 +102,7 @@ class Search final : public Theory {
   std::int32_t current_source(std::int32_t read) const;
   std::int32_t descent_of_order(std::int32_t a, std::int32_t b) const;
   std::int32_t descent_of_source(std::int32_t read, std::int32_t candidate) const;
-  std::int32_t nearest_source(std::int32_t read) const;
+  std::int32_t nearest_source(std::int32_t read) const;  // its variable
   void draw_together();
   void note_moved();
   void inspect();
@@ -121,6 +122,7 @@ class Search final : public Theory {
   Cdcl sat_;
   DynamicOrder order_;
   std::vector<Edge> dynamic_;  // the edges of order_ beyond the permanent ones
+  std::vector<std::pair<std::int32_t, std::int32_t>> behind_;  // the variables behind each of them, perhaps the same
   std::size_t permanent_;
   Effort limit_{};
   bool may_start_anew_;  // the order to start from was not given

@@ -198,6 +198,7 @@ class Attempt {
   void note_search() {
     note("variables", search_->sat().variables());
     note("decisions", search_->sat().decisions);
+    note("decisions_kept", search_->sat().kept);
     note("conflicts", search_->sat().conflicts);
     note("restarts", search_->sat().restarts);
     note("rounds", search_->rounds);
