@@ -98,7 +98,7 @@ def knots_in_a_row(rng, variables=100):
 
 
 def test_distant_decisions_stay():
-    """With groups along the row a conflict takes back what is near it; without, that is all the same."""
+    """With groups along the row conflicts take back what is near; without, all that came later."""
     kept, answers = 0, []
     for seed in range(150):
         variables, edges, clauses = knots_in_a_row(random.Random(seed))

@@ -261,7 +261,7 @@ ROWS_OF_KNOTS = {
 
 @pytest.mark.parametrize("name", ROWS_OF_KNOTS)
 def test_conflicts_leave_distant_decisions_alone(name):
-    """Levels taken out from below many that stay: edges that stayed with them would be in lemmas."""
+    """Levels taken out from below many that stay: edges that stayed, too, would be in lemmas."""
     rule, operations, sessions, keys, values, read_share, seed, changed, by = ROWS_OF_KNOTS[name]
     level = "si" if rule == "snapshot" else "ser"
     workload = Workload(
