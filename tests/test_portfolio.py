@@ -420,3 +420,25 @@ def test_large_and_dense():
     assert isinstance(result, Model)
     assert result.statistics["annealing_coolings"] >= 1
     check_natively(history, plan.spec, proof(result))
+
+
+@pytest.mark.parametrize(("level", "rule"), [("ser", "serializable"), ("si", "snapshot")])
+def test_what_a_cooling_leaves_is_repaired(level, rule):
+    """All but what is in the way is held in its place; the model is one of the whole."""
+    workload = Workload(
+        rule=rule,
+        transactions=5000,
+        operations=6,
+        sessions=200 if level == "ser" else 100,
+        keys=500,
+        values=50,
+        read_share=0.2,
+        seed=1,
+    )
+    history = generate(workload)
+    plan = classify(load_spec(level))
+    result = solve(history.columns, build_problem(history).native, plan.automata, seconds=120)
+    assert isinstance(result, Model)
+    assert result.statistics["repair_rounds"] > 1
+    assert 0 < result.statistics["repair_released"] < 2500
+    assert both(history, plan.spec, proof(result)) == ("accepted", "accepted")

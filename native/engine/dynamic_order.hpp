@@ -32,6 +32,8 @@ class DynamicOrder {
   void sort_late(std::int32_t first, std::int32_t last, Latest latest);
 
   std::size_t edges() const { return from_.size(); }
+  std::int32_t from(std::int32_t edge) const { return from_[static_cast<std::size_t>(edge)]; }
+  std::int32_t to(std::int32_t edge) const { return to_[static_cast<std::size_t>(edge)]; }
   std::int32_t rank(std::int32_t v) const { return rank_[static_cast<std::size_t>(v)]; }
   std::vector<std::int32_t> path;
   std::vector<std::int32_t> moved;  // the nodes whose rank has changed since forget_moved, each once

@@ -10,6 +10,7 @@
 #include "engine/frontier.hpp"
 #include "engine/landmarks.hpp"
 #include "engine/likely_times.hpp"
+#include "engine/repair.hpp"
 
 namespace isolang {
 namespace {
@@ -44,7 +45,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
              std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note) {
   Outcome outcome;
   const auto begin = [&](std::span<const Node> line) {
-    search.emplace(pruner, budget, seed, share_of(max_bytes), line);
+    search.emplace(pruner, budget, seed, share_of(max_bytes), Search::Start{line, {}});
   };
   begin({});
   const auto cdcl = [&](Search::Effort effort) {
@@ -139,6 +140,16 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
       if (anneal(kMoves)) return true;
     return false;
   };
+  const auto repaired = [&] {
+    budget.phase = "repairing what annealing has left";
+    const Repair done = repair(search, pruner, budget, seed, share_of(max_bytes), annealing.frozen());
+    note("repair_rounds", done.rounds);
+    note("repair_released", static_cast<double>(done.released));
+    if (!done.succeeded) return false;
+    outcome.by = Outcome::By::cdcl;
+    outcome.model = search->model();
+    return true;
+  };
   if (strategy == Strategy::anneal) {
     if (!anneal_to_the_end(kCoolings)) cdcl_to_the_end();
     counted();
@@ -175,6 +186,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     if (annealing.coolings == 0 && annealing.moves_left() < kSoon) continue;
     if (annealing.coolings > 0 && annealing.frozen_cost < started_from) {
       started_from = annealing.frozen_cost;
+      if (large && repaired()) break;
       begin(annealing.frozen());
     }
     if (cdcl({turn(large ? first.conflicts : kConflicts.conflicts), large ? kNoLimit : turn(kConflicts.decisions)}))

@@ -85,7 +85,7 @@ std::vector<ProofStep> Refuter::from_search(const Search& search) {
       case Search::Origin::Kind::cycle: {
         std::vector<Edge> edges;
         for (std::size_t i = origin.cycle_start; i < origin.cycle_end; ++i) {
-          const auto& [edge, was_known] = search.cycle_edges()[i];
+          const auto& [edge, was_known, holds] = search.cycle_edges()[i];
           edges.push_back(edge);
           if (was_known)
             known(edge);

@@ -24,17 +24,47 @@ std::vector<std::int32_t> ends(const std::vector<Edge>& edges, Node Edge::* end)
 
 }  // namespace
 
-Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes,
-               std::span<const Node> line)
+struct Search::Frame {
+  std::vector<std::int32_t> rank, from, to;
+  bool given;
+
+  Frame(const Pruner& pruner, Budget& budget, const Start& start)
+      : rank(start.line.empty() ? pruner.rank : rank_along(start.line, pruner.successors(), budget)),
+        from(ends(pruner.graph.edges, &Edge::from)),
+        to(ends(pruner.graph.edges, &Edge::to)),
+        given(!start.line.empty()) {
+    if (!start.held.empty()) hold(pruner.graph, start.held);
+  }
+
+  // From the nodes of each transaction that is held to the next ones.
+  void hold(const EventGraph& graph, std::span<const std::uint8_t> held) {
+    std::vector<Node> order(rank.size());
+    for (std::size_t v = 0; v < rank.size(); ++v) order[idx(rank[v])] = static_cast<Node>(v);
+    Node before = -1;
+    for (const Node v : order) {
+      const std::int32_t t = graph.transaction_of(v);
+      if (t < 0 || t == graph.problem.n || held[idx(t)] == 0) continue;
+      if (before >= 0) {
+        from.push_back(before);
+        to.push_back(v);
+      }
+      before = v;
+    }
+  }
+};
+
+Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, const Start& start)
+    : Search(pruner, budget, seed, max_bytes, Frame(pruner, budget, start)) {}
+
+Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, Frame frame)
     : pruner_(pruner),
       graph_(pruner.graph),
       p_(pruner.graph.problem),
       budget_(budget),
       sat_(*this, budget, seed),
-      order_(pruner.graph.nodes(), ends(pruner.graph.edges, &Edge::from), ends(pruner.graph.edges, &Edge::to),
-             line.empty() ? pruner.rank : rank_along(line, pruner.successors(), budget)),
-      permanent_(pruner.graph.edges.size()),
-      may_start_anew_(line.empty()),
+      order_(pruner.graph.nodes(), std::move(frame.from), std::move(frame.to), std::move(frame.rank)),
+      permanent_(order_.edges()),
+      may_start_anew_(!frame.given),
       orders_at_(p_.writer_txn.size()),
       sources_at_(p_.writer_txn.size()),
       ways_back_(pruner, budget) {
@@ -74,6 +104,40 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       conditional |= pruner.alive[i] && !certain(p_.writer_txn[idx(p_.candidate[i])]);
     if (conditional) activate_read(r);
   }
+}
+
+std::vector<std::int32_t> Search::wanted_transactions() const {
+  std::vector<std::int32_t> transactions;
+  const auto add = [&](std::int32_t t) {
+    if (t != p_.n) transactions.push_back(t);
+  };
+  for (const auto& [a, b, read] : want_order_) {
+    add(p_.writer_txn[idx(a)]);
+    add(p_.writer_txn[idx(b)]);
+    if (read >= 0) add(p_.read_txn[idx(read)]);
+  }
+  for (const std::int32_t r : want_read_) add(p_.read_txn[idx(r)]);
+  return transactions;
+}
+
+// Those at the ends of each stretch of edges that hold: between the two nothing else bears on the cycle.
+std::vector<std::int32_t> Search::held_in_the_way(bool by_every_conflict) const {
+  std::vector<std::int32_t> transactions;
+  const auto look_at = [&](const Origin& origin) {
+    for (std::size_t i = origin.cycle_start; i < origin.cycle_end; ++i) {
+      if (!cycle_edges_[i].holds) continue;
+      const bool first = i == origin.cycle_start || !cycle_edges_[i - 1].holds;
+      const bool last = i + 1 == origin.cycle_end || !cycle_edges_[i + 1].holds;
+      if (first) transactions.push_back(graph_.transaction_of(cycle_edges_[i].edge.from));
+      if (last) transactions.push_back(graph_.transaction_of(cycle_edges_[i].edge.to));
+    }
+  };
+  if (by_every_conflict)
+    for (const auto& [id, origin] : origins_) look_at(origin);
+  else
+    for (const ClauseId id : sat_.core())
+      if (!sat_.learned(id)) look_at(origins_.at(id));
+  return transactions;
 }
 
 std::int32_t Search::variable(Meaning meaning, std::int32_t at) {
@@ -156,8 +220,12 @@ bool Search::add(const Edge& e, std::int32_t variable, std::int32_t another) {
   }
   pending_.assign(1, {e, false});
   for (const std::int32_t number : order_.path) {
-    const bool known = idx(number) < permanent_;
-    pending_.push_back({known ? graph_.edges[idx(number)] : dynamic_[idx(number) - permanent_], known});
+    if (idx(number) < graph_.edges.size())
+      pending_.push_back({graph_.edges[idx(number)], true});
+    else if (idx(number) < permanent_)
+      pending_.push_back({{order_.from(number), order_.to(number), Relation::so}, true, true});
+    else
+      pending_.push_back({dynamic_[idx(number) - permanent_], false});
   }
   return false;
 }
@@ -191,7 +259,7 @@ bool Search::assign(Lit literal, std::vector<Lit>& conflict) {
   }
   if (fine) return true;
   conflict.clear();
-  for (const auto& [edge, known] : pending_)
+  for (const auto& [edge, known, holds] : pending_)
     if (!known) collect(edge, conflict);
   return false;
 }

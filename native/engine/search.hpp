@@ -29,10 +29,14 @@ void keep_included(Model& model, const Problem& problem);
 
 class Search final : public Theory {
  public:
-  // Of memory, the search may take about so many bytes for its clauses; then it gives up for good (`full`).
-  // `line`: nodes in an order to start from, which respects the known edges; the others come as soon as they can.
-  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes,
-         std::span<const Node> line = {});
+  struct Start {
+    std::span<const Node> line;  // an order that respects the known edges; nodes left out come as soon as they can
+    std::span<const std::uint8_t> held;  // per transaction: keeps its place in that order among all that are held
+  };
+  // Of memory, the search may take about so many bytes for its clauses; then it gives up for good (`full`). Without a
+  // line it starts from the order of pruning. With transactions held, `unsatisfiable` means only that these cannot
+  // stay.
+  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, const Start& start = {});
   struct Effort {
     std::int64_t conflicts, decisions;
     std::size_t variables = std::numeric_limits<std::size_t>::max();  // in all
@@ -49,6 +53,11 @@ class Search final : public Theory {
   bool full() const { return sat_.full(); }
   Model model() const;
 
+  // The transactions that the last inspection found something wrong with.
+  std::vector<std::int32_t> wanted_transactions() const;
+  // After `unsatisfiable`: held ones that are in the way, by the refutation or by every conflict on the way to it.
+  std::vector<std::int32_t> held_in_the_way(bool by_every_conflict) const;
+
   // What a clause of the solver stands for, if it is not a learned one.
   struct Origin {
     enum class Kind { choice, inclusion, cycle } kind;
@@ -57,10 +66,11 @@ class Search final : public Theory {
   };
   const Origin& origin(ClauseId id) const { return origins_.at(id); }
   // An edge of a cycle, and whether pruning knew it (else the literals behind it are variables, as far as there are
-  // any).
+  // any), or it only holds transactions in their places.
   struct CycleEdge {
     Edge edge;
     bool known;
+    bool holds = false;
   };
   const std::vector<CycleEdge>& cycle_edges() const { return cycle_edges_; }
 
@@ -85,6 +95,8 @@ class Search final : public Theory {
   }
 
  private:
+  struct Frame;  // the order to start from, and the permanent edges
+  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, Frame frame);
   std::int32_t variable(Meaning meaning, std::int32_t at);  // at: about when, in ranks
   std::int32_t find_order(std::int32_t a, std::int32_t b) const;
   void activate_order(std::int32_t a, std::int32_t b, std::int32_t read);
