@@ -10,7 +10,7 @@
 // not looked for among all.
 //
 // A large history is mended more than annealed: its likely line (likely_times.hpp) is near to a model, a short cooling
-// brings it nearer, and CDCL does the rest. Frontiers of the whole have no hope there.
+// brings it nearer, and what that leaves is repaired (repair.hpp). Frontiers of the whole have no hope there.
 //
 // Clauses are kept for the proof and states for the comparison, so both searches that can refute grow. Each has half of
 // the memory that the searches may take. When both have given up, annealing goes on for a while, and then OutOfMemory
