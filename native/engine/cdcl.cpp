@@ -402,7 +402,7 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions,
         return Result::unsatisfiable;
       }
       go_back(conflict_level, analyze(conflict, conflict_level), assumptions.empty());
-      if (conflicts >= max_conflicts || decisions >= max_decisions || full()) {
+      if (conflicts >= max_conflicts || decisions >= max_decisions || full() || theory_.tired()) {
         restart();  // so that another call can go on
         return Result::gave_up;
       }

@@ -56,6 +56,7 @@ class Theory {
   virtual Lit choice(std::int32_t variable) = 0;
   virtual Answer complete() = 0;                 // every variable has a value
   virtual std::size_t bytes() const { return 0; }  // what the lemmas hold
+  virtual bool tired() const { return false; }     // it has worked more than it was worth: solve gives up
 };
 
 class Cdcl {

@@ -57,6 +57,7 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
         mark_[idx(w)] = 1;
         forward_.push_back(w);
       });
+    visited += static_cast<std::int64_t>(forward_.size());
     if (cyclic) {
       for (const std::int32_t w : forward_) mark_[idx(w)] = 0;
       path.clear();
@@ -74,6 +75,7 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
         mark_[idx(w)] = 1;
         backward_.push_back(w);
       });
+    visited += static_cast<std::int64_t>(backward_.size());
     const auto by_rank = [&](std::int32_t w) { return rank(w); };
     std::ranges::sort(forward_, {}, by_rank);
     std::ranges::sort(backward_, {}, by_rank);

@@ -35,6 +35,7 @@ class DynamicOrder {
   std::int32_t from(std::int32_t edge) const { return from_[static_cast<std::size_t>(edge)]; }
   std::int32_t to(std::int32_t edge) const { return to_[static_cast<std::size_t>(edge)]; }
   std::int32_t rank(std::int32_t v) const { return rank_[static_cast<std::size_t>(v)]; }
+  std::int64_t visited = 0;  // nodes, in all
   std::vector<std::int32_t> path;
   std::vector<std::int32_t> moved;  // the nodes whose rank has changed since forget_moved, each once
   void forget_moved();

@@ -41,13 +41,15 @@ class Search final : public Theory {
     std::int64_t conflicts, decisions;
     std::size_t variables = std::numeric_limits<std::size_t>::max();  // in all
     std::size_t first_variables = std::numeric_limits<std::size_t>::max();  // by the first inspection
+    std::int64_t visits = std::numeric_limits<std::int64_t>::max();         // of nodes that may have to move
   };
   // So much more. After `gave_up` it can be called again.
   Cdcl::Result run(Effort more) {
-    limit_ = more;
     const auto sum = [](std::int64_t a, std::int64_t b) {
       return b > std::numeric_limits<std::int64_t>::max() - a ? b : a + b;
     };
+    limit_ = more;
+    limit_.visits = sum(order_.visited, more.visits);
     return sat_.solve(sum(sat_.conflicts, more.conflicts), sum(sat_.decisions, more.decisions));
   }
   bool full() const { return sat_.full(); }
@@ -80,6 +82,7 @@ class Search final : public Theory {
   };
   const Meaning& meaning(std::int32_t variable) const { return meaning_[static_cast<std::size_t>(variable)]; }
   const Cdcl& sat() const { return sat_; }
+  std::int64_t visited() const { return order_.visited; }
   std::int32_t rounds = 0;
 
   bool assign(Lit literal, std::vector<Lit>& conflict) override;
@@ -90,6 +93,7 @@ class Search final : public Theory {
   void lemma(ClauseId id) override;
   Lit choice(std::int32_t variable) override;
   Answer complete() override;
+  bool tired() const override { return order_.visited > limit_.visits; }
   std::size_t bytes() const override {
     return cycle_edges_.capacity() * sizeof(CycleEdge) + origins_.size() * (sizeof(Origin) + 4 * sizeof(void*));
   }

@@ -81,9 +81,10 @@ constexpr int kTrials = 64;
 constexpr int kLongTrials = 16;
 constexpr std::int64_t kTrialConflictsEach = 10;  // per transaction
 // A search before pruning is through: so many conflicts, and another for so many transactions; for each transaction,
-// decisions, and variables in all and of the first inspection, before any pass and after. No search where so many
-// candidates are open and orders must be chosen for each.
-constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5;
+// decisions, and variables in all and of the first inspection, before any pass and after; for each node, visits (what
+// came to an end took 7 at most, far moves in a million transactions take thousands). No search where so many candidates
+// are open and orders must be chosen for each.
+constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kVisitsEach = 10;
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75, kPrunedFirst = 0.43;
 
 std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
@@ -166,9 +167,10 @@ class Attempt {
       if (anti_dependencies && pruner_.open_candidates() > share(kOpenCandidates)) continue;
       const auto result =
           search({std::min(max_conflicts, kConflicts + n / kConflictEvery), n * kDecisionsEach,
-                  share(pruned ? kPruned : kUnpruned), share(pruned ? kPrunedFirst : kUnprunedFirst)});
+                  share(pruned ? kPruned : kUnpruned), share(pruned ? kPrunedFirst : kUnprunedFirst),
+                  graph_.nodes() * kVisitsEach});
       if (result != Cdcl::Result::gave_up) return result;
-      if (pruned && search_->rounds > 1) prune();  // that was the try
+      if (pruned && search_->rounds > 1) prune();  // that was the try; what tired in its first round may have another
     }
     return open_ ? Cdcl::Result::gave_up : Cdcl::Result::unsatisfiable;
   }
@@ -199,6 +201,7 @@ class Attempt {
     note("variables", search_->sat().variables());
     note("decisions", search_->sat().decisions);
     note("decisions_kept", search_->sat().kept);
+    note("nodes_visited", static_cast<double>(search_->visited()));
     note("conflicts", search_->sat().conflicts);
     note("restarts", search_->sat().restarts);
     note("rounds", search_->rounds);
