@@ -202,7 +202,7 @@ void EventGraph::set_priorities(const OrderHints& hints) {
 }
 
 void EventGraph::set_priorities(std::span<const std::int32_t> guess) {
-  if (!guesses_ || guess.empty()) return;
+  if (guess.empty()) return;
   std::vector<std::int64_t> when(idx(problem.n + 1), 0);
   for (Node v = 0; v < auxiliary_base_; ++v) when[idx(transaction_of(v))] += guess[idx(v)];
   when[idx(problem.n)] = kTimeUnknownBegin;

@@ -67,7 +67,9 @@ class EventGraph {
   }
   std::int32_t check_of(Node v) const;        // -1 for version nodes
   std::int32_t priority(Node v) const { return priority_[static_cast<std::size_t>(v)]; }  // a good order to start from
-  // Another one: by a guess when the nodes happened (those of a transaction together). Not if their times are known.
+  // Another one, by a guess when the nodes happened (those of a transaction together); to be asked for only where no
+  // times are known. An empty guess is none.
+  bool guesses_priorities() const { return guesses_; }
   void set_priorities(std::span<const std::int32_t> guess);
 
   // --- edges, in the order in which they became known ---
@@ -131,7 +133,7 @@ class EventGraph {
   std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node
   std::vector<std::int32_t> turns_;  // the transactions in the order that priority_ speaks of
   std::vector<std::int32_t> priority_;
-  bool guesses_ = true;              // it may be another
+  bool guesses_ = true;
   Node auxiliary_base_ = 0, version_base_ = -1, node_count_ = 0;
   std::int32_t order_check_ = -1;
 };

@@ -237,7 +237,7 @@ bool Pruner::pass() {
         [&](std::size_t i) { return edges[i].from; });
   }
   clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, max_clock_bytes_, budget_);
-  graph.set_priorities(clocks.middles());
+  if (graph.guesses_priorities()) graph.set_priorities(clocks.middles());
   note_changes();
   epochs.push_back(static_cast<std::uint32_t>(graph.edges.size()));
   readers_ = latest_readers();
