@@ -83,6 +83,7 @@ NAMES = [
     ("acyclic so | wr as X\n", 1, 14, "unknown name `wr`", 'include "prelude.iso"'),
     ("acyclic so | rw as X\n", 1, 14, "unknown name `rw`", 'include "adya.iso"'),
     (A + "acyclic so | w as X\n", 2, 14, "unknown name `w`", "`W`"),
+    (A + "acyclic so | wv as X\n", 2, 14, "unknown name `wv`", "`wr` or `ww`"),
     (A + "acyclic SO as X\n", 2, 9, "unknown name `SO`", "`so`"),
     (A + "let hbb = so\nacyclic hb as X\n", 3, 9, "unknown name `hb`", "`hbb`"),
     ("acyclic sos as X\n", 1, 9, "unknown name `sos`", "`so`"),

@@ -6,7 +6,7 @@ Names are resolved here too: every use must follow its declaration, so there is 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isolang.errors import SpecError
@@ -313,9 +313,9 @@ class _Checker:
             hint = _ELSEWHERE[name]
         elif name in FRAGMENTS:
             hint = f'write `include "{FRAGMENTS[name]}"`, which defines it'
-        elif close := difflib.get_close_matches(name.lower(), sorted(folded), 1, 0.6):
-            hint = f"did you mean `{folded[close[0]]}`?"
-        elif fragments := difflib.get_close_matches(name.lower(), sorted(FRAGMENTS), 1, 0.6):
+        elif near := _near(name, folded):
+            hint = "did you mean " + " or ".join(f"`{folded[other]}`" for other in near) + "?"
+        elif fragments := _near(name, FRAGMENTS):
             hint = f'did you mean `{fragments[0]}`, of `include "{FRAGMENTS[fragments[0]]}"`?'
         else:
             hint = "known are " + ", ".join(known)
@@ -381,6 +381,19 @@ def _compatible(left: Element, right: Element) -> bool:
 
 def _meet(left: Element, right: Element) -> Element:
     return right if left == "any" else left
+
+
+def _near(name: str, names: Collection[str]) -> list[str]:
+    """The names that may have been meant: of two letters all with one another, else the closest.
+
+    Two letters are too short for a ratio, by which `W` is nearest to `wv`.
+    """
+    wanted, known = name.lower(), sorted(names)
+    if wanted in known or len(wanted) != 2:
+        return difflib.get_close_matches(wanted, known, 1, 0.6)
+    pairs = [other for other in known if len(other) == 2]
+    near = [other for other in pairs if (other[0] == wanted[0]) != (other[1] == wanted[1])]
+    return near or difflib.get_close_matches(wanted, [n for n in known if len(n) > 1], 1, 0.6)
 
 
 def _where(span: Span) -> str:
