@@ -31,7 +31,6 @@ TESTS = {
     "native/engine/balance": ["tests/test_portfolio.py"],
     "native/engine/landmarks": ["tests/test_portfolio.py"],
     "native/engine/portfolio": ["tests/test_portfolio.py"],
-    "native/engine/repair": ["tests/test_portfolio.py"],
     "native/certify/balance": ["tests/test_portfolio.py"],
     "native/certify/landmarks": ["tests/test_portfolio.py"],
     "native/certify/line_shape": ["tests/test_portfolio.py"],
