@@ -96,7 +96,7 @@ class Outside {
     d["decisions"] = solver_.sat().decisions;
     d["conflicts"] = solver_.sat().conflicts;
     d["restarts"] = solver_.sat().restarts;
-    d["decisions_kept"] = solver_.sat().kept;
+    d["decisions_kept"] = solver_.sat().decisions_kept;
     return d;
   }
 

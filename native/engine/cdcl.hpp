@@ -94,7 +94,7 @@ class Cdcl {
 
   std::int32_t variables() const { return static_cast<std::int32_t>(value_.size()); }
   std::int64_t conflicts = 0, decisions = 0, restarts = 0;
-  std::int64_t kept = 0;  // decisions of levels above one that was taken out
+  std::int64_t decisions_kept = 0;  // of levels above one that was taken out
 
  private:
   struct Clause {

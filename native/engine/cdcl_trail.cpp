@@ -80,7 +80,7 @@ void Cdcl::take_out(std::int32_t target) {
     trail_[keep++] = l;
   }
   trail_.resize(keep);
-  kept += levels - (target - 1);
+  decisions_kept += levels - (target - 1);
   level_start_.resize(idx(levels));
   theory_mark_.resize(idx(levels));
   theory_.forget_open(mark);

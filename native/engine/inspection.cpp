@@ -235,7 +235,7 @@ bool Search::forbid_ways_back() {
     pending_.clear();
     for (const Edge& e : edges) {
       collect(e, clause);
-      pending_.push_back({e, false});
+      pending_.push_back({e, CycleEdge::Kind::added});
     }
     lemma(sat_.add_clause(std::move(clause)));
   }

@@ -44,8 +44,8 @@ OutOfMemory out_of_memory(std::size_t max_bytes) {
 Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed,
              std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note) {
   Outcome outcome;
-  const auto begin = [&](std::span<const Node> line) {
-    search.emplace(pruner, budget, seed, share_of(max_bytes), Search::Start{line, {}});
+  const auto begin = [&](std::vector<std::int32_t> rank) {
+    search.emplace(pruner, budget, seed, share_of(max_bytes), Search::Start{std::move(rank), {}});
   };
   begin({});
   const auto cdcl = [&](Search::Effort effort) {
@@ -140,9 +140,10 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
       if (anneal(kMoves)) return true;
     return false;
   };
+  const auto frozen = [&] { return rank_along(annealing.frozen(), pruner.successors(), budget); };
   const auto repaired = [&] {
     budget.phase = "repairing what annealing has left";
-    const Repair done = repair(search, pruner, budget, seed, share_of(max_bytes), annealing.frozen());
+    const Repair done = repair(search, pruner, budget, seed, share_of(max_bytes), frozen());
     note("repair_rounds", done.rounds);
     note("repair_released", static_cast<double>(done.released));
     if (!done.succeeded) return false;
@@ -165,7 +166,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
   // An exhausted search leaves no proof to read; now that there certainly is one, CDCL may find it.
   const auto prove = [&] {
     const Outcome exhausted = outcome;
-    if (!annealing.frozen().empty()) begin(annealing.frozen());
+    if (!annealing.frozen().empty()) begin(frozen());
     try {
       if (!cdcl(impossible ? kCycle : kProof)) outcome = exhausted;
     } catch (const OutOfTime&) {  // what is refuted stays so
@@ -187,7 +188,7 @@ Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strat
     if (annealing.coolings > 0 && annealing.frozen_cost < started_from) {
       started_from = annealing.frozen_cost;
       if (large && repaired()) break;
-      begin(annealing.frozen());
+      begin(frozen());
     }
     if (cdcl({turn(large ? first.conflicts : kConflicts.conflicts), large ? kNoLimit : turn(kConflicts.decisions)}))
       break;

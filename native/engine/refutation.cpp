@@ -85,9 +85,9 @@ std::vector<ProofStep> Refuter::from_search(const Search& search) {
       case Search::Origin::Kind::cycle: {
         std::vector<Edge> edges;
         for (std::size_t i = origin.cycle_start; i < origin.cycle_end; ++i) {
-          const auto& [edge, was_known, holds] = search.cycle_edges()[i];
+          const auto& [edge, kind] = search.cycle_edges()[i];
           edges.push_back(edge);
-          if (was_known)
+          if (kind == Search::CycleEdge::Kind::known)
             known(edge);
           else if (edge.read >= 0 && pruner_.source[idx(edge.read)] >= 0)
             source(edge.read, edge.a);

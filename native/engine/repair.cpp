@@ -2,7 +2,6 @@
 
 #include <limits>
 #include <utility>
-#include <vector>
 
 namespace isolang {
 namespace {
@@ -16,7 +15,7 @@ constexpr double kMost = 0.75;             // of the transactions may be release
 }  // namespace
 
 Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budget, std::uint64_t seed,
-              std::size_t max_bytes, std::span<const Node> line) {
+              std::size_t max_bytes, const std::vector<std::int32_t>& rank) {
   Repair result;
   const std::int32_t n = pruner.graph.problem.n;
   std::vector<std::uint8_t> held(idx(n), 1);
@@ -25,12 +24,12 @@ Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budge
     for (const std::int32_t t : transactions) result.released += std::exchange(held[idx(t)], std::uint8_t{0});
     return result.released > before;
   };
-  search.emplace(pruner, budget, seed, max_bytes, Search::Start{line, {}});
+  search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, {}});
   Cdcl::Result found = search->run({0, kNoLimit, 0, 0});  // looks what is wrong
   release(search->wanted_transactions());
   while (found != Cdcl::Result::satisfiable && static_cast<double>(result.released) < kMost * n) {
     ++result.rounds;
-    search.emplace(pruner, budget, seed, max_bytes, Search::Start{line, held});
+    search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, held});
     found = search->run({kConflicts, kNoLimit});
     if (found == Cdcl::Result::gave_up) break;
     if (found == Cdcl::Result::unsatisfiable && !release(search->held_in_the_way(search->sat().conflicts <= kFew)))

@@ -13,7 +13,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <vector>
 
 #include "engine/search.hpp"
 
@@ -25,8 +25,8 @@ struct Repair {
   std::int64_t released = 0;  // transactions
 };
 
-// `line`: nodes in an order that respects the known edges, as for a Search. `search` becomes that of the last round.
+// `rank`: the line, as a topological order of the known edges. `search` becomes that of the last round.
 Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budget, std::uint64_t seed,
-              std::size_t max_bytes, std::span<const Node> line);
+              std::size_t max_bytes, const std::vector<std::int32_t>& rank);
 
 }  // namespace isolang

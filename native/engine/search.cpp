@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/likely_times.hpp"
 #include "engine/topological_order.hpp"
 
 namespace isolang {
@@ -25,14 +24,14 @@ std::vector<std::int32_t> ends(const std::vector<Edge>& edges, Node Edge::* end)
 }  // namespace
 
 struct Search::Frame {
-  std::vector<std::int32_t> rank, from, to;
   bool given;
+  std::vector<std::int32_t> rank, from, to;
 
-  Frame(const Pruner& pruner, Budget& budget, const Start& start)
-      : rank(start.line.empty() ? pruner.rank : rank_along(start.line, pruner.successors(), budget)),
+  Frame(const Pruner& pruner, Start start)
+      : given(!start.rank.empty()),
+        rank(start.rank.empty() ? pruner.rank : std::move(start.rank)),
         from(ends(pruner.graph.edges, &Edge::from)),
-        to(ends(pruner.graph.edges, &Edge::to)),
-        given(!start.line.empty()) {
+        to(ends(pruner.graph.edges, &Edge::to)) {
     if (!start.held.empty()) hold(pruner.graph, start.held);
   }
 
@@ -53,8 +52,8 @@ struct Search::Frame {
   }
 };
 
-Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, const Start& start)
-    : Search(pruner, budget, seed, max_bytes, Frame(pruner, budget, start)) {}
+Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, Start start)
+    : Search(pruner, budget, seed, max_bytes, Frame(pruner, std::move(start))) {}
 
 Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, Frame frame)
     : pruner_(pruner),
@@ -123,11 +122,12 @@ std::vector<std::int32_t> Search::wanted_transactions() const {
 // Those at the ends of each stretch of edges that hold: between the two nothing else bears on the cycle.
 std::vector<std::int32_t> Search::held_in_the_way(bool by_every_conflict) const {
   std::vector<std::int32_t> transactions;
+  const auto holds = [&](std::size_t i) { return cycle_edges_[i].kind == CycleEdge::Kind::holds; };
   const auto look_at = [&](const Origin& origin) {
     for (std::size_t i = origin.cycle_start; i < origin.cycle_end; ++i) {
-      if (!cycle_edges_[i].holds) continue;
-      const bool first = i == origin.cycle_start || !cycle_edges_[i - 1].holds;
-      const bool last = i + 1 == origin.cycle_end || !cycle_edges_[i + 1].holds;
+      if (!holds(i)) continue;
+      const bool first = i == origin.cycle_start || !holds(i - 1);
+      const bool last = i + 1 == origin.cycle_end || !holds(i + 1);
       if (first) transactions.push_back(graph_.transaction_of(cycle_edges_[i].edge.from));
       if (last) transactions.push_back(graph_.transaction_of(cycle_edges_[i].edge.to));
     }
@@ -214,18 +214,18 @@ void Search::activate_read(std::int32_t r) {
 bool Search::add(const Edge& e, std::int32_t variable, std::int32_t another) {
   if (pruner_.clocks.reaches(e.from, e.to)) return true;
   if (order_.add(e.from, e.to)) {
-    dynamic_.push_back(e);
-    behind_.emplace_back(variable, another);
+    added_.push_back({e, variable, another});
     return true;
   }
-  pending_.assign(1, {e, false});
+  using enum CycleEdge::Kind;
+  pending_.assign(1, {e, added});
   for (const std::int32_t number : order_.path) {
     if (idx(number) < graph_.edges.size())
-      pending_.push_back({graph_.edges[idx(number)], true});
+      pending_.push_back({graph_.edges[idx(number)], known});
     else if (idx(number) < permanent_)
-      pending_.push_back({{order_.from(number), order_.to(number), Relation::so}, true, true});
+      pending_.push_back({{order_.from(number), order_.to(number), Relation::so}, holds});
     else
-      pending_.push_back({dynamic_[idx(number) - permanent_], false});
+      pending_.push_back({added_[idx(number) - permanent_].edge, added});
   }
   return false;
 }
@@ -259,8 +259,8 @@ bool Search::assign(Lit literal, std::vector<Lit>& conflict) {
   }
   if (fine) return true;
   conflict.clear();
-  for (const auto& [edge, known, holds] : pending_)
-    if (!known) collect(edge, conflict);
+  for (const auto& [edge, kind] : pending_)
+    if (kind == CycleEdge::Kind::added) collect(edge, conflict);
   return false;
 }
 
@@ -289,14 +289,13 @@ void Search::unassign(Lit literal) {
 void Search::forget_open(std::size_t mark) {
   const auto open = [&](std::int32_t v) { return sat_.value(Lit::positive(v)) == 0; };
   for (std::size_t number = mark; number < order_.edges(); ++number)
-    if (const auto& [v, another] = behind_[number - permanent_]; open(v) || open(another))
+    if (const Added& e = added_[number - permanent_]; open(e.variable) || open(e.another))
       order_.remove(static_cast<std::int32_t>(number));
 }
 
 void Search::undo(std::size_t mark) {
   order_.shrink(mark);
-  dynamic_.resize(mark - permanent_);
-  behind_.resize(mark - permanent_);
+  added_.resize(mark - permanent_);
 }
 
 void Search::lemma(ClauseId id) {

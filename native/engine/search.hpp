@@ -30,13 +30,12 @@ void keep_included(Model& model, const Problem& problem);
 class Search final : public Theory {
  public:
   struct Start {
-    std::span<const Node> line;  // an order that respects the known edges; nodes left out come as soon as they can
+    std::vector<std::int32_t> rank;  // a topological order of the known edges; empty: that of pruning
     std::span<const std::uint8_t> held;  // per transaction: keeps its place in that order among all that are held
   };
-  // Of memory, the search may take about so many bytes for its clauses; then it gives up for good (`full`). Without a
-  // line it starts from the order of pruning. With transactions held, `unsatisfiable` means only that these cannot
-  // stay.
-  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, const Start& start = {});
+  // Of memory, the search may take about so many bytes for its clauses; then it gives up for good (`full`). With
+  // transactions held, `unsatisfiable` means only that these cannot stay.
+  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, Start start = {});
   struct Effort {
     std::int64_t conflicts, decisions;
     std::size_t variables = std::numeric_limits<std::size_t>::max();  // in all
@@ -67,12 +66,11 @@ class Search final : public Theory {
     std::size_t cycle_start = 0, cycle_end = 0;  // cycle: its edges in cycle_edges()
   };
   const Origin& origin(ClauseId id) const { return origins_.at(id); }
-  // An edge of a cycle, and whether pruning knew it (else the literals behind it are variables, as far as there are
-  // any), or it only holds transactions in their places.
+  // An edge of a cycle: known to pruning; or the search has added it (the literals behind it are variables, as far as
+  // there are any); or it only holds transactions in their places.
   struct CycleEdge {
     Edge edge;
-    bool known;
-    bool holds = false;
+    enum class Kind : std::uint8_t { known, added, holds } kind;
   };
   const std::vector<CycleEdge>& cycle_edges() const { return cycle_edges_; }
 
@@ -137,8 +135,11 @@ class Search final : public Theory {
   Budget& budget_;
   Cdcl sat_;
   DynamicOrder order_;
-  std::vector<Edge> dynamic_;  // the edges of order_ beyond the permanent ones
-  std::vector<std::pair<std::int32_t, std::int32_t>> behind_;  // the variables behind each of them, perhaps the same
+  struct Added {
+    Edge edge;
+    std::int32_t variable, another;  // that it leans on, perhaps the same (`collect` would have to look them up)
+  };
+  std::vector<Added> added_;  // the edges of order_ beyond the permanent ones
   std::size_t permanent_;
   Effort limit_{};
   bool may_start_anew_;  // the order to start from was not given

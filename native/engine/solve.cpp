@@ -200,7 +200,7 @@ class Attempt {
   void note_search() {
     note("variables", search_->sat().variables());
     note("decisions", search_->sat().decisions);
-    note("decisions_kept", search_->sat().kept);
+    note("decisions_kept", search_->sat().decisions_kept);
     note("nodes_visited", static_cast<double>(search_->visited()));
     note("conflicts", search_->sat().conflicts);
     note("restarts", search_->sat().restarts);
