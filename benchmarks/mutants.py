@@ -27,6 +27,7 @@ from scratch import ROOT, Change, Scratch, stale
 TIMEOUT = 600
 
 TESTS = {
+    "native/core/parallel": ["tests/test_threads.py"],
     "native/problem": ["tests/test_problem_anomalies.py", "tests/test_problem_model.py"],
     "native/engine/balance": ["tests/test_portfolio.py"],
     "native/engine/landmarks": ["tests/test_portfolio.py"],
@@ -40,6 +41,7 @@ TESTS = {
     "native/engine": [
         "tests/test_pruning.py",
         "tests/test_engine.py",
+        "tests/test_threads.py",
         "tests/test_certify_engine.py",
         "tests/test_litmus.py",
         "tests/test_random_expressions.py",

@@ -141,6 +141,7 @@ def solve(
     trial: bool = ...,
     strategy: str = ...,
     max_search_bytes: int = ...,
+    threads: int = ...,
 ) -> dict[str, Any]: ...
 def load(problem: Problem) -> float: ...
 

@@ -69,6 +69,7 @@ def check(
     solver: str = "auto",
     encoding: str = "auto",
     prune: str = "auto",
+    threads: int | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Verdict:
     """Decide whether a history satisfies a specification.
@@ -87,6 +88,8 @@ def check(
             python-sat's. Only specs of the kind *event graph* have a choice.
         encoding: how the problem is put to it.
         prune: what is concluded before: ``none``, ``known`` or ``fixpoint``.
+        threads: how many may work on the history; by default as many as there are processors, up to
+            eight. The verdict and its proof do not depend on it.
         progress: called with the name of each phase as it begins.
 
     Returns:
@@ -112,11 +115,19 @@ def check(
         raise ValueError(f"timeout must be positive (got {timeout})")
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive (got {memory})")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be positive (got {threads})")
     if isinstance(spec, str | os.PathLike):
         spec = load_spec(spec)
     chosen = spec if isinstance(spec, Route) else route(spec)
     options = Options(
-        certify=certify, memory=memory, seed=seed, solver=solver, encoding=encoding, prune=prune
+        certify=certify,
+        memory=memory,
+        seed=seed,
+        solver=solver,
+        encoding=encoding,
+        prune=prune,
+        threads=threads,
     )
     with memory_cap(memory):
         return decide(history, chosen, Spending(timeout), options, progress or (lambda phase: None))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from typing import Final
+
+_MOST_THREADS: Final = 8  # more would wait for the memory, and for what one has to do
+_PER_THREAD: Final = 100  # megabytes of a limit: its stack counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +22,8 @@ class Options:
         solver: which back end decides, ``auto`` or a name of docs/encodings.md.
         encoding: how the problem is put to it, likewise.
         prune: how much is concluded before, ``auto``, ``none``, ``known`` or ``fixpoint``.
+        threads: how many may work on one history; ``None`` for as many as there are processors, up
+            to eight.
     """
 
     certify: bool = True
@@ -25,8 +32,25 @@ class Options:
     solver: str = "auto"
     encoding: str = "auto"
     prune: str = "auto"
+    threads: int | None = None
 
     def search_bytes(self) -> int:
         """What the searches may hold: half of the memory, and never more than a gibibyte."""
         most = 1 << 30
         return most if self.memory is None else min(most, int(self.memory * 1e6 / 2))
+
+    def thread_count(self) -> int:
+        """How many threads may work on one history."""
+        wanted = processors() if self.threads is None else self.threads
+        if self.memory is None:
+            return wanted
+        return max(1, min(wanted, int(self.memory / _PER_THREAD)))
+
+
+def processors() -> int:
+    """How many threads are worth having: one for each processor of this process, up to eight."""
+    try:
+        usable = len(os.sched_getaffinity(0))
+    except AttributeError:  # not every platform has it
+        usable = os.cpu_count() or 1
+    return min(usable, _MOST_THREADS)

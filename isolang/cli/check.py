@@ -15,6 +15,7 @@ from isolang.cli.job import Job, run_job
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_INPUT, Report, code_of, exit_code
 from isolang.errors import IsolangError
+from isolang.options import processors
 
 if TYPE_CHECKING:
     from isolang.language.route import Route
@@ -108,6 +109,7 @@ def check(
     certificates: str,
     minimal: str,
     jobs: int,
+    threads: int | None = None,
     profile: bool = False,
     solver: str = "auto",
     encoding: str = "auto",
@@ -136,6 +138,9 @@ def check(
         return EXIT_INPUT
     for _, route in routes:
         _check_pairs(route, solver, encoding, prune, cross_check)
+    parallel = min(jobs, len(histories))
+    if threads is None and parallel > 1:
+        threads = max(1, processors() // parallel)
     everything = [
         Job(
             history=history,
@@ -153,6 +158,7 @@ def check(
             encoding=encoding,
             prune=prune,
             cross_check=cross_check,
+            threads=threads,
         )
         for history in histories
     ]
@@ -160,7 +166,7 @@ def check(
         for line in dict.fromkeys(warning for _, route in routes for warning in route.warnings):
             print(f"warning: {line}", file=sys.stderr)
     with suppress(BrokenPipeError):
-        return run(everything, output=output, parallel=min(jobs, len(everything)), profile=profile)
+        return run(everything, output=output, parallel=parallel, profile=profile)
     _forget_stdout()
     return EXIT_INPUT
 

@@ -34,6 +34,10 @@ def _check(p: Parser) -> None:
         help="Write the smallest part found that is still invalid (EDN).",
     )  # fmt: skip
     p.option("--jobs", "-j", metavar="N", type=at_least(1), default=1, help="Histories at a time.")
+    p.option(
+        "--threads", metavar="N", type=at_least(1),
+        help="On one history at a time; by default all processors, up to 8.",
+    )  # fmt: skip
     arguments.seed(p)
     p.switch("--profile", help="Say where the time went (text output; JSON has it).")
     p.option(

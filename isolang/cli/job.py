@@ -42,6 +42,7 @@ class Job:
         encoding: of ``--encoding``.
         prune: of ``--prune``.
         cross_check: of ``--cross-check``; empty for none.
+        threads: of ``--threads``; ``None`` for its default.
     """
 
     history: str
@@ -59,6 +60,7 @@ class Job:
     encoding: str = "auto"
     prune: str = "auto"
     cross_check: str = ""
+    threads: int | None = None
 
 
 def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str], object]) -> None:
@@ -123,6 +125,7 @@ def _options(job: Job) -> Options:
         solver=job.solver,
         encoding=job.encoding,
         prune=job.prune,
+        threads=job.threads,
     )
 
 

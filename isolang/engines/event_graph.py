@@ -146,6 +146,7 @@ class EventGraphRun(Run):
             seed=self.options.seed,
             progress=self.progress,
             search_bytes=self.options.search_bytes(),
+            threads=self.options.thread_count(),
         )
 
     # --- valid ---

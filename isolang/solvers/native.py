@@ -57,6 +57,7 @@ def solve(
     progress: Callable[[str], object] | None = None,
     trial: bool = True,
     strategy: str = "auto",
+    threads: int = 1,
 ) -> Model | Refutation:
     """Decide a problem whose intrinsic anomalies the caller has dealt with.
 
@@ -72,6 +73,7 @@ def solve(
         strategy: what searches for what pruning leaves open: ``cdcl``, or first ``anneal`` or
             ``frontier`` to their end, or (``auto``) all in turns, and CDCL before pruning is
             through where that promises to be short.
+        threads: how many may work on one history; the answer and its proof do not depend on it.
         progress: called now and then with what is being done.
         trial: look for a model of stronger checks first; most histories have one.
 
@@ -94,6 +96,7 @@ def solve(
         trial,
         strategy,
         search_bytes,
+        threads,
     )
     if "refutation" in result:
         # The core numbers the checks; everyone else knows them by name.

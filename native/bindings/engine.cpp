@@ -101,10 +101,15 @@ Strategy strategy_of(const std::string& name) {
 
 nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds,
                        std::uint64_t seed, std::size_t max_clock_bytes, nb::object progress, bool trial,
-                       const std::string& strategy, std::size_t max_search_bytes) {
+                       const std::string& strategy, std::size_t max_search_bytes, std::size_t threads) {
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
-  const Strategy how = strategy_of(strategy);
+  const SolveOptions options{.seed = seed,
+                             .max_clock_bytes = max_clock_bytes,
+                             .max_search_bytes = max_search_bytes,
+                             .threads = threads,
+                             .trial_first = trial,
+                             .strategy = strategy_of(strategy)};
   Budget budget = interruptible_budget(seconds, progress);
   Solution solution;
   std::vector<std::int32_t> source;
@@ -114,7 +119,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
     const bool each_read = std::ranges::any_of(machines, &Automaton::back_earlier_wr);
     const Problem unmerged = each_read ? build_problem_of_each_read(history) : Problem{};
     const Problem& used = each_read ? unmerged : problem;
-    solution = solve(used, machines, seed, max_clock_bytes, max_search_bytes, budget, trial, how);
+    solution = solve(used, machines, options, budget);
     if (solution.model) source = sources_by_operation(history, used, *solution.model);
   }
   nb::dict result, statistics;
@@ -187,7 +192,7 @@ void register_engine(nb::module_& m) {
   nb::exception<OutOfMemory>(m, "OutOfMemory", PyExc_MemoryError);
   m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
         "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "trial"_a = true, "strategy"_a = "auto",
-        "max_search_bytes"_a = std::size_t{1} << 30,
+        "max_search_bytes"_a = std::size_t{1} << 30, "threads"_a = std::size_t{1},
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
   m.def("prune", &prune_problem, "problem"_a, "automata"_a, "seconds"_a = 0.0,
         "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),

@@ -1,5 +1,6 @@
 // A deadline and an interrupt, polled by every long loop.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,14 @@ class Budget {
     if (seconds > 0)
       deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
+  // For another thread: the same deadline, and nobody is called, but it is out of time when `stop` is set.
+  Budget of_thread(const std::atomic<bool>& stop) const {
+    Budget own;
+    own.deadline_ = deadline_;
+    own.stop_ = &stop;
+    own.phase = phase;
+    return own;
+  }
   const char* phase = "";  // what is being done, for progress and for the reason of a timeout
   // Cheap enough for inner loops: looks at the clock once in 1,024 calls.
   void poll() {
@@ -34,7 +43,7 @@ class Budget {
   }
   void check() {
     const auto now = Clock::now();
-    if (now > deadline_) throw OutOfTime(phase);
+    if (now > deadline_ || (stop_ != nullptr && *stop_)) throw OutOfTime(phase);
     if (interrupted_ && now >= next_) {
       next_ = now + std::chrono::milliseconds(50);
       interrupted_(*this);
@@ -46,6 +55,7 @@ class Budget {
   std::function<void(const Budget&)> interrupted_;
   Clock::time_point start_, next_;
   Clock::time_point deadline_ = Clock::time_point::max();
+  const std::atomic<bool>* stop_ = nullptr;
   std::uint32_t calls_ = 0;
 };
 

@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "core/parallel.hpp"
+#include "engine/key_pruner.hpp"
 #include "engine/topological_order.hpp"
 
 namespace isolang {
@@ -17,14 +19,16 @@ constexpr std::int32_t kMaxPasses = 8;
 constexpr std::size_t kAhead = 24;  // candidates
 constexpr std::int32_t kLarge = 5000, kWorth = 20;  // nodes; nodes for each conclusion
 constexpr std::size_t kManyChains = 256;
-constexpr std::size_t kMaxPairWords = std::size_t{1} << 23;  // 64 MiB
+constexpr std::size_t kPart = 2000;  // writers and reads: long enough for a thread to pay, short enough to share out
 
 }  // namespace
 
-Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
+Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::size_t threads)
     : graph(g),
       budget_(budget),
       max_clock_bytes_(max_clock_bytes),
+      threads_(threads),
+      pairs_(g.problem),
       open_(static_cast<std::int64_t>(g.problem.candidate.size())) {
   const Problem& p = g.problem;
   source.assign(idx(p.reads()), -1);
@@ -35,56 +39,17 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
   inclusion = p.inclusion;
   included_by.assign(inclusion.size(), -1);
   key_of_.resize(p.writer_txn.size());
-  std::size_t words = 0;
-  settled_pairs_.resize(idx(p.keys));
-  precede_.resize(idx(p.keys));
-  open_pairs_.assign(p.writer_txn.size(), std::numeric_limits<std::int32_t>::max());
   restless_.assign(idx(p.keys), 1);
-  for (std::int32_t key = 0; key < p.keys; ++key) {
-    const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
-    std::fill(key_of_.begin() + first, key_of_.begin() + last, key);
-    const std::size_t need = idx(last - first) * words_of(key);
-    if (words + need > kMaxPairWords) continue;
-    words += need;
-    std::fill(open_pairs_.begin() + first, open_pairs_.begin() + last, last - first - 1);
-  }
-  pair_bits_.assign(2 * words, 0);
-  auto bits = std::span(pair_bits_);
-  const auto take = [&](std::size_t count) {
-    const auto taken = bits.first(count);
-    bits = bits.subspan(count);
-    return taken;
-  };
-  for (std::int32_t key = 0; key < p.keys; ++key) {
-    const std::int32_t first = p.key_start[idx(key)], last = p.key_start[idx(key) + 1];
-    const std::size_t need = idx(last - first) * words_of(key);
-    if (first == last || open_pairs_[idx(first)] == std::numeric_limits<std::int32_t>::max()) continue;  // too many
-    settled_pairs_[idx(key)] = take(need);
-    precede_[idx(key)] = take(need);
-  }
-  std::size_t wr_steps = 0;
-  for (std::size_t c = 0; c < g.automata.size(); ++c) {
-    const auto check = static_cast<std::int32_t>(c);
-    using enum Relation;
-    const Automaton& m = g.automata[c];
-    wr_steps += m.of(wr).size();
-    orders_compose_ &= m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
-    for (const auto& [q, r] : g.automata[c].of(Relation::ww))
-      if (g.automata[c].judges) ww_rows_.push_back({check, q, target_of(check, r)});
-    for (const auto* steps : {&g.automata[c].of(Relation::rw), &g.automata[c].back})
-      for (const auto& [q, r] : *steps) rw_rows_.push_back({check, q, target_of(check, r)});
-  }
-  if (g.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
-  by_rank_.resize(p.writer_txn.size());
-  std::iota(by_rank_.begin(), by_rank_.end(), 0);
-  place_.resize(p.writer_txn.size());
-  for (std::int32_t key = 0; key < p.keys; ++key) number_writers(key);
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    std::fill(key_of_.begin() + p.key_start[idx(key)], key_of_.begin() + p.key_start[idx(key) + 1], key);
   find_own_writers();
   first_read_.assign(idx(p.n) + 2, 0);
   for (const std::int32_t t : p.read_txn) ++first_read_[idx(t) + 1];
   std::partial_sum(first_read_.begin(), first_read_.end(), first_read_.begin());
   direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
   if (direct_) find_session_writers();
+  constexpr auto optional = static_cast<std::uint8_t>(Inclusion::optional);
+  one_by_one_ = direct_ || std::ranges::find(inclusion, optional) != inclusion.end();
   if (!g.uses_reads) return;
   for (std::int32_t r = 0; r < p.reads() && !p.impossible.empty(); ++r)
     for (const std::size_t i : p.candidates(r))
@@ -92,6 +57,8 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
         alive[i] = 0;
         struck_by[i] = kContradictory;
       }
+  std::size_t wr_steps = 0;
+  for (const Automaton& m : g.automata) wr_steps += m.of(Relation::wr).size();
   g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps + p.writer_txn.size());  // most of what there will be
   // Writers are far apart in a large history: fetched before they are needed.
   const auto first_candidate = [&](std::int32_t r) { return static_cast<std::size_t>(p.candidate_start[idx(r)]); };
@@ -99,7 +66,8 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes)
     if (const auto ahead = first_candidate(r) + kAhead; ahead < p.candidate.size())
       __builtin_prefetch(&p.writer_txn[idx(p.candidate[ahead])]);
     const std::size_t first = first_candidate(r);
-    if (first_candidate(r + 1) - first == 1 && included_reader(r) && alive[first]) resolve(r, p.candidate[first]);
+    if (first_candidate(r + 1) - first == 1 && included_reader(r) && alive[first])
+      resolve(r, p.candidate[first], g.edges);
   }
   open_reads_ = group_by(
       p.keys, idx(p.reads()), [&](std::size_t r) { return source[r] < 0 ? p.read_key[r] : -1; },
@@ -241,25 +209,59 @@ bool Pruner::pass() {
   note_changes();
   epochs.push_back(static_cast<std::uint32_t>(graph.edges.size()));
   readers_ = latest_readers();
-  if (passes == 1 && graph.uses_orders) sort_writers();
+  if (passes == 1 && graph.uses_orders) pairs_.sort([&](std::int32_t w) { return rank[idx(graph.order_node(w))]; });
   const bool every_read = std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
-  for (std::int32_t key = 0; key < p.keys; ++key) {
-    const auto reads = graph.uses_reads ? open_reads_.of(key) : std::span<const std::int32_t>();
-    if (reads.empty() && (!graph.uses_orders || (is_decided(key) && !graph.forbids_ways_back))) continue;
-    const bool quiet = is_quiet(key);
-    bool loaded = false;
-    if (graph.uses_orders && !quiet) {
-      load(key);
-      loaded = true;
-      if (!prune_key(key)) return false;
-    }
-    for (const std::int32_t r : reads) {
-      if (source[idx(r)] >= 0 || (quiet && !every_read && changed_[idx(p.read_txn[idx(r)])] == 0)) continue;
-      if (!std::exchange(loaded, true)) load(key);
-      if (!prune_read(r)) return false;
+  std::vector<std::int32_t> keys;
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    if (left_to_do(key)) keys.push_back(key);
+  return prune_keys(keys, every_read);
+}
+
+bool Pruner::left_to_do(std::int32_t key) const {
+  if (graph.uses_reads && !open_reads_.of(key).empty()) return true;
+  // Where the order of every pair is known, all that might still be found out is a cycle of known edges.
+  return graph.uses_orders && (restless_[idx(key)] != 0 || graph.forbids_ways_back || !pairs_.decided(key));
+}
+
+// In parts of a few keys each, by several threads. What they find is put together in the order of the keys, so that
+// neither edges nor contradictions depend on who found them when.
+bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
+  const auto work = [&](std::int32_t key) {
+    return 1 + pairs_.writers(key).size() + (graph.uses_reads ? open_reads_.of(key).size() : 0);
+  };
+  std::vector<std::size_t> cuts{0};
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    sum += work(keys[i]);
+    if ((!one_by_one_ && sum >= kPart) || i + 1 == keys.size()) {
+      cuts.push_back(i + 1);
+      sum = 0;
     }
   }
-  return true;
+  const std::size_t parts = cuts.size() - 1;
+  std::vector<KeyPruner> workers;
+  for (std::size_t i = 0; i < std::min(threads_, parts); ++i) workers.emplace_back(*this);
+  std::vector<Findings> findings(parts);
+  const auto prune = [&](std::size_t worker, std::size_t part, Budget& budget) {
+    return std::ranges::all_of(keys.subspan(cuts[part], cuts[part + 1] - cuts[part]), [&](std::int32_t key) {
+      return workers[worker].prune(key, every_read, budget, findings[part]);
+    });
+  };
+  const std::size_t failed = in_parts(parts, workers.size(), budget_, prune);
+  findings.resize(std::min(parts, failed + 1));
+  std::size_t fresh = 0;
+  for (const Findings& found : findings) fresh += found.edges.size();
+  graph.edges.reserve(graph.edges.size() + fresh);
+  for (Findings& found : findings) {
+    graph.edges.insert(graph.edges.end(), found.edges.begin(), found.edges.end());
+    found.edges = {};
+    gained_ += found.gained;
+    forced_orders += found.forced_orders;
+    struck_sources += found.struck_sources;
+    closed = found.closed;
+    orphan = found.orphan;
+  }
+  return failed == parts;
 }
 
 // What may have changed since the last pass, per transaction: the clocks of one of its nodes.
@@ -284,14 +286,6 @@ bool Pruner::is_quiet_writer(std::int32_t writer) const {
          });
 }
 
-// Every pair of the key's writers is ordered by known edges: all that might still be found out is a cycle of those.
-bool Pruner::is_decided(std::int32_t key) const {
-  if (restless_[idx(key)] != 0) return false;
-  const auto& starts = graph.problem.key_start;
-  const auto first = open_pairs_.begin() + starts[idx(key)], last = open_pairs_.begin() + starts[idx(key) + 1];
-  return first != last && std::all_of(first + 1, last, [](std::int32_t open) { return open == 0; });  // the first is T0
-}
-
 // Nothing about the key's writers and their readers has changed: another look at them would find nothing.
 bool Pruner::is_quiet(std::int32_t key) const {
   if (restless_[idx(key)] != 0) return false;
@@ -306,11 +300,34 @@ Impossible Pruner::because(const Edge& closing, const std::optional<Edge>& back)
   return {closing, epoch(), static_cast<std::int32_t>(backs.size()) - 1};
 }
 
-std::size_t Pruner::target_of(std::int32_t check, std::int32_t state) {
-  for (std::size_t i = 0; i < targets_.size(); ++i)
-    if (targets_[i].check == check && targets_[i].state == state) return i;
-  targets_.push_back({check, state, {}});
-  return targets_.size() - 1;
+void Pruner::resolve(std::int32_t r, std::int32_t writer, std::vector<Edge>& added) {
+  source[idx(r)] = writer;
+  resolved_in[idx(r)] = static_cast<std::uint8_t>(passes);
+  if (direct_) resolved_txn_[idx(graph.problem.read_txn[idx(r)])] = 1;
+  if (passes > 0) {  // nothing is settled before, and every key is restless
+    restless_[idx(key_of(writer))] = 1;
+    pairs_.unsettle(key_of(writer), writer);
+  }
+  graph.wr_edges(r, writer, [&](const Edge& e) { added.push_back(e); });
+  const std::int32_t txn = graph.problem.writer_txn[idx(writer)];
+  if (inclusion[idx(txn)] == static_cast<std::uint8_t>(Inclusion::optional)) {
+    inclusion[idx(txn)] = static_cast<std::uint8_t>(Inclusion::in);
+    included_by[idx(txn)] = r;
+    gained_ = std::max<std::int64_t>(gained_, 1);
+    every_read_ = true;  // in the next pass, as its own reads are to be judged now
+  }
+}
+
+bool Pruner::settled(std::int32_t key) const {
+  return restless_[idx(key)] == 0 && pairs_.decided(key) && pairs_.is_settled(key);
+}
+
+Pruner::Pairs Pruner::pairs() {
+  Pairs found;
+  KeyPruner worker(*this);
+  for (std::int32_t key = 0; graph.uses_orders && key < graph.problem.keys; ++key)
+    worker.list_pairs(key, budget_, found);
+  return found;
 }
 
 void Pruner::find_own_writers() {

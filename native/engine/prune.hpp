@@ -8,7 +8,6 @@
 // which is the saturation by which RA and CC are polynomial (Biswas and Enea, On the complexity of checking
 // transactional consistency, OOPSLA 2019) where each read has one source and no way back has a ww step.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <ranges>
@@ -19,6 +18,7 @@
 #include "core/budget.hpp"
 #include "engine/clocks.hpp"
 #include "engine/event_graph.hpp"
+#include "engine/writer_pairs.hpp"
 
 namespace isolang {
 
@@ -33,7 +33,7 @@ struct Impossible {
 
 class Pruner {
  public:
-  Pruner(EventGraph& graph, Budget& budget, std::size_t max_clock_bytes);
+  Pruner(EventGraph& graph, Budget& budget, std::size_t max_clock_bytes, std::size_t threads = 1);
 
   // To the end. False: contradiction, see `cycle`, `closed` and `orphan`.
   bool run() {
@@ -123,117 +123,47 @@ class Pruner {
   }
 
  private:
-  struct Seen {
-    std::int32_t writer;
-    Edge closing;  // lacks its source
-    std::optional<Edge> back;
-  };
+  friend class KeyPruner;
+
   bool settle();  // what is direct, then a topological order of the known edges; false: contradiction
   bool sort();
   bool pass();
+  bool left_to_do(std::int32_t key) const;
+  bool prune_keys(std::span<const std::int32_t> keys, bool every_read);
   bool worthwhile();
   bool begin_directly();
-  void load(std::int32_t key);
-  Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;  // check < 0: the version node
-  bool prune_key(std::int32_t key);
   void note_changes();
-  bool is_settled(std::int32_t writer, std::int32_t key) const;
-  bool is_decided(std::int32_t key) const;
   bool is_quiet(std::int32_t key) const;
   bool is_quiet_writer(std::int32_t writer) const;
   Adjacency latest_readers() const;
-  void raise(std::size_t target, Node node);
-  static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
-  void raise_by(std::int32_t writer);
-  void prefetch_by(std::int32_t writer) const;
-  void find_seen(std::int32_t read);
-  const Seen* overwritten_by(std::int32_t candidate);
-  void combine_rows(std::int32_t after);
-  void mark_forced(std::int32_t after);
-  void mark_latest_forced(std::int32_t after, std::span<const std::uint64_t> settled);
-  void order_behind(std::int32_t after, std::int32_t key);
-  void sort_writers();
-  void number_writers(std::int32_t key);
-  bool prune_read(std::int32_t read);
-  void resolve(std::int32_t read, std::int32_t writer);
+  void resolve(std::int32_t read, std::int32_t writer, std::vector<Edge>& added);
   void find_cycle(std::vector<std::uint8_t> sorted);
   bool prune_direct();
   bool prune_direct(std::int32_t txn);
   bool order_behind_source(std::int32_t writer, Edge closing, const Edge& back);
   Impossible because(const Edge& closing, const std::optional<Edge>& back = std::nullopt);
   std::uint32_t epoch() const { return epochs.empty() ? 0 : epochs.back(); }
-  std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
-  bool impossible_order(std::int32_t a, std::int32_t b) const { return closing_order(a, b).has_value(); }
+  void find_own_writers();
+  void find_session_writers();
   bool initial(std::int32_t writer) const {
     return graph.problem.writer_txn[static_cast<std::size_t>(writer)] == graph.problem.n;
   }
 
   Budget& budget_;
-  const std::size_t max_clock_bytes_;
+  const std::size_t max_clock_bytes_, threads_;
   Adjacency successors_;  // by known edges, as of the last settle
   Adjacency readers_;     // writer -> reads that certainly take it
+  WriterPairs pairs_;
 
   std::vector<std::int32_t> first_read_;  // per transaction, and the end: reads stand in the order of theirs
   Adjacency open_reads_;                // key -> its reads of several candidates
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
-  bool every_read_ = false;             // look at all reads in the next pass
-  std::vector<std::int32_t> combined_;  // per target a row, see raise
-  std::int32_t top_ = -1;               // the highest rank of those that raised one
-  std::vector<std::int32_t> lowest_;    // per writer of the key at hand: the lowest rank of it and those before it
-  std::vector<std::uint64_t> hidden_;   // a bit for each of writers_, see mark_latest_forced
-  std::vector<std::int32_t> reader_rows_;  // of the read at hand: its rows, one for each of rw_rows_
-
-  std::vector<std::int32_t> by_rank_, place_;  // the writers of each key, the latest first; each one's place among them
-  std::size_t place(std::int32_t writer) const {
-    return static_cast<std::size_t>(place_[static_cast<std::size_t>(writer)]);
-  }
-  std::uint64_t bit(std::int32_t writer) const { return std::uint64_t{1} << (place(writer) % 64); }
-
-  // Of the key at hand: its writers, the latest first, and for each target of a ww or rw step their marks.
-  struct Target {
-    std::int32_t check, state;  // check < 0: the version node
-    std::vector<Clocks::Mark> marks;
-  };
-  std::size_t target_of(std::int32_t check, std::int32_t state);
-  bool keep_unless_implied(const Edge& edge);
-  // Nodes of the writer at hand, each with its clock row, raised by the edges just added to it.
-  std::vector<Node> covered_;
-  std::vector<std::int32_t> cover_rows_;
-  std::span<const std::int32_t> writers_;
-  std::vector<Target> targets_;
-  struct Row {
-    std::int32_t check, state;
-    std::size_t target;
-  };
-  std::vector<Row> ww_rows_, rw_rows_;
-  std::vector<std::uint64_t> forced_;  // a bit for each of writers_, see mark_forced
-  bool is_forced(std::int32_t writer) const { return (forced_[place(writer) / 64] & bit(writer)) != 0; }
-  // Ordered pairs of a key's writers whose edges are all known or implied: nothing is left to do for them until the
-  // first one gets another reader. One bit each, by (the later writer, the earlier one). If the steps of every
-  // automaton compose, the pairs (a, b) and (b, c) settle (a, c), too.
-  // SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b -ww-> c implies r -rw-> c for each reader r of a;
-  // if r is b itself, b -ww-> c does.
-  std::vector<std::span<std::uint64_t>> settled_pairs_;
-  bool orders_compose_ = true;
-  std::vector<std::span<std::uint64_t>> precede_;  // the same, but once set for good: the order of a pair is known
-  std::vector<std::uint64_t> pair_bits_;           // of both
-  std::vector<std::uint64_t> behind_;              // the row of the writer at hand
-  std::size_t words_of(std::int32_t key) const {  // of a row
-    const auto k = static_cast<std::size_t>(key);
-    return (static_cast<std::size_t>(graph.problem.key_start[k + 1] - graph.problem.key_start[k]) + 63) / 64;
-  }
-  std::vector<std::int32_t> open_pairs_;  // per writer: others of its key of which neither order is known
-  void unsettle(std::int32_t writer);
-  void note_behind(std::int32_t after, std::int32_t key);
-  void find_own_writers();
-  void find_session_writers();
+  bool every_read_ = false;             // look at all reads in this pass
+  bool one_by_one_ = false;             // what is concluded of a key may depend on what this pass concluded of others
   std::vector<std::int32_t> session_writer_;  // per read: the last writer of its key before it in its session, or -1
   std::vector<std::int32_t> session_before_;  // per writer: the one before it in its session, or -1
   Adjacency writers_by_txn_;
-  std::vector<WayBack> ways_back_;
-  std::vector<Seen> seen_;  // of the read at hand
-  std::vector<std::uint64_t> overwritten_;  // a bit for each of writers_: it precedes one of seen_
   bool direct_ = false;     // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
   std::vector<std::uint8_t> resolved_txn_;            // a read of it has got its source since prune_direct saw it

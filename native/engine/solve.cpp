@@ -94,14 +94,9 @@ std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
 // One event graph: pruned, then searched, then refuted.
 class Attempt {
  public:
-  Attempt(const Problem& problem, const std::vector<Automaton>& automata, const OrderHints& hints, std::uint64_t seed,
-          std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, Solution& solution)
-      : seed_(seed),
-        max_search_bytes_(max_search_bytes),
-        budget_(budget),
-        solution_(solution),
-        graph_(problem, automata, hints),
-        pruner_(prepare(max_clock_bytes)) {}
+  Attempt(const Problem& problem, const std::vector<Automaton>& automata, const OrderHints& hints,
+          const SolveOptions& options, Budget& budget, Solution& solution)
+      : options_(options), budget_(budget), solution_(solution), graph_(problem, automata, hints), pruner_(prepare()) {}
 
   // To the end. False: that refutes the checks.
   bool prune() {
@@ -110,21 +105,22 @@ class Attempt {
   }
 
   // With so many conflicts for the search that comes last.
-  Cdcl::Result search(std::int64_t max_conflicts, Strategy strategy) {
-    if (const auto result = search_early(max_conflicts, strategy); result != Cdcl::Result::gave_up) return result;
+  Cdcl::Result search(std::int64_t max_conflicts) {
+    if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up) return result;
     return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
   }
 
   // To the end, with whatever search gets there first.
-  Outcome race(Strategy strategy) {
-    if (const auto result = search_early(std::numeric_limits<std::int64_t>::max(), strategy);
+  Outcome race() {
+    if (const auto result = search_early(std::numeric_limits<std::int64_t>::max());
         result != Cdcl::Result::gave_up) {
       if (open_) note("decided_by", static_cast<double>(Outcome::By::cdcl));
       return {.model = std::move(solution_.model), .refuted = result == Cdcl::Result::unsatisfiable};
     }
     watch_.lap();
-    Outcome outcome = isolang::race(search_, pruner_, strategy, seed_, max_search_bytes_, budget_,
-                                    [&](const char* name, double value) { note(name, value); });
+    const auto tell = [&](const char* name, double value) { note(name, value); };
+    Outcome outcome = isolang::race(search_, pruner_, options_.strategy, options_.seed, options_.max_search_bytes,
+                                    budget_, tell);
     note("decided_by", static_cast<double>(outcome.by));
     note_search();
     return outcome;
@@ -152,8 +148,8 @@ class Attempt {
   // What a pass of pruning leaves open is often decided sooner by a search than found by the next pass: a search that
   // promises to be short, by what its first inspection finds, has one try. Afterwards pruning is through, or the answer
   // is known. A strategy that was asked for has pruning go first.
-  Cdcl::Result search_early(std::int64_t max_conflicts, Strategy strategy) {
-    if (strategy != Strategy::automatic) prune();
+  Cdcl::Result search_early(std::int64_t max_conflicts) {
+    if (options_.strategy != Strategy::automatic) prune();
     const auto n = static_cast<std::int64_t>(graph_.problem.n);
     const auto share = [&](double each) { return static_cast<std::size_t>(static_cast<double>(n) * each); };
     const bool anti_dependencies =
@@ -178,7 +174,7 @@ class Attempt {
   Cdcl::Result search(Search::Effort effort) {
     watch_.lap();
     budget_.phase = "searching";
-    search_.emplace(pruner_, budget_, seed_, share_of(max_search_bytes_));
+    search_.emplace(pruner_, budget_, options_.seed, share_of(options_.max_search_bytes));
     const Cdcl::Result result = search_->run(effort);
     note_search();
     if (result == Cdcl::Result::satisfiable) solution_.model = search_->model();
@@ -208,16 +204,15 @@ class Attempt {
     note("seconds_search", watch_.lap());
   }
 
-  Pruner prepare(std::size_t max_clock_bytes) {
+  Pruner prepare() {
     note("nodes", graph_.nodes());
     note("edges_known", graph_.edges.size());
     note("seconds_graph", watch_.lap());
-    return Pruner(graph_, budget_, max_clock_bytes);
+    return Pruner(graph_, budget_, options_.max_clock_bytes, options_.threads);
   }
 
   Stopwatch watch_;
-  std::uint64_t seed_;
-  std::size_t max_search_bytes_;
+  const SolveOptions& options_;
   Budget& budget_;
   Solution& solution_;
   EventGraph graph_;
@@ -228,23 +223,22 @@ class Attempt {
 
 }  // namespace
 
-Solution solve(const Problem& problem, const std::vector<Automaton>& automata, std::uint64_t seed,
-               std::size_t max_clock_bytes, std::size_t max_search_bytes, Budget& budget, bool trial_first,
-               Strategy strategy) {
+Solution solve(const Problem& problem, const std::vector<Automaton>& automata, const SolveOptions& options,
+               Budget& budget) {
   Solution solution;
   std::optional<Attempt> plain, trial;
   const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
                          const OrderHints& hints) {
     budget.phase = "building the event graph";
-    attempt.emplace(problem, checks, hints, seed, max_clock_bytes, max_search_bytes, budget, solution);
+    attempt.emplace(problem, checks, hints, options, budget, solution);
   };
-  const bool forced = strategy == Strategy::anneal || strategy == Strategy::frontier;
+  const bool forced = options.strategy == Strategy::anneal || options.strategy == Strategy::frontier;
   const auto stronger_has_model = [&](const std::vector<Automaton>& checks) {
     const Hints hints(problem, checks);
     begin(trial, hints.automata(), hints.given());
-    return trial->search(kTrialConflicts, strategy) == Cdcl::Result::satisfiable;
+    return trial->search(kTrialConflicts) == Cdcl::Result::satisfiable;
   };
-  if (trial_first && !forced)
+  if (options.trial_first && !forced)
     for (const auto& checks : {as_one_line(problem, automata), as_one_cycle(problem, automata), as_one_state(automata)})
       if (checks && stronger_has_model(*checks)) return solution;
   // Without session order, or with sessions of one transaction each, the clocks know little and the search is long; but
@@ -257,7 +251,7 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
         trial->note("hint_window", hints.given().window);
         trial->note("hint_trials", i + 1);
       }
-      const Cdcl::Result result = trial->search(trial_conflicts(problem, hints), strategy);
+      const Cdcl::Result result = trial->search(trial_conflicts(problem, hints));
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::gave_up) break;
       auto steps = trial->refutation();
@@ -272,7 +266,7 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata, s
   }
   trial.reset();
   if (!plain) begin(plain, automata, {});
-  Outcome outcome = plain->race(strategy);
+  Outcome outcome = plain->race();
   if (!outcome.refuted) {
     solution.model = std::move(outcome.model);
   } else if (outcome.by == Outcome::By::cdcl) {

@@ -1,0 +1,73 @@
+#include "engine/key_pruner.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace isolang {
+namespace {
+
+constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+KeyPruner::KeyPruner(Pruner& pruner)
+    : pruner_(pruner), graph_(pruner.graph), clocks_(pruner.clocks), pairs_(pruner.pairs_) {
+  using enum Relation;
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+    const auto check = static_cast<std::int32_t>(c);
+    const Automaton& m = graph_.automata[c];
+    orders_compose_ &= m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
+    for (const auto& [q, r] : m.of(ww))
+      if (m.judges) ww_rows_.push_back({check, q, target_of(check, r)});
+    for (const auto* steps : {&m.of(rw), &m.back})
+      for (const auto& [q, r] : *steps) rw_rows_.push_back({check, q, target_of(check, r)});
+  }
+  if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
+}
+
+std::size_t KeyPruner::target_of(std::int32_t check, std::int32_t state) {
+  for (std::size_t i = 0; i < targets_.size(); ++i)
+    if (targets_[i].check == check && targets_[i].state == state) return i;
+  targets_.push_back({check, state, {}});
+  return targets_.size() - 1;
+}
+
+bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Findings& findings) {
+  budget_ = &budget;
+  findings_ = &findings;
+  key_ = -1;
+  const bool quiet = pruner_.is_quiet(key);
+  if (graph_.uses_orders && !quiet) {
+    load(key);
+    if (!prune_orders()) return false;
+  }
+  if (!graph_.uses_reads) return true;
+  for (const std::int32_t r : pruner_.open_reads_.of(key)) {
+    if (pruner_.source[idx(r)] >= 0) continue;
+    if (quiet && !every_read && pruner_.changed_[idx(graph_.problem.read_txn[idx(r)])] == 0) continue;
+    if (key_ != key) load(key);
+    if (!prune_read(r)) return false;
+  }
+  return true;
+}
+
+void KeyPruner::load(std::int32_t key) {
+  key_ = key;
+  writers_ = pairs_.writers(key);
+  lowest_.assign(writers_.size(), std::numeric_limits<std::int32_t>::max());
+  for (Target& target : targets_) {
+    target.marks.resize(writers_.size());
+    for (std::size_t i = 0; i < writers_.size(); ++i) {
+      const Node node = node_of(target.check, target.state, writers_[i]);
+      target.marks[i] = clocks_.mark(node);
+      lowest_[i] = std::min(lowest_[i], pruner_.rank[idx(node)]);
+    }
+  }
+  for (std::size_t i = 1; i < lowest_.size(); ++i) lowest_[i] = std::min(lowest_[i], lowest_[i - 1]);
+}
+
+Node KeyPruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {
+  return check < 0 ? graph_.order_node(writer) : graph_.node(idx(check), graph_.problem.writer_txn[idx(writer)], state);
+}
+
+}  // namespace isolang

@@ -1,0 +1,104 @@
+// Pruning of one key: what the clocks tell about the orders of its writers (prune_orders.cpp) and the sources of its
+// reads (prune_reads.cpp).
+//
+// A pass only reads what all keys share, and each key has its own part of what it changes (its writers' pairs, its
+// reads' candidates and sources). What it adds to that goes into Findings, so that several threads, each with a
+// KeyPruner, come to what one would. Where keys do depend on each other (Pruner::one_by_one_), one has them all.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/prune.hpp"
+
+namespace isolang {
+
+struct Findings {
+  std::vector<Edge> edges;
+  std::int64_t gained = 0, forced_orders = 0, struck_sources = 0;
+  // A contradiction, see Pruner.
+  std::optional<Impossible> closed;
+  std::int32_t orphan = -1;
+};
+
+class KeyPruner {
+ public:
+  explicit KeyPruner(Pruner& pruner);
+
+  // False: contradiction. `every_read`: also those of which nothing has changed.
+  bool prune(std::int32_t key, bool every_read, Budget& budget, Findings& findings);
+  // Each pair of the key's writers, see Pruner::Pairs.
+  void list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pairs);
+
+ private:
+  struct Seen {
+    std::int32_t writer;
+    Edge closing;  // lacks its source
+    std::optional<Edge> back;
+  };
+  // For each target of a ww or rw step the marks of the key's writers; check < 0: their version nodes.
+  struct Target {
+    std::int32_t check, state;
+    std::vector<Clocks::Mark> marks;
+  };
+  struct Row {
+    std::int32_t check, state;
+    std::size_t target;
+  };
+
+  void load(std::int32_t key);
+  std::size_t target_of(std::int32_t check, std::int32_t state);
+  Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;
+
+  bool prune_orders();
+  void raise(std::size_t target, Node node);
+  static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
+  void raise_by(std::int32_t writer);
+  void prefetch_by(std::int32_t writer) const;
+  void combine_rows(std::int32_t after);
+  void mark_forced(std::int32_t after);
+  void mark_latest_forced(std::int32_t after);
+  void order_behind(std::int32_t after);
+  bool keep_unless_implied(const Edge& edge);
+  std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
+  bool impossible_order(std::int32_t a, std::int32_t b) const { return closing_order(a, b).has_value(); }
+  bool is_forced(std::int32_t writer) const { return (forced_[pairs_.place(writer) / 64] & pairs_.bit(writer)) != 0; }
+
+  bool prune_read(std::int32_t read);
+  void find_seen(std::int32_t read);
+  const Seen* overwritten_by(std::int32_t candidate);
+
+  Pruner& pruner_;
+  const EventGraph& graph_;
+  const Clocks& clocks_;
+  WriterPairs& pairs_;
+  Budget* budget_ = nullptr;      // of the call at hand, like these:
+  Findings* findings_ = nullptr;
+  std::int32_t key_ = -1;
+  std::span<const std::int32_t> writers_;  // the latest first
+
+  std::vector<Target> targets_;
+  std::vector<Row> ww_rows_, rw_rows_;
+  // The steps of every automaton compose: if the pairs (a, b) and (b, c) are settled, (a, c) is, too.
+  // SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b -ww-> c implies r -rw-> c for each reader r of a;
+  // if r is b itself, b -ww-> c does.
+  bool orders_compose_ = true;
+
+  // Per target a row, see raise; the highest rank of those that raised one; for each of writers_ the lowest rank of it
+  // and those before it.
+  std::vector<std::int32_t> combined_, lowest_;
+  std::int32_t top_ = -1;
+  std::vector<std::uint64_t> forced_, hidden_;  // a bit for each of writers_, see mark_forced, mark_latest_forced
+  std::vector<std::uint64_t> behind_;           // likewise: what precedes the writer at hand
+  // Nodes of the writer at hand, each with its clock row, raised by the edges just added to it.
+  std::vector<Node> covered_;
+  std::vector<std::int32_t> cover_rows_;
+  // Of the read at hand: its rows, one for each of rw_rows_; what it has seen; a bit for each writer before that.
+  std::vector<std::int32_t> reader_rows_;
+  std::vector<Seen> seen_;
+  std::vector<std::uint64_t> overwritten_;
+  std::vector<Pruner::WayBack> ways_back_;
+};
+
+}  // namespace isolang

@@ -1,0 +1,89 @@
+#include "engine/writer_pairs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+
+namespace isolang {
+namespace {
+
+constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+constexpr std::size_t kMostWords = std::size_t{1} << 23;  // 64 MiB for each of the two
+constexpr std::int32_t kUncounted = std::numeric_limits<std::int32_t>::max();
+
+}  // namespace
+
+WriterPairs::WriterPairs(const Problem& p) : problem_(p) {
+  latest_.resize(p.writer_txn.size());
+  std::iota(latest_.begin(), latest_.end(), 0);
+  place_.resize(p.writer_txn.size());
+  open_.assign(p.writer_txn.size(), kUncounted);
+  settled_.resize(idx(p.keys));
+  precede_.resize(idx(p.keys));
+  std::size_t total = 0;
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    number(key);
+    const std::size_t need = count(key) * words(key);
+    if (total + need > kMostWords) continue;
+    total += need;
+    std::fill_n(open_.begin() + p.key_start[idx(key)], count(key), static_cast<std::int32_t>(count(key)) - 1);
+  }
+  bits_.assign(2 * total, 0);
+  auto bits = std::span(bits_);
+  const auto take = [&](std::size_t size) {
+    const auto taken = bits.first(size);
+    bits = bits.subspan(size);
+    return taken;
+  };
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    if (count(key) == 0 || open_[first(key)] == kUncounted) continue;
+    settled_[idx(key)] = take(count(key) * words(key));
+    precede_[idx(key)] = take(count(key) * words(key));
+  }
+}
+
+void WriterPairs::number(std::int32_t key) {
+  const auto list = writers(key);
+  for (std::size_t i = 0; i < list.size(); ++i) place_[idx(list[i])] = static_cast<std::int32_t>(i);
+}
+
+void WriterPairs::note(std::int32_t key, std::int32_t after, std::span<const std::uint64_t> row) {
+  const auto precede = precede_[idx(key)];
+  const std::size_t width = words(key), self = place(after);
+  for (std::size_t word = 0; word < width; ++word) {
+    std::uint64_t& known = precede[self * width + word];
+    for (std::uint64_t fresh = row[word] & ~known; fresh != 0; fresh &= fresh - 1) {
+      const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(fresh));
+      if ((precede[other * width + self / 64] & bit(after)) != 0) continue;
+      --open_[idx(after)];
+      --open_[idx(writers(key)[other])];
+    }
+    known |= row[word];
+  }
+}
+
+void WriterPairs::unsettle(std::int32_t key, std::int32_t writer) {
+  const auto bits = settled_[idx(key)];
+  for (std::size_t word = place(writer) / 64; word < bits.size(); word += words(key)) bits[word] &= ~bit(writer);
+}
+
+bool WriterPairs::decided(std::int32_t key) const {
+  const auto of_key = std::span(open_).subspan(first(key), count(key));
+  return !of_key.empty() &&
+         std::ranges::all_of(of_key.subspan(1), [](std::int32_t open) { return open == 0; });  // the first is T0
+}
+
+bool WriterPairs::is_settled(std::int32_t key, std::int32_t writer) const {
+  const std::span<const std::uint64_t> settled = settled_[idx(key)], precede = precede_[idx(key)];
+  const std::size_t begin = place(writer) * words(key);
+  for (std::size_t word = begin; word < begin + words(key); ++word)
+    if ((precede[word] & ~settled[word]) != 0) return false;
+  return true;
+}
+
+bool WriterPairs::is_settled(std::int32_t key) const {
+  return std::ranges::all_of(writers(key), [&](std::int32_t w) { return is_settled(key, w); });
+}
+
+}  // namespace isolang

@@ -1,0 +1,76 @@
+// What pruning knows about each pair of writers of a key: which comes first, and whether all that follows from it is
+// among the known edges.
+//
+// Different keys have nothing in common here: each may be changed by a thread of its own.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/problem.hpp"
+
+namespace isolang {
+
+class WriterPairs {
+ public:
+  explicit WriterPairs(const Problem& problem);
+
+  // Of each key by descending rank of their version nodes, which stays so: what precedes much comes last.
+  template <typename RankOf>
+  void sort(RankOf rank_of);
+
+  // The key's writers, the latest first, and each one's place among them, which numbers its bit in rows of bits.
+  std::span<const std::int32_t> writers(std::int32_t key) const {
+    return std::span(latest_).subspan(first(key), count(key));
+  }
+  std::size_t place(std::int32_t writer) const {
+    return static_cast<std::size_t>(place_[static_cast<std::size_t>(writer)]);
+  }
+  std::uint64_t bit(std::int32_t writer) const { return std::uint64_t{1} << (place(writer) % 64); }
+  std::size_t words(std::int32_t key) const { return (count(key) + 63) / 64; }  // of a row
+
+  // Rows of `words(key)`, one for each of writers(key): those that precede it; and of these, those whose edges are all
+  // known or implied: nothing is left to do for them until the first of the pair gets another reader. Empty if a key
+  // has too many writers.
+  std::span<std::uint64_t> precede(std::int32_t key) { return precede_[static_cast<std::size_t>(key)]; }
+  std::span<std::uint64_t> settled(std::int32_t key) { return settled_[static_cast<std::size_t>(key)]; }
+  // The writers of a row precede `after`.
+  void note(std::int32_t key, std::int32_t after, std::span<const std::uint64_t> row);
+  // The writer got another reader.
+  void unsettle(std::int32_t key, std::int32_t writer);
+
+  // Others of its key of which neither order with the writer is known.
+  std::int32_t open(std::int32_t writer) const { return open_[static_cast<std::size_t>(writer)]; }
+  bool decided(std::int32_t key) const;  // the order of each pair of the key is known
+  // The edges of all that is known to precede the writer are known or implied.
+  bool is_settled(std::int32_t key, std::int32_t writer) const;
+  bool is_settled(std::int32_t key) const;  // those of all its writers
+
+ private:
+  std::size_t first(std::int32_t key) const {
+    return static_cast<std::size_t>(problem_.key_start[static_cast<std::size_t>(key)]);
+  }
+  std::size_t count(std::int32_t key) const {
+    return static_cast<std::size_t>(problem_.key_start[static_cast<std::size_t>(key) + 1]) - first(key);
+  }
+  void number(std::int32_t key);
+
+  const Problem& problem_;
+  std::vector<std::int32_t> latest_, place_;
+  std::vector<std::span<std::uint64_t>> settled_, precede_;  // per key
+  std::vector<std::uint64_t> bits_;                          // of both
+  std::vector<std::int32_t> open_;                           // per writer
+};
+
+template <typename RankOf>
+void WriterPairs::sort(RankOf rank_of) {
+  for (std::int32_t key = 0; key < problem_.keys; ++key) {
+    const auto writers = latest_.begin() + static_cast<std::ptrdiff_t>(first(key));
+    std::sort(writers, writers + static_cast<std::ptrdiff_t>(count(key)),
+              [&](std::int32_t a, std::int32_t b) { return rank_of(a) > rank_of(b); });
+    number(key);
+  }
+}
+
+}  // namespace isolang

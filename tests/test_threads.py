@@ -1,0 +1,115 @@
+"""Several threads on one history: the same answers, proofs and counts as one."""
+
+import numpy as np
+import pytest
+from cli_support import run_here
+from test_engine import proof
+
+from isolang import _native
+from isolang.api import check
+from isolang.certify.native import check_natively
+from isolang.language.load import load_spec
+from isolang.language.route import native_plan
+from isolang.options import Options, processors
+from isolang.problem import build_problem
+from isolang.solvers.native import Model, solve
+from isolang.workload import Workload, change_reads, generate
+
+BASE = {"sessions": 20, "transactions": 1500, "keys": 150, "seed": 5}
+WORKLOADS = {
+    "values differ": {},
+    "values repeat": {"values": 20},
+    "some unknown": {"values": 40, "info_rate": 0.05},
+    "snapshots": {"values": 30, "rule": "snapshot"},
+    "write skew": {"rule": "snapshot", "bugs": ("write skew",)},
+    "long forks": {"values": 50, "bugs": ("long fork", "lost update")},
+}
+
+
+@pytest.fixture(scope="module")
+def histories():
+    made = {name: generate(Workload(**(BASE | more))) for name, more in WORKLOADS.items()}
+    return made | {
+        f"changed reads, {name}": change_reads(made[name], 3, seed=1)
+        for name in ("values differ", "values repeat", "snapshots")
+    }
+
+
+def answered(history, plan, **how):
+    """All that the engine says but for its times."""
+    answer = solve(history.columns, build_problem(history).native, plan.automata, **how)
+    counts = {k: v for k, v in answer.statistics.items() if not k.startswith("seconds")}
+    if isinstance(answer, Model):
+        arrays = (answer.source, answer.order_start, answer.order_txn)
+        return answer, ("model", [a.tolist() for a in arrays], counts)
+    return answer, ("refutation", answer.steps, counts)
+
+
+@pytest.mark.parametrize("level", ["ser", "si", "psi", "pc", "ra", "cc-vis", "cc-adya"])
+def test_threads_change_nothing(histories, level):
+    spec = load_spec(level)
+    plan = native_plan(spec)
+    kinds = set()
+    for name, history in histories.items():
+        answer, one = answered(history, plan, threads=1)
+        kinds.add(one[0])
+        check_natively(history, spec, proof(answer))
+        for threads in (2, 3, 8):
+            assert answered(history, plan, threads=threads)[1] == one, (name, threads)
+    assert kinds == {"model", "refutation"} or level in ("ra", "cc-vis", "cc-adya", "psi", "pc")
+
+
+def test_a_timeout_ends_all_threads(histories):
+    plan = native_plan(load_spec("si"))
+    history = histories["values repeat"]
+    problem = build_problem(history).native
+    for seconds in np.geomspace(1e-4, 1e-1, 25):
+        try:
+            answer = solve(
+                history.columns, problem, plan.automata, seconds=float(seconds), threads=3
+            )
+        except _native.OutOfTime:
+            continue
+        assert isinstance(answer, Model)
+
+
+def test_an_interrupt_ends_all_threads():
+    """What the calling thread meets reaches the caller, and the others do not go on for it."""
+    history = generate(Workload(sessions=100, transactions=30_000, keys=3000, values=50, seed=2))
+    problem = build_problem(history).native
+    phases = []
+
+    def progress(phase):
+        phases.append(phase)
+        if phase == "pruning":
+            raise RuntimeError(phase)
+
+    plan = native_plan(load_spec("si"))
+    with pytest.raises(RuntimeError, match="pruning"):
+        solve(history.columns, problem, plan.automata, threads=4, progress=progress)
+    assert phases[-1] == "pruning"
+
+
+def test_how_many_threads():
+    assert 1 <= processors() <= 8
+    assert Options().thread_count() == processors()
+    assert Options(threads=3).thread_count() == 3
+    assert Options(threads=64, memory=250).thread_count() == 2
+    assert Options(threads=4, memory=20).thread_count() == 1
+    with pytest.raises(ValueError, match=r"threads must be positive \(got 0\)"):
+        check(generate(Workload()), "ser", threads=0)
+
+
+def test_on_the_command_line(tmp_path, capfd):
+    file = tmp_path / "history.edn"
+    assert (
+        run_here(capfd, "generate", str(file), "--transactions", "900", "--values", "9").code == 0
+    )
+    told = [
+        run_here(capfd, "--spec", "ser", "-o", "json", "--threads", str(n), str(file))
+        for n in (1, 2, 8)
+    ]
+    assert [t.code for t in told] == [0, 0, 0]
+    refused = run_here(capfd, "--spec", "ser", "--threads", "0", str(file))
+    assert refused.code == 2
+    assert "--threads: got 0, expected at least 1" in refused.err
