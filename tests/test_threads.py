@@ -59,6 +59,17 @@ def test_threads_change_nothing(histories, level):
     assert kinds == {"model", "refutation"} or level in ("ra", "cc-vis", "cc-adya", "psi", "pc")
 
 
+def test_a_contradiction_in_one_part_needs_no_search(histories):
+    """Reads that have no source left, which pruning finds before it has seen all keys."""
+    plan = native_plan(load_spec("ser"))
+    for seed in range(3):
+        history = change_reads(histories["values repeat"], 3, seed=seed)
+        for threads in (1, 4):
+            _, (kind, _, counts) = answered(history, plan, threads=threads)
+            assert kind == "refutation"
+            assert "decisions" not in counts
+
+
 def test_a_timeout_ends_all_threads(histories):
     plan = native_plan(load_spec("si"))
     history = histories["values repeat"]

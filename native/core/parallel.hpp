@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "core/budget.hpp"
 
@@ -15,5 +16,19 @@ namespace isolang {
 // Returns that part, or `parts`. What is thrown ends all threads and is thrown again here.
 std::size_t in_parts(std::size_t parts, std::size_t threads, Budget& budget,
                      const std::function<bool(std::size_t worker, std::size_t part, Budget& budget)>& work);
+
+// Cuts the items 0 … count - 1 into parts of at least so much weight, the last one aside: part i is cuts[i] … cuts[i+1] - 1.
+template <typename WeightOf>
+std::vector<std::size_t> cut_into_parts(std::size_t count, std::size_t least, WeightOf weight_of) {
+  std::vector<std::size_t> cuts{0};
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += weight_of(i);
+    if (sum < least && i + 1 < count) continue;
+    cuts.push_back(i + 1);
+    sum = 0;
+  }
+  return cuts;
+}
 
 }  // namespace isolang

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/parallel.hpp"
 #include "engine/likely_times.hpp"
 #include "engine/search.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::size_t kFewer = 3;  // times fewer choices wanted than in the round before
+constexpr std::size_t kPart = 4000;  // writers, or reads: long enough for a thread to pay
 constexpr std::size_t kMuch = 4;   // transactions for a choice that the first order contradicts
 
 }  // namespace
@@ -64,7 +66,6 @@ void Search::sort_writers(std::int32_t key) {
   std::size_t step = 0;
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
     for (const auto& [q, target] : graph_.automata[c].of(Relation::rw)) {
-      if (lowest_.size() <= step * writers_.size()) lowest_.resize((step + 1) * writers_.size());
       std::int32_t* const lowest = lowest_.data() + step++ * writers_.size();
       std::int32_t least = std::numeric_limits<std::int32_t>::max();
       for (std::int32_t i = last - 1; i >= first; --i) {
@@ -75,7 +76,7 @@ void Search::sort_writers(std::int32_t key) {
 }
 
 // Every ww edge of this key's order that goes down: its pair must be decided.
-void Search::inspect_key(std::int32_t key) {
+void Search::inspect_key(std::int32_t key, Wants& wants) {
   const std::int32_t first = p_.key_start[idx(key)], last = p_.key_start[idx(key) + 1];
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
     for (const auto& [q, r] : graph_.automata[c].of(Relation::ww)) {
@@ -86,7 +87,7 @@ void Search::inspect_key(std::int32_t key) {
         if (highest >= here)
           for (std::int32_t j = first; j < i; ++j)
             if (rank(graph_.node(c, p_.writer_txn[idx(writers_[idx(j)])], q)) >= here)
-              want_order_.push_back({writers_[idx(j)], w, -1});
+              wants.orders.push_back({writers_[idx(j)], w, -1});
         highest = std::max(highest, rank(graph_.node(c, txn, q)));
       }
     }
@@ -124,7 +125,7 @@ std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i)
 }
 
 // Every edge of this read that goes down, given its source: the read, or else the pair of writers, must be decided.
-void Search::inspect_read(std::int32_t r) {
+void Search::inspect_read(std::int32_t r, Wants& wants) {
   const std::int32_t before = std::exchange(source_[idx(r)], -1), reader = p_.read_txn[idx(r)];
   if (!certain(reader)) {
     const std::int32_t in = in_variable_[idx(reader)];
@@ -141,15 +142,33 @@ void Search::inspect_read(std::int32_t r) {
   }
   const std::int32_t a = source_[idx(r)] = current_source(r);
   if (a < 0) {
-    want_read_.push_back(r);
+    wants.reads.push_back(r);
     return;
   }
   for (std::int32_t i = first_missed(a); i < last; i = next_missed(r, a, i + 1)) {
     if (!decided) {
-      want_read_.push_back(r);
+      wants.reads.push_back(r);
       return;
     }
-    want_order_.push_back({a, writers_[idx(i)], r});
+    wants.orders.push_back({a, writers_[idx(i)], r});
+  }
+}
+
+// In parts, by several threads: each item is looked at by itself, and what is wanted is put together in their order.
+template <typename WeightOf, typename Look>
+void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Look look) {
+  const auto cuts = cut_into_parts(items.size(), kPart, [&](std::size_t i) { return weight_of(items[i]); });
+  std::vector<Wants> wants(cuts.size() - 1);
+  in_parts(wants.size(), pruner_.threads(), budget_, [&](std::size_t, std::size_t part, Budget& budget) {
+    for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i) {
+      budget.poll();
+      look(items[i], wants[part]);
+    }
+    return true;
+  });
+  for (const Wants& found : wants) {
+    want_order_.insert(want_order_.end(), found.orders.begin(), found.orders.end());
+    want_read_.insert(want_read_.end(), found.reads.begin(), found.reads.end());
   }
 }
 
@@ -157,18 +176,25 @@ void Search::inspect() {
   want_order_.clear();
   want_read_.clear();
   note_moved();
-  for (std::int32_t key = 0; graph_.uses_orders && key < p_.keys; ++key) {
-    if (stale_key_[idx(key)] == 0 || (rounds > 1 && settled_key_[idx(key)] != 0 && read_key_[idx(key)] == 0)) continue;
+  std::vector<std::int32_t> keys, reads;
+  for (std::int32_t key = 0; graph_.uses_orders && key < p_.keys; ++key)
+    if (stale_key_[idx(key)] != 0 && (rounds <= 1 || settled_key_[idx(key)] == 0 || read_key_[idx(key)] != 0))
+      keys.push_back(key);
+  const auto writers = [&](std::int32_t key) { return idx(p_.key_start[idx(key) + 1] - p_.key_start[idx(key)]); };
+  look_at_each(keys, writers, [&](std::int32_t key, Wants& wants) {
     sort_writers(key);
-    if (settled_key_[idx(key)] == 0) inspect_key(key);
-  }
+    if (settled_key_[idx(key)] == 0) inspect_key(key, wants);
+  });
   for (const std::int32_t r : inspected_reads_) {
     const std::int32_t reader = p_.read_txn[idx(r)];
-    if (stale_txn_[idx(reader)] == 0 && stale_key_[idx(p_.read_key[idx(r)])] == 0 && active_read_[idx(r)] == 0 &&
-        certain(reader))
-      continue;
-    budget_.poll();
-    inspect_read(r);
+    if (stale_txn_[idx(reader)] != 0 || stale_key_[idx(p_.read_key[idx(r)])] != 0 || active_read_[idx(r)] != 0 ||
+        !certain(reader))
+      reads.push_back(r);
+  }
+  look_at_each(reads, [](std::int32_t) { return std::size_t{1}; },
+               [&](std::int32_t r, Wants& wants) { inspect_read(r, wants); });
+  for (const std::int32_t r : reads) {
+    const std::int32_t reader = p_.read_txn[idx(r)];
     new_ways_[idx(reader)] |= open_txn_[idx(reader)];
   }
   std::ranges::fill(stale_txn_, std::uint8_t{0});

@@ -1,7 +1,6 @@
 #include "engine/prune.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -9,6 +8,7 @@
 
 #include "core/parallel.hpp"
 #include "engine/key_pruner.hpp"
+#include "engine/short_cycle.hpp"
 #include "engine/topological_order.hpp"
 
 namespace isolang {
@@ -123,73 +123,16 @@ bool Pruner::sort() {
   for (Node v = 0; v < graph.nodes(); ++v) priority[idx(v)] = graph.priority(v);
   order = topological_order(successors_, priority, budget_);
   if (order.size() < idx(graph.nodes())) {
-    std::vector<std::uint8_t> sorted(idx(graph.nodes()), 0);
-    for (const Node v : order) sorted[idx(v)] = 1;
-    find_cycle(std::move(sorted));
+    std::vector<std::uint8_t> left_out(idx(graph.nodes()), 0);
+    for (const Node v : order) left_out[idx(v)] = 1;
+    for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
+      left_out[idx(v)] |= static_cast<std::uint8_t>(!graph.judges(v));  // its cycles are elsewhere, too
+    cycle = short_cycle(edges, std::move(left_out), budget_);
     return false;
   }
   rank.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
   return true;
-}
-
-// A short cycle among the nodes that Kahn's algorithm could not sort, after dropping those that lead to no cycle:
-// breadth-first from one node after the other, never deeper than the best cycle so far, within a limit of effort.
-void Pruner::find_cycle(std::vector<std::uint8_t> sorted) {
-  const auto& edges = graph.edges;
-  if (!graph.every_check_judges)
-    for (Node v = 0; v < graph.nodes(); ++v)
-      if (!graph.judges(v)) sorted[idx(v)] = 1;  // its cycles are elsewhere, too
-  const auto inside = [&](std::size_t i) { return !sorted[idx(edges[i].from)] && !sorted[idx(edges[i].to)]; };
-  const auto number = [](std::size_t i) { return static_cast<std::int32_t>(i); };
-  const auto incoming =
-      group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return inside(i) ? edges[i].to : -1; }, number);
-  std::vector<std::int32_t> leaving(idx(graph.nodes()), 0);
-  for (std::size_t i = 0; i < edges.size(); ++i)
-    if (inside(i)) ++leaving[idx(edges[i].from)];
-  std::vector<Node> dead;
-  for (Node v = 0; v < graph.nodes(); ++v)
-    if (!sorted[idx(v)] && leaving[idx(v)] == 0) dead.push_back(v);
-  while (!dead.empty()) {
-    const Node v = dead.back();
-    dead.pop_back();
-    sorted[idx(v)] = 1;
-    for (const std::int32_t e : incoming.of(v))
-      if (--leaving[idx(edges[idx(e)].from)] == 0) dead.push_back(edges[idx(e)].from);
-  }
-  const auto outgoing =
-      group_by(graph.nodes(), edges.size(), [&](std::size_t i) { return inside(i) ? edges[i].from : -1; }, number);
-  std::vector<std::int32_t> via(idx(graph.nodes()), -1), stamp(idx(graph.nodes()), -1), depth(idx(graph.nodes()), 0);
-  std::int64_t effort = 2'000'000;
-  for (Node start = 0; start < graph.nodes() && (effort > 0 || cycle.empty()); ++start) {
-    if (sorted[idx(start)]) continue;
-    std::deque<Node> queue{start};
-    stamp[idx(start)] = start;
-    depth[idx(start)] = 0;
-    bool closed = false;
-    while (!queue.empty() && !closed) {
-      const Node u = queue.front();
-      queue.pop_front();
-      if (!cycle.empty() && static_cast<std::size_t>(depth[idx(u)]) + 1 >= cycle.size()) break;
-      for (const std::int32_t e : outgoing.of(u)) {
-        --effort;
-        const Node v = edges[idx(e)].to;
-        if (v == start) {
-          cycle.assign(1, e);
-          for (Node w = u; w != start; w = edges[idx(via[idx(w)])].from) cycle.push_back(via[idx(w)]);
-          std::ranges::reverse(cycle);
-          closed = true;
-          break;
-        }
-        if (stamp[idx(v)] == start) continue;
-        stamp[idx(v)] = start;
-        depth[idx(v)] = depth[idx(u)] + 1;
-        via[idx(v)] = e;
-        queue.push_back(v);
-      }
-    }
-    budget_.poll();
-  }
 }
 
 bool Pruner::pass() {
@@ -226,18 +169,12 @@ bool Pruner::left_to_do(std::int32_t key) const {
 // In parts of a few keys each, by several threads. What they find is put together in the order of the keys, so that
 // neither edges nor contradictions depend on who found them when.
 bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
-  const auto work = [&](std::int32_t key) {
+  const auto work = [&](std::size_t i) {
+    const std::int32_t key = keys[i];
     return 1 + pairs_.writers(key).size() + (graph.uses_reads ? open_reads_.of(key).size() : 0);
   };
-  std::vector<std::size_t> cuts{0};
-  std::size_t sum = 0;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    sum += work(keys[i]);
-    if ((!one_by_one_ && sum >= kPart) || i + 1 == keys.size()) {
-      cuts.push_back(i + 1);
-      sum = 0;
-    }
-  }
+  const std::size_t least = one_by_one_ ? std::numeric_limits<std::size_t>::max() : kPart;
+  const auto cuts = cut_into_parts(keys.size(), least, work);
   const std::size_t parts = cuts.size() - 1;
   std::vector<KeyPruner> workers;
   for (std::size_t i = 0; i < std::min(threads_, parts); ++i) workers.emplace_back(*this);

@@ -117,6 +117,7 @@ class Pruner {
   std::size_t open_candidates() const;                              // of all reads without a certain source
   Adjacency readers() const;                                        // writer -> reads that certainly take it
   const Adjacency& successors() const { return successors_; }       // by known edges
+  std::size_t threads() const { return threads_; }                  // that may work at once
   bool included_reader(std::int32_t read) const {
     return inclusion[static_cast<std::size_t>(graph.problem.read_txn[static_cast<std::size_t>(read)])] ==
            static_cast<std::uint8_t>(Inclusion::in);
@@ -137,7 +138,6 @@ class Pruner {
   bool is_quiet_writer(std::int32_t writer) const;
   Adjacency latest_readers() const;
   void resolve(std::int32_t read, std::int32_t writer, std::vector<Edge>& added);
-  void find_cycle(std::vector<std::uint8_t> sorted);
   bool prune_direct();
   bool prune_direct(std::int32_t txn);
   bool order_behind_source(std::int32_t writer, Edge closing, const Edge& back);

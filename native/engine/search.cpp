@@ -95,6 +95,11 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       read_key_[idx(key)] = 1;
     }
   }
+  if (graph_.uses_orders && !inspected_reads_.empty()) {
+    std::size_t steps = 0;
+    for (const Automaton& m : graph_.automata) steps += m.of(Relation::rw).size();
+    lowest_.resize(steps * writers_.size());
+  }
   // Reads that bear on which transactions are in are variables from the start.
   for (std::int32_t r = 0; r < p_.reads(); ++r) {
     if (pruner.source[idx(r)] >= 0) continue;

@@ -119,11 +119,14 @@ class Search final : public Theory {
   std::int32_t nearest_source(std::int32_t read) const;  // its variable
   void draw_together();
   void note_moved();
+  struct Wants;
   void inspect();
+  template <typename WeightOf, typename Look>
+  void look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Look look);
   std::size_t wanted_variables() const;
   void sort_writers(std::int32_t key);
-  void inspect_key(std::int32_t key);
-  void inspect_read(std::int32_t read);
+  void inspect_key(std::int32_t key, Wants& wants);
+  void inspect_read(std::int32_t read, Wants& wants);
   bool goes_up(std::int32_t read, std::int32_t source) const;
   std::int32_t next_missed(std::int32_t read, std::int32_t source, std::int32_t place) const;
   bool is_in(std::int32_t txn) const;
@@ -177,6 +180,10 @@ class Search final : public Theory {
   std::vector<std::int32_t> lowest_;                        // per rw step and place: the lowest target from there on
   struct Want {
     std::int32_t a, b, read;  // the read that misses its source a because of b, or -1
+  };
+  struct Wants {
+    std::vector<Want> orders;
+    std::vector<std::int32_t> reads;
   };
   std::vector<Want> want_order_;
   std::vector<std::int32_t> want_read_;
