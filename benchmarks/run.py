@@ -35,14 +35,14 @@ import isolang
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def isocheck(name: str = "isocheck", python: str = sys.executable, options: str = "") -> Tool:
+def isocheck(threads: int = 1, options: str = "") -> Tool:
     """This package, as the interpreter that runs this finds it."""
     package = str(Path(isolang.__file__).resolve().parents[1])
     return Tool(
-        name=name,
+        name="isocheck" if threads == 1 else f"isocheck, {threads} threads",
         command=(
-            python, "-P", "-m", "isolang.cli.main", "check", "--spec", "{level}", "-o", "json",
-            *options.split(), "{history}",
+            sys.executable, "-P", "-m", "isolang.cli.main", "check", "--spec", "{level}",
+            "-o", "json", "--threads", str(threads), *options.split(), "{history}",
         ),
         reports=True,
         environment={"PYTHONPATH": package},
@@ -187,6 +187,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3, help="of each command (default 3)")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for a run")
     parser.add_argument("--memory", type=float, default=4000.0, help="megabytes for a run")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], metavar="N",
+                        help="of isocheck (default 1); several are tried in turn")  # fmt: skip
     parser.add_argument("--options", default="", help="further options of isocheck check")
     parser.add_argument("--out", type=Path, default=Path("benchmark-results"), help="folder")
     parser.add_argument("--histories", type=Path, metavar="DIR",
@@ -206,7 +208,8 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{case.part}: {case.name} ({', '.join(case.levels)})  {case.command()}")
         return 0
     try:
-        tools = [isocheck(options=options.options), *map(Tool.parse, options.peer)]
+        own = [isocheck(n, options.options) for n in options.threads]
+        tools = [*own, *map(Tool.parse, options.peer)]
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

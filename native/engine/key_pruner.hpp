@@ -60,6 +60,8 @@ class KeyPruner {
   void mark_forced(std::int32_t after);
   void mark_latest_forced(std::int32_t after);
   void order_behind(std::int32_t after);
+  void load_settled();
+  void note_unsettled();
   bool keep_unless_implied(const Edge& edge);
   std::optional<Edge> closing_order(std::int32_t a, std::int32_t b) const;  // why "a before b" is impossible
   bool impossible_order(std::int32_t a, std::int32_t b) const { return closing_order(a, b).has_value(); }
@@ -91,6 +93,7 @@ class KeyPruner {
   std::int32_t top_ = -1;
   std::vector<std::uint64_t> forced_, hidden_;  // a bit for each of writers_, see mark_forced, mark_latest_forced
   std::vector<std::uint64_t> behind_;           // likewise: what precedes the writer at hand
+  std::vector<std::uint64_t> settled_;          // as WriterPairs::precede: pairs whose edges are all known or implied
   // Nodes of the writer at hand, each with its clock row, raised by the edges just added to it.
   std::vector<Node> covered_;
   std::vector<std::int32_t> cover_rows_;

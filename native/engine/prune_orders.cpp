@@ -91,7 +91,6 @@ void KeyPruner::combine_rows(std::int32_t after) {
 // those of the rows is in them.
 void KeyPruner::mark_latest_forced(std::int32_t after) {
   combine_rows(after);
-  const std::span<const std::uint64_t> settled = pairs_.settled(key_);
   const std::size_t words = forced_.size(), count = writers_.size(), columns = clocks_.columns();
   const auto readers = pruner_.readers_.of(after);
   const auto may_owe_it_to_itself = [&](std::int32_t w) {
@@ -116,7 +115,7 @@ void KeyPruner::mark_latest_forced(std::int32_t after) {
       }
       if (!reaches || may_owe_it_to_itself(writers_[at])) continue;
       forced_[word] |= std::uint64_t{1} << bit_number;
-      for (std::size_t k = word; k < words; ++k) hidden_[k] |= settled[at * words + k];
+      for (std::size_t k = word; k < words; ++k) hidden_[k] |= settled_[at * words + k];
       left &= ~hidden_[word];
     }
   }
@@ -146,6 +145,7 @@ bool KeyPruner::keep_unless_implied(const Edge& e) {
 bool KeyPruner::prune_orders() {
   const bool restless = std::exchange(pruner_.restless_[idx(key_)], std::uint8_t{0}) != 0;
   if (writers_.size() < 2) return true;
+  load_settled();
   // The earliest writer first, so that what precedes the predecessors of the next ones is settled already.
   for (std::size_t self = writers_.size(); self-- > 0;) {
     const std::int32_t after = writers_[self];
@@ -166,21 +166,40 @@ bool KeyPruner::prune_orders() {
     if (ordered && pairs_.is_settled(key_, after)) continue;
     budget_->poll();
     if (self >= kAhead && pairs_.open(writers_[self - kAhead]) != 0) prefetch_by(writers_[self - kAhead]);
-    if (orders_compose_ && !pairs_.settled(key_).empty())
+    if (orders_compose_ && !settled_.empty())
       mark_latest_forced(after);
     else
       mark_forced(after);
     order_behind(after);
   }
+  note_unsettled();
   return true;
+}
+
+void KeyPruner::load_settled() {
+  const auto precede = pairs_.precede(key_);
+  const auto unsettled = pairs_.unsettled(key_);
+  settled_.assign(precede.begin(), precede.end());
+  for (auto row = settled_.begin(); row != settled_.end();)
+    for (const std::uint64_t word : unsettled) *row++ &= ~word;
+}
+
+void KeyPruner::note_unsettled() {
+  const auto precede = pairs_.precede(key_);
+  const auto unsettled = pairs_.unsettled(key_);
+  std::ranges::fill(unsettled, 0);
+  for (std::size_t i = 0; i < settled_.size();)
+    for (std::uint64_t& word : unsettled) {
+      word |= precede[i] & ~settled_[i];
+      ++i;
+    }
 }
 
 // Adds the edges of "`before` before `after`" for all forced ones.
 void KeyPruner::order_behind(std::int32_t after) {
   const std::size_t words = pairs_.words(key_), known = findings_->edges.size();
-  const auto settled = pairs_.settled(key_);
   const auto row = [&](std::int32_t writer) {
-    return settled.begin() + static_cast<std::ptrdiff_t>(pairs_.place(writer) * words);
+    return settled_.begin() + static_cast<std::ptrdiff_t>(pairs_.place(writer) * words);
   };
   const std::int32_t initial_writer = graph_.problem.key_start[idx(key_)];
   forced_[pairs_.place(initial_writer) / 64] |= pairs_.bit(initial_writer);
@@ -191,7 +210,7 @@ void KeyPruner::order_behind(std::int32_t after) {
     while (const std::uint64_t left = forced_[word] & ~behind_[word]) {
       const std::int32_t before = writers_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))];
       behind_[word] |= pairs_.bit(before);
-      if (!settled.empty()) {
+      if (!settled_.empty()) {
         if (orders_compose_)
           std::transform(behind_.begin(), behind_.end(), row(before), behind_.begin(), std::bit_or());
         if ((row(after)[static_cast<std::ptrdiff_t>(word)] & pairs_.bit(before)) != 0) continue;
@@ -202,7 +221,7 @@ void KeyPruner::order_behind(std::int32_t after) {
       for (const std::int32_t r : pruner_.readers_.of(before)) graph_.rw_edges(r, before, after, add);
       findings_->forced_orders += static_cast<std::int64_t>(fresh);
     }
-  if (!settled.empty()) {
+  if (!settled_.empty()) {
     std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());
     pairs_.note(key_, after, behind_);
   }

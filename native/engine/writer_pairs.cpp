@@ -9,7 +9,7 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-constexpr std::size_t kMostWords = std::size_t{1} << 23;  // 64 MiB for each of the two
+constexpr std::size_t kMostWords = std::size_t{1} << 24;  // 128 MiB
 constexpr std::int32_t kUncounted = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
@@ -19,17 +19,17 @@ WriterPairs::WriterPairs(const Problem& p) : problem_(p) {
   std::iota(latest_.begin(), latest_.end(), 0);
   place_.resize(p.writer_txn.size());
   open_.assign(p.writer_txn.size(), kUncounted);
-  settled_.resize(idx(p.keys));
+  unsettled_.resize(idx(p.keys));
   precede_.resize(idx(p.keys));
   std::size_t total = 0;
   for (std::int32_t key = 0; key < p.keys; ++key) {
     number(key);
-    const std::size_t need = count(key) * words(key);
+    const std::size_t need = (count(key) + 1) * words(key);
     if (total + need > kMostWords) continue;
     total += need;
     std::fill_n(open_.begin() + p.key_start[idx(key)], count(key), static_cast<std::int32_t>(count(key)) - 1);
   }
-  bits_.assign(2 * total, 0);
+  bits_.assign(total, 0);
   auto bits = std::span(bits_);
   const auto take = [&](std::size_t size) {
     const auto taken = bits.first(size);
@@ -38,8 +38,8 @@ WriterPairs::WriterPairs(const Problem& p) : problem_(p) {
   };
   for (std::int32_t key = 0; key < p.keys; ++key) {
     if (count(key) == 0 || open_[first(key)] == kUncounted) continue;
-    settled_[idx(key)] = take(count(key) * words(key));
     precede_[idx(key)] = take(count(key) * words(key));
+    unsettled_[idx(key)] = take(words(key));
   }
 }
 
@@ -49,13 +49,13 @@ void WriterPairs::number(std::int32_t key) {
 }
 
 void WriterPairs::note(std::int32_t key, std::int32_t after, std::span<const std::uint64_t> row) {
-  const auto precede = precede_[idx(key)];
+  const auto rows = precede_[idx(key)];
   const std::size_t width = words(key), self = place(after);
   for (std::size_t word = 0; word < width; ++word) {
-    std::uint64_t& known = precede[self * width + word];
+    std::uint64_t& known = rows[self * width + word];
     for (std::uint64_t fresh = row[word] & ~known; fresh != 0; fresh &= fresh - 1) {
       const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(fresh));
-      if ((precede[other * width + self / 64] & bit(after)) != 0) continue;
+      if ((rows[other * width + self / 64] & bit(after)) != 0) continue;
       --open_[idx(after)];
       --open_[idx(writers(key)[other])];
     }
@@ -64,8 +64,7 @@ void WriterPairs::note(std::int32_t key, std::int32_t after, std::span<const std
 }
 
 void WriterPairs::unsettle(std::int32_t key, std::int32_t writer) {
-  const auto bits = settled_[idx(key)];
-  for (std::size_t word = place(writer) / 64; word < bits.size(); word += words(key)) bits[word] &= ~bit(writer);
+  if (const auto row = unsettled_[idx(key)]; !row.empty()) row[place(writer) / 64] |= bit(writer);
 }
 
 bool WriterPairs::decided(std::int32_t key) const {
@@ -75,10 +74,10 @@ bool WriterPairs::decided(std::int32_t key) const {
 }
 
 bool WriterPairs::is_settled(std::int32_t key, std::int32_t writer) const {
-  const std::span<const std::uint64_t> settled = settled_[idx(key)], precede = precede_[idx(key)];
-  const std::size_t begin = place(writer) * words(key);
-  for (std::size_t word = begin; word < begin + words(key); ++word)
-    if ((precede[word] & ~settled[word]) != 0) return false;
+  const std::span<const std::uint64_t> unsettled = unsettled_[idx(key)];
+  const auto row = precede(key).subspan(place(writer) * words(key), words(key));
+  for (std::size_t word = 0; word < row.size(); ++word)
+    if ((row[word] & unsettled[word]) != 0) return false;
   return true;
 }
 

@@ -30,15 +30,14 @@ class WriterPairs {
   std::uint64_t bit(std::int32_t writer) const { return std::uint64_t{1} << (place(writer) % 64); }
   std::size_t words(std::int32_t key) const { return (count(key) + 63) / 64; }  // of a row
 
-  // Rows of `words(key)`, one for each of writers(key): those that precede it; and of these, those whose edges are all
-  // known or implied: nothing is left to do for them until the first of the pair gets another reader. Empty if a key
-  // has too many writers.
-  std::span<std::uint64_t> precede(std::int32_t key) { return precede_[static_cast<std::size_t>(key)]; }
-  std::span<std::uint64_t> settled(std::int32_t key) { return settled_[static_cast<std::size_t>(key)]; }
+  // Rows of `words(key)`, one for each of writers(key): those that precede it. Empty if a key has too many writers.
+  std::span<const std::uint64_t> precede(std::int32_t key) const { return precede_[static_cast<std::size_t>(key)]; }
   // The writers of a row precede `after`.
   void note(std::int32_t key, std::int32_t after, std::span<const std::uint64_t> row);
-  // The writer got another reader.
-  void unsettle(std::int32_t key, std::int32_t writer);
+  // A row: the writers whose orders may still lack edges. The edges of all other known orders are known or implied:
+  // nothing is left to do for them until the first of the pair gets another reader.
+  std::span<std::uint64_t> unsettled(std::int32_t key) { return unsettled_[static_cast<std::size_t>(key)]; }
+  void unsettle(std::int32_t key, std::int32_t writer);  // it got another reader
 
   // Others of its key of which neither order with the writer is known.
   std::int32_t open(std::int32_t writer) const { return open_[static_cast<std::size_t>(writer)]; }
@@ -58,9 +57,9 @@ class WriterPairs {
 
   const Problem& problem_;
   std::vector<std::int32_t> latest_, place_;
-  std::vector<std::span<std::uint64_t>> settled_, precede_;  // per key
-  std::vector<std::uint64_t> bits_;                          // of both
-  std::vector<std::int32_t> open_;                           // per writer
+  std::vector<std::span<std::uint64_t>> precede_, unsettled_;  // per key
+  std::vector<std::uint64_t> bits_;                            // of both
+  std::vector<std::int32_t> open_;                             // per writer
 };
 
 template <typename RankOf>
