@@ -31,7 +31,7 @@ TESTS = {
     "native/problem": ["tests/test_problem_anomalies.py", "tests/test_problem_model.py"],
     "native/engine/balance": ["tests/test_portfolio.py"],
     "native/engine/landmarks": ["tests/test_portfolio.py"],
-    "native/engine/portfolio": ["tests/test_portfolio.py"],
+    "native/engine/portfolio": ["tests/test_portfolio.py", "tests/test_threads.py"],
     "native/certify/balance": ["tests/test_portfolio.py"],
     "native/certify/landmarks": ["tests/test_portfolio.py"],
     "native/certify/line_shape": ["tests/test_portfolio.py"],

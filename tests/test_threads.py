@@ -1,5 +1,8 @@
 """Several threads on one history: the same answers, proofs and counts as one."""
 
+import os
+import time
+
 import numpy as np
 import pytest
 from cli_support import run_here
@@ -68,6 +71,53 @@ def test_a_contradiction_in_one_part_needs_no_search(histories):
             _, (kind, _, counts) = answered(history, plan, threads=threads)
             assert kind == "refutation"
             assert "decisions" not in counts
+
+
+#: Histories of the hard region, by what decides them; the first one soon.
+HARD = {
+    "frontiers": ("ser", 1, Workload(transactions=120, sessions=10, keys=8, values=2, operations=4,
+                                     read_share=0.6, read_modify_write=0.5, seed=1)),
+    "anneal": ("ser", 0, Workload(transactions=300, sessions=20, keys=20, values=3, operations=4,
+                                  seed=1)),
+    "cdcl": ("si", 2, Workload(transactions=200, sessions=30, keys=20, values=4, operations=4,
+                               read_share=0.6, seed=1)),
+}  # fmt: skip
+SANITIZED = "ISOLANG_SANITIZED" in os.environ
+
+
+@pytest.mark.parametrize("by", list(HARD)[: 1 if SANITIZED else None])
+def test_side_by_side_the_first_in_turn_counts(by):
+    """Three searches at once: what counts, and all counts, are those of taking turns."""
+    level, changes, workload = HARD[by]
+    history = generate(workload)
+    if changes:
+        history = change_reads(history, changes, seed=workload.seed)
+    spec = load_spec(level)
+    answer, one = answered(history, native_plan(spec), threads=1)
+    assert answer.statistics["decided_by"] == ("cdcl", "anneal", "frontiers").index(by)
+    assert answer.statistics["annealing_moves"] > 1_000_000
+    check_natively(history, spec, proof(answer))
+    for threads in (2, 3):
+        assert answered(history, native_plan(spec), threads=threads)[1] == one, threads
+
+
+def test_side_by_side_they_are_interrupted_and_end_in_time():
+    history = generate(Workload(sessions=50, transactions=1500, keys=20, values=2, operations=4))
+    problem = build_problem(history).native
+    plan = native_plan(load_spec("ser"))
+    asked = []
+
+    def progress(phase):
+        asked.append(phase)
+        if len(asked) == 20:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        solve(history.columns, problem, plan.automata, threads=3, progress=progress, seconds=60)
+    start = time.perf_counter()
+    with pytest.raises(_native.OutOfTime):
+        solve(history.columns, problem, plan.automata, threads=3, seconds=1.0)
+    assert time.perf_counter() - start < 30  # it does not go on
 
 
 def test_a_timeout_ends_all_threads(histories):

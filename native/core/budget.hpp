@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace isolang {
 
@@ -22,18 +23,17 @@ struct OutOfMemory : std::runtime_error {
 
 class Budget {
  public:
-  // seconds <= 0: no deadline. `interrupted` is called about every 50 ms; it may throw (Ctrl-C) and look at `phase`.
+  // seconds <= 0: no deadline. `interrupted` is called about every 50 ms, on the thread that made the budget; it may throw
+  // (Ctrl-C) and look at `phase`.
   explicit Budget(double seconds = 0, std::function<void(const Budget&)> interrupted = {})
       : interrupted_(std::move(interrupted)), start_(Clock::now()), next_(start_) {
     if (seconds > 0)
       deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
-  // For another thread: the same deadline, and nobody is called, but it is out of time when `stop` is set.
-  Budget of_thread(const std::atomic<bool>& stop) const {
-    Budget own;
-    own.deadline_ = deadline_;
+  // For a part of the work, perhaps on another thread: it is out of time also when `stop` is set.
+  Budget part(const std::atomic<bool>& stop) const {
+    Budget own = *this;
     own.stop_ = &stop;
-    own.phase = phase;
     return own;
   }
   const char* phase = "";  // what is being done, for progress and for the reason of a timeout
@@ -44,7 +44,7 @@ class Budget {
   void check() {
     const auto now = Clock::now();
     if (now > deadline_ || (stop_ != nullptr && *stop_)) throw OutOfTime(phase);
-    if (interrupted_ && now >= next_) {
+    if (interrupted_ && now >= next_ && std::this_thread::get_id() == home_) {
       next_ = now + std::chrono::milliseconds(50);
       interrupted_(*this);
     }
@@ -53,6 +53,7 @@ class Budget {
  private:
   using Clock = std::chrono::steady_clock;
   std::function<void(const Budget&)> interrupted_;
+  std::thread::id home_ = std::this_thread::get_id();
   Clock::time_point start_, next_;
   Clock::time_point deadline_ = Clock::time_point::max();
   const std::atomic<bool>* stop_ = nullptr;

@@ -1,14 +1,40 @@
 #include "core/parallel.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace isolang {
+namespace {
+
+constexpr std::chrono::milliseconds kGlance{50};
+
+// So many threads, or as many of them as can be had; joined at the end.
+class Threads {
+ public:
+  template <typename Run>
+  Threads(std::size_t count, Run run) {
+    try {
+      for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([run, i] { run(i); });
+    } catch (const std::system_error&) {
+    }
+  }
+  ~Threads() {
+    for (std::thread& t : threads_) t.join();
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  std::size_t count() const { return threads_.size(); }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
 
 std::size_t in_parts(std::size_t parts, std::size_t threads, Budget& budget,
                      const std::function<bool(std::size_t, std::size_t, Budget&)>& work) {
@@ -32,19 +58,72 @@ std::size_t in_parts(std::size_t parts, std::size_t threads, Budget& budget,
       end = 0;
     }
   };
-  std::vector<std::thread> others;
-  try {
-    for (std::size_t worker = 1; worker < std::min(threads, parts); ++worker)
-      others.emplace_back([&, worker] {
-        Budget own = budget.of_thread(stop);
-        run(worker, own);
-      });
-  } catch (const std::system_error&) {  // no more threads
+  const std::size_t workers = std::max<std::size_t>(1, std::min(threads, parts));
+  std::vector<Budget> budgets(workers - 1, budget.part(stop));
+  {
+    const Threads others(workers - 1, [&](std::size_t i) { run(i + 1, budgets[i]); });
+    run(0, budget);
   }
-  run(0, budget);
-  for (std::thread& t : others) t.join();
   if (thrown) std::rethrow_exception(thrown);
   return end;
+}
+
+std::size_t first_to_answer(std::span<const std::function<bool()>> ways, std::span<std::atomic<bool>> stop,
+                            std::size_t threads, Budget& budget) {
+  for (auto& flag : stop) flag = false;
+  std::size_t next = 0, first = ways.size();
+  std::exception_ptr thrown;
+  std::mutex state;
+  std::condition_variable ended;
+  const auto fail = [&](std::exception_ptr what) {
+    if (!thrown) thrown = std::move(what);
+    for (auto& flag : stop) flag = true;
+  };
+  const auto run = [&] {
+    std::unique_lock lock(state);
+    while (next < first && !thrown) {
+      const std::size_t way = next++;
+      lock.unlock();
+      bool answers = false;
+      std::exception_ptr failure;
+      try {
+        answers = ways[way]();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      if (failure && !stop[way]) fail(failure);  // else it was told to
+      if (!answers || way >= first) continue;
+      first = way;
+      for (std::size_t later = way + 1; later < ways.size(); ++later) stop[later] = true;
+    }
+  };
+  const std::size_t wanted = std::min(threads, ways.size());
+  std::size_t done = 0;
+  std::unique_lock lock(state);
+  const Threads others(wanted < 2 ? 0 : wanted, [&](std::size_t) {
+    run();
+    const std::lock_guard counting(state);
+    ++done;
+    ended.notify_one();
+  });
+  // This thread only waits, so that an interrupt is seen whatever is being done.
+  while (done < others.count()) {
+    ended.wait_for(lock, kGlance);
+    lock.unlock();
+    std::exception_ptr interrupt;
+    try {
+      budget.check();
+    } catch (...) {
+      interrupt = std::current_exception();
+    }
+    lock.lock();
+    if (interrupt) fail(interrupt);
+  }
+  lock.unlock();
+  if (others.count() == 0) run();
+  if (thrown) std::rethrow_exception(thrown);
+  return first;
 }
 
 }  // namespace isolang

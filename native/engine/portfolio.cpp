@@ -1,11 +1,14 @@
 #include "engine/portfolio.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <limits>
 #include <new>
 #include <string>
 #include <utility>
 
+#include "core/parallel.hpp"
 #include "engine/anneal.hpp"
 #include "engine/frontier.hpp"
 #include "engine/landmarks.hpp"
@@ -15,6 +18,8 @@
 namespace isolang {
 namespace {
 
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+constexpr Search::Effort kNoEnd{kNoLimit, kNoLimit};
 constexpr Search::Effort kFirst{100, 40'000};    // before anything else is tried,
 constexpr Search::Effort kAlone{900, 360'000};   // and before other searches are
 constexpr std::int32_t kLarge = 5000;    // transactions: from there on there are many small knots, and
@@ -32,172 +37,231 @@ constexpr double kLandmarksFirst = 0.7;         // from this load on they often 
 constexpr double kDemanding = 1.0;              // from this one on frontiers are worth more:
 constexpr std::int64_t kManyCells = 30'000'000;  // what is over-constrained has narrow layers
 constexpr std::int32_t kCoolings = 2;           // annealing that is alone gives up after so many
-constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 OutOfMemory out_of_memory(std::size_t max_bytes) {
   return OutOfMemory("the searches filled the " + std::to_string(max_bytes / 1'000'000) +
                      " MB that they may hold without an answer");
 }
 
+class Portfolio {
+ public:
+  Portfolio(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed,
+            std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note)
+      : search_(search),
+        pruner_(pruner),
+        strategy_(strategy),
+        seed_(seed),
+        max_bytes_(max_bytes),
+        budget_(budget),
+        note_(note),
+        budgets_{budget.part(stop_[0]), budget.part(stop_[1]), budget.part(stop_[2])},
+        large_(pruner.graph.problem.n >= kLarge),
+        first_(large_ ? Search::Effort{kFirst.conflicts + kAlone.conflicts + pruner.graph.problem.n / kAloneEvery,
+                                       kNoLimit}
+                      : kFirst) {
+    own_budget(By::cdcl).phase = "searching";
+    own_budget(By::anneal).phase = "annealing";
+    own_budget(By::frontier).phase = "searching over frontiers";
+  }
+
+  Outcome run() {
+    begin({});
+    if (strategy_ == Strategy::cdcl) return search_to_the_end();
+    if (strategy_ == Strategy::automatic && search(first_)) return found(By::cdcl);
+    if (auto line = Timeline::of(pruner_)) line_.emplace(std::move(*line));
+    load_ = Timeline::load(pruner_.graph.problem);
+    note_("load", load_);
+    if (!line_) return search_to_the_end();
+    const auto decided_alone = [&] { return strategy_ == Strategy::automatic && !large_ && search(kAlone); };
+    const bool landmarks_first = load_ > kLandmarksFirst;
+    if (!landmarks_first && decided_alone()) return found(By::cdcl);
+    if (large_) likely_ = likely_line(pruner_, budget_);
+    if (likely_.empty() || strategy_ == Strategy::frontier) look_for_landmarks();  // else they would be far too wide
+    if (landmarks_first && !impossible_ && decided_alone()) return found(By::cdcl);
+    annealing_.emplace(*line_, own_budget(By::anneal), seed_, likely_);
+    if (strategy_ == Strategy::automatic) return in_turns();
+    const By by = strategy_ == Strategy::anneal ? By::anneal : By::frontier;
+    const bool decided = by == By::anneal ? anneal_to_the_end(kCoolings) : expand_to_the_end();
+    count(by);
+    return decided ? found(by) : search_to_the_end();
+  }
+
+ private:
+  using By = Outcome::By;
+
+  Budget& own_budget(By by) { return budgets_[static_cast<std::size_t>(by)]; }
+  Outcome& found(By by) { return found_[static_cast<std::size_t>(by)]; }
+
+  void begin(std::vector<std::int32_t> rank) {
+    search_.emplace(pruner_, own_budget(By::cdcl), seed_, share_of(max_bytes_), Search::Start{std::move(rank), {}});
+  }
+
+  // Each of the three: whether it has found an answer.
+  bool search(Search::Effort effort) {
+    if (search_->full()) return false;
+    const Cdcl::Result result = search_->run(effort);
+    found(By::cdcl) = {.by = By::cdcl, .model = {}, .refuted = result == Cdcl::Result::unsatisfiable};
+    if (result == Cdcl::Result::satisfiable) found(By::cdcl).model = search_->model();
+    return result != Cdcl::Result::gave_up;
+  }
+
+  bool anneal(std::int64_t moves) {
+    if (!annealing_->run(moves)) return false;
+    found(By::anneal) = {.by = By::anneal, .model = annealing_->model()};
+    return found(By::anneal).model.has_value();
+  }
+
+  bool expand(std::int64_t cells) {
+    Outcome& outcome = found(By::frontier) = {.by = By::frontier, .model = {}};
+    outcome.refuted = impossible_;
+    if (impossible_ || !frontiers_) return impossible_;
+    Frontiers::Answer answer = Frontiers::Answer::gave_up;
+    try {
+      answer = frontiers_->run(std::max<std::int64_t>(1, cells / frontiers_->state_cells()));
+    } catch (const std::bad_alloc&) {  // the others need less
+    }
+    if (answer == Frontiers::Answer::found) outcome.model = frontiers_->model();
+    outcome.refuted = answer == Frontiers::Answer::refuted;
+    outcome.states = frontiers_->expanded;
+    width_ = frontiers_->width;
+    deepest_ = frontiers_->deepest;
+    if (answer == Frontiers::Answer::gave_up || answer == Frontiers::Answer::found) frontiers_.reset();
+    return outcome.model || outcome.refuted;
+  }
+
+  void count(By by) {
+    if (by == By::anneal) {
+      note_("annealing_moves", static_cast<double>(annealing_->moves));
+      note_("annealing_coolings", annealing_->coolings);
+      note_("annealing_best", static_cast<double>(annealing_->best));
+    } else {
+      note_("frontier_states", static_cast<double>(found(By::frontier).states));
+      note_("frontier_width", static_cast<double>(width_));
+      note_("frontier_deepest", deepest_);
+    }
+  }
+
+  Outcome search_to_the_end() {
+    if (!search(kNoEnd)) throw out_of_memory(max_bytes_);
+    return found(By::cdcl);
+  }
+
+  bool anneal_to_the_end(std::int32_t coolings) {
+    const std::int32_t last = annealing_->coolings + coolings;
+    bool found = false;
+    while (!found && annealing_->coolings < last) found = anneal(kMoves);
+    return found;
+  }
+
+  bool expand_to_the_end() {
+    bool found = false;
+    while (!found && frontiers_) found = expand(kCells);
+    return found || expand(0);  // landmarks may have the answer
+  }
+
+  void look_for_landmarks() {
+    try {
+      if (auto made = Chains::of(*line_, budget_)) chains_.emplace(std::move(*made));
+      budget_.phase = "looking for landmarks";
+      if (chains_ && chains_->events.size() <= kLandmarks) {
+        impossible_ = !add_landmarks(*chains_, budget_);
+        if (!impossible_) line_->precede(chains_->edges());  // so that annealing stays within them, too
+      }
+      if (chains_ && !impossible_) frontiers_.emplace(*chains_, own_budget(By::frontier), share_of(max_bytes_));
+    } catch (const std::bad_alloc&) {  // the others need less
+    }
+    budget_.phase = "searching";
+  }
+
+  std::vector<std::int32_t> frozen() { return rank_along(annealing_->frozen(), pruner_.successors(), budget_); }
+
+  bool repaired() {
+    budget_.phase = own_budget(By::cdcl).phase = "repairing what annealing has left";
+    const Repair done = repair(search_, pruner_, own_budget(By::cdcl), seed_, share_of(max_bytes_), frozen());
+    budget_.phase = own_budget(By::cdcl).phase = "searching";
+    note_("repair_rounds", done.rounds);
+    note_("repair_released", static_cast<double>(done.released));
+    if (done.succeeded) found(By::cdcl) = {.by = By::cdcl, .model = search_->model()};
+    return done.succeeded;
+  }
+
+  // An exhausted search leaves no proof to read; now that there certainly is one, CDCL may find it.
+  Outcome answer_of_frontiers() {
+    if (!found(By::frontier).refuted) return found(By::frontier);
+    if (!annealing_->frozen().empty()) begin(frozen());
+    try {
+      if (search(impossible_ ? kCycle : kProof)) return found(By::cdcl);
+    } catch (const OutOfTime&) {  // what is refuted stays so
+    }
+    return found(By::frontier);
+  }
+
+  Outcome in_turns() {
+    const bool expanded = expand(kFirstCells);
+    if (expanded || found(By::frontier).states > 0) count(By::frontier);
+    if (expanded) return answer_of_frontiers();
+    std::int64_t started_from = kNoLimit;
+    std::optional<Search::Effort> next;  // turn of CDCL; what the others do in theirs does not depend on it
+    for (double share = 1;; share *= 1.5) {
+      const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
+      const std::array<std::function<bool()>, 3> ways{
+          [&] { return next && search(*next); },
+          [&] { return likely_.empty() ? anneal(turn(kMoves)) : anneal_to_the_end(1); },
+          [&] { return expand(turn(load_ > kDemanding ? kManyCells : kCells)); },
+      };
+      const auto first = static_cast<By>(first_to_answer(ways, stop_, pruner_.threads(), budget_));
+      if (first == By::cdcl) return found(By::cdcl);  // the others were stopped somewhere
+      count(By::anneal);
+      if (first == By::anneal) return found(By::anneal);
+      if (found(By::frontier).states > 0) count(By::frontier);
+      if (first == By::frontier) return answer_of_frontiers();
+      if (next && !frontiers_ && search_->full()) {
+        if (!anneal_to_the_end(kCoolings)) throw out_of_memory(max_bytes_);
+        count(By::anneal);
+        return found(By::anneal);
+      }
+      next.reset();
+      // CDCL has had its turn alone, and will do better from where annealing freezes, if that is soon.
+      if (annealing_->coolings == 0 && annealing_->moves_left() < kSoon) continue;
+      if (annealing_->coolings > 0 && annealing_->frozen_cost < started_from) {
+        started_from = annealing_->frozen_cost;
+        if (large_ && repaired()) return found(By::cdcl);
+        begin(frozen());
+      }
+      next = {turn(large_ ? first_.conflicts : kConflicts.conflicts), large_ ? kNoLimit : turn(kConflicts.decisions)};
+    }
+  }
+
+  std::optional<Search>& search_;
+  const Pruner& pruner_;
+  const Strategy strategy_;
+  const std::uint64_t seed_;
+  const std::size_t max_bytes_;
+  Budget& budget_;
+  const std::function<void(const char*, double)>& note_;
+  // Of each of the three, by its number in Outcome::By.
+  std::array<std::atomic<bool>, 3> stop_{};
+  std::array<Budget, 3> budgets_;
+  std::array<Outcome, 3> found_;
+
+  const bool large_;
+  const Search::Effort first_;
+  double load_ = 0;
+  std::optional<Timeline> line_;
+  std::vector<Node> likely_;
+  std::optional<Chains> chains_;
+  bool impossible_ = false;  // by landmarks
+  std::optional<Annealing> annealing_;
+  std::optional<Frontiers> frontiers_;
+  std::int64_t width_ = 0;  // of the frontiers
+  std::int32_t deepest_ = 0;
+};
+
 }  // namespace
 
 Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed,
              std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note) {
-  Outcome outcome;
-  const auto begin = [&](std::vector<std::int32_t> rank) {
-    search.emplace(pruner, budget, seed, share_of(max_bytes), Search::Start{std::move(rank), {}});
-  };
-  begin({});
-  const auto cdcl = [&](Search::Effort effort) {
-    if (search->full()) return false;
-    budget.phase = "searching";
-    const Cdcl::Result result = search->run(effort);
-    outcome.by = Outcome::By::cdcl;
-    if (result == Cdcl::Result::satisfiable) outcome.model = search->model();
-    outcome.refuted = result == Cdcl::Result::unsatisfiable;
-    return result != Cdcl::Result::gave_up;
-  };
-  const auto cdcl_to_the_end = [&] {
-    if (!cdcl({kNoLimit, kNoLimit})) throw out_of_memory(max_bytes);
-  };
-  const std::int64_t n = pruner.graph.problem.n;
-  const bool large = n >= kLarge;
-  const Search::Effort first =
-      large ? Search::Effort{kFirst.conflicts + kAlone.conflicts + n / kAloneEvery, kNoLimit} : kFirst;
-  if (strategy == Strategy::cdcl) {
-    cdcl_to_the_end();
-    return outcome;
-  }
-  if (strategy == Strategy::automatic && cdcl(first)) return outcome;
-  auto line = Timeline::of(pruner);
-  const double load = Timeline::load(pruner.graph.problem);
-  note("load", load);
-  if (!line) {
-    cdcl_to_the_end();
-    return outcome;
-  }
-  const auto decided_alone = [&] { return strategy == Strategy::automatic && !large && cdcl(kAlone); };
-  const bool landmarks_first = load > kLandmarksFirst;
-  if (!landmarks_first && decided_alone()) return outcome;
-  const auto likely = large ? likely_line(pruner, budget) : std::vector<Node>();
-  std::optional<Chains> chains;
-  std::optional<Frontiers> frontiers;
-  bool impossible = false;
-  if (likely.empty() || strategy == Strategy::frontier) {  // else they would be far too wide
-    try {
-      if (auto made = Chains::of(*line, budget)) chains.emplace(std::move(*made));
-      budget.phase = "looking for landmarks";
-      if (chains && chains->events.size() <= kLandmarks) {
-        impossible = !add_landmarks(*chains, budget);
-        if (!impossible) line->precede(chains->edges());  // so that annealing stays within them, too
-      }
-      if (chains && !impossible) frontiers.emplace(*chains, budget, share_of(max_bytes));
-    } catch (const std::bad_alloc&) {  // the others need less
-    }
-  }
-  if (landmarks_first && !impossible && decided_alone()) return outcome;
-  budget.phase = "annealing";
-  Annealing annealing(*line, budget, seed, likely);
-  const auto anneal = [&](std::int64_t moves) {
-    budget.phase = "annealing";
-    if (!annealing.run(moves)) return false;
-    outcome.by = Outcome::By::anneal;
-    outcome.model = annealing.model();
-    return outcome.model.has_value();
-  };
-  const auto frontier = [&](std::int64_t cells) {
-    if (impossible) {
-      outcome.by = Outcome::By::frontier;
-      outcome.refuted = true;
-      note("frontier_states", 0);
-      return true;
-    }
-    if (!frontiers) return false;
-    budget.phase = "searching over frontiers";
-    Frontiers::Answer answer = Frontiers::Answer::gave_up;
-    try {
-      answer = frontiers->run(std::max<std::int64_t>(1, cells / frontiers->state_cells()));
-    } catch (const std::bad_alloc&) {
-    }
-    outcome.by = Outcome::By::frontier;
-    if (answer == Frontiers::Answer::found) outcome.model = frontiers->model();
-    outcome.refuted = answer == Frontiers::Answer::refuted;
-    outcome.states = frontiers->expanded;
-    note("frontier_states", static_cast<double>(frontiers->expanded));
-    note("frontier_width", static_cast<double>(frontiers->width));
-    note("frontier_deepest", frontiers->deepest);
-    if (answer == Frontiers::Answer::gave_up || answer == Frontiers::Answer::found) frontiers.reset();
-    return outcome.model || outcome.refuted;
-  };
-  const auto counted = [&] {
-    note("annealing_moves", static_cast<double>(annealing.moves));
-    note("annealing_coolings", annealing.coolings);
-    note("annealing_best", static_cast<double>(annealing.best));
-  };
-  const auto anneal_to_the_end = [&](std::int32_t coolings) {
-    const std::int32_t last = annealing.coolings + coolings;
-    while (annealing.coolings < last)
-      if (anneal(kMoves)) return true;
-    return false;
-  };
-  const auto frozen = [&] { return rank_along(annealing.frozen(), pruner.successors(), budget); };
-  const auto repaired = [&] {
-    budget.phase = "repairing what annealing has left";
-    const Repair done = repair(search, pruner, budget, seed, share_of(max_bytes), frozen());
-    note("repair_rounds", done.rounds);
-    note("repair_released", static_cast<double>(done.released));
-    if (!done.succeeded) return false;
-    outcome.by = Outcome::By::cdcl;
-    outcome.model = search->model();
-    return true;
-  };
-  if (strategy == Strategy::anneal) {
-    if (!anneal_to_the_end(kCoolings)) cdcl_to_the_end();
-    counted();
-    return outcome;
-  }
-  if (strategy == Strategy::frontier) {
-    while (!frontier(kCells) && frontiers) {
-    }
-    if (!outcome.model && !outcome.refuted) cdcl_to_the_end();
-    return outcome;
-  }
-  std::int64_t started_from = kNoLimit;
-  // An exhausted search leaves no proof to read; now that there certainly is one, CDCL may find it.
-  const auto prove = [&] {
-    const Outcome exhausted = outcome;
-    if (!annealing.frozen().empty()) begin(frozen());
-    try {
-      if (!cdcl(impossible ? kCycle : kProof)) outcome = exhausted;
-    } catch (const OutOfTime&) {  // what is refuted stays so
-      outcome = exhausted;
-    }
-  };
-  const auto refuted_or_found = [&](std::int64_t cells) {
-    if (!frontier(cells)) return false;
-    if (outcome.refuted) prove();
-    return true;
-  };
-  if (refuted_or_found(kFirstCells)) return outcome;
-  for (double share = 1;; share *= 1.5) {
-    const auto turn = [&](std::int64_t work) { return static_cast<std::int64_t>(static_cast<double>(work) * share); };
-    if (likely.empty() ? anneal(turn(kMoves)) : anneal_to_the_end(1)) break;
-    if (refuted_or_found(turn(load > kDemanding ? kManyCells : kCells))) break;
-    // CDCL has had its turn alone, and will do better from where annealing freezes, if that is soon.
-    if (annealing.coolings == 0 && annealing.moves_left() < kSoon) continue;
-    if (annealing.coolings > 0 && annealing.frozen_cost < started_from) {
-      started_from = annealing.frozen_cost;
-      if (large && repaired()) break;
-      begin(frozen());
-    }
-    if (cdcl({turn(large ? first.conflicts : kConflicts.conflicts), large ? kNoLimit : turn(kConflicts.decisions)}))
-      break;
-    if (frontiers || !search->full()) continue;
-    if (!anneal_to_the_end(kCoolings)) throw out_of_memory(max_bytes);
-    break;
-  }
-  counted();
-  return outcome;
+  return Portfolio(search, pruner, strategy, seed, max_bytes, budget, note).run();
 }
 
 }  // namespace isolang
