@@ -27,7 +27,7 @@ from scratch import ROOT, Change, Scratch, stale
 TIMEOUT = 600
 
 TESTS = {
-    "native/core/parallel": ["tests/test_threads.py"],
+    "native/core/parallel": ["tests/test_threads.py", "tests/test_portfolio.py"],
     "native/problem": ["tests/test_problem_anomalies.py", "tests/test_problem_model.py"],
     "native/engine/balance": ["tests/test_portfolio.py"],
     "native/engine/landmarks": ["tests/test_portfolio.py"],

@@ -71,6 +71,7 @@ def test_a_contradiction_in_one_part_needs_no_search(histories):
             _, (kind, _, counts) = answered(history, plan, threads=threads)
             assert kind == "refutation"
             assert "decisions" not in counts
+            assert counts["edges_after_pruning"] < 6500  # all keys: 6,736 and more
 
 
 #: Histories of the hard region, by what decides them; the first one soon.
@@ -97,7 +98,7 @@ def test_side_by_side_the_first_in_turn_counts(by):
     assert answer.statistics["decided_by"] == ("cdcl", "anneal", "frontiers").index(by)
     assert answer.statistics["annealing_moves"] > 1_000_000
     check_natively(history, spec, proof(answer))
-    for threads in (2, 3):
+    for threads in (3,) if SANITIZED else (2, 3):
         assert answered(history, native_plan(spec), threads=threads)[1] == one, threads
 
 

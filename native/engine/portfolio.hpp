@@ -3,7 +3,8 @@
 // CDCL goes first and alone, for most histories never meet anything else. What it does not decide soon may lie in the
 // hard region (few values, few keys, much concurrency), where other searches are better: annealing finds models,
 // frontiers decide what is over-constrained. Turns are counted in work, never in time, so that equal seeds give equal
-// runs.
+// runs. Where there are threads, a turn of CDCL and the next turns of the others are taken at once, as neither depends
+// on the other: what counts is still the answer that would have come first in turn.
 //
 // Where annealing froze, nearly every read is satisfied. CDCL starts again from that order: only what is wrong with it
 // becomes a variable, and then what stands in the way of mending it, so that a contradiction of a few transactions is
@@ -37,7 +38,7 @@ struct Outcome {
   std::int64_t states = 0;  // of the search over frontiers, if it is what refuted
 };
 
-// `search`: where the refuting search is to be found afterwards, if it was that of CDCL.
+// `search`: where the refuting search is to be found afterwards, if it was that of CDCL; it is not to be run again.
 // `note` gets what was counted, by name. Throws OutOfTime, OutOfMemory; the search has its own share of `max_bytes`.
 Outcome race(std::optional<Search>& search, const Pruner& pruner, Strategy strategy, std::uint64_t seed,
              std::size_t max_bytes, Budget& budget, const std::function<void(const char*, double)>& note);

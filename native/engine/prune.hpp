@@ -159,8 +159,8 @@ class Pruner {
   Adjacency open_reads_;                // key -> its reads of several candidates
   std::vector<std::uint8_t> changed_;   // per transaction, see note_changes
   std::vector<std::uint8_t> restless_;  // per key: one of its writers has another reader than in the last pass
-  bool every_read_ = false;             // look at all reads in this pass
-  bool one_by_one_ = false;             // what is concluded of a key may depend on what this pass concluded of others
+  bool every_read_ = false;             // look at all reads in the next pass
+  bool one_by_one_ = false;             // what a pass concludes of a key may depend on what it concludes of others
   std::vector<std::int32_t> session_writer_;  // per read: the last writer of its key before it in its session, or -1
   std::vector<std::int32_t> session_before_;  // per writer: the one before it in its session, or -1
   Adjacency writers_by_txn_;
