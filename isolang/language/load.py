@@ -15,7 +15,7 @@ from isolang.language.library import library_file, near_names, plain_levels
 from isolang.language.lower import lower
 from isolang.language.sorts import check_sorts
 from isolang.language.sorts import find_errors as find_sort_errors
-from isolang.language.source import Source
+from isolang.language.source import Source, did_you_mean
 
 _TEXT = re.compile(
     r"\s*(?:(?:spec|include|let|exists|flag|not|acyclic|irreflexive|empty|require|show)[\s(\[]"
@@ -147,7 +147,7 @@ def _locate(given: str | os.PathLike[str]) -> tuple[Source, Path | None, list[st
 def _not_found(path: Path) -> SpecError:
     near = near_names(path.name)
     if near:
-        hint = "did you mean " + " or ".join(f"`{name}`" for name in near) + "?"
+        hint = did_you_mean(near)
     else:
         hint = f"the library has {', '.join(plain_levels())}; `isocheck spec list` has all names"
     is_name = path.parent == Path() and not path.suffix

@@ -13,7 +13,7 @@ from isolang.errors import SpecError
 from isolang.language import ast
 from isolang.language.library import FRAGMENTS
 from isolang.language.scope import ANY, BUILTINS, Element, Entry, Scope, Sort
-from isolang.language.source import Source, Span, error_at, warning_at
+from isolang.language.source import Source, Span, did_you_mean, error_at, warning_at
 
 MAX_CALL_DEPTH = 20
 MAX_DEPTH = 200
@@ -314,7 +314,7 @@ class _Checker:
         elif name in FRAGMENTS:
             hint = f'write `include "{FRAGMENTS[name]}"`, which defines it'
         elif near := _near(name, folded):
-            hint = "did you mean " + " or ".join(f"`{folded[other]}`" for other in near) + "?"
+            hint = did_you_mean(folded[other] for other in near)
         elif fragments := _near(name, FRAGMENTS):
             hint = f'did you mean `{fragments[0]}`, of `include "{FRAGMENTS[fragments[0]]}"`?'
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -89,3 +89,8 @@ def warning_at(span: Span, what: str, *, hint: str = "") -> str:
     """The warning ``what`` at ``span``, in one paragraph with its caret."""
     pos = span.position
     return message_at(pos, {pos.file: span.source.text}, f"warning: {what}", hint=hint)
+
+
+def did_you_mean(names: Iterable[str]) -> str:
+    """The hint that one of these names was meant."""
+    return "did you mean " + " or ".join(f"`{name}`" for name in names) + "?"

@@ -148,15 +148,15 @@ class Portfolio {
 
   bool anneal_to_the_end(std::int32_t coolings) {
     const std::int32_t last = annealing_->coolings + coolings;
-    bool found = false;
-    while (!found && annealing_->coolings < last) found = anneal(kMoves);
-    return found;
+    bool answered = false;
+    while (!answered && annealing_->coolings < last) answered = anneal(kMoves);
+    return answered;
   }
 
   bool expand_to_the_end() {
-    bool found = false;
-    while (!found && frontiers_) found = expand(kCells);
-    return found || expand(0);  // landmarks may have the answer
+    bool answered = false;
+    while (!answered && frontiers_) answered = expand(kCells);
+    return answered || expand(0);  // landmarks may have the answer
   }
 
   void look_for_landmarks() {
