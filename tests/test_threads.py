@@ -164,6 +164,9 @@ def test_how_many_threads():
     assert Options(threads=4, memory=20).thread_count() == 1
     with pytest.raises(ValueError, match=r"threads must be positive \(got 0\)"):
         check(generate(Workload()), "ser", threads=0)
+    history = generate(Workload())
+    with pytest.raises(ValueError, match=r"threads \(got 0, expected at least 1\)"):
+        answered(history, native_plan(load_spec("ser")), threads=0)
 
 
 def test_on_the_command_line(tmp_path, capfd):
@@ -176,6 +179,12 @@ def test_on_the_command_line(tmp_path, capfd):
         for n in (1, 2, 8)
     ]
     assert [t.code for t in told] == [0, 0, 0]
+    reports = [t.reports()[0] for t in told]
+    for report in reports:
+        del report["seconds"]
+        counts = report["statistics"].items()
+        report["statistics"] = {k: v for k, v in counts if not k.startswith("seconds")}
+    assert reports[0] == reports[1] == reports[2]
     refused = run_here(capfd, "--spec", "ser", "--threads", "0", str(file))
     assert refused.code == 2
     assert "--threads: got 0, expected at least 1" in refused.err

@@ -73,7 +73,8 @@ def solve(
         strategy: what searches for what pruning leaves open: ``cdcl``, or first ``anneal`` or
             ``frontier`` to their end, or (``auto``) all in turns, and CDCL before pruning is
             through where that promises to be short.
-        threads: how many may work on one history; the answer and its proof do not depend on it.
+        threads: how many may work on one history, at least one; the answer and its proof do not
+            depend on it.
         progress: called now and then with what is being done.
         trial: look for a model of stronger checks first; most histories have one.
 

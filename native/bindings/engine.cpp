@@ -102,6 +102,7 @@ Strategy strategy_of(const std::string& name) {
 nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds,
                        std::uint64_t seed, std::size_t max_clock_bytes, nb::object progress, bool trial,
                        const std::string& strategy, std::size_t max_search_bytes, std::size_t threads) {
+  if (threads == 0) throw nb::value_error("threads (got 0, expected at least 1)");
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
   const SolveOptions options{.seed = seed,

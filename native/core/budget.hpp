@@ -23,8 +23,8 @@ struct OutOfMemory : std::runtime_error {
 
 class Budget {
  public:
-  // seconds <= 0: no deadline. `interrupted` is called about every 50 ms, on the thread that made the budget; it may throw
-  // (Ctrl-C) and look at `phase`.
+  // seconds <= 0: no deadline. `interrupted` is called about every 50 ms, on the thread that made the budget; it may
+  // throw (Ctrl-C) and look at `phase`.
   explicit Budget(double seconds = 0, std::function<void(const Budget&)> interrupted = {})
       : interrupted_(std::move(interrupted)), start_(Clock::now()), next_(start_) {
     if (seconds > 0)

@@ -193,10 +193,11 @@ void Search::inspect() {
   }
   look_at_each(reads, [](std::int32_t) { return std::size_t{1}; },
                [&](std::int32_t r, Wants& wants) { inspect_read(r, wants); });
-  for (const std::int32_t r : reads) {
-    const std::int32_t reader = p_.read_txn[idx(r)];
-    new_ways_[idx(reader)] |= open_txn_[idx(reader)];
-  }
+  if (graph_.forbids_ways_back)
+    for (const std::int32_t r : reads) {
+      const std::int32_t reader = p_.read_txn[idx(r)];
+      new_ways_[idx(reader)] |= open_txn_[idx(reader)];
+    }
   std::ranges::fill(stale_txn_, std::uint8_t{0});
   std::ranges::fill(stale_key_, std::uint8_t{0});
   std::erase_if(want_order_, [&](const Want& w) { return find_order(w.a, w.b) >= 0; });

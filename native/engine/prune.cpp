@@ -127,7 +127,7 @@ bool Pruner::sort() {
     for (const Node v : order) left_out[idx(v)] = 1;
     for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
       left_out[idx(v)] |= static_cast<std::uint8_t>(!graph.judges(v));  // its cycles are elsewhere, too
-    cycle = short_cycle(edges, std::move(left_out), budget_);
+    cycle = short_cycle(edges, left_out, budget_);
     return false;
   }
   rank.resize(order.size());
@@ -176,8 +176,7 @@ bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
   const std::size_t least = one_by_one_ ? std::numeric_limits<std::size_t>::max() : kPart;
   const auto cuts = cut_into_parts(keys.size(), least, work);
   const std::size_t parts = cuts.size() - 1;
-  std::vector<KeyPruner> workers;
-  for (std::size_t i = 0; i < std::min(threads_, parts); ++i) workers.emplace_back(*this);
+  std::vector<KeyPruner> workers(std::min(threads_, parts), KeyPruner(*this));
   std::vector<Findings> findings(parts);
   const auto prune = [&](std::size_t worker, std::size_t part, Budget& budget) {
     return std::ranges::all_of(keys.subspan(cuts[part], cuts[part + 1] - cuts[part]), [&](std::int32_t key) {

@@ -76,7 +76,8 @@ void KeyPruner::mark_forced(std::int32_t after) {
   clear(after);
   // rw leaves out the reader itself: a writer that has read from `after` may owe its mark to its own row.
   for (const std::int32_t r : pruner_.readers_.of(after))
-    if (const std::int32_t w = pruner_.own_writer[idx(r)]; w >= 0 && is_forced(w) && !impossible_order(after, w)) clear(w);
+    if (const std::int32_t w = pruner_.own_writer[idx(r)]; w >= 0 && is_forced(w) && !impossible_order(after, w))
+      clear(w);
 }
 
 void KeyPruner::combine_rows(std::int32_t after) {

@@ -60,7 +60,7 @@ std::vector<std::int32_t> components(const std::vector<Edge>& edges, const Adjac
 
 }  // namespace
 
-std::vector<std::int32_t> short_cycle(const std::vector<Edge>& edges, std::vector<std::uint8_t> left_out,
+std::vector<std::int32_t> short_cycle(const std::vector<Edge>& edges, const std::vector<std::uint8_t>& left_out,
                                       Budget& budget) {
   const auto n = static_cast<std::int32_t>(left_out.size());
   const auto outgoing = group_by(

@@ -5,6 +5,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -65,9 +66,7 @@ class WriterPairs {
 template <typename RankOf>
 void WriterPairs::sort(RankOf rank_of) {
   for (std::int32_t key = 0; key < problem_.keys; ++key) {
-    const auto writers = latest_.begin() + static_cast<std::ptrdiff_t>(first(key));
-    std::sort(writers, writers + static_cast<std::ptrdiff_t>(count(key)),
-              [&](std::int32_t a, std::int32_t b) { return rank_of(a) > rank_of(b); });
+    std::ranges::sort(std::span(latest_).subspan(first(key), count(key)), std::ranges::greater(), rank_of);
     number(key);
   }
 }
