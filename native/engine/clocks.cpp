@@ -36,12 +36,23 @@ ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint16_t* cells,
   raise_by_cells(row, cells, top, columns);
 }
 
+// Where some cells are the largest there is. Both values are looked up, so that nothing branches.
 template <typename Cell>
-void raise_row(std::int32_t* row, const Cell* cells, const std::int32_t* top, const std::int32_t* floor,
-               std::size_t columns) {
+[[gnu::always_inline]] inline void raise_by_cells(std::int32_t* row, const Cell* cells, const std::int32_t* top,
+                                                  const std::int32_t* floor, std::size_t columns) {
   constexpr Cell most = std::numeric_limits<Cell>::max();
-  for (std::size_t c = 0; c < columns; ++c)
-    row[c] = std::max(row[c], cells[c] == most ? floor[c] : top[c] - std::int32_t{cells[c]});
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::int32_t least = floor[c], exact = top[c] - std::int32_t{cells[c]};
+    row[c] = std::max(row[c], cells[c] == most ? least : exact);
+  }
+}
+ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint8_t* cells, const std::int32_t* top,
+                                  const std::int32_t* floor, std::size_t columns) {
+  raise_by_cells(row, cells, top, floor, columns);
+}
+ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint16_t* cells, const std::int32_t* top,
+                                  const std::int32_t* floor, std::size_t columns) {
+  raise_by_cells(row, cells, top, floor, columns);
 }
 
 // Returns the sum of the row: of numbers of nodes that reach one, no more than there are.
