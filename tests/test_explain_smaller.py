@@ -1,9 +1,10 @@
 """Simpler violations: parts keep the numbers of the whole, and what is smaller is still refuted."""
 
 import time
+from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from isolang import History, Transaction, check, load_spec
@@ -11,10 +12,11 @@ from isolang.certify.certificate import check_proof
 from isolang.certify.steps import CycleStep, Edge, RupStep, Source
 from isolang.engines import event_graph
 from isolang.explain.part import Sources, part_of
-from isolang.explain.smaller import cost, shrink
+from isolang.explain.smaller import Finder, cost, shrink
 from isolang.language.classify import classify
 from isolang.minimal import minimise
 from isolang.problem import build_problem
+from isolang.solvers import native
 
 PADDED = History.from_transactions(
     [
@@ -140,6 +142,37 @@ def test_whatever_is_explained_is_proved(rows, level):
                 continue
             drop = without_sessions if how == "without sessions" else without_real_time
             assert check(history, drop(relaxed)).outcome == outcome
+
+
+SHOWN_ORDER = [
+    (0, [("append", "x", 1)]),
+    (0, [("append", "x", 2)]),
+    (1, [("r", "x", [2, 1])]),
+]
+
+
+@given(histories, st.sampled_from(["pl-2", "pc", "si", "ser", "sser"]))
+@example(SHOWN_ORDER, "ser")
+@settings(max_examples=250, deadline=None)
+def test_whether_a_refutation_needs_rw(rows, level):
+    """What asks first whether all but ``ww`` and ``rw`` fit in one line misses no refutation."""
+    history = History.from_transactions(
+        [Transaction(ops, session=s, begin=2 * i, end=2 * i + 3) for i, (s, ops) in enumerate(rows)]
+    )
+    plan = classify(load_spec(level))
+    problem = build_problem(history)
+    assume(not problem.anomalies(limit=1))
+
+    def engine(problem, automata, seconds):
+        answer = native.solve(history.columns, problem.native, automata, seconds=seconds)
+        return None if isinstance(answer, native.Model) else answer.steps
+
+    finder = Finder(problem, plan, engine, seconds=60, whole=60, took=0)
+    without = [
+        replace(a, steps={r: s for r, s in a.steps.items() if r != "rw"}) for a in plan.automata
+    ]
+    found = finder.without_rw([CycleStep("c", (Edge("rw", 0, 1, 0, 0, 0),))])
+    assert (found is None) == (engine(problem, without, 60) is None)
 
 
 def test_a_part_without_a_possible_source_is_not_the_same():

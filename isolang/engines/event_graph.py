@@ -255,9 +255,9 @@ class EventGraphRun(Run):
         if left is not None:
             seconds = min(seconds, left / 4)
         whole = max(_SOON - spent.total, _ANYWAY, 2 * spent.solve - _WAITED)
-        if whole < spent.solve:  # it would end without an answer
-            whole = 0.0
-        return Finder(problem, self.plan, self._refute, seconds=seconds, whole=whole)
+        return Finder(
+            problem, self.plan, self._refute, seconds=seconds, whole=whole, took=spent.solve
+        )
 
     def _refute(
         self, problem: Problem, automata: Sequence[Automaton], seconds: float

@@ -183,12 +183,16 @@ class Sources:
                 return int(native.read_op[i]), int(native.read_key[i])
         return -1, -1
 
+    def show_orders(self) -> bool:
+        """Whether some list read shows a version order."""
+        return bool(len(self._native.vo_op))
+
     def showing(self, keys: Iterable[int]) -> set[int]:
         """The list reads that show the version orders of keys."""
         import numpy as np
 
         native = self._native
-        if not len(native.vo_op):
+        if not self.show_orders():
             return set()
         key_of = np.searchsorted(native.key_start, native.vo_before, side="right") - 1
         return set(native.vo_op[np.isin(key_of, list(keys))].tolist())

@@ -1,10 +1,15 @@
 #include "core/history.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <span>
+#include <utility>
+
 #include "bindings/bindings.hpp"
 #include "core/large_pages.hpp"
+#include "core/part.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -118,6 +123,14 @@ void register_history(nb::module_& m) {
     h.initial_value[static_cast<std::size_t>(key)] = value;
   });
   c.def("validate", &History::validate);
+  c.def("part", [](const History& h, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig> operations) {
+    const std::span ops(operations.data(), operations.size());
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (ops[i] < 0 || ops[i] >= h.operations() || (i > 0 && ops[i] <= ops[i - 1]))
+        throw nb::value_error("operations out of range or not ascending");
+    Part part = part_of(h, ops);
+    return std::pair(std::move(part.history), std::move(part.sessions));
+  }, "operations"_a);
 }
 
 }  // namespace isolang

@@ -75,6 +75,18 @@ std::int32_t Atoms::intern_text(AtomKind kind, std::string_view text) {
   return it->second;
 }
 
+std::int32_t Atoms::intern_from(const Atoms& other, std::int32_t atom) {
+  switch (const AtomKind kind = other.kind(atom)) {
+    case AtomKind::nil:
+      return kNil;
+    case AtomKind::integer:
+    case AtomKind::natural:
+      return intern_number(kind, other.number(atom));
+    default:
+      return intern_text(kind, other.text(atom));
+  }
+}
+
 std::string_view Atoms::text(std::int32_t atom) const {
   return texts_[static_cast<std::size_t>(number_[static_cast<std::size_t>(atom)])];
 }

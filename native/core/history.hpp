@@ -51,6 +51,7 @@ class Atoms {
   std::int32_t intern_integer(std::int64_t number);
   std::int32_t intern_natural(std::uint64_t number);  // normalised to integer when it fits
   std::int32_t intern_text(AtomKind kind, std::string_view text);
+  std::int32_t intern_from(const Atoms& other, std::int32_t atom);
   std::int32_t find_integer(std::int64_t number) const;  // -1 if absent
   std::int32_t size() const { return static_cast<std::int32_t>(kind_.size()); }
   AtomKind kind(std::int32_t atom) const { return kind_[static_cast<std::size_t>(atom)]; }

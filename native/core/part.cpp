@@ -1,0 +1,86 @@
+#include "core/part.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace isolang {
+namespace {
+
+constexpr auto idx(auto i) { return static_cast<std::size_t>(i); }
+
+// Copies a history operation by operation; keys, values and sessions are numbered anew as they come.
+class Copy {
+ public:
+  explicit Copy(const History& whole) : whole_(whole) { part_.history.has_time = whole.has_time; }
+
+  void begin(std::int32_t txn) {
+    const auto t = idx(txn);
+    const auto [session, fresh] =
+        sessions_.try_emplace(whole_.txn_session[t], static_cast<std::int32_t>(sessions_.size()));
+    if (fresh) part_.sessions.push_back(session->first);
+    part_.history.begin_transaction(session->second, static_cast<Status>(whole_.txn_status[t]), whole_.txn_label[t],
+                                    whole_.txn_position[t], whole_.txn_file[t], whole_.txn_begin[t],
+                                    whole_.txn_end[t]);
+  }
+
+  void add(std::int64_t operation, std::int64_t source) {
+    const auto op = idx(operation);
+    const auto kind = static_cast<OpKind>(whole_.op_kind[op]);
+    const std::int32_t at_key = key(whole_.op_key[op]);
+    const std::int32_t seen = whole_.op_value[op];
+    const bool list_read = kind == OpKind::read_list && seen != kUnknownValue;
+    part_.history.add_op(kind, at_key, list_read ? list(seen) : value(seen), whole_.op_position[op],
+                         whole_.op_ok[op] != 0, source);
+  }
+
+  Part take() { return std::move(part_); }
+
+ private:
+  std::int32_t key(std::int32_t number) {
+    const auto [known, fresh] = keys_.try_emplace(number, 0);
+    if (fresh) {
+      const std::int32_t initial = value(whole_.initial_value[idx(number)]);
+      known->second = part_.history.key_of(
+          part_.history.key_atoms.intern_from(whole_.key_atoms, whole_.key_atom[idx(number)]), initial);
+    }
+    return known->second;
+  }
+  std::int32_t value(std::int32_t atom) {
+    if (atom == kUnknownValue) return atom;
+    const auto [known, fresh] = values_.try_emplace(atom, 0);
+    if (fresh) known->second = part_.history.values.intern_from(whole_.values, atom);
+    return known->second;
+  }
+  std::int32_t list(std::int32_t number) {
+    std::vector<std::int32_t> elements;
+    for (std::int64_t i = whole_.list_start[idx(number)]; i < whole_.list_start[idx(number) + 1]; ++i)
+      elements.push_back(value(whole_.list_values[idx(i)]));
+    return part_.history.add_list(elements);
+  }
+
+  const History& whole_;
+  Part part_;
+  std::unordered_map<std::int32_t, std::int32_t> keys_, values_, sessions_;  // of the whole -> of the part
+};
+
+}  // namespace
+
+Part part_of(const History& whole, std::span<const std::int64_t> operations) {
+  Copy copy(whole);
+  auto end = whole.op_start.begin();  // of the operations of the transaction at hand
+  for (const std::int64_t op : operations) {
+    if (op >= *end) {
+      end = std::upper_bound(end, whole.op_start.end(), op);
+      copy.begin(static_cast<std::int32_t>(end - whole.op_start.begin()) - 1);
+    }
+    std::int64_t source = whole.op_source[idx(op)];
+    if (source >= 0) {
+      const auto kept = std::ranges::lower_bound(operations, source);
+      source = kept != operations.end() && *kept == source ? kept - operations.begin() : kSourceMissing;
+    }
+    copy.add(op, source);
+  }
+  return copy.take();
+}
+
+}  // namespace isolang
