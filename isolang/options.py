@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Final
 
-_MOST_THREADS: Final = 8  # more would wait for the memory, and for what one has to do
+from isolang.processors import processors
+
 _PER_THREAD: Final = 100  # megabytes of a limit: its stack counts
 
 
@@ -45,12 +45,3 @@ class Options:
         if self.memory is None:
             return wanted
         return max(1, min(wanted, int(self.memory / _PER_THREAD)))
-
-
-def processors() -> int:
-    """How many threads are worth having: one for each processor of this process, up to eight."""
-    try:
-        usable = len(os.sched_getaffinity(0))
-    except AttributeError:  # not every platform has it
-        usable = os.cpu_count() or 1
-    return min(usable, _MOST_THREADS)

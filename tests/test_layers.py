@@ -40,6 +40,7 @@ SURFACE = {
     "minimal",
     "options",
     "pipeline",
+    "processors",
     "verdict",
     "__init__",
     "__main__",

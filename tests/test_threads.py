@@ -13,8 +13,9 @@ from isolang.api import check
 from isolang.certify.native import check_natively
 from isolang.language.load import load_spec
 from isolang.language.route import native_plan
-from isolang.options import Options, processors
+from isolang.options import Options
 from isolang.problem import build_problem
+from isolang.processors import cpu_quota, processors
 from isolang.solvers.native import Model, solve
 from isolang.workload import Workload, change_reads, generate
 
@@ -167,6 +168,55 @@ def test_how_many_threads():
     history = generate(Workload())
     with pytest.raises(ValueError, match=r"threads \(got 0, expected at least 1\)"):
         answered(history, native_plan(load_spec("ser")), threads=0)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"proc/self/cgroup": "0::/\n"}, None),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"}, None),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "150000 100000\n"}, 1.5),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
+                "sys/fs/cgroup/a/cpu.max": "400000 100000\n",
+                "sys/fs/cgroup/cpu.max": "800000 100000\n",
+            },
+            4,
+        ),
+        (
+            {
+                "proc/self/cgroup": "5:memory:/m\n4:cpu,cpuacct:/not/here\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            },
+            0.5,
+        ),
+        (
+            {
+                "proc/self/cgroup": "4:cpu:/\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            },
+            None,
+        ),
+        ({"proc/self/cgroup": "nonsense", "sys/fs/cgroup/cpu.max": "some\n"}, None),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "some thing\n"}, None),
+    ],
+)
+def test_the_quota_of_a_container(tmp_path, files, expected):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert cpu_quota(tmp_path) == expected
+
+
+def test_a_quota_counts_as_processors(monkeypatch):
+    for quota, most in ((None, 8), (0.2, 1), (1.5, 2), (1.0, 1)):
+        monkeypatch.setattr("isolang.processors._quota", lambda quota=quota: quota)
+        assert processors() == min(len(os.sched_getaffinity(0)), most)
 
 
 def test_on_the_command_line(tmp_path, capfd):

@@ -15,7 +15,7 @@ from isolang.cli.job import Job, run_job
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_INPUT, Report, code_of, exit_code
 from isolang.errors import IsolangError
-from isolang.options import processors
+from isolang.processors import processors
 
 if TYPE_CHECKING:
     from isolang.language.route import Route
