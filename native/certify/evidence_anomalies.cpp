@@ -1,0 +1,140 @@
+// Intrinsic anomalies: what is wrong with a read whatever is chosen, by all names that fit, and with two list reads
+// together.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "certify/evidence.hpp"
+
+namespace isolang::certify {
+namespace {
+
+std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
+unsigned bit(Kind kind) { return 1U << static_cast<unsigned>(kind); }
+bool prefixes(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+  const std::size_t shorter = std::min(a.size(), b.size());
+  return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(shorter), b.begin());
+}
+bool repeats(std::vector<std::int32_t> values) {
+  std::sort(values.begin(), values.end());
+  return std::adjacent_find(values.begin(), values.end()) != values.end();
+}
+
+}  // namespace
+
+bool Evidence::has_anomaly(std::int64_t op, std::int64_t kind) {
+  return kind >= 0 && kind <= static_cast<std::int64_t>(Kind::split_append) && (anomalies(op) >> kind & 1U) != 0;
+}
+
+unsigned Evidence::anomalies(std::int64_t op) {
+  if (!is_read(op)) return 0;
+  if (is_list(op)) return list_anomalies(op);
+  const std::int32_t key = key_of(op), value = value_of(op);
+  const std::int64_t named = h_.op_source[idx(op)];
+  // A named source counts itself, not its value.
+  const auto was_read = [&](std::int64_t w) { return named == kSourceByValue ? value_of(w) == value : w == named; };
+  const std::vector<std::int64_t> before = own(op, true);
+  if (!before.empty()) {
+    if (was_read(before.back())) return 0;
+    const std::vector<std::int64_t> later = own(op, false);
+    unsigned found = bit(Kind::not_own_write);
+    if (std::any_of(before.begin(), before.end(), was_read)) found |= bit(Kind::not_last_own_write);
+    if (std::any_of(later.begin(), later.end(), was_read)) found |= bit(Kind::future_read);
+    return found;
+  }
+  if (!candidates(op).empty()) return 0;
+  if (named == kSourceByValue) return why_not(op, writes_of(key, value));
+  if (named >= 0 && is_write(named) && key_of(named) == key) {
+    const Write write{value_of(named), named};
+    return why_not(op, {&write, 1});
+  }
+  return bit(Kind::thin_air_read);
+}
+
+// Why none of the writes of what `op` read explains it.
+unsigned Evidence::why_not(std::int64_t op, std::span<const Write> writes) {
+  unsigned found = 0;
+  for (const Write& w : writes) {
+    const std::int32_t t = txn_of(w.op);
+    if (t == txn_of(op) && is_ok(w.op)) {
+      found |= bit(Kind::future_read);
+    } else {
+      found |= bit(!is_ok(w.op) || !live(t) ? Kind::aborted_read : Kind::intermediate_read);
+    }
+  }
+  return found ? found : bit(Kind::thin_air_read);
+}
+
+unsigned Evidence::list_anomalies(std::int64_t op) {
+  const std::int32_t reader = txn_of(op), key = key_of(op);
+  const auto values = list_of(op);
+  std::vector<std::int32_t> before, after;
+  for (const std::int64_t w : own(op, true)) before.push_back(value_of(w));
+  for (const std::int64_t w : own(op, false)) after.push_back(value_of(w));
+  const auto among = [](const auto& all, std::int32_t value) {
+    return std::find(all.begin(), all.end(), value) != all.end();
+  };
+  unsigned found = h_.op_source[idx(op)] == kSourceMissing ? bit(Kind::thin_air_read) : 0;
+  if (!before.empty()) {
+    const std::size_t tail = before.size();
+    if (values.size() < tail ||
+        !std::equal(before.begin(), before.end(), values.end() - static_cast<std::ptrdiff_t>(tail))) {
+      found |= bit(Kind::not_own_write);
+      if (std::any_of(before.begin(), before.end(), [&](std::int32_t v) { return among(values, v); }))
+        found |= bit(Kind::not_last_own_write);
+    }
+  }
+  // Blocks of neighbouring elements of one writer.
+  struct Block {
+    std::int32_t writer;
+    std::vector<std::int32_t> values;
+  };
+  std::vector<Block> blocks;
+  for (const std::int32_t value : values) {
+    const std::int32_t writer = element_writer(key, value);
+    if (writer < 0) found |= why_not(op, writes_of(key, value));
+    if (writer == reader && among(after, value) && !among(before, value)) found |= bit(Kind::future_read);
+    if (blocks.empty() || blocks.back().writer != writer) blocks.push_back({writer, {}});
+    blocks.back().values.push_back(value);
+  }
+  std::unordered_map<std::int32_t, std::int64_t> times_shown;
+  for (const std::int32_t value : values) ++times_shown[value];
+  std::unordered_set<std::int32_t> seen;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    budget_.poll();
+    const Block& block = blocks[i];
+    if (block.writer < 0) continue;
+    std::vector<std::int32_t> made;
+    for (const std::int64_t w : writes_by(block.writer, key)) made.push_back(value_of(w));
+    std::unordered_map<std::int32_t, std::int64_t> times_made;
+    for (const std::int32_t value : made) ++times_made[value];
+    for (const std::int32_t value : block.values)
+      if (times_shown[value] > times_made[value]) found |= bit(Kind::duplicate_element);
+    if (!seen.insert(block.writer).second) found |= bit(Kind::split_append);
+    if (block.writer == reader) {
+      if (block.values != before)
+        found |= bit(block.values.size() > before.size() ? Kind::future_read : Kind::not_own_write);
+    } else if (block.values != made) {
+      found |= bit(Kind::intermediate_read);
+      // Unless the list just ends there, what is missing stands elsewhere or comes later: after another's element.
+      if (i + 1 < blocks.size() || !prefixes(block.values, made) || block.values.size() > made.size())
+        found |= bit(Kind::split_append);
+    }
+  }
+  return found;
+}
+
+// --- two list reads ---
+
+bool Evidence::incompatible(std::int64_t op, std::int64_t other) {
+  return is_read(op) && is_read(other) && is_list(op) && is_list(other) && key_of(op) == key_of(other) &&
+         !prefixes(list_of(op), list_of(other));
+}
+
+bool Evidence::contradicts_order(std::int64_t op, std::int64_t other) {
+  if (!is_read(op) || !is_read(other) || !is_list(op) || !is_list(other) || key_of(op) != key_of(other)) return false;
+  const std::vector<std::int32_t> a = shown_order(op), b = shown_order(other);
+  return repeats(a) || repeats(b) || !prefixes(a, b);
+}
+
+}  // namespace isolang::certify
