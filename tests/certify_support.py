@@ -7,6 +7,7 @@ the products nor the propagation with what it tests.
 from itertools import permutations, product
 
 from isolang._native import verify_refutation
+from isolang.certify.anomalies import anomalies_of, incompatible
 from isolang.certify.certificate import check_proof
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import glushkov
@@ -262,7 +263,7 @@ def decide(h, s, *, judges_reads=True):
         if not follows_lists(world):
             continue
         reads = [op for op in range(facts.operations) if facts.txn_of[op] in world.included]
-        if judges_reads and any(facts.anomalies(op) for op in reads):
+        if judges_reads and any(anomalies_of(facts, op) for op in reads):
             continue
         check = world.broken_check(s)
         if check is None:
@@ -297,10 +298,10 @@ def refute(h, s, cycles, accepts):
     steps = []
     for op in range(facts.operations):
         if facts.is_read(op):
-            for kind in sorted(facts.anomalies(op)):
+            for kind in sorted(anomalies_of(facts, op)):
                 steps.append(("anomaly", int(kind), facts.txn_of[op], op, -1, -1))
             for other in range(op):
-                if facts.incompatible(op, other):
+                if incompatible(facts, op, other):
                     steps.append(("anomaly", 6, facts.txn_of[op], op, facts.txn_of[other], other))
             if facts.is_external(op):
                 steps.append(("choice", op))

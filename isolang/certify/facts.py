@@ -1,4 +1,4 @@
-"""What a history says by itself: candidates, anomalies, so, rt, version order.
+"""What a history says by itself: candidates, so, rt, version order.
 
 This is the checkers' own reading of the language reference; the engine's problem builder is
 another program. The two agree or a certificate is refused.
@@ -7,8 +7,7 @@ another program. The two agree or a certificate is refused.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from enum import IntEnum
+from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,20 +23,6 @@ UNKNOWN_VALUE = -1
 BY_VALUE, FROM_INITIAL, FROM_MISSING = -1, -2, -3
 _UNKNOWN_BEGIN = -(2**63)
 _UNKNOWN_END = 2**63 - 1
-
-
-class Anomaly(IntEnum):
-    """The intrinsic anomalies, numbered as in certificates."""
-
-    THIN_AIR_READ = 0
-    ABORTED_READ = 1
-    INTERMEDIATE_READ = 2
-    FUTURE_READ = 3
-    NOT_OWN_WRITE = 4
-    NOT_LAST_OWN_WRITE = 5
-    INCOMPATIBLE_ORDER = 6
-    DUPLICATE_ELEMENT = 7
-    SPLIT_APPEND = 8
 
 
 class Facts:
@@ -180,6 +165,10 @@ class Facts:
         for t in range(self.n):
             if self.status[t] == COMMITTED and self.end[t] < self.begin[t]:
                 raise NotCertifiedError(f"not certified: transaction {t} ends before it begins")
+
+    def writes_by(self, t: int, key: int) -> list[int]:
+        """The successful writes or appends of ``key`` by ``t``, in order."""
+        return self._own.get((t, key), [])
 
     # --- reads ---
 
@@ -329,113 +318,6 @@ class Facts:
     def _shown_cache(self) -> dict[int, tuple[dict[int, int], int]]:
         return {}
 
-    # --- anomalies ---
-
-    def anomalies(self, op: int) -> set[Anomaly]:
-        """The intrinsic anomalies that the read ``op`` shows by itself; all names that fit."""
-        if not self.is_read(op):
-            return set()
-        if self.is_list(op):
-            return self._list_anomalies(op)
-        own = self.own_before(op)
-        key, value = self.key[op], self.value[op]
-
-        def is_what_was_read(write: int) -> bool:
-            if self.source[op] != BY_VALUE:  # named: its identity is the write, not the value
-                return write == self.source[op]
-            return value == self.value[write]
-
-        if own:
-            if is_what_was_read(own[-1]):
-                return set()
-            found = {Anomaly.NOT_OWN_WRITE}
-            if any(is_what_was_read(w) for w in own):
-                found.add(Anomaly.NOT_LAST_OWN_WRITE)
-            if any(is_what_was_read(w) for w in self.own_after(op)):
-                found.add(Anomaly.FUTURE_READ)
-            return found
-        if self.candidates(op):
-            return set()
-        if self.source[op] >= 0:
-            writes = [self.source[op]] if self.key[self.source[op]] == key else []
-            writes = [w for w in writes if self.kind[w] in (WRITE, APPEND)]
-        elif self.source[op] == BY_VALUE:
-            writes = self.writes.get((key, value), [])
-        else:
-            writes = []
-        return self._why_not(op, writes)
-
-    def _why_not(self, op: int, writes: list[int]) -> set[Anomaly]:
-        """Why none of the ``writes`` of what ``op`` read is a candidate."""
-        found = set()
-        for w in writes:
-            writer = self.txn_of[w]
-            if writer == self.txn_of[op] and self.ok[w]:
-                found.add(Anomaly.FUTURE_READ)
-            elif not self.ok[w] or not self.live(writer):
-                found.add(Anomaly.ABORTED_READ)
-            else:
-                found.add(Anomaly.INTERMEDIATE_READ)
-        return found or {Anomaly.THIN_AIR_READ}
-
-    def _list_anomalies(self, op: int) -> set[Anomaly]:
-        reader, key, values = self.txn_of[op], self.key[op], self.list_of(op)
-        own = [self.value[w] for w in self.own_before(op)]
-        found: set[Anomaly] = set()
-        if self.source[op] == FROM_MISSING:
-            found.add(Anomaly.THIN_AIR_READ)
-        if own and values[-len(own) :] != own:
-            found.add(Anomaly.NOT_OWN_WRITE)
-            if set(own) & set(values):
-                found.add(Anomaly.NOT_LAST_OWN_WRITE)
-        later = {self.value[w] for w in self.own_after(op)}
-        blocks: list[tuple[int, list[int]]] = []
-        for value in values:
-            writer = self.element_writer(key, value)
-            if writer is None:
-                found |= self._why_not(op, self.writes.get((key, value), []))
-                writer = -1
-            if writer == reader and value in later and value not in own:
-                found.add(Anomaly.FUTURE_READ)
-            if blocks and blocks[-1][0] == writer:
-                blocks[-1][1].append(value)
-            else:
-                blocks.append((writer, [value]))
-        shown = Counter(values)
-        seen: set[int] = set()
-        for i, (writer, block) in enumerate(blocks):
-            if writer == -1:
-                continue
-            made = [self.value[w] for w in self._own[writer, key]]
-            if any(shown[v] > made.count(v) for v in set(block)):
-                found.add(Anomaly.DUPLICATE_ELEMENT)
-            if writer in seen:
-                found.add(Anomaly.SPLIT_APPEND)
-            seen.add(writer)
-            if writer == reader:
-                if block != own:
-                    found |= (
-                        {Anomaly.FUTURE_READ} if len(block) > len(own) else {Anomaly.NOT_OWN_WRITE}
-                    )
-            elif block != made:
-                if block != made[: len(block)]:  # not in the order of the transaction itself
-                    found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
-                elif i + 1 == len(blocks):
-                    found.add(Anomaly.INTERMEDIATE_READ)
-                else:  # what is missing comes later: after another's element
-                    found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
-        return found
-
-    def incompatible(self, op: int, other: int) -> bool:
-        """Whether two list reads of one key are such that neither is a prefix of the other."""
-        if not (self.is_read(op) and self.is_read(other)):
-            return False
-        if not (self.is_list(op) and self.is_list(other)) or self.key[op] != self.key[other]:
-            return False
-        a, b = self.list_of(op), self.list_of(other)
-        shorter = min(len(a), len(b))
-        return a[:shorter] != b[:shorter]
-
     def shown_order(self, op: int) -> list[int]:
         """The writers that a list read shows, neighbours merged and a leading T0 left out.
 
@@ -452,23 +334,10 @@ class Facts:
         if merged[:1] == [self.n]:
             del merged[0]
         for w in merged[:-1]:
-            if elements[w] < len(self._own.get((w, key), ())):
+            if elements[w] < len(self.writes_by(w, key)):
                 merged.append(w)
                 break
         return merged
-
-    def contradicts_order(self, op: int, other: int) -> bool:
-        """Whether no order of transactions contains what two list reads of a key show.
-
-        Weaker than an anomaly: the order inside one transaction is no matter of ``ww``.
-        """
-        if not all(self.is_read(o) and self.is_list(o) for o in (op, other)):
-            return False
-        if self.key[op] != self.key[other]:
-            return False
-        a, b = self.shown_order(op), self.shown_order(other)
-        shorter = min(len(a), len(b))
-        return len(set(a)) < len(a) or len(set(b)) < len(b) or a[:shorter] != b[:shorter]
 
     # --- inclusion ---
 

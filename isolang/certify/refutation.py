@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from isolang.certify.anomalies import Anomaly, anomalies_of, contradicts_order, incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import Positions, judged, uses_reads
-from isolang.certify.facts import Anomaly, Facts
+from isolang.certify.facts import Facts
 from isolang.certify.landmarks import no_line
 from isolang.certify.orders import EARLIER
 from isolang.certify.propagation import FALSE, TRUE, Propagation
@@ -123,14 +124,14 @@ class _Checker:
         if not self._judges_reads:
             # Without rf only a contradiction in vo, which every ww contains, is a violation.
             other = step.op if step.other_op == _UNUSED else step.other_op
-            if not facts.contradicts_order(step.op, other):
+            if not contradicts_order(facts, step.op, other):
                 raise CertificateRejected("anomaly: the spec judges no reads, and vo is an order")
             readers.append(facts.txn_of[other])
         elif step.kind == Anomaly.INCOMPATIBLE_ORDER and step.other_op != _UNUSED:
-            if not facts.incompatible(step.op, step.other_op):
+            if not incompatible(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: one list read is a prefix of the other")
             readers.append(step.other_txn)
-        elif step.kind not in facts.anomalies(step.op):
+        elif step.kind not in anomalies_of(facts, step.op):
             raise CertificateRejected(
                 f"anomaly: operation {step.op} shows none of kind {step.kind}"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from isolang.certify.anomalies import anomalies_of, incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.facts import INITIAL, Facts
 from isolang.certify.rows import Rows, bits, members_of, transposed
@@ -156,7 +157,7 @@ def contradictions(facts: Facts, members: Iterable[int]) -> list[str]:
     lists: dict[int, list[int]] = {}
     for t in sorted(members):
         for op in range(facts.op_start[t], facts.op_start[t + 1]):
-            if found := facts.anomalies(op):
+            if found := anomalies_of(facts, op):
                 names = ", ".join(sorted(a.name.lower().replace("_", " ") for a in found))
                 return [f"operation {op} is an intrinsic anomaly: {names}"]
             if facts.is_read(op) and facts.is_list(op):
@@ -164,7 +165,7 @@ def contradictions(facts: Facts, members: Iterable[int]) -> list[str]:
     for reads in lists.values():
         longest = max(reads, key=lambda op: len(facts.list_of(op)))
         for op in reads:
-            if facts.incompatible(op, longest):
+            if incompatible(facts, op, longest):
                 return [f"the list reads {op} and {longest} are incompatible"]
     return []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from isolang.certify.anomalies import anomalies_of
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.expression import Positions, glushkov, judged, uses_reads
 from isolang.certify.facts import COMMITTED, Facts
@@ -128,7 +129,7 @@ def _reads(
         reader = facts.txn_of[op]
         external = reader in included and facts.is_external(op)
         if judges_reads and reader in included:
-            found = facts.anomalies(op)
+            found = anomalies_of(facts, op)
             if found:
                 names = ", ".join(sorted(a.name.lower().replace("_", " ") for a in found))
                 raise CertificateRejected(f"operation {op} is an intrinsic anomaly: {names}")

@@ -1,0 +1,147 @@
+"""Intrinsic anomalies: what is wrong with a read, or two list reads, whatever is chosen.
+
+All names that fit, by the definitions of the language reference; the engine's pre-pass is another
+program.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+
+from isolang.certify.facts import APPEND, BY_VALUE, FROM_MISSING, WRITE, Facts
+
+
+class Anomaly(IntEnum):
+    """The intrinsic anomalies, numbered as in certificates."""
+
+    THIN_AIR_READ = 0
+    ABORTED_READ = 1
+    INTERMEDIATE_READ = 2
+    FUTURE_READ = 3
+    NOT_OWN_WRITE = 4
+    NOT_LAST_OWN_WRITE = 5
+    INCOMPATIBLE_ORDER = 6
+    DUPLICATE_ELEMENT = 7
+    SPLIT_APPEND = 8
+
+
+def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
+    """The intrinsic anomalies that the read ``op`` shows by itself; all names that fit."""
+    if not facts.is_read(op):
+        return set()
+    if facts.is_list(op):
+        return _list_anomalies(facts, op)
+    own = facts.own_before(op)
+    key, value = facts.key[op], facts.value[op]
+
+    def is_what_was_read(write: int) -> bool:
+        if facts.source[op] != BY_VALUE:  # named: its identity is the write, not the value
+            return write == facts.source[op]
+        return value == facts.value[write]
+
+    if own:
+        if is_what_was_read(own[-1]):
+            return set()
+        found = {Anomaly.NOT_OWN_WRITE}
+        if any(is_what_was_read(w) for w in own):
+            found.add(Anomaly.NOT_LAST_OWN_WRITE)
+        if any(is_what_was_read(w) for w in facts.own_after(op)):
+            found.add(Anomaly.FUTURE_READ)
+        return found
+    if facts.candidates(op):
+        return set()
+    if facts.source[op] >= 0:
+        writes = [facts.source[op]] if facts.key[facts.source[op]] == key else []
+        writes = [w for w in writes if facts.kind[w] in (WRITE, APPEND)]
+    elif facts.source[op] == BY_VALUE:
+        writes = facts.writes.get((key, value), [])
+    else:
+        writes = []
+    return _why_not(facts, op, writes)
+
+
+def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
+    """Why none of the ``writes`` of what ``op`` read is a candidate."""
+    found = set()
+    for w in writes:
+        writer = facts.txn_of[w]
+        if writer == facts.txn_of[op] and facts.ok[w]:
+            found.add(Anomaly.FUTURE_READ)
+        elif not facts.ok[w] or not facts.live(writer):
+            found.add(Anomaly.ABORTED_READ)
+        else:
+            found.add(Anomaly.INTERMEDIATE_READ)
+    return found or {Anomaly.THIN_AIR_READ}
+
+
+def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
+    reader, key, values = facts.txn_of[op], facts.key[op], facts.list_of(op)
+    own = [facts.value[w] for w in facts.own_before(op)]
+    found: set[Anomaly] = set()
+    if facts.source[op] == FROM_MISSING:
+        found.add(Anomaly.THIN_AIR_READ)
+    if own and values[-len(own) :] != own:
+        found.add(Anomaly.NOT_OWN_WRITE)
+        if set(own) & set(values):
+            found.add(Anomaly.NOT_LAST_OWN_WRITE)
+    later = {facts.value[w] for w in facts.own_after(op)}
+    blocks: list[tuple[int, list[int]]] = []
+    for value in values:
+        writer = facts.element_writer(key, value)
+        if writer is None:
+            found |= _why_not(facts, op, facts.writes.get((key, value), []))
+            writer = -1
+        if writer == reader and value in later and value not in own:
+            found.add(Anomaly.FUTURE_READ)
+        if blocks and blocks[-1][0] == writer:
+            blocks[-1][1].append(value)
+        else:
+            blocks.append((writer, [value]))
+    shown = Counter(values)
+    seen: set[int] = set()
+    for i, (writer, block) in enumerate(blocks):
+        if writer == -1:
+            continue
+        made = [facts.value[w] for w in facts.writes_by(writer, key)]
+        if any(shown[v] > made.count(v) for v in set(block)):
+            found.add(Anomaly.DUPLICATE_ELEMENT)
+        if writer in seen:
+            found.add(Anomaly.SPLIT_APPEND)
+        seen.add(writer)
+        if writer == reader:
+            if block != own:
+                found |= {Anomaly.FUTURE_READ} if len(block) > len(own) else {Anomaly.NOT_OWN_WRITE}
+        elif block != made:
+            if block != made[: len(block)]:  # not in the order of the transaction itself
+                found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
+            elif i + 1 == len(blocks):
+                found.add(Anomaly.INTERMEDIATE_READ)
+            else:  # what is missing comes later: after another's element
+                found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
+    return found
+
+
+def incompatible(facts: Facts, op: int, other: int) -> bool:
+    """Whether two list reads of one key are such that neither is a prefix of the other."""
+    if not (facts.is_read(op) and facts.is_read(other)):
+        return False
+    if not (facts.is_list(op) and facts.is_list(other)) or facts.key[op] != facts.key[other]:
+        return False
+    a, b = facts.list_of(op), facts.list_of(other)
+    shorter = min(len(a), len(b))
+    return a[:shorter] != b[:shorter]
+
+
+def contradicts_order(facts: Facts, op: int, other: int) -> bool:
+    """Whether no order of transactions contains what two list reads of a key show.
+
+    Weaker than an anomaly: the order inside one transaction is no matter of ``ww``.
+    """
+    if not all(facts.is_read(o) and facts.is_list(o) for o in (op, other)):
+        return False
+    if facts.key[op] != facts.key[other]:
+        return False
+    a, b = facts.shown_order(op), facts.shown_order(other)
+    shorter = min(len(a), len(b))
+    return len(set(a)) < len(a) or len(set(b)) < len(b) or a[:shorter] != b[:shorter]
