@@ -13,7 +13,6 @@ from isolang.certify.steps import (
     Edge,
     ExhaustionStep,
     In,
-    Literal,
     OrderStep,
     Source,
     Step,
@@ -27,7 +26,6 @@ from isolang.explain.argument import (
     Refuted,
     Signed,
     Split,
-    clause_of,
     is_cycle,
     is_obvious,
     needs,
@@ -37,6 +35,7 @@ from isolang.explain.argument import (
 )
 from isolang.explain.derivation import Reasoner, TooLongError
 from isolang.explain.part import Part, Sources, operations_of, part_of
+from isolang.explain.premises import Premises
 from isolang.explain.transactions import show_transactions
 from isolang.explain.violation import (
     ArgumentView,
@@ -148,9 +147,9 @@ class _Explainer:
         self._part = part
         self._facts = facts = Facts(part.history)
         self._words = Words(part.history, facts)
+        self._premises = Premises(facts, self._words)
         self._steps = steps
         self._problem = problem
-        self._longest: dict[int, int] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -186,60 +185,8 @@ class _Explainer:
     # --- the argument ---
 
     def _argument(self) -> Argument:
-        facts = self._facts
-        clauses: list[Clause] = []
-        for step in self._steps:
-            clause = clause_of(
-                step, facts.candidates, lambda op: facts.txn_of[op], lambda t: not facts.certain(t)
-            )
-            if clause is not None:
-                clauses.append(clause)
-        clauses += self._implied(clauses)
-        return Reasoner(clauses, self._fact, 1 + EFFORT // len(clauses)).argue()
-
-    def _fact(self, literal: Literal) -> bool | None:
-        """What the history says of a literal by itself."""
-        facts = self._facts
-        match literal:
-            case Before(key, a, b):
-                if facts.n in (a, b):
-                    return a == facts.n
-                if key not in self._longest:
-                    self._longest[key] = facts.longest_list(key)
-                longest = self._longest[key]
-                if longest >= 0 and facts.shows(longest, a, b):
-                    return True
-                return False if longest >= 0 and facts.shows(longest, b, a) else None
-            case In(txn):
-                return True if facts.certain(txn) else None
-        return None
-
-    def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
-        """Clauses that hold by the meaning of their literals alone."""
-        facts, words = self._facts, self._words
-        literals = {literal for clause in clauses for _, literal in clause.literals}
-        found = []
-        by_read: dict[int, list[Source]] = {}
-        for literal in sorted(literals, key=str):
-            if isinstance(literal, Source):
-                by_read.setdefault(literal.op, []).append(literal)
-                for txn in (literal.txn, facts.txn_of[literal.op]):
-                    if not facts.certain(txn):
-                        both = (signed(False, literal), signed(True, In(txn)))
-                        found.append(Clause(both, None, 0.5, words.read_from(*_of(literal))))
-            if isinstance(literal, Before):
-                for first, second in ((literal.a, literal.b), (literal.b, literal.a)):
-                    if not facts.certain(first):
-                        last = signed(False, Before(literal.key, first, second))
-                        ins = (signed(True, In(first)), signed(False, In(second)))
-                        note = f"otherwise no write of {words.txn(first)} would count"
-                        found.append(Clause((last, *ins), None, 0.5, note))
-        for sources in by_read.values():
-            for i, one in enumerate(sources):
-                for other in sources[i + 1 :]:
-                    both = (signed(False, one), signed(False, other))
-                    found.append(Clause(both, None, 1.0, "a read has one source"))
-        return found
+        clauses = self._premises.clauses(self._steps)
+        return Reasoner(clauses, self._premises.fact, 1 + EFFORT // len(clauses)).argue()
 
     def _names(self, argument: Argument) -> list[str]:
         """The names of the cycles that an argument ends in."""
@@ -364,7 +311,7 @@ class _Explainer:
     def _mention_edge(self, edge: Edge) -> list[int]:
         """Show the transactions of an edge, and the operations it is about; give these."""
         ops = self._words.operations_of_edge(edge)
-        if edge.relation == "ww" and (shown := self._shown_by(edge)) >= 0:
+        if edge.relation == "ww" and (shown := self._premises.shown_by(edge)) >= 0:
             ops.append(shown)
         self._relations.add(edge.relation)
         self._mention(edge.a)
@@ -375,18 +322,11 @@ class _Explainer:
         return ops
 
     def _evidence_of(self, edge: Edge) -> str:
-        shown = self._shown_by(edge) if edge.relation == "ww" else -1
+        shown = self._premises.shown_by(edge) if edge.relation == "ww" else -1
         if shown < 0:
             return ""
         reader = self._words.txn(self._facts.txn_of[shown])
         return f", as {reader} read {self._words.value(shown)}"
-
-    def _shown_by(self, edge: Edge) -> int:
-        """The list read that shows the order of two writers; -1 if none does, or it needs none."""
-        if self._facts.n in (edge.a, edge.b):
-            return -1
-        fact = self._fact(Before(edge.key, edge.a, edge.b))
-        return self._longest[edge.key] if fact else -1
 
     def _mention(self, txn: int, op: int = -1) -> None:
         self._mentioned.setdefault(txn)
@@ -412,10 +352,6 @@ class _Explainer:
         return ArgumentView(
             lemmas=(), conclusion=SplitView(text="every choice leads to a cycle", cases=(case,))
         ), weakest
-
-
-def _of(literal: Source) -> tuple[int, int]:
-    return literal.op, literal.txn
 
 
 def _rotated(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:

@@ -1,0 +1,90 @@
+"""What an argument starts from: clauses, and literals that the history itself decides.
+
+The clauses are those of a refutation's steps, and those that hold by the meaning of their literals
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isolang.certify.facts import Facts
+from isolang.certify.steps import Before, Edge, In, Literal, Source, Step
+from isolang.explain.argument import Clause, clause_of, signed
+from isolang.explain.words import Words
+
+
+class Premises:
+    """The premises of arguments about a history."""
+
+    def __init__(self, facts: Facts, words: Words) -> None:
+        self._facts = facts
+        self._words = words
+        self._longest: dict[int, int] = {}
+
+    def clauses(self, steps: Sequence[Step]) -> list[Clause]:
+        """The clauses of the steps, and those that their literals imply."""
+        facts = self._facts
+        clauses: list[Clause] = []
+        for step in steps:
+            clause = clause_of(
+                step, facts.candidates, lambda op: facts.txn_of[op], lambda t: not facts.certain(t)
+            )
+            if clause is not None:
+                clauses.append(clause)
+        return clauses + self._implied(clauses)
+
+    def fact(self, literal: Literal) -> bool | None:
+        """What the history says of a literal by itself."""
+        facts = self._facts
+        match literal:
+            case Before(key, a, b):
+                if facts.n in (a, b):
+                    return a == facts.n
+                if key not in self._longest:
+                    self._longest[key] = facts.longest_list(key)
+                longest = self._longest[key]
+                if longest >= 0 and facts.shows(longest, a, b):
+                    return True
+                return False if longest >= 0 and facts.shows(longest, b, a) else None
+            case In(txn):
+                return True if facts.certain(txn) else None
+        return None
+
+    def shown_by(self, edge: Edge) -> int:
+        """The list read that shows the order of two writers; -1 if none does, or it needs none."""
+        if self._facts.n in (edge.a, edge.b):
+            return -1
+        fact = self.fact(Before(edge.key, edge.a, edge.b))
+        return self._longest[edge.key] if fact else -1
+
+    def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
+        """Clauses that hold by the meaning of their literals alone."""
+        facts, words = self._facts, self._words
+        literals = {literal for clause in clauses for _, literal in clause.literals}
+        found = []
+        by_read: dict[int, list[Source]] = {}
+        for literal in sorted(literals, key=str):
+            if isinstance(literal, Source):
+                by_read.setdefault(literal.op, []).append(literal)
+                for txn in (literal.txn, facts.txn_of[literal.op]):
+                    if not facts.certain(txn):
+                        both = (signed(False, literal), signed(True, In(txn)))
+                        found.append(Clause(both, None, 0.5, words.read_from(*_of(literal))))
+            if isinstance(literal, Before):
+                for first, second in ((literal.a, literal.b), (literal.b, literal.a)):
+                    if not facts.certain(first):
+                        last = signed(False, Before(literal.key, first, second))
+                        ins = (signed(True, In(first)), signed(False, In(second)))
+                        note = f"otherwise no write of {words.txn(first)} would count"
+                        found.append(Clause((last, *ins), None, 0.5, note))
+        for sources in by_read.values():
+            for i, one in enumerate(sources):
+                for other in sources[i + 1 :]:
+                    both = (signed(False, one), signed(False, other))
+                    found.append(Clause(both, None, 1.0, "a read has one source"))
+        return found
+
+
+def _of(literal: Source) -> tuple[int, int]:
+    return literal.op, literal.txn
