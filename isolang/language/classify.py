@@ -23,16 +23,14 @@ from isolang.language.plan import Kind, Route
 from isolang.language.regular import (
     Dfa,
     TooLargeError,
-    Word,
     concatenate,
-    find_loop,
     included,
     rotations,
-    shortest_word,
     subtract,
     without,
 )
 from isolang.language.source import message_at
+from isolang.language.words import Word, find_loop, shortest_word
 
 if TYPE_CHECKING:
     from isolang.language.theorems import Theorem

@@ -34,17 +34,16 @@ from isolang.language.regular import (
     between_ends,
     concatenate,
     determinise,
-    find_loop,
     included,
     loops,
     minimise,
-    most_uses,
     plus,
     rotations,
     subtract,
     union,
     without,
 )
+from isolang.language.words import find_loop, most_uses
 
 _EPSILON = Dfa(({},), frozenset((0,)))
 _SINGLE = {frozenset(("so",)), frozenset(("wr",)), frozenset(("so", "wr"))}
