@@ -5,15 +5,15 @@ Names are resolved here too: every use must follow its declaration, so there is 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isolang.errors import SpecError
 from isolang.language import ast
-from isolang.language.library import FRAGMENTS
-from isolang.language.scope import ANY, BUILTINS, Element, Entry, Scope, Sort
-from isolang.language.source import Source, Span, did_you_mean, error_at, warning_at
+from isolang.language.demands import TX_HINT, compatible, want_endo, want_relation, want_same
+from isolang.language.scope import ANY, BUILTINS, Entry, Scope, Sort
+from isolang.language.source import Source, Span, error_at, warning_at
+from isolang.language.unknown_names import what_was_meant
 
 MAX_CALL_DEPTH = 20
 MAX_DEPTH = 200
@@ -134,7 +134,7 @@ class _Checker:
         context = _Context(frozenset((item.key.text,)) if item.key else frozenset())
         over = self.expr(item.over, context)
         if item.kind == "choice":
-            self._want_relation(item.over, over, "`choice of` needs a relation")
+            want_relation(item.over, over, "`choice of` needs a relation")
             sort = over
         else:
             if over.kind == "relation":
@@ -145,8 +145,8 @@ class _Checker:
         for word, bound in (("containing", item.containing), ("within", item.within)):
             if bound is not None:
                 got = self.expr(bound, context)
-                self._want_relation(bound, got, f"`{word}` needs a relation")
-                self._same(bound.span, sort, got, f"`{word}` of `{item.name.text}`")
+                want_relation(bound, got, f"`{word}` needs a relation")
+                want_same(bound.span, sort, got, f"`{word}` of `{item.name.text}`")
         self.entries[item.name.text] = Entry(item.name.text, sort, item.key is not None, item)
 
     def _check(self, item: ast.CheckItem) -> None:
@@ -158,9 +158,9 @@ class _Checker:
         self._current = f"check {name.text}"
         sort = self.expr(item.expr, _Context())
         if item.kind in ("acyclic", "irreflexive"):
-            self._want_endo(item.expr, sort, f"`{item.kind}`")
+            want_endo(item.expr, sort, f"`{item.kind}`")
         if item.bound is not None:
-            self._same(item.bound.span, sort, self.expr(item.bound, _Context()), "`require … in`")
+            want_same(item.bound.span, sort, self.expr(item.bound, _Context()), "`require … in`")
 
     def _declare(self, name: ast.Ident) -> None:
         if name.text in BUILTINS:
@@ -199,11 +199,11 @@ class _Checker:
                 sorts = [self.expr(part, context) for part in e.parts]
                 result = sorts[0]
                 for part, sort in zip(e.parts[1:], sorts[1:], strict=True):
-                    result = self._same(part.span, result, sort, f"`{e.op}`")
+                    result = want_same(part.span, result, sort, f"`{e.op}`")
                 return result
             case ast.Binary(op="\\"):
                 left, right = self.expr(e.left, context), self.expr(e.right, context)
-                self._same(e.right.span, left, right, "`\\`")
+                want_same(e.right.span, left, right, "`\\`")
                 return left
             case ast.Binary():
                 left, right = self.expr(e.left, context), self.expr(e.right, context)
@@ -214,12 +214,10 @@ class _Checker:
                         raise error_at(side.span, what, hint=hint)
                 return Sort("relation", left.left, right.left)
             case ast.Postfix(op="^-1"):
-                sort = self._want_relation(
-                    e.arg, self.expr(e.arg, context), "`^-1` needs a relation"
-                )
+                sort = want_relation(e.arg, self.expr(e.arg, context), "`^-1` needs a relation")
                 return sort if sort.kind == "any" else Sort("relation", sort.right, sort.left)
             case ast.Postfix():
-                return self._want_endo(e.arg, self.expr(e.arg, context), f"`{e.op}`")
+                return want_endo(e.arg, self.expr(e.arg, context), f"`{e.op}`")
             case ast.Lift():
                 sort = self.expr(e.arg, context)
                 if sort.kind == "relation":
@@ -227,9 +225,7 @@ class _Checker:
                     raise error_at(e.arg.span, what, hint="grouping is `( … )`")
                 return Sort("relation", sort.left, sort.left)
             case ast.End():
-                sort = self._want_relation(
-                    e.arg, self.expr(e.arg, context), f"`{e.op}` needs a relation"
-                )
+                sort = want_relation(e.arg, self.expr(e.arg, context), f"`{e.op}` needs a relation")
                 return Sort("set", sort.left if e.op == "domain" else sort.right)
             case ast.For():
                 if not ast.uses_key(e.body, e.key.text) and not context.depth:
@@ -308,18 +304,7 @@ class _Checker:
             what = f"`{name}` is used before it is defined ({_where(later.name.span)})"
             raise error_at(span, what, hint="move the definition up")
         known = [*self.entries, *context.params]
-        folded = {candidate.lower(): candidate for candidate in known}
-        if name in _ELSEWHERE:
-            hint = _ELSEWHERE[name]
-        elif name in FRAGMENTS:
-            hint = f'write `include "{FRAGMENTS[name]}"`, which defines it'
-        elif near := _near(name, folded):
-            hint = did_you_mean(folded[other] for other in near)
-        elif fragments := _near(name, FRAGMENTS):
-            hint = f'did you mean `{fragments[0]}`, of `include "{FRAGMENTS[fragments[0]]}"`?'
-        else:
-            hint = "known are " + ", ".join(known)
-        raise error_at(span, f"unknown name `{name}`", hint=hint)
+        raise error_at(span, f"unknown name `{name}`", hint=what_was_meant(name, known))
 
     def _seq(self, e: ast.Nary, context: _Context) -> Sort:
         sorts = []
@@ -330,70 +315,14 @@ class _Checker:
                 raise error_at(part.span, what, hint="the identity on a set is `[S]`")
             sorts.append(sort)
         for part, left, right in zip(e.parts[1:], sorts, sorts[1:], strict=False):
-            if not _compatible(left.right, right.left):
+            if not compatible(left.right, right.left):
                 what = f"`;` does not fit (got {right} after {left})"
-                raise error_at(part.span, what, hint=_TX_HINT)
+                raise error_at(part.span, what, hint=TX_HINT)
         # An `id` between two relations passes their elements on; its own are unknown.
         return Sort("relation", sorts[0].left, sorts[-1].right)
 
-    # Demands
-
-    def _want_relation(self, e: ast.Expr, sort: Sort, what: str) -> Sort:
-        if sort.kind == "set":
-            hint = "the identity on a set is `[S]`, the product `S * S`"
-            raise error_at(e.span, f"{what} (got {sort})", hint=hint)
-        return sort
-
-    def _want_endo(self, e: ast.Expr, sort: Sort, who: str) -> Sort:
-        self._want_relation(e, sort, f"{who} needs a relation")
-        if not _compatible(sort.left, sort.right):
-            what = f"{who} needs a relation on one kind of element (got {sort})"
-            raise error_at(e.span, what, hint=_TX_HINT)
-        return sort
-
-    def _same(self, span: Span, left: Sort, right: Sort, who: str) -> Sort:
-        if ANY in (left, right):
-            return right if left == ANY else left
-        fits = (
-            left.kind == right.kind
-            and _compatible(left.left, right.left)
-            and _compatible(left.right, right.right)
-        )
-        if not fits:
-            hint = _TX_HINT if left.kind == right.kind else "the identity on a set is `[S]`"
-            raise error_at(span, f"{who} needs two of a kind (got {left} and {right})", hint=hint)
-        return Sort(left.kind, _meet(left.left, right.left), _meet(left.right, right.right))
-
 
 _KEY_HINT = "keyed are W, R, rf, cand, wr, ww, rw, vo and what is defined with a key"
-_ELSEWHERE = {
-    "fr": "what herd's cat calls `fr` is `rw`, the anti-dependency",
-    "mo": "what is `mo` for memory models is `ww`, the version order",
-    "_": "all pairs of transactions are `T * T`",
-}
-"""Names that people know from elsewhere."""
-_TX_HINT = "`tx` leads from an event to its transaction, `tx^-1` back"
-
-
-def _compatible(left: Element, right: Element) -> bool:
-    return left == right or "any" in (left, right)
-
-
-def _meet(left: Element, right: Element) -> Element:
-    return right if left == "any" else left
-
-
-def _near(name: str, names: Collection[str]) -> list[str]:
-    """The names that may have been meant: of two letters all with one another, else the closest.
-
-    Two letters are too short for a ratio, by which `W` is nearest to `wv`.
-    """
-    wanted, known = name.lower(), sorted(names)
-    if wanted in known or len(wanted) != 2:
-        return difflib.get_close_matches(wanted, known, 1, 0.6)
-    pairs = [other for other in known if len(other) == 2]
-    near = [other for other in pairs if (other[0] == wanted[0]) != (other[1] == wanted[1])]
-    return near or difflib.get_close_matches(wanted, [n for n in known if len(n) > 1], 1, 0.6)
 
 
 def _where(span: Span) -> str:
