@@ -59,7 +59,8 @@ def parse(source: Source) -> ast.File:
     try:
         tree = _lark().parse(text)
     except UnexpectedToken as error:
-        from isolang.language.hints import Got, explain
+        from isolang.language.hints import explain
+        from isolang.language.place import Got
 
         token = error.token
         at_end = token.type == "$END"
@@ -70,7 +71,8 @@ def parse(source: Source) -> ast.File:
         rest = "" if at_end else text[token.start_pos :]
         raise explain(span, before, got, keywords(), rest=rest) from None
     except UnexpectedCharacters as error:
-        from isolang.language.hints import Got, explain
+        from isolang.language.hints import explain
+        from isolang.language.place import Got
 
         start = error.pos_in_stream or 0
         before = list(_tokens(text, stop=start))
