@@ -105,9 +105,9 @@ def refuted_by_pruning(problem: Problem, spec: str) -> bool:
 
 def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: str) -> Result:
     """Solve and certify."""
-    from isolang.certify.certificate import Refutation, Witness
     from isolang.certify.errors import NotCertifiedError
     from isolang.certify.native import check_natively
+    from isolang.certify.proofs import Refutation, Witness
 
     loaded = load_spec(spec)
     plan = classify(loaded)

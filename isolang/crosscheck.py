@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from isolang.certify.certificate import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.encodings.relational_formula import question_of
 from isolang.engines.core_part import CorePart
 from isolang.engines.prove import prove
@@ -311,8 +311,8 @@ class _Asked:
         return reconstruct(self._history, theorem, witness)
 
     def _check(self, proof: Proof) -> None:
-        from isolang.certify.certificate import check_proof
         from isolang.certify.native import check_natively
+        from isolang.certify.proofs import check_proof
 
         if isinstance(proof, Witness | Refutation):
             check_natively(self._history, self._route.spec, proof, seconds=self._left())

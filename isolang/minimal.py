@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from isolang.certify.certificate import Exhaustion
+from isolang.certify.proofs import Exhaustion
 from isolang.errors import IsolangError
 from isolang.explain.part import Part, Sources, operations_of, part_of
 from isolang.explain.smaller import shrink

@@ -7,13 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from isolang.certify.certificate import (
-        Certificate,
-        Exhaustion,
-        Proof,
-        Refutation,
-        Relations,
-    )
+    from isolang.certify.certificate import Certificate
+    from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations
     from isolang.explain.violation import Violation
     from isolang.history.history import History
     from isolang.language.core import Spec
@@ -110,7 +105,8 @@ class Valid(_Judged):
 
     def certificate(self, options: Mapping[str, Any] | None = None) -> Certificate:
         """The proof, to be saved; ``options`` are those the history was read with."""
-        from isolang.certify.certificate import Certificate, Relations, Witness
+        from isolang.certify.certificate import Certificate
+        from isolang.certify.proofs import Relations, Witness
 
         w = self.witness
         proof: Proof

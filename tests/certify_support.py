@@ -8,11 +8,11 @@ from itertools import permutations, product
 
 from isolang._native import verify_refutation
 from isolang.certify.anomalies import anomalies_of, incompatible
-from isolang.certify.certificate import check_proof
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import glushkov
 from isolang.certify.facts import Facts
 from isolang.certify.native import check_natively, native_checks
+from isolang.certify.proofs import check_proof
 from isolang.certify.refutation import check_refutation
 from isolang.history import History, Transaction
 from isolang.language.core import Check, Opt, Plus, Rel, Seq, Spec, Star, Union

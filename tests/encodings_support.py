@@ -17,8 +17,8 @@ from oracle.levels import ADJACENT, WEAK_ADJACENT, WEAK_STYLES
 from oracle.pipeline import Levels, level_of
 
 from isolang import _native
-from isolang.certify.certificate import Relations, Witness, check_proof
 from isolang.certify.native import check_natively
+from isolang.certify.proofs import Relations, Witness, check_proof
 from isolang.crosscheck import has_intrinsic_violation
 from isolang.encodings.decode import decode
 from isolang.encodings.registry import ENCODINGS

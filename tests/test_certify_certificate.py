@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 from certify_support import SER, SI, history, txn
 
-from isolang.certify.certificate import (
-    Certificate,
-    CertificateError,
-    Refutation,
-    Witness,
-    verify,
-)
+from isolang.certify.certificate import Certificate, CertificateError, verify
 from isolang.certify.errors import CertificateRejected
+from isolang.certify.proofs import Refutation, Witness
 from isolang.certify.steps import Before, ChoiceStep, CycleStep, Edge, In, RupStep, Source
 
 VALID = history(txn("w(x,1)", 1), txn("r(x,1)", 2), name="runs/a b.edn")

@@ -5,7 +5,7 @@ import random
 import pytest
 from certify_support import both, history, some_strategy
 
-from isolang.certify.certificate import Refutation, Witness
+from isolang.certify.proofs import Refutation, Witness
 from isolang.errors import UnsupportedError
 from isolang.history import UNKNOWN, Transaction
 from isolang.language.classify import classify
@@ -111,8 +111,8 @@ def run(seed, rounds):
 
 
 def reasons(h, plan, proof):
-    from isolang.certify.certificate import check_proof
     from isolang.certify.native import check_natively
+    from isolang.certify.proofs import check_proof
     from isolang.errors import IsolangError
 
     found = []

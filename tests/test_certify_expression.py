@@ -9,10 +9,10 @@ from certify_support import LEVELS, both, history, init, rt, rw, so, spec, txn, 
 from certify_support import arrays as arrays_of
 
 from isolang._native import verify_witness
-from isolang.certify.certificate import Witness
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.expression import glushkov, judged, prefix_text, uses_reads
 from isolang.certify.machine import machine
+from isolang.certify.proofs import Witness
 from isolang.language.core import (
     Check,
     Exists,

@@ -24,9 +24,9 @@ from certify_support import (
 )
 
 from isolang._native import verify_refutation
-from isolang.certify.certificate import Refutation, Witness
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.native import native_checks
+from isolang.certify.proofs import Refutation, Witness
 from isolang.certify.propagation import Propagation
 from isolang.certify.refutation import check_refutation
 from isolang.language.core import Seq, Union

@@ -11,15 +11,9 @@ from oracle.history import parse
 from oracle.pipeline import to_tool
 
 from isolang.api import check
-from isolang.certify.certificate import (
-    Certificate,
-    CertificateError,
-    Exhaustion,
-    Relations,
-    check_proof,
-    verify,
-)
+from isolang.certify.certificate import Certificate, CertificateError, verify
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.proofs import Exhaustion, Relations, check_proof
 from isolang.history import History
 from isolang.language.load import load_spec
 from isolang.language.relational import relational

@@ -19,7 +19,7 @@ from certify_support import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isolang.certify.certificate import Refutation, Witness
+from isolang.certify.proofs import Refutation, Witness
 
 HISTORIES = {
     "serial": history(txn("w(x,1) w(y,1)", 1), txn("r(x,1) r(y,1)", 1)),

@@ -4,9 +4,9 @@ import pytest
 from certify_support import PL1, SER, SI, SSER, both, history, txn
 
 from isolang._native import Columns, verify_witness
-from isolang.certify.certificate import Witness
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.native import native_checks
+from isolang.certify.proofs import Witness
 from isolang.certify.witness import check_witness
 from isolang.history import History
 

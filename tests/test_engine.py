@@ -7,8 +7,8 @@ import pytest
 from certify_support import both, some_strategy
 
 from isolang import _native, check
-from isolang.certify.certificate import Refutation, Witness
 from isolang.certify.native import check_natively
+from isolang.certify.proofs import Refutation, Witness
 from isolang.history import History, Transaction
 from isolang.language.automaton import Automaton
 from isolang.language.classify import classify

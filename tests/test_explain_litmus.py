@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from isolang import History, Transaction, check, load_spec
-from isolang.certify.certificate import check_proof
+from isolang.certify.proofs import check_proof
 from isolang.cli.report import report_of
 from isolang.cli.text import console, render
 from isolang.explain.violation import CycleView

@@ -8,7 +8,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from isolang import History, Transaction, check, load_spec
-from isolang.certify.certificate import check_proof
+from isolang.certify.proofs import check_proof
 from isolang.certify.steps import CycleStep, Edge, RupStep, Source
 from isolang.engines import event_graph
 from isolang.explain.part import Sources, part_of

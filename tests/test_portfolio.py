@@ -15,9 +15,9 @@ from test_engine import answer, contended, proof
 
 from isolang import _native
 from isolang.api import check
-from isolang.certify.certificate import Refutation
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.native import check_natively
+from isolang.certify.proofs import Refutation
 from isolang.certify.refutation import check_refutation
 from isolang.explain.explain import explain
 from isolang.history import History, Transaction

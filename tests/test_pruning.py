@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from certify_support import both
 
-from isolang.certify.certificate import Refutation
+from isolang.certify.proofs import Refutation
 from isolang.history import History, Transaction
 from isolang.language.classify import classify
 from isolang.language.load import load_spec

@@ -11,7 +11,7 @@ from oracle.history import parse, show, timed
 from oracle.pipeline import to_tool
 
 from isolang.api import check
-from isolang.certify.certificate import Relations, check_proof
+from isolang.certify.proofs import Relations, check_proof
 from isolang.language.facts import mentioned
 from isolang.language.library import list_library
 from isolang.language.load import load_spec

@@ -19,9 +19,9 @@ from oracle.history import History, parse, show, timed
 from oracle.levels import WEAK_STYLES
 from oracle.pipeline import Levels, level_of, to_tool, tool_verdict
 
-from isolang.certify.certificate import Refutation, Witness, check_proof
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
+from isolang.certify.proofs import Refutation, Witness, check_proof
 from isolang.history import History as ToolHistory
 from isolang.language.classify import NotAnEventGraph, Plan
 from isolang.language.core import Spec

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from isolang.certify.errors import CertificateRejected
+from isolang.certify.proofs import (
+    Exhaustion,
+    Proof,
+    Refutation,
+    Relations,
+    Witness,
+    check_proof,
+    numbers_of,
+    text_of,
+)
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from isolang.certify.steps import Step
     from isolang.history.history import History
     from isolang.language.core import Spec
 
@@ -25,117 +31,6 @@ FORMAT = 1
 
 class CertificateError(IsolangError):
     """A certificate file that cannot be read, or that belongs to another history or spec."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Witness:
-    """Why a history is valid: where each read reads from, and the version orders.
-
-    Attributes:
-        source: int32 per operation, the transaction that an external read of an included
-            transaction reads from (T0 is number n), else -1.
-        order_start: int64 per key, where its writers begin in ``order_txn``; one entry more than
-            keys.
-        order_txn: int32, the included writers of each key in version order, T0 left out.
-    """
-
-    source: NDArray[np.int32]
-    order_start: NDArray[np.int64]
-    order_txn: NDArray[np.int32]
-
-    @classmethod
-    def of(
-        cls,
-        source: Sequence[int] | NDArray[np.integer[Any]],
-        order_start: Sequence[int] | NDArray[np.integer[Any]],
-        order_txn: Sequence[int] | NDArray[np.integer[Any]],
-    ) -> Witness:
-        """A witness from any sequences of whole numbers.
-
-        Raises:
-            OverflowError: a number does not fit.
-        """
-        import numpy as np
-
-        return cls(
-            np.ascontiguousarray(source, dtype=np.int32),
-            np.ascontiguousarray(order_start, dtype=np.int64),
-            np.ascontiguousarray(order_txn, dtype=np.int32),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Refutation:
-    """Why a history is invalid: clauses that follow one after the other, the last one empty."""
-
-    steps: tuple[Step, ...]
-
-    @classmethod
-    def of(cls, steps: Sequence[Any]) -> Refutation:
-        """A refutation from plain steps.
-
-        Raises:
-            CertificateRejected: one of them is no step.
-        """
-        from isolang.certify.steps import parse_step
-
-        return cls(tuple(parse_step(step) for step in steps))
-
-    def plain(self) -> list[tuple[Any, ...]]:
-        """The steps as the checkers take them and files hold them."""
-        return [step.plain() for step in self.steps]
-
-
-@dataclass(frozen=True, slots=True)
-class Relations:
-    """Why a history is valid: the relations that a specification asks for.
-
-    Attributes:
-        included: the transactions that are included, T0 left out.
-        chosen: per ``exists`` name and key (-1 if it has none) the pairs; ``check_relations`` says
-            which, and how elements are numbered.
-    """
-
-    included: tuple[int, ...]
-    chosen: Mapping[str, Mapping[int, tuple[tuple[int, int], ...]]]
-
-    def plain(self) -> dict[str, Any]:
-        """What files hold."""
-        chosen = {
-            name: {str(key): [list(pair) for pair in pairs] for key, pairs in by_key.items()}
-            for name, by_key in self.chosen.items()
-        }
-        return {"included": list(self.included), "chosen": chosen}
-
-    @classmethod
-    def parse(cls, raw: Any) -> Relations:
-        """Read what files hold.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is something else.
-        """
-        chosen = {
-            _text(name): {
-                int(key): tuple(_pair(pair) for pair in pairs) for key, pairs in by_key.items()
-            }
-            for name, by_key in raw["chosen"].items()
-        }
-        return cls(tuple(_numbers(raw["included"])), chosen)
-
-
-@dataclass(frozen=True, slots=True)
-class Exhaustion:
-    """Why a history is invalid: nothing that can be chosen for a few transactions does.
-
-    Attributes:
-        transactions: these few; what is chosen for them is what one tries on their part alone.
-    """
-
-    transactions: tuple[int, ...]
-
-
-Proof: TypeAlias = Witness | Refutation | Relations | Exhaustion
-"""A witness or relations prove *valid*, a refutation or an exhaustion *invalid*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,13 +191,13 @@ class Certificate:
             if verdict == "valid" and "relations" in data:
                 proof = Relations.parse(data["relations"])
             elif verdict == "invalid" and "exhaustion" in data:
-                proof = Exhaustion(tuple(_numbers(data["exhaustion"]["transactions"])))
+                proof = Exhaustion(tuple(numbers_of(data["exhaustion"]["transactions"])))
             elif verdict == "valid":
                 witness = data["witness"]
                 proof = Witness.of(
-                    source=_numbers(witness["source"]),
-                    order_start=_numbers(witness["order_start"]),
-                    order_txn=_numbers(witness["order_txn"]),
+                    source=numbers_of(witness["source"]),
+                    order_start=numbers_of(witness["order_start"]),
+                    order_txn=numbers_of(witness["order_txn"]),
                 )
             elif verdict == "invalid":
                 proof = Refutation.of(data["refutation"])
@@ -312,14 +207,14 @@ class Certificate:
                 )
             return cls(
                 proof=proof,
-                history_name=_text(history["name"]),
-                history_sha256=_text(history["sha256"]),
-                history_format=_text(history["format"]),
+                history_name=text_of(history["name"]),
+                history_sha256=text_of(history["sha256"]),
+                history_format=text_of(history["format"]),
                 history_options=dict(history["options"]),
-                spec_name=_text(spec["name"]),
-                spec_sha256=_text(spec["sha256"]),
-                spec_texts={_text(k): _text(v) for k, v in spec["texts"].items()},
-                tool=_text(data["tool"]),
+                spec_name=text_of(spec["name"]),
+                spec_sha256=text_of(spec["sha256"]),
+                spec_texts={text_of(k): text_of(v) for k, v in spec["texts"].items()},
+                tool=text_of(data["tool"]),
             )
         except KeyError as error:
             raise CertificateError(f"{where}: the field {error} is missing") from error
@@ -354,56 +249,6 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> None:
             f"expected {certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
         )
     check_proof(history, spec, certificate.proof)
-
-
-def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | None = None) -> None:
-    """Check a proof with the checkers in plain Python.
-
-    Args:
-        history: what it is about.
-        spec: the lowered spec.
-        proof: what to check.
-        seconds: after which an exhaustion is given up; ``None`` for no limit.
-
-    Raises:
-        CertificateRejected: it does not hold.
-        NotCertifiedError: the spec or the history is beyond the checkers.
-    """
-    from isolang.certify.exhaustion import check_exhaustion
-    from isolang.certify.refutation import check_refutation
-    from isolang.certify.relations import check_relations
-    from isolang.certify.witness import check_witness
-    from isolang.language.theorems import event_graph_form
-
-    if isinstance(proof, Witness | Refutation):
-        # Those speak of version orders; a theorem may say that the spec does, too.
-        theorem = event_graph_form(spec)
-        spec = spec if theorem is None else theorem.spec
-    if isinstance(proof, Witness):
-        check_witness(history, spec, proof.source, proof.order_start, proof.order_txn)
-    elif isinstance(proof, Relations):
-        check_relations(history, spec, proof.included, proof.chosen)
-    elif isinstance(proof, Exhaustion):
-        check_exhaustion(history, spec, proof.transactions, seconds=seconds)
-    else:
-        check_refutation(history, spec, proof.steps)
-
-
-def _numbers(raw: Any) -> list[int]:
-    if not isinstance(raw, list) or any(type(i) is not int for i in raw):
-        raise TypeError("expected a list of whole numbers")
-    return raw
-
-
-def _pair(raw: Any) -> tuple[int, int]:
-    first, second = _numbers(raw)
-    return first, second
-
-
-def _text(raw: Any) -> str:
-    if not isinstance(raw, str):
-        raise TypeError(f"expected text, got {raw!r:.40}")
-    return raw
 
 
 def _tool() -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isolang.certify.certificate import Refutation, Witness
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import judged, prefix_text
+from isolang.certify.proofs import Refutation, Witness
 
 if TYPE_CHECKING:
     from isolang.history.history import History

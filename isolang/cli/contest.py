@@ -120,9 +120,9 @@ def _costs(statistics: dict[str, float]) -> dict[str, float]:
 
 def _judged(entry: Entry, history: Any, answer: Any) -> dict[str, Any]:
     """The verdict, its witness or its refutation checked."""
-    from isolang.certify.certificate import Refutation, Relations, Witness, check_proof
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.native import check_natively
+    from isolang.certify.proofs import Refutation, Relations, Witness, check_proof
     from isolang.solvers import native
     from isolang.solvers.answer import ChosenRelations, NoModel
     from isolang.solvers.pair import written_spec

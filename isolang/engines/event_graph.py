@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from isolang.certify.certificate import Certificate, Refutation, Witness
+from isolang.certify.certificate import Certificate
+from isolang.certify.proofs import Refutation, Witness
 from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.language.classify import Plan
 from isolang.problem import Problem

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from isolang.certify.certificate import Refutation
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.proofs import Refutation
 from isolang.explain.part import part_of
 from isolang.history.columns import READ, READ_LIST
 from isolang.problem import build_problem

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING
 
-from isolang.certify.certificate import Relations
 from isolang.certify.facts import Facts
+from isolang.certify.proofs import Relations
 from isolang.certify.relations import ordered
 from isolang.certify.rows import Rows, bits, transposed
 from isolang.certify.world import World
 
 if TYPE_CHECKING:
-    from isolang.certify.certificate import Witness
+    from isolang.certify.proofs import Witness
     from isolang.history.history import History
     from isolang.language.theorems import Theorem
 

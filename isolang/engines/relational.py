@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from isolang.certify.certificate import Certificate, Exhaustion, Relations
+from isolang.certify.certificate import Certificate
+from isolang.certify.proofs import Exhaustion, Relations
 from isolang.encodings.cost import affordable
 from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relational import Chosen, Encoding
@@ -23,7 +24,7 @@ from isolang.solvers.registry import Pair
 from isolang.verdict import Invalid, Valid, Verdict
 
 if TYPE_CHECKING:
-    from isolang.certify.certificate import Refutation
+    from isolang.certify.proofs import Refutation
 
 DEFAULT = Pair(back_end.ENCODING, back_end.NAME, "none")
 

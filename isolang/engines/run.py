@@ -6,15 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from isolang.certify.certificate import (
-    Certificate,
-    Exhaustion,
-    Proof,
-    Refutation,
-    Relations,
-    Witness,
-)
+from isolang.certify.certificate import Certificate
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.explain import names
 from isolang.language.classify import Plan
 from isolang.limits import Spending
@@ -139,7 +133,7 @@ class Run(ABC):
 
             check_natively(self.history, self.route.spec, proof, seconds=seconds or 0.0)
         else:
-            from isolang.certify.certificate import check_proof
+            from isolang.certify.proofs import check_proof
 
             check_proof(self.history, self._original, proof, seconds)
 

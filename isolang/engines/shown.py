@@ -13,7 +13,7 @@ from isolang.engines.reconstruct import world_of_witness
 from isolang.language.facts import names, speaks_of_events
 
 if TYPE_CHECKING:
-    from isolang.certify.certificate import Relations, Witness
+    from isolang.certify.proofs import Relations, Witness
     from isolang.history.history import History
     from isolang.language.core import Core, Spec
 
