@@ -9,47 +9,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from isolang.encodings.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.reads import Read, external_reads
 from isolang.encodings.relation import Relation, bits, closure, relation_of
 from isolang.encodings.uncertain_lists import UncertainLists
-from isolang.history.columns import (
-    APPEND,
-    READ_LIST,
-    SOURCE_BY_VALUE,
-    UNKNOWN_BEGIN,
-    UNKNOWN_END,
-    UNKNOWN_VALUE,
-    WRITE,
-)
+from isolang.history.columns import APPEND, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
 from isolang.problem import Inclusion, Problem
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 T0 = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """An external read with a candidate.
-
-    Attributes:
-        op: the operation.
-        reader: the element of its transaction.
-        key: its key.
-        sources: the elements of its candidates, T0 among them if it is one.
-        elsewhere: whether it has candidates outside the universe; only in a part of a history.
-    """
-
-    op: int
-    reader: int
-    key: int
-    sources: tuple[int, ...]
-    elsewhere: bool
 
 
 class Universe:
@@ -94,10 +67,11 @@ class Universe:
         self._initial_event: dict[int, int] = {}
         self._owner: list[int] = []
         self._ops: list[list[int]] = []
-        self.reads: list[Read] = []
-        self._reads_of: dict[int, list[Read]] = defaultdict(list)
         self._number_events()
-        self._read_operations()
+        self.reads = external_reads(problem, self.txns, self._element, self._ops)
+        self._reads_of: dict[int, list[Read]] = defaultdict(list)
+        for read in self.reads:
+            self._reads_of[read.key].append(read)
 
     @property
     def history(self) -> History:
@@ -151,9 +125,7 @@ class Universe:
         self._start = columns.op_start.tolist()
         self._kind = columns.op_kind.tolist()
         self._key = columns.op_key.tolist()
-        self._value = columns.op_value.tolist()
         self._ok = columns.op_ok.tolist()
-        self._source = columns.op_source.tolist()
         self._event_numbers: list[int] = []
         for t in self.txns[1:]:
             ops = range(self._start[t], self._start[t + 1])
@@ -181,62 +153,6 @@ class Universe:
     def lists(self) -> UncertainLists:
         """What list reads show if their transactions are included."""
         return UncertainLists(self.history, self._ops, self.included)
-
-    def _read_operations(self) -> None:
-        """All external reads with their candidates; the problem has those of equal value once."""
-        native = self._native
-        start = native.candidate_start.tolist()
-        candidate = native.candidate.tolist()
-        writer_txn = native.writer_txn.tolist()
-        rows: dict[int, list[int]] = defaultdict(list)
-        for row, txn in enumerate(native.read_txn.tolist()):
-            if txn in self._element:
-                rows[txn].append(row)
-        read_op = native.read_op.tolist()
-        for element, txn in enumerate(self.txns[1:], 1):
-            known = {
-                self._what_was_read(read_op[row]): candidate[start[row] : start[row + 1]]
-                for row in rows[txn]
-            }
-            for op in self._external(element):
-                found = known.get(self._what_was_read(op))
-                if not found:
-                    continue
-                writers = [writer_txn[i] for i in found]
-                inside = tuple(self._element[w] for w in writers if w in self._element)
-                read = Read(
-                    op=op,
-                    reader=element,
-                    key=self._key[op],
-                    sources=inside,
-                    elsewhere=len(inside) < len(writers),
-                )
-                self.reads.append(read)
-                self._reads_of[read.key].append(read)
-
-    def _external(self, element: int) -> list[int]:
-        own: set[int] = set()
-        found = []
-        for op in self._ops[element - 1]:
-            key = self._key[op]
-            if self._kind[op] in (WRITE, APPEND):
-                own.add(key)
-            elif self._value[op] != UNKNOWN_VALUE and key not in own:
-                found.append(op)
-        return found
-
-    def _what_was_read(self, op: int) -> tuple[int, int, int]:
-        """Two external reads of a transaction for which this is equal have the same candidates."""
-        key = self._key[op]
-        if self._source[op] != SOURCE_BY_VALUE:
-            return key, 1, self._source[op]
-        value = self._value[op]
-        if self._kind[op] == READ_LIST:
-            columns = self.history.columns
-            first, end = columns.list_start[value : value + 2].tolist()
-            # Its last element is the source; the empty list is nil.
-            value = int(columns.list_values[end - 1]) if end > first else 0
-        return key, 0, value
 
     def read_event(self, op: int) -> int:
         """The event of an operation."""

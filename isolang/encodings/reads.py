@@ -1,0 +1,113 @@
+"""The external reads of some transactions, each with the elements that it may read from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from isolang.history.columns import APPEND, READ_LIST, SOURCE_BY_VALUE, UNKNOWN_VALUE, WRITE
+from isolang.problem import Problem
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """An external read with a candidate.
+
+    Attributes:
+        op: the operation.
+        reader: the element of its transaction.
+        key: its key.
+        sources: the elements of its candidates, T0 among them if it is one.
+        elsewhere: whether it has candidates outside the universe; only in a part of a history.
+    """
+
+    op: int
+    reader: int
+    key: int
+    sources: tuple[int, ...]
+    elsewhere: bool
+
+
+def external_reads(
+    problem: Problem,
+    txns: Sequence[int],
+    element_of: Mapping[int, int],
+    ops: Sequence[Sequence[int]],
+) -> list[Read]:
+    """All external reads with their candidates; the problem has those of equal value once.
+
+    Args:
+        problem: the problem.
+        txns: the history's number of each transaction element, T0 first.
+        element_of: its inverse.
+        ops: per transaction element but T0 its successful operations.
+    """
+    native = problem.native
+    operations = _Operations(problem.history)
+    start = native.candidate_start.tolist()
+    candidate = native.candidate.tolist()
+    writer_txn = native.writer_txn.tolist()
+    rows: dict[int, list[int]] = defaultdict(list)
+    for row, txn in enumerate(native.read_txn.tolist()):
+        if txn in element_of:
+            rows[txn].append(row)
+    read_op = native.read_op.tolist()
+    reads = []
+    for element, txn in enumerate(txns[1:], 1):
+        known = {
+            operations.what_was_read(read_op[row]): candidate[start[row] : start[row + 1]]
+            for row in rows[txn]
+        }
+        for op in operations.external(ops[element - 1]):
+            found = known.get(operations.what_was_read(op))
+            if not found:
+                continue
+            writers = [writer_txn[i] for i in found]
+            inside = tuple(element_of[w] for w in writers if w in element_of)
+            read = Read(
+                op=op,
+                reader=element,
+                key=operations.key[op],
+                sources=inside,
+                elsewhere=len(inside) < len(writers),
+            )
+            reads.append(read)
+    return reads
+
+
+class _Operations:
+    def __init__(self, history: History) -> None:
+        self._columns = columns = history.columns
+        self.key = columns.op_key.tolist()
+        self._kind = columns.op_kind.tolist()
+        self._value = columns.op_value.tolist()
+        self._source = columns.op_source.tolist()
+
+    def external(self, ops: Iterable[int]) -> list[int]:
+        """Of the operations of a transaction, the reads that no write of their key precedes."""
+        own: set[int] = set()
+        found = []
+        for op in ops:
+            key = self.key[op]
+            if self._kind[op] in (WRITE, APPEND):
+                own.add(key)
+            elif self._value[op] != UNKNOWN_VALUE and key not in own:
+                found.append(op)
+        return found
+
+    def what_was_read(self, op: int) -> tuple[int, int, int]:
+        """Two external reads of a transaction for which this is equal have the same candidates."""
+        key = self.key[op]
+        if self._source[op] != SOURCE_BY_VALUE:
+            return key, 1, self._source[op]
+        value = self._value[op]
+        if self._kind[op] == READ_LIST:
+            first, end = self._columns.list_start[value : value + 2].tolist()
+            # Its last element is the source; the empty list is nil.
+            value = int(self._columns.list_values[end - 1]) if end > first else 0
+        return key, 0, value
