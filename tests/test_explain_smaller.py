@@ -153,7 +153,7 @@ SHOWN_ORDER = [
 
 @given(histories, st.sampled_from(["pl-2", "pc", "si", "ser", "sser"]))
 @example(SHOWN_ORDER, "ser")
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_whether_a_refutation_needs_rw(rows, level):
     """What asks first whether all but ``ww`` and ``rw`` fit in one line misses no refutation."""
     history = History.from_transactions(

@@ -367,7 +367,7 @@ def contradictory(seed=4):
     return serial(rng, transactions=36, keys=5, values=3, sessions=12, changes=2)
 
 
-@pytest.mark.parametrize("strategy", ["auto", "cdcl", "frontier"])
+@pytest.mark.parametrize("strategy", ["cdcl", "frontier"])
 def test_the_searches_keep_to_their_memory(plans, strategy):
     """They end by themselves, without a deadline, when they hold what they may."""
     history = contradictory()
@@ -384,7 +384,7 @@ def test_the_searches_keep_to_their_memory(plans, strategy):
 
 
 def test_an_unknown_for_lack_of_memory_explains_itself(monkeypatch):
-    """What the searches may hold is half of the memory of the check, and a gibibyte at most."""
+    """All three together; they may hold half of the memory of the check, a gibibyte at most."""
     assert Options(memory=100).search_bytes() == 50_000_000
     assert Options(memory=100_000).search_bytes() == Options().search_bytes() == 1 << 30
     monkeypatch.setattr(Options, "search_bytes", lambda _: 100_000)
