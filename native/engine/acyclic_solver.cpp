@@ -53,7 +53,8 @@ bool AcyclicSolver::rebuild() {
   const auto order = topological_order(out, priority, budget_);
   if (order.size() < idx(nodes_)) return false;
   for (std::size_t i = 0; i < order.size(); ++i) rank[idx(order[i])] = static_cast<std::int32_t>(i);
-  order_.emplace(nodes_, std::move(from), std::move(to), std::move(rank));
+  order_.emplace(from.size(), [&](std::size_t i) { return from[i]; }, [&](std::size_t i) { return to[i]; },
+                 std::move(rank));
   dirty_ = false;
   return true;
 }

@@ -8,19 +8,14 @@ namespace {
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
-DynamicOrder::DynamicOrder(std::int32_t nodes, std::vector<std::int32_t> from, std::vector<std::int32_t> to,
-                           std::vector<std::int32_t> rank)
-    : permanent_(from.size()), from_(std::move(from)), to_(std::move(to)), rank_(std::move(rank)) {
-  const auto number = [](std::size_t i) { return static_cast<std::int32_t>(i); };
-  out_ = group_by(nodes, permanent_, [&](std::size_t i) { return from_[i]; }, number);
-  in_ = group_by(nodes, permanent_, [&](std::size_t i) { return to_[i]; }, number);
-  out_head_.assign(idx(nodes), -1);
-  in_head_.assign(idx(nodes), -1);
-  at_.resize(rank_.size());
-  set_ranks(std::move(rank_));
-  mark_.assign(idx(nodes), 0);
-  moved_.assign(idx(nodes), 0);
-  parent_.assign(idx(nodes), -1);
+void DynamicOrder::begin(std::vector<std::int32_t> rank) {
+  out_head_.assign(rank.size(), -1);
+  in_head_.assign(rank.size(), -1);
+  at_.resize(rank.size());
+  mark_.assign(rank.size(), 0);
+  moved_.assign(rank.size(), 0);
+  parent_.resize(rank.size());
+  set_ranks(std::move(rank));
 }
 
 void DynamicOrder::set_ranks(std::vector<std::int32_t> rank) {
@@ -29,9 +24,14 @@ void DynamicOrder::set_ranks(std::vector<std::int32_t> rank) {
 }
 
 Adjacency DynamicOrder::successors() const {
-  return group_by(
-      static_cast<std::int32_t>(rank_.size()), from_.size(), [&](std::size_t i) { return from_[i]; },
-      [&](std::size_t i) { return to_[i]; });
+  Adjacency all;
+  all.start.assign(rank_.size() + 1, 0);
+  all.item.reserve(edges());
+  for (std::size_t v = 0; v < rank_.size(); ++v) {
+    each_out(static_cast<std::int32_t>(v), [&](std::int32_t w, Place) { all.item.push_back(w); });
+    all.start[v + 1] = static_cast<std::int64_t>(all.item.size());
+  }
+  return all;
 }
 
 bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
@@ -45,11 +45,11 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
     bool cyclic = false;
     forward_.assign(1, v);
     mark_[idx(v)] = 1;
-    for (std::size_t i = 0; i < forward_.size() && !cyclic; ++i)
-      each_out(forward_[i], [&](std::int32_t e) {
-        const std::int32_t w = to_[idx(e)];
-        if (cyclic || mark_[idx(w)] || rank(w) > upper) return;
-        parent_[idx(w)] = e;
+    for (std::size_t i = 0; i < forward_.size() && !cyclic; ++i) {
+      const std::int32_t at = forward_[i];
+      each_out(at, [&](std::int32_t w, Place edge) {
+        if (cyclic || rank(w) > upper || mark_[idx(w)]) return;
+        parent_[idx(w)] = {at, edge};
         if (w == u) {
           cyclic = true;
           return;
@@ -57,11 +57,12 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
         mark_[idx(w)] = 1;
         forward_.push_back(w);
       });
+    }
     visited += static_cast<std::int64_t>(forward_.size());
     if (cyclic) {
       for (const std::int32_t w : forward_) mark_[idx(w)] = 0;
       path.clear();
-      for (std::int32_t w = u; w != v; w = from_[idx(parent_[idx(w)])]) path.push_back(parent_[idx(w)]);
+      for (std::int32_t w = u; w != v; w = parent_[idx(w)].node) path.push_back(number_of(parent_[idx(w)].edge));
       std::ranges::reverse(path);
       return false;
     }
@@ -69,9 +70,8 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
     backward_.assign(1, u);
     mark_[idx(u)] = 1;
     for (std::size_t i = 0; i < backward_.size(); ++i)
-      each_in(backward_[i], [&](std::int32_t e) {
-        const std::int32_t w = from_[idx(e)];
-        if (mark_[idx(w)] || rank(w) < lower) return;
+      each_in(backward_[i], [&](std::int32_t w) {
+        if (rank(w) < lower || mark_[idx(w)]) return;
         mark_[idx(w)] = 1;
         backward_.push_back(w);
       });
@@ -79,10 +79,9 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
     const auto by_rank = [&](std::int32_t w) { return rank(w); };
     std::ranges::sort(forward_, {}, by_rank);
     std::ranges::sort(backward_, {}, by_rank);
-    slots_.clear();
-    for (const std::int32_t w : backward_) slots_.push_back(rank(w));
-    for (const std::int32_t w : forward_) slots_.push_back(rank(w));
-    std::ranges::sort(slots_);
+    slots_.resize(backward_.size() + forward_.size());
+    std::ranges::merge(backward_, forward_, slots_.begin(), {}, by_rank, by_rank);
+    std::ranges::transform(slots_, slots_.begin(), by_rank);
     std::size_t next = 0;
     for (const auto* group : {&backward_, &forward_})
       for (const std::int32_t w : *group) {
@@ -105,7 +104,7 @@ void DynamicOrder::forget_moved() {
 }
 
 void DynamicOrder::shrink(std::size_t count) {
-  while (from_.size() > count) {
+  while (edges() > count) {
     if (from_.back() >= 0) {
       out_head_[idx(from_.back())] = out_next_.back();
       in_head_[idx(to_.back())] = in_next_.back();
@@ -118,15 +117,16 @@ void DynamicOrder::shrink(std::size_t count) {
 }
 
 void DynamicOrder::remove(std::int32_t edge) {
-  if (from_[idx(edge)] < 0) return;
+  const std::int32_t added = edge - static_cast<std::int32_t>(permanent_);
+  if (from_[idx(added)] < 0) return;
   const auto unlink = [&](std::int32_t& head, std::vector<std::int32_t>& next) {
     std::int32_t* link = &head;
-    while (*link != edge) link = &next[idx(*link) - permanent_];
-    *link = next[idx(edge) - permanent_];
+    while (*link != added) link = &next[idx(*link)];
+    *link = next[idx(added)];
   };
-  unlink(out_head_[idx(from_[idx(edge)])], out_next_);
-  unlink(in_head_[idx(to_[idx(edge)])], in_next_);
-  from_[idx(edge)] = to_[idx(edge)] = -1;
+  unlink(out_head_[idx(from_[idx(added)])], out_next_);
+  unlink(in_head_[idx(to_[idx(added)])], in_next_);
+  from_[idx(added)] = to_[idx(added)] = -1;
 }
 
 }  // namespace isolang

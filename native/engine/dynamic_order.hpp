@@ -7,15 +7,28 @@
 #include <utility>
 #include <vector>
 
-#include "engine/clocks.hpp"
+#include "engine/adjacency.hpp"
 
 namespace isolang {
 
 class DynamicOrder {
  public:
-  // `from`, `to`: the permanent edges, numbered 0 …; `rank` must be a topological order of them.
-  DynamicOrder(std::int32_t nodes, std::vector<std::int32_t> from, std::vector<std::int32_t> to,
-               std::vector<std::int32_t> rank);
+  // The permanent edges are numbered 0 … count-1: from_of(i) → to_of(i). `rank` must be a topological order of them.
+  template <typename FromOf, typename ToOf>
+  DynamicOrder(std::size_t count, FromOf from_of, ToOf to_of, std::vector<std::int32_t> rank)
+      : permanent_(count) {
+    const auto nodes = static_cast<std::int32_t>(rank.size());
+    in_ = group_by(nodes, count, to_of, from_of);
+    out_ = room_by(nodes, count, from_of);
+    number_.resize(count);
+    std::vector<std::int64_t> next(out_.start.begin(), out_.start.end() - 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto place = static_cast<std::size_t>(next[static_cast<std::size_t>(from_of(i))]++);
+      out_.item[place] = to_of(i);
+      number_[place] = static_cast<std::int32_t>(i);
+    }
+    begin(std::move(rank));
+  }
 
   // Adds an edge; it gets the next number. False if it would close a cycle: then it is not added and `path` holds the
   // numbers of the edges of a path v → u.
@@ -31,9 +44,7 @@ class DynamicOrder {
   template <typename Latest>
   void sort_late(std::int32_t first, std::int32_t last, Latest latest);
 
-  std::size_t edges() const { return from_.size(); }
-  std::int32_t from(std::int32_t edge) const { return from_[static_cast<std::size_t>(edge)]; }
-  std::int32_t to(std::int32_t edge) const { return to_[static_cast<std::size_t>(edge)]; }
+  std::size_t edges() const { return permanent_ + from_.size(); }
   std::int32_t rank(std::int32_t v) const { return rank_[static_cast<std::size_t>(v)]; }
   std::int64_t visited = 0;  // nodes, in all
   std::vector<std::int32_t> path;
@@ -41,10 +52,17 @@ class DynamicOrder {
   void forget_moved();
 
  private:
+  // An edge by where it stands: a permanent one in out_.item, an added one (~ of that) in from_ and to_.
+  using Place = std::int32_t;
+  std::int32_t number_of(Place edge) const {
+    return edge >= 0 ? number_[static_cast<std::size_t>(edge)] : static_cast<std::int32_t>(permanent_) + ~edge;
+  }
   template <typename Visit>
-  void each_out(std::int32_t v, Visit visit) const;
+  void each_out(std::int32_t v, Visit visit) const;  // the node, and where the edge stands
   template <typename Visit>
-  void each_in(std::int32_t v, Visit visit) const;
+  void each_in(std::int32_t v, Visit visit) const;  // the node
+
+  void begin(std::vector<std::int32_t> rank);
 
   void set_rank(std::int32_t v, std::int32_t rank) {
     if (rank_[static_cast<std::size_t>(v)] == rank) return;
@@ -54,29 +72,36 @@ class DynamicOrder {
   }
 
   std::size_t permanent_;
-  std::vector<std::int32_t> from_, to_;                    // -1: removed
+  Adjacency out_, in_;                                     // nodes, by permanent edges
+  std::vector<std::int32_t> number_;                       // per item of out_: of the edge
   std::vector<std::int32_t> rank_, at_;                    // at_: per rank its node
-  Adjacency out_, in_;                                     // edge numbers, permanent edges
-  std::vector<std::int32_t> out_head_, in_head_;           // last added edge of a node, or -1
-  std::vector<std::int32_t> out_next_, in_next_;           // by edge number - permanent_
+  // Added edges, by number - permanent_.
+  std::vector<std::int32_t> from_, to_;                    // -1: removed
+  std::vector<std::int32_t> out_next_, in_next_;           // the one before of the same node, or -1
+  std::vector<std::int32_t> out_head_, in_head_;           // per node: the last one, or -1
   std::vector<std::uint8_t> mark_, moved_;
-  std::vector<std::int32_t> parent_, forward_, backward_, slots_;
+  struct Parent {
+    std::int32_t node;
+    Place edge;
+  };
+  std::vector<Parent> parent_;
+  std::vector<std::int32_t> forward_, backward_, slots_;
 };
 
 template <typename Visit>
 void DynamicOrder::each_out(std::int32_t v, Visit visit) const {
-  for (const std::int32_t e : out_.of(v)) visit(e);
-  for (std::int32_t e = out_head_[static_cast<std::size_t>(v)]; e >= 0;
-       e = out_next_[static_cast<std::size_t>(e) - permanent_])
-    visit(e);
+  const auto node = static_cast<std::size_t>(v);
+  for (std::int64_t i = out_.start[node]; i < out_.start[node + 1]; ++i)
+    visit(out_.item[static_cast<std::size_t>(i)], static_cast<Place>(i));
+  for (std::int32_t e = out_head_[node]; e >= 0; e = out_next_[static_cast<std::size_t>(e)])
+    visit(to_[static_cast<std::size_t>(e)], ~e);
 }
 
 template <typename Visit>
 void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
-  for (const std::int32_t e : in_.of(v)) visit(e);
-  for (std::int32_t e = in_head_[static_cast<std::size_t>(v)]; e >= 0;
-       e = in_next_[static_cast<std::size_t>(e) - permanent_])
-    visit(e);
+  for (const std::int32_t u : in_.of(v)) visit(u);
+  for (std::int32_t e = in_head_[static_cast<std::size_t>(v)]; e >= 0; e = in_next_[static_cast<std::size_t>(e)])
+    visit(from_[static_cast<std::size_t>(e)]);
 }
 
 template <typename Latest>
@@ -90,7 +115,7 @@ void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest lates
   const auto inside = [&](std::int32_t r) { return first <= r && r <= last; };
   for (const std::int32_t v : nodes) {
     std::int32_t& count = waiting[static_cast<std::size_t>(rank(v) - first)];
-    each_out(v, [&](std::int32_t e) { count += inside(rank(to_[static_cast<std::size_t>(e)])); });
+    each_out(v, [&](std::int32_t w, Place) { count += inside(rank(w)); });
     if (count == 0) add(v);
   }
   std::vector<std::int32_t> sorted;  // the last first
@@ -98,8 +123,7 @@ void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest lates
     const std::int32_t v = ready.top().second;
     ready.pop();
     sorted.push_back(v);
-    each_in(v, [&](std::int32_t e) {
-      const std::int32_t u = from_[static_cast<std::size_t>(e)];
+    each_in(v, [&](std::int32_t u) {
       if (inside(rank(u)) && --waiting[static_cast<std::size_t>(rank(u) - first)] == 0) add(u);
     });
   }

@@ -65,6 +65,10 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const OrderHi
     version_base_ = node_count_;
     node_count_ += static_cast<Node>(p.writer_txn.size());
   }
+  transaction_.assign(idx(node_count_), -1);
+  for (std::size_t c = 0; c < automata.size(); ++c)
+    for (std::int32_t t = 0; t <= p.n && !automata[c].direct(); ++t)
+      std::fill_n(transaction_.begin() + node(c, t, 0), automata[c].states, t);
   for (std::size_t c = 0, labels = 0; c < automata.size(); ++c)
     if (automata[c].direct()) base_[c] = node_count_ + static_cast<Node>(labels++) * (p.n + 1);
   if (uses_orders)
@@ -169,11 +173,7 @@ void EventGraph::add_real_time(std::size_t c) {
   }
 }
 
-std::int32_t EventGraph::transaction_of(Node v) const {
-  if (v >= auxiliary_base_ && v < node_count_) return -1;
-  const auto c = idx(check_of(v));
-  return (v - base_[c]) / automata[c].states;
-}
+std::int32_t EventGraph::transaction_of_label(Node v) const { return v - base_[idx(check_of(v))]; }
 
 std::int32_t EventGraph::check_of(Node v) const {
   const auto holds = [&](std::size_t c) {

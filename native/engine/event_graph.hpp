@@ -57,7 +57,9 @@ class EventGraph {
                : node(static_cast<std::size_t>(order_check_), problem.writer_txn[static_cast<std::size_t>(writer)], 0);
   }
   bool has_version_nodes() const { return version_base_ >= 0; }
-  std::int32_t transaction_of(Node v) const;  // -1 for auxiliary and version nodes
+  std::int32_t transaction_of(Node v) const {  // -1 for auxiliary and version nodes
+    return v < node_count_ ? transaction_[static_cast<std::size_t>(v)] : transaction_of_label(v);
+  }
   std::int32_t writer_of(Node v) const {       // of a version node; -1 for others
     return has_version_nodes() && v >= version_base_ ? v - version_base_ : -1;
   }
@@ -128,8 +130,10 @@ class EventGraph {
   void set_priorities(const OrderHints& hints);
   void set_priorities(std::span<const std::int64_t> when);  // per transaction, T0 too
   Node fresh(std::size_t check);
+  std::int32_t transaction_of_label(Node v) const;
 
   std::vector<Node> base_;
+  std::vector<std::int32_t> transaction_;      // of each node, or -1
   std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node
   std::vector<std::int32_t> turns_;  // the transactions in the order that priority_ speaks of
   std::vector<std::int32_t> priority_;

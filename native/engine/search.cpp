@@ -15,55 +15,35 @@ std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
   return static_cast<std::uint64_t>(std::min(a, b)) << 32 | static_cast<std::uint32_t>(std::max(a, b));
 }
 
-std::vector<std::int32_t> ends(const std::vector<Edge>& edges, Node Edge::* end) {
-  std::vector<std::int32_t> nodes(edges.size());
-  std::ranges::transform(edges, nodes.begin(), [end](const Edge& e) { return e.*end; });
-  return nodes;
-}
-
 }  // namespace
 
-struct Search::Frame {
-  bool given;
-  std::vector<std::int32_t> rank, from, to;
-
-  Frame(const Pruner& pruner, Start start)
-      : given(!start.rank.empty()),
-        rank(start.rank.empty() ? pruner.rank : std::move(start.rank)),
-        from(ends(pruner.graph.edges, &Edge::from)),
-        to(ends(pruner.graph.edges, &Edge::to)) {
-    if (!start.held.empty()) hold(pruner.graph, start.held);
+// The edges from the nodes of each held transaction to those of the next ones, in an order of all nodes.
+std::vector<Search::Arrow> Search::holds(const EventGraph& graph, const Start& start) {
+  std::vector<Arrow> found;
+  if (start.held.empty()) return found;
+  std::vector<Node> order(start.rank.size());
+  for (std::size_t v = 0; v < order.size(); ++v) order[idx(start.rank[v])] = static_cast<Node>(v);
+  Node before = -1;
+  for (const Node v : order) {
+    const std::int32_t t = graph.transaction_of(v);
+    if (t < 0 || t == graph.problem.n || start.held[idx(t)] == 0) continue;
+    if (before >= 0) found.push_back({before, v});
+    before = v;
   }
-
-  // From the nodes of each transaction that is held to the next ones.
-  void hold(const EventGraph& graph, std::span<const std::uint8_t> held) {
-    std::vector<Node> order(rank.size());
-    for (std::size_t v = 0; v < rank.size(); ++v) order[idx(rank[v])] = static_cast<Node>(v);
-    Node before = -1;
-    for (const Node v : order) {
-      const std::int32_t t = graph.transaction_of(v);
-      if (t < 0 || t == graph.problem.n || held[idx(t)] == 0) continue;
-      if (before >= 0) {
-        from.push_back(before);
-        to.push_back(v);
-      }
-      before = v;
-    }
-  }
-};
+  return found;
+}
 
 Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, Start start)
-    : Search(pruner, budget, seed, max_bytes, Frame(pruner, std::move(start))) {}
-
-Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, Frame frame)
     : pruner_(pruner),
       graph_(pruner.graph),
       p_(pruner.graph.problem),
       budget_(budget),
       sat_(*this, budget, seed),
-      order_(pruner.graph.nodes(), std::move(frame.from), std::move(frame.to), std::move(frame.rank)),
+      may_start_anew_(start.rank.empty()),
+      holds_(holds(graph_, start)),
+      order_(graph_.edges.size() + holds_.size(), [this](std::size_t i) { return permanent(i).from; },
+             [this](std::size_t i) { return permanent(i).to; }, may_start_anew_ ? pruner.rank : std::move(start.rank)),
       permanent_(order_.edges()),
-      may_start_anew_(!frame.given),
       orders_at_(p_.writer_txn.size()),
       sources_at_(p_.writer_txn.size()),
       ways_back_(pruner, budget) {
@@ -228,7 +208,7 @@ bool Search::add(const Edge& e, std::int32_t variable, std::int32_t another) {
     if (idx(number) < graph_.edges.size())
       pending_.push_back({graph_.edges[idx(number)], known});
     else if (idx(number) < permanent_)
-      pending_.push_back({{order_.from(number), order_.to(number), Relation::so}, holds});
+      pending_.push_back({{permanent(idx(number)).from, permanent(idx(number)).to, Relation::so}, holds});
     else
       pending_.push_back({added_[idx(number) - permanent_].edge, added});
   }

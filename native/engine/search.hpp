@@ -97,8 +97,14 @@ class Search final : public Theory {
   }
 
  private:
-  struct Frame;  // the order to start from, and the permanent edges
-  Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes, Frame frame);
+  struct Arrow {
+    Node from, to;
+  };
+  static std::vector<Arrow> holds(const EventGraph& graph, const Start& start);
+  Arrow permanent(std::size_t number) const {
+    const std::size_t known = graph_.edges.size();
+    return number < known ? Arrow{graph_.edges[number].from, graph_.edges[number].to} : holds_[number - known];
+  }
   std::int32_t variable(Meaning meaning, std::int32_t at);  // at: about when, in ranks
   std::int32_t find_order(std::int32_t a, std::int32_t b) const;
   void activate_order(std::int32_t a, std::int32_t b, std::int32_t read);
@@ -137,6 +143,8 @@ class Search final : public Theory {
   const Problem& p_;
   Budget& budget_;
   Cdcl sat_;
+  bool may_start_anew_;         // the order to start from was not given
+  std::vector<Arrow> holds_;    // permanent edges beyond the known ones
   DynamicOrder order_;
   struct Added {
     Edge edge;
@@ -145,7 +153,6 @@ class Search final : public Theory {
   std::vector<Added> added_;  // the edges of order_ beyond the permanent ones
   std::size_t permanent_;
   Effort limit_{};
-  bool may_start_anew_;  // the order to start from was not given
 
   std::vector<Meaning> meaning_;
   std::vector<std::uint8_t> processed_;                     // per variable: its edges are in
