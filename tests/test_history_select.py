@@ -48,6 +48,20 @@ def test_parts(txns, data):
             assert source == -3
 
 
+def test_named_sources_keep_what_they_name():
+    """Its number changes with the operations before it; without it, the source is missing."""
+    h = History.from_transactions(
+        [
+            Transaction([("w", "y", 1), ("w", "x", 1)], session=0),
+            Transaction([("w", "x", 1), ("r", "x", 1, "initial")], session=1),
+            Transaction([("r", "x", 1, (0, 1)), ("r", "x", 1, (1, 0)), ("r", "y", 1)], session=2),
+        ]
+    )
+    assert h.columns.op_source.tolist() == [-1, -1, -1, -2, 1, 2, -1]
+    part = sub_history(h, [1, 3, 4, 5, 6])
+    assert part.columns.op_source.tolist() == [-1, -2, 0, -3, -1]
+
+
 def test_everything_is_the_same_history():
     txns = [Transaction([("w", 1, 1)], session="a"), Transaction([("r", 1, 1)], session="b")]
     h = History.from_transactions(txns)
