@@ -18,15 +18,11 @@ def processors() -> int:
         usable = len(os.sched_getaffinity(0))
     except AttributeError:  # not every platform has it
         usable = os.cpu_count() or 1
-    quota = _quota()
+    quota = cpu_quota()
     return min(usable, _MOST_THREADS, usable if quota is None else max(1, ceil(quota)))
 
 
 @cache
-def _quota() -> float | None:
-    return cpu_quota()
-
-
 def cpu_quota(root: Path = Path("/")) -> float | None:
     """Processors' worth of time that the control groups of this process allow (Linux).
 

@@ -215,7 +215,7 @@ def test_the_quota_of_a_container(tmp_path, files, expected):
 
 def test_a_quota_counts_as_processors(monkeypatch):
     for quota, most in ((None, 8), (0.2, 1), (1.5, 2), (1.0, 1)):
-        monkeypatch.setattr("isolang.processors._quota", lambda quota=quota: quota)
+        monkeypatch.setattr("isolang.processors.cpu_quota", lambda quota=quota: quota)
         assert processors() == min(len(os.sched_getaffinity(0)), most)
 
 

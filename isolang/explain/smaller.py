@@ -206,7 +206,7 @@ class Finder:
             TimeoutError: the time is up, or would be by what is expected.
         """
         start = time.perf_counter()
-        if seconds <= max(0.0, expected):
+        if seconds <= expected:
             raise TimeoutError
         try:
             return self._engine(self._problem, automata, seconds)

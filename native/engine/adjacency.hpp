@@ -33,8 +33,10 @@ Adjacency room_by(std::int32_t groups, std::size_t count, KeyOf key_of) {
 class Filling {
  public:
   explicit Filling(Adjacency& lists) : lists_(lists), next_(lists.start.begin(), lists.start.end() - 1) {}
-  void put(std::int32_t key, std::int32_t item) {
-    lists_.item[static_cast<std::size_t>(next_[static_cast<std::size_t>(key)]++)] = item;
+  std::size_t put(std::int32_t key, std::int32_t item) {  // where it stands in Adjacency::item
+    const auto place = static_cast<std::size_t>(next_[static_cast<std::size_t>(key)]++);
+    lists_.item[place] = item;
+    return place;
   }
 
  private:

@@ -22,21 +22,7 @@ ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::int32_t* other, 
   for (std::size_t c = 0; c < columns; ++c) row[c] = std::max(row[c], other[c]);
 }
 
-template <typename Cell>
-[[gnu::always_inline]] inline void raise_by_cells(std::int32_t* row, const Cell* cells, const std::int32_t* top,
-                                                  std::size_t columns) {
-  for (std::size_t c = 0; c < columns; ++c) row[c] = std::max(row[c], top[c] - std::int32_t{cells[c]});
-}
-ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint8_t* cells, const std::int32_t* top,
-                                  std::size_t columns) {
-  raise_by_cells(row, cells, top, columns);
-}
-ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint16_t* cells, const std::int32_t* top,
-                                  std::size_t columns) {
-  raise_by_cells(row, cells, top, columns);
-}
-
-// Where some cells are the largest there is. Both values are looked up, so that nothing branches.
+// Both values of a cell are looked up, so that nothing branches.
 template <typename Cell>
 [[gnu::always_inline]] inline void raise_by_cells(std::int32_t* row, const Cell* cells, const std::int32_t* top,
                                                   const std::int32_t* floor, std::size_t columns) {
@@ -99,7 +85,6 @@ void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number, st
   const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
   top_.resize(blocks * columns_);
   floor_.resize(blocks * columns_);
-  lags_.assign(order.size(), 0);
   // Half of the memory is for the exact cells: the other half is then still there for those who need it.
   narrow_ = order.size() * columns_ * sizeof(std::uint16_t) > max_bytes / 2;
   if (narrow_)
@@ -191,7 +176,6 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors, std::
       const std::int32_t* const row = exact.data() + i * columns_;
       const std::int32_t worst = store_row(row, top, cells.data() + (first + i) * columns_, columns_);
       if (worst < most) continue;
-      lags_[first + i] = 1;
       for (std::size_t c = 0; c < columns_ && exact_; ++c) exact_ = top[c] - row[c] < most || row[c] == floor[c];
     }
   }
@@ -236,13 +220,10 @@ void Clocks::raise(std::span<std::int32_t> row, std::int32_t v) const {
   const Place& at = place_[idx(v)];
   const std::size_t cells = idx(at.slot) * columns_, block = idx(at.slot) / kBlock * columns_;
   const std::int32_t *const top = top_.data() + block, *const floor = floor_.data() + block;
-  const bool exact = lags_[idx(at.slot)] == 0;
   if (narrow_)
-    exact ? raise_row(row.data(), bytes_.data() + cells, top, columns_)
-          : raise_row(row.data(), bytes_.data() + cells, top, floor, columns_);
+    raise_row(row.data(), bytes_.data() + cells, top, floor, columns_);
   else
-    exact ? raise_row(row.data(), words_.data() + cells, top, columns_)
-          : raise_row(row.data(), words_.data() + cells, top, floor, columns_);
+    raise_row(row.data(), words_.data() + cells, top, floor, columns_);
   if (at.column >= 0) row[idx(at.column)] = std::max(row[idx(at.column)], at.position);
 }
 

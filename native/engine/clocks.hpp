@@ -92,7 +92,6 @@ class Clocks {
   std::vector<std::uint8_t> bytes_;    // one of these two: rows of cells, by slot
   std::vector<std::uint16_t> words_;
   std::vector<std::int32_t> top_, floor_;  // per block a row: what a cell of 0 stands for, and the largest cell
-  std::vector<std::uint8_t> lags_;     // per slot: some cell of the row is the largest
   std::vector<std::int32_t> sum_;      // per node, of its row: rows only grow, so that an equal sum is an equal row
   std::vector<std::uint8_t> changed_;
 };

@@ -21,12 +21,8 @@ class DynamicOrder {
     in_ = group_by(nodes, count, to_of, from_of);
     out_ = room_by(nodes, count, from_of);
     number_.resize(count);
-    std::vector<std::int64_t> next(out_.start.begin(), out_.start.end() - 1);
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto place = static_cast<std::size_t>(next[static_cast<std::size_t>(from_of(i))]++);
-      out_.item[place] = to_of(i);
-      number_[place] = static_cast<std::int32_t>(i);
-    }
+    Filling filling(out_);
+    for (std::size_t i = 0; i < count; ++i) number_[filling.put(from_of(i), to_of(i))] = static_cast<std::int32_t>(i);
     begin(std::move(rank));
   }
 

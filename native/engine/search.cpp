@@ -205,12 +205,14 @@ bool Search::add(const Edge& e, std::int32_t variable, std::int32_t another) {
   using enum CycleEdge::Kind;
   pending_.assign(1, {e, added});
   for (const std::int32_t number : order_.path) {
-    if (idx(number) < graph_.edges.size())
+    if (idx(number) < graph_.edges.size()) {
       pending_.push_back({graph_.edges[idx(number)], known});
-    else if (idx(number) < permanent_)
-      pending_.push_back({{permanent(idx(number)).from, permanent(idx(number)).to, Relation::so}, holds});
-    else
+    } else if (idx(number) < permanent_) {
+      const auto [from, to] = permanent(idx(number));
+      pending_.push_back({{from, to, Relation::so}, holds});
+    } else {
       pending_.push_back({added_[idx(number) - permanent_].edge, added});
+    }
   }
   return false;
 }
