@@ -239,7 +239,14 @@ class Finder:
         part = part_of(self._problem.history, self._sources.relevant(steps))
         if not refuted(part):
             return None
-        part = shrink(part, refuted, by_transaction=True, until=self._end)
+        # What a refutation of the part speaks of may be less than the part.
+        while found is not None:
+            kept = sorted(Sources(build_problem(part.history)).relevant(found))
+            if len(kept) == len(part.ops) or not refuted(smaller := narrowed(part, kept)):
+                break
+            part = smaller
+        # All of it is needed for something by now: large steps would be in vain.
+        part = shrink(part, refuted, by_transaction=True, until=self._end, share=1 / 16)
         return None if found is None else part.to_whole(found)
 
     def _refute(self, part: Part, automata: Sequence[Automaton]) -> Sequence[Step] | None:
@@ -284,7 +291,12 @@ def _joined(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def shrink(
-    part: Part, accept: Callable[[Part], bool], *, by_transaction: bool, until: float
+    part: Part,
+    accept: Callable[[Part], bool],
+    *,
+    by_transaction: bool,
+    until: float,
+    share: float = 1 / 2,
 ) -> Part:
     """Leave out transactions, or single operations, as long as the rest is accepted.
 
@@ -296,37 +308,41 @@ def shrink(
         accept: called with smaller and smaller parts; the last one it accepts is returned.
         by_transaction: the elements are transactions; else operations.
         until: when to stop, of ``time.perf_counter``.
+        share: of the elements, left out at once to begin with.
     """
-    chunk = max(1, len(_elements(part, by_transaction)) // 2)
+    bounds = _bounds(part, by_transaction)
+    chunk = max(1, int((len(bounds) - 1) * share))
     start = 0
-    removed = False
-    while True:
-        elements = _elements(part, by_transaction)
-        if start >= len(elements):
-            if chunk == 1 and not removed:
-                return part
-            chunk, start, removed = max(1, chunk // 2), 0, False
-            continue
+    refused = 0  # elements in a row that cannot be left out alone
+    while refused < len(bounds) - 1:
+        if start >= len(bounds) - 1:
+            chunk, start = max(1, chunk // 2), 0
         if time.perf_counter() > until:
-            return part
-        gone = {op for element in elements[start : start + chunk] for op in element}
-        kept = [op for op in range(len(part.ops)) if op not in gone]
-        if kept and accept(smaller := _narrowed(part, kept)):
-            part, removed = smaller, True
+            break
+        end = bounds[min(start + chunk, len(bounds) - 1)]
+        kept = [*range(bounds[start]), *range(end, bounds[-1])]
+        if kept and accept(smaller := narrowed(part, kept)):
+            part, refused = smaller, 0
+            bounds = _bounds(part, by_transaction)
         else:
             start += chunk
+            refused += chunk == 1
+    return part
 
 
-def _narrowed(part: Part, kept: list[int]) -> Part:
+def narrowed(part: Part, kept: list[int]) -> Part:
+    """The part of a part that has only the operations ``kept``."""
     from isolang.history import sub_history
 
     return part.narrowed(sub_history(part.history, kept), kept)
 
 
-def _elements(part: Part, by_transaction: bool) -> list[Sequence[int]]:
+def _bounds(part: Part, by_transaction: bool) -> list[int]:
+    """Where the operations of each element begin, and where those of the last one end."""
     if by_transaction:
-        return [part.history.operations_of(t) for t in range(part.history.t0)]
-    return [(op,) for op in range(len(part.ops))]
+        bounds: list[int] = part.history.columns.op_start.tolist()
+        return bounds
+    return list(range(len(part.ops) + 1))
 
 
 def _relations(steps: Iterable[Step]) -> set[str]:

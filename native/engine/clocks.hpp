@@ -54,6 +54,11 @@ class Clocks {
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
     return {at.column, at.position};
   }
+  // Whether a row of v alone covers the mark.
+  bool reaches(Mark u, std::int32_t v) const {
+    const Place& to = place_[static_cast<std::size_t>(v)];
+    return (u.column == to.column && u.position <= to.position) || value(to.slot, u.column) >= u.position;
+  }
   // A guess when nodes happened, by what is known: how many reach each node less how many it reaches, about (those are
   // counted on a few long chains), so that it stands in the middle of the time in which it may have happened. Empty
   // where some node is on no column.

@@ -5,6 +5,7 @@
 // reads' candidates and sources). What it adds to that goes into Findings, so that several threads, each with a
 // KeyPruner, come to what one would. Where keys do depend on each other (Pruner::one_by_one_), one has them all.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,17 +47,28 @@ class KeyPruner {
     std::int32_t check, state;
     std::size_t target;
   };
+  struct Start {
+    std::size_t target;
+    Node node;
+  };
+  // A node with the sources of the edges just added to it; if they are more than a few, they have raised its row of
+  // cover_rows_, and `sources` is kFew + 1.
+  struct Covered {
+    static constexpr std::size_t kFew = 4;
+    Node node;
+    std::size_t sources = 0;
+    std::array<Node, kFew> source{};
+  };
 
   void load(std::int32_t key);
   std::size_t target_of(std::int32_t check, std::int32_t state);
   Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;
 
   bool prune_orders();
-  void raise(std::size_t target, Node node);
   static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
-  void raise_by(std::int32_t writer);
+  void find_starts(std::int32_t writer);
   void prefetch_by(std::int32_t writer) const;
-  void combine_rows(std::int32_t after);
+  void combine_rows();
   void mark_forced(std::int32_t after);
   void mark_latest_forced(std::int32_t after);
   void order_behind(std::int32_t after);
@@ -87,15 +99,16 @@ class KeyPruner {
   // if r is b itself, b -ww-> c does.
   bool orders_compose_ = true;
 
-  // Per target a row, see raise; the highest rank of those that raised one; for each of writers_ the lowest rank of it
-  // and those before it.
-  std::vector<std::int32_t> combined_, lowest_;
+  // The nodes from which edges of "the writer at hand before another" start, and the highest rank of them. What reaches
+  // one of them is asked of each or, where there is much to ask, of a row for each target that all of them raised.
+  std::vector<Start> starts_;
   std::int32_t top_ = -1;
+  std::vector<std::int32_t> combined_;
+  std::vector<std::int32_t> lowest_;  // for each of writers_ the lowest rank of it and those before it
   std::vector<std::uint64_t> forced_, hidden_;  // a bit for each of writers_, see mark_forced, mark_latest_forced
   std::vector<std::uint64_t> behind_;           // likewise: what precedes the writer at hand
   std::vector<std::uint64_t> settled_;          // as WriterPairs::precede: pairs whose edges are all known or implied
-  // Nodes of the writer at hand, each with its clock row, raised by the edges just added to it.
-  std::vector<Node> covered_;
+  std::vector<Covered> covered_;                // nodes of the writer at hand
   std::vector<std::int32_t> cover_rows_;
   // Of the read at hand: its rows, one for each of rw_rows_; what it has seen; a bit for each writer before that.
   std::vector<std::int32_t> reader_rows_;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::size_t kAhead = 3;  // writers whose rows are fetched before they are needed
+constexpr std::size_t kColumnsPerQuestion = 8;  // raising a row of so many takes as long as asking one cell of it
 
 }  // namespace
 
@@ -29,16 +30,6 @@ std::optional<Edge> KeyPruner::closing_order(std::int32_t a, std::int32_t b) con
   return found;
 }
 
-// Raises the row of a target by that of a node: what reaches one of the nodes is then one comparison away. A node that
-// reaches another one has nothing to add.
-void KeyPruner::raise(std::size_t target, Node node) {
-  const auto row = std::span(combined_).subspan(target * clocks_.columns(), clocks_.columns());
-  const Clocks::Mark mark = clocks_.mark(node);
-  if (row[idx(mark.column)] >= mark.position) return;
-  top_ = std::max(top_, pruner_.rank[idx(node)]);
-  clocks_.raise(row, node);
-}
-
 // One bit for each of 64 marks: whether what it marks reaches what the row was raised by.
 std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word) {
   const Clocks::Mark* const mark = marks.data() + word * 64;
@@ -48,16 +39,20 @@ std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clo
   return bits;
 }
 
-// By the nodes from which edges of "`writer` before another" start.
-void KeyPruner::raise_by(std::int32_t writer) {
-  const Problem& p = graph_.problem;
-  for (const Row& row : ww_rows_)
-    raise(row.target, node_of(row.check, row.state, writer));
+void KeyPruner::find_starts(std::int32_t writer) {
+  starts_.clear();
+  top_ = -1;
+  const auto add = [&](std::size_t target, Node node) {
+    starts_.push_back({target, node});
+    top_ = std::max(top_, pruner_.rank[idx(node)]);
+  };
+  for (const Row& row : ww_rows_) add(row.target, node_of(row.check, row.state, writer));
   for (const std::int32_t r : pruner_.readers_.of(writer))
-    for (const Row& row : rw_rows_) raise(row.target, graph_.node(idx(row.check), p.read_txn[idx(r)], row.state));
+    for (const Row& row : rw_rows_)
+      add(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
 }
 
-// The rows that raise_by will want: of a large history they are far apart.
+// The rows of its starts: of a large history they are far apart.
 void KeyPruner::prefetch_by(std::int32_t writer) const {
   for (const Row& row : ww_rows_) clocks_.prefetch(node_of(row.check, row.state, writer));
   for (const std::int32_t r : pruner_.readers_.of(writer))
@@ -65,10 +60,11 @@ void KeyPruner::prefetch_by(std::int32_t writer) const {
       clocks_.prefetch(graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
 }
 
-// Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle. The rows that tell are
-// combined first, so that there is one comparison per writer and target.
+// Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.
 void KeyPruner::mark_forced(std::int32_t after) {
-  combine_rows(after);
+  find_starts(after);
+  combine_rows();
+  forced_.assign((writers_.size() + 63) / 64, 0);
   for (std::size_t t = 0; t < targets_.size(); ++t)
     for (std::size_t word = 0; word < forced_.size(); ++word)
       forced_[word] |= reaching(combined_.data() + t * clocks_.columns(), targets_[t].marks, word);
@@ -80,19 +76,38 @@ void KeyPruner::mark_forced(std::int32_t after) {
       clear(w);
 }
 
-void KeyPruner::combine_rows(std::int32_t after) {
-  combined_.assign(targets_.size() * clocks_.columns(), -1);
-  top_ = -1;
-  raise_by(after);
-  forced_.assign((writers_.size() + 63) / 64, 0);
+// What reaches one of the starts is then one comparison away. A node that reaches another one has nothing to add.
+void KeyPruner::combine_rows() {
+  const std::size_t columns = clocks_.columns();
+  combined_.assign(targets_.size() * columns, -1);
+  for (const Start& start : starts_) {
+    const auto row = std::span(combined_).subspan(start.target * columns, columns);
+    const Clocks::Mark mark = clocks_.mark(start.node);
+    if (row[idx(mark.column)] < mark.position) clocks_.raise(row, start.node);
+  }
 }
 
 // The same without those that precede one of the others and have all their edges: their pairs with `after` are settled
 // by those of the others. The latest come first, so that nearly all are left out; and nothing whose rank is beyond
 // those of the rows is in them.
 void KeyPruner::mark_latest_forced(std::int32_t after) {
-  combine_rows(after);
-  const std::size_t words = forced_.size(), count = writers_.size(), columns = clocks_.columns();
+  find_starts(after);
+  const std::size_t words = pairs_.words(key_), count = writers_.size(), columns = clocks_.columns();
+  forced_.assign(words, 0);
+  std::size_t questions = columns / kColumnsPerQuestion;
+  bool combined = false;
+  const auto reaches_a_start = [&](std::size_t at) {
+    if (questions > 0) {
+      --questions;
+      return std::ranges::any_of(
+          starts_, [&](const Start& s) { return clocks_.reaches(targets_[s.target].marks[at], s.node); });
+    }
+    if (!std::exchange(combined, true)) combine_rows();
+    for (std::size_t t = 0; t < targets_.size(); ++t)
+      if (const auto [column, position] = targets_[t].marks[at]; combined_[t * columns + idx(column)] >= position)
+        return true;
+    return false;
+  };
   const auto readers = pruner_.readers_.of(after);
   const auto may_owe_it_to_itself = [&](std::int32_t w) {
     return std::ranges::any_of(readers, [&](std::int32_t r) { return pruner_.own_writer[idx(r)] == w; }) &&
@@ -109,12 +124,7 @@ void KeyPruner::mark_latest_forced(std::int32_t after) {
       const auto bit_number = static_cast<std::size_t>(std::countr_zero(left));
       const std::size_t at = word * 64 + bit_number;
       left &= left - 1;
-      bool reaches = false;
-      for (std::size_t t = 0; t < targets_.size(); ++t) {
-        const Clocks::Mark mark = targets_[t].marks[at];
-        reaches |= combined_[t * columns + idx(mark.column)] >= mark.position;
-      }
-      if (!reaches || may_owe_it_to_itself(writers_[at])) continue;
+      if (!reaches_a_start(at) || may_owe_it_to_itself(writers_[at])) continue;
       forced_[word] |= std::uint64_t{1} << bit_number;
       for (std::size_t k = word; k < words; ++k) hidden_[k] |= settled_[at * words + k];
       left &= ~hidden_[word];
@@ -123,18 +133,26 @@ void KeyPruner::mark_latest_forced(std::int32_t after) {
 }
 
 // Adds an edge to one of the nodes of the writer at hand, unless the clocks or the edges just added to that node imply
-// it: the node's row, raised by the rows of the new predecessors, answers that in one comparison.
+// it.
 bool KeyPruner::keep_unless_implied(const Edge& e) {
   if (clocks_.reaches(e.from, e.to)) return false;
-  const auto cover = static_cast<std::size_t>(std::ranges::find(covered_, e.to) - covered_.begin());
-  const bool fresh = cover == covered_.size();
-  if (fresh) covered_.push_back(e.to);
+  auto cover = std::ranges::find(covered_, e.to, &Covered::node);
+  if (cover == covered_.end()) cover = covered_.insert(cover, {e.to});
+  if (cover->sources < Covered::kFew) {
+    const auto sources = std::span(cover->source).first(cover->sources);
+    if (std::ranges::any_of(sources, [&](Node v) { return clocks_.reaches(e.from, v); })) return false;
+    cover->source[cover->sources++] = e.from;
+    findings_->edges.push_back(e);
+    return true;
+  }
   const std::size_t columns = clocks_.columns();
   if (cover_rows_.size() < covered_.size() * columns) cover_rows_.resize(covered_.size() * columns);
-  const auto row = std::span(cover_rows_).subspan(cover * columns, columns);
-  if (fresh) {
+  const auto at = static_cast<std::size_t>(cover - covered_.begin());
+  const auto row = std::span(cover_rows_).subspan(at * columns, columns);
+  if (cover->sources == Covered::kFew) {
     std::ranges::fill(row, -1);
-    clocks_.raise(row, e.to);
+    for (const Node v : cover->source) clocks_.raise(row, v);
+    ++cover->sources;
   }
   const Clocks::Mark mark = clocks_.mark(e.from);
   if (row[idx(mark.column)] >= mark.position) return false;
