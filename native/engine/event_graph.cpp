@@ -46,6 +46,16 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const OrderHi
       sessions_order_versions |= m.from_hub_to_hub(Relation::so);
     }
   }
+  for (std::size_t c = 0; c < automata.size(); ++c) {
+    const Automaton& m = automata[c];
+    const auto add = [&](std::vector<Step>& steps, const std::vector<Automaton::Step>& of_check) {
+      for (const auto& [q, r] : of_check) steps.push_back({base_[c] + q, base_[c] + r, m.states});
+    };
+    add(wr_, m.of(Relation::wr));
+    add(ww_, m.of(Relation::ww));
+    add(rw_, m.of(Relation::rw));
+    add(back_, m.back);
+  }
   auxiliary_base_ = node_count_;
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];

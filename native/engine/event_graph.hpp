@@ -5,6 +5,7 @@
 // choices.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/problem.hpp"
@@ -79,31 +80,21 @@ class EventGraph {
   // All product edges that one pair of the relation adds, in every check.
   template <typename Visit>
   void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
-    const auto reader = problem.read_txn[static_cast<std::size_t>(read)];
-    const auto writer = problem.writer_txn[static_cast<std::size_t>(a)];
-    for (std::size_t c = 0; c < automata.size(); ++c)
-      for (const auto& [q, r] : automata[c].of(Relation::wr))
-        visit(Edge{node(c, writer, q), node(c, reader, r), Relation::wr, read, a, -1});
+    each(wr_, writing(a), reading(read), [&](Node from, Node to) {
+      visit(Edge{from, to, Relation::wr, read, a, -1});
+    });
   }
   template <typename Visit>
   void ww_edges(std::int32_t a, std::int32_t b, Visit visit) const {
-    const auto first = problem.writer_txn[static_cast<std::size_t>(a)];
-    const auto second = problem.writer_txn[static_cast<std::size_t>(b)];
-    for (std::size_t c = 0; c < automata.size(); ++c)
-      for (const auto& [q, r] : automata[c].of(Relation::ww))
-        visit(Edge{node(c, first, q), node(c, second, r), Relation::ww, -1, a, b});
+    each(ww_, writing(a), writing(b), [&](Node from, Node to) {
+      visit(Edge{from, to, Relation::ww, -1, a, b});
+    });
     if (has_version_nodes()) visit(Edge{order_node(a), order_node(b), Relation::ww, -1, a, b});
   }
   template <typename Visit>
   void rw_edges(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
-    const auto reader = problem.read_txn[static_cast<std::size_t>(read)];
-    const auto overwriter = problem.writer_txn[static_cast<std::size_t>(b)];
-    if (reader == overwriter) return;  // rw = (wr^-1 ; ww) \ id
-    for (std::size_t c = 0; c < automata.size(); ++c)
-      for (const auto& [q, r] : automata[c].of(Relation::rw))
-        visit(Edge{node(c, reader, q), node(c, overwriter, r), Relation::rw, read, a, b});
+    add_rw(rw_, read, a, b, visit);
   }
-
   bool judges(Node v) const {
     if (every_check_judges) return true;
     const std::int32_t check = check_of(v);
@@ -112,17 +103,29 @@ class EventGraph {
   // Those, and the pairs that must not close a way back.
   template <typename Visit>
   void rw_closings(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
-    rw_edges(read, a, b, visit);
-    if (!forbids_ways_back) return;
-    const auto reader = problem.read_txn[static_cast<std::size_t>(read)];
-    const auto overwriter = problem.writer_txn[static_cast<std::size_t>(b)];
-    if (reader == overwriter) return;
-    for (std::size_t c = 0; c < automata.size(); ++c)
-      for (const auto& [q, r] : automata[c].back)
-        visit(Edge{node(c, reader, q), node(c, overwriter, r), Relation::rw, read, a, b});
+    add_rw(rw_, read, a, b, visit);
+    add_rw(back_, read, a, b, visit);
   }
 
  private:
+  // A step of some check's automaton on its product: from node `from` + T * `states` to node `to` + S * `states`.
+  struct Step {
+    Node from, to;
+    std::int32_t states;
+  };
+  template <typename Visit>
+  static void each(std::span<const Step> steps, std::int32_t first, std::int32_t second, Visit visit) {
+    for (const auto& [from, to, states] : steps) visit(from + first * states, to + second * states);
+  }
+  template <typename Visit>
+  void add_rw(std::span<const Step> steps, std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
+    if (reading(read) == writing(b)) return;  // rw = (wr^-1 ; ww) \ id
+    each(steps, reading(read), writing(b), [&](Node from, Node to) {
+      visit(Edge{from, to, Relation::rw, read, a, b});
+    });
+  }
+  std::int32_t reading(std::int32_t read) const { return problem.read_txn[static_cast<std::size_t>(read)]; }
+  std::int32_t writing(std::int32_t w) const { return problem.writer_txn[static_cast<std::size_t>(w)]; }
   void add_tests(std::size_t check);
   void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
   void add_line(std::size_t check, const OrderHints& hints);
@@ -133,6 +136,7 @@ class EventGraph {
   std::int32_t transaction_of_label(Node v) const;
 
   std::vector<Node> base_;
+  std::vector<Step> wr_, ww_, rw_, back_;
   std::vector<std::int32_t> transaction_;      // of each node, or -1
   std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node
   std::vector<std::int32_t> turns_;  // the transactions in the order that priority_ speaks of
