@@ -54,6 +54,7 @@ bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Finding
 void KeyPruner::load(std::int32_t key) {
   key_ = key;
   writers_ = pairs_.writers(key);
+  for (auto* bits : {&forced_, &hidden_, &behind_}) bits->resize(pairs_.words(key));
   lowest_.assign(writers_.size(), std::numeric_limits<std::int32_t>::max());
   for (Target& target : targets_) {
     target.marks.resize(writers_.size());

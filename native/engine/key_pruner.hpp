@@ -70,8 +70,11 @@ class KeyPruner {
   void prefetch_by(std::int32_t writer) const;
   void combine_rows();
   void mark_forced(std::int32_t after);
-  void mark_latest_forced(std::int32_t after);
-  void order_behind(std::int32_t after);
+  // Of writers_[self]. kWords: of a row of bits; 0 for as many as it takes.
+  template <std::size_t kWords>
+  void mark_latest_forced(std::size_t self);
+  template <std::size_t kWords>
+  void order_behind(std::size_t self);
   void load_settled();
   void note_unsettled();
   bool keep_unless_implied(const Edge& edge);
@@ -105,8 +108,8 @@ class KeyPruner {
   std::int32_t top_ = -1;
   std::vector<std::int32_t> combined_;
   std::vector<std::int32_t> lowest_;  // for each of writers_ the lowest rank of it and those before it
-  std::vector<std::uint64_t> forced_, hidden_;  // a bit for each of writers_, see mark_forced, mark_latest_forced
-  std::vector<std::uint64_t> behind_;           // likewise: what precedes the writer at hand
+  // A bit for each of writers_: see mark_forced, mark_latest_forced; what precedes the writer at hand.
+  std::vector<std::uint64_t> forced_, hidden_, behind_;
   std::vector<std::uint64_t> settled_;          // as WriterPairs::precede: pairs whose edges are all known or implied
   std::vector<Covered> covered_;                // nodes of the writer at hand
   std::vector<std::int32_t> cover_rows_;

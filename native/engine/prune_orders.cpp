@@ -1,7 +1,6 @@
 // Pruning of version orders: a writer precedes another of its key where the reverse would close a cycle of known edges.
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <utility>
 
 #include "engine/key_pruner.hpp"
@@ -64,7 +63,7 @@ void KeyPruner::prefetch_by(std::int32_t writer) const {
 void KeyPruner::mark_forced(std::int32_t after) {
   find_starts(after);
   combine_rows();
-  forced_.assign((writers_.size() + 63) / 64, 0);
+  std::ranges::fill(forced_, 0);
   for (std::size_t t = 0; t < targets_.size(); ++t)
     for (std::size_t word = 0; word < forced_.size(); ++word)
       forced_[word] |= reaching(combined_.data() + t * clocks_.columns(), targets_[t].marks, word);
@@ -90,10 +89,16 @@ void KeyPruner::combine_rows() {
 // The same without those that precede one of the others and have all their edges: their pairs with `after` are settled
 // by those of the others. The latest come first, so that nearly all are left out; and nothing whose rank is beyond
 // those of the rows is in them.
-void KeyPruner::mark_latest_forced(std::int32_t after) {
+template <std::size_t kWords>
+void KeyPruner::mark_latest_forced(std::size_t self) {
+  const std::int32_t after = writers_[self];
   find_starts(after);
-  const std::size_t words = pairs_.words(key_), count = writers_.size(), columns = clocks_.columns();
-  forced_.assign(words, 0);
+  const std::size_t words = kWords > 0 ? kWords : forced_.size(), count = writers_.size(), columns = clocks_.columns();
+  const std::uint64_t* const settled = settled_.data();
+  std::uint64_t *const forced = forced_.data(), *const hidden = hidden_.data();
+  std::fill_n(forced, words, 0);
+  std::fill_n(hidden, words, 0);
+  hidden[self / 64] |= std::uint64_t{1} << (self % 64);
   std::size_t questions = columns / kColumnsPerQuestion;
   bool combined = false;
   const auto reaches_a_start = [&](std::size_t at) {
@@ -115,19 +120,17 @@ void KeyPruner::mark_latest_forced(std::int32_t after) {
   };
   auto i = static_cast<std::size_t>(
       std::ranges::partition_point(lowest_, [&](std::int32_t least) { return least > top_; }) - lowest_.begin());
-  hidden_.assign(words, 0);
-  hidden_[pairs_.place(after) / 64] |= pairs_.bit(after);
   for (std::size_t word = i / 64; word < words; ++word, i = word * 64) {
-    std::uint64_t left = ~hidden_[word] & (~std::uint64_t{0} << (i % 64));
+    std::uint64_t left = ~hidden[word] & (~std::uint64_t{0} << (i % 64));
     if (count - word * 64 < 64) left &= (std::uint64_t{1} << (count % 64)) - 1;
     while (left != 0) {
       const auto bit_number = static_cast<std::size_t>(std::countr_zero(left));
       const std::size_t at = word * 64 + bit_number;
       left &= left - 1;
       if (!reaches_a_start(at) || may_owe_it_to_itself(writers_[at])) continue;
-      forced_[word] |= std::uint64_t{1} << bit_number;
-      for (std::size_t k = word; k < words; ++k) hidden_[k] |= settled_[at * words + k];
-      left &= ~hidden_[word];
+      forced[word] |= std::uint64_t{1} << bit_number;
+      for (std::size_t k = word; k < words; ++k) hidden[k] |= settled[at * words + k];
+      left &= ~hidden[word];
     }
   }
 }
@@ -185,11 +188,17 @@ bool KeyPruner::prune_orders() {
     if (ordered && pairs_.is_settled(key_, after)) continue;
     budget_->poll();
     if (self >= kAhead && pairs_.open(writers_[self - kAhead]) != 0) prefetch_by(writers_[self - kAhead]);
-    if (orders_compose_ && !settled_.empty())
-      mark_latest_forced(after);
+    const bool latest = orders_compose_ && !settled_.empty();
+    if (latest && forced_.size() == 1) {  // nearly every key
+      mark_latest_forced<1>(self);
+      order_behind<1>(self);
+      continue;
+    }
+    if (latest)
+      mark_latest_forced<0>(self);
     else
       mark_forced(after);
-    order_behind(after);
+    order_behind<0>(self);
   }
   note_unsettled();
   return true;
@@ -197,51 +206,52 @@ bool KeyPruner::prune_orders() {
 
 void KeyPruner::load_settled() {
   const auto precede = pairs_.precede(key_);
-  const auto unsettled = pairs_.unsettled(key_);
-  settled_.assign(precede.begin(), precede.end());
-  for (auto row = settled_.begin(); row != settled_.end();)
-    for (const std::uint64_t word : unsettled) *row++ &= ~word;
+  const std::span<const std::uint64_t> unsettled = pairs_.unsettled(key_);
+  settled_.resize(precede.size());
+  for (std::size_t i = 0; i < precede.size(); i += unsettled.size())
+    for (std::size_t k = 0; k < unsettled.size(); ++k) settled_[i + k] = precede[i + k] & ~unsettled[k];
 }
 
 void KeyPruner::note_unsettled() {
   const auto precede = pairs_.precede(key_);
   const auto unsettled = pairs_.unsettled(key_);
-  std::ranges::fill(unsettled, 0);
-  for (std::size_t i = 0; i < settled_.size();)
-    for (std::uint64_t& word : unsettled) {
-      word |= precede[i] & ~settled_[i];
-      ++i;
-    }
+  for (std::size_t k = 0; k < unsettled.size(); ++k) {
+    std::uint64_t word = 0;
+    for (std::size_t i = k; i < precede.size(); i += unsettled.size()) word |= precede[i] & ~settled_[i];
+    unsettled[k] = word;
+  }
 }
 
 // Adds the edges of "`before` before `after`" for all forced ones.
-void KeyPruner::order_behind(std::int32_t after) {
-  const std::size_t words = pairs_.words(key_), known = findings_->edges.size();
-  const auto row = [&](std::int32_t writer) {
-    return settled_.begin() + static_cast<std::ptrdiff_t>(pairs_.place(writer) * words);
-  };
-  const std::int32_t initial_writer = graph_.problem.key_start[idx(key_)];
-  forced_[pairs_.place(initial_writer) / 64] |= pairs_.bit(initial_writer);
+template <std::size_t kWords>
+void KeyPruner::order_behind(std::size_t self) {
+  const std::int32_t after = writers_[self];
+  const std::size_t words = kWords > 0 ? kWords : forced_.size(), known = findings_->edges.size();
+  const bool settles = kWords > 0 || !settled_.empty(), composes = kWords > 0 || orders_compose_;
+  std::uint64_t *const forced = forced_.data(), *const behind = behind_.data(), *const settled = settled_.data();
+  const std::size_t initial = pairs_.place(graph_.problem.key_start[idx(key_)]);
+  forced[initial / 64] |= std::uint64_t{1} << (initial % 64);
   covered_.clear();
-  behind_.assign(words, 0);
+  std::fill_n(behind, words, 0);
   // The latest predecessors first, so that the edges of most earlier ones are implied by those already kept.
   for (std::size_t word = 0; word < words; ++word)
-    while (const std::uint64_t left = forced_[word] & ~behind_[word]) {
-      const std::int32_t before = writers_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))];
-      behind_[word] |= pairs_.bit(before);
-      if (!settled_.empty()) {
-        if (orders_compose_)
-          std::transform(behind_.begin(), behind_.end(), row(before), behind_.begin(), std::bit_or());
-        if ((row(after)[static_cast<std::ptrdiff_t>(word)] & pairs_.bit(before)) != 0) continue;
+    while (const std::uint64_t left = forced[word] & ~behind[word]) {
+      const std::size_t at = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+      const std::uint64_t bit = left & -left;
+      behind[word] |= bit;
+      if (settles) {
+        for (std::size_t k = 0; k < words && composes; ++k) behind[k] |= settled[at * words + k];
+        if ((settled[self * words + word] & bit) != 0) continue;
       }
+      const std::int32_t before = writers_[at];
       bool fresh = false;
       const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };
       graph_.ww_edges(before, after, add);
       for (const std::int32_t r : pruner_.readers_.of(before)) graph_.rw_edges(r, before, after, add);
       findings_->forced_orders += static_cast<std::int64_t>(fresh);
     }
-  if (!settled_.empty()) {
-    std::transform(behind_.begin(), behind_.end(), row(after), row(after), std::bit_or());
+  if (settles) {
+    for (std::size_t k = 0; k < words; ++k) settled[self * words + k] |= behind[k];
     pairs_.note(key_, after, behind_);
   }
   findings_->gained += static_cast<std::int64_t>(findings_->edges.size() - known);

@@ -49,15 +49,16 @@ void WriterPairs::number(std::int32_t key) {
 }
 
 void WriterPairs::note(std::int32_t key, std::int32_t after, std::span<const std::uint64_t> row) {
-  const auto rows = precede_[idx(key)];
-  const std::size_t width = words(key), self = place(after);
+  std::uint64_t* const rows = precede_[idx(key)].data();
+  const std::int32_t* const writers = latest_.data() + first(key);
+  const std::size_t width = row.size(), self = place(after);
   for (std::size_t word = 0; word < width; ++word) {
     std::uint64_t& known = rows[self * width + word];
     for (std::uint64_t fresh = row[word] & ~known; fresh != 0; fresh &= fresh - 1) {
       const std::size_t other = word * 64 + static_cast<std::size_t>(std::countr_zero(fresh));
       if ((rows[other * width + self / 64] & bit(after)) != 0) continue;
       --open_[idx(after)];
-      --open_[idx(writers(key)[other])];
+      --open_[idx(writers[other])];
     }
     known |= row[word];
   }
