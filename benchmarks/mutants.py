@@ -28,6 +28,7 @@ TIMEOUT = 600
 
 TESTS = {
     "native/core/parallel": ["tests/test_threads.py", "tests/test_portfolio.py"],
+    "native/problem/one_line": ["tests/test_one_line.py"],
     "native/problem": ["tests/test_problem_anomalies.py", "tests/test_problem_model.py"],
     "native/engine/balance": ["tests/test_portfolio.py"],
     "native/engine/landmarks": ["tests/test_portfolio.py"],

@@ -210,18 +210,29 @@ class Sources:
         found = np.flatnonzero(appends & np.isin(columns.op_value, shown))
         return {self._history.transaction_of(int(i)) for i in found}
 
-    def relevant(self, steps: Sequence[Step]) -> set[int]:
-        """The operations that steps are about: their reads, and all writes of their transactions.
+    def relevant(self, steps: Sequence[Step], *, every_write: bool = True) -> set[int]:
+        """The operations that steps are about: their reads, and the writes of their transactions.
 
         Whatever else these transactions read would be a thin-air read in a part with these only.
+
+        Args:
+            steps: of this history.
+            every_write: also the writes of keys that the steps do not speak of. Nobody reads those
+                in the part, so that any version order will do there, and no cycle needs them; but
+                a test whether a transaction writes would see them.
         """
+        import numpy as np
+
         history, columns = self._history, self._history.columns
         reads = reads_of(steps) | self.showing(keys_of(steps))
         txns = self.closed(steps).union(*(self.appenders(op) for op in reads))
         found = set(reads)
-        for op in operations_of(history, txns):
-            if int(columns.op_kind[op]) in (WRITE, APPEND):
-                found.add(op)
+        ops = np.array(operations_of(history, txns), dtype=np.int64)
+        wanted = np.isin(columns.op_kind[ops], (WRITE, APPEND))
+        if not every_write:
+            keys = keys_of(steps) | {int(columns.op_key[op]) for op in reads}
+            wanted &= np.isin(columns.op_key[ops], list(keys))
+        found.update(ops[wanted].tolist())
         for step in steps:
             if isinstance(step, AnomalyStep):
                 # What a transaction itself does to the key belongs to the anomaly.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
 from isolang.explain.part import Part, Sources, part_of, reads_of
-from isolang.language.automaton import Automaton
+from isolang.language.automaton import TESTS, Automaton
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Finder:
         if self._sources.show_orders():
             return False
         used = {r for a in weaker for r in a.steps}
-        return self._problem.has_causal_order(sessions="so" in used, real_time="rt" in used)
+        return self._problem.fits_one_line(sessions="so" in used, real_time="rt" in used)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
         """A refutation without session or real-time order, where the one at hand has them."""
@@ -236,12 +236,15 @@ class Finder:
             found = steps or found
             return steps is not None
 
-        part = part_of(self._problem.history, self._sources.relevant(steps))
+        tests = any(letter in TESTS for a in plan.automata for letter in a.steps)
+        relevant = self._sources.relevant(steps, every_write=tests)
+        part = part_of(self._problem.history, relevant)
         if not refuted(part):
             return None
         # What a refutation of the part speaks of may be less than the part.
         while found is not None:
-            kept = sorted(Sources(build_problem(part.history)).relevant(found))
+            inner = Sources(build_problem(part.history))
+            kept = sorted(inner.relevant(found, every_write=tests))
             if len(kept) == len(part.ops) or not refuted(smaller := narrowed(part, kept)):
                 break
             part = smaller

@@ -60,7 +60,7 @@ class Problem:
         counts = np.bincount(self.native.inclusion[:-1], minlength=3)
         return {inclusion: int(counts[inclusion]) for inclusion in Inclusion}
 
-    def has_causal_order(self, *, sessions: bool, real_time: bool) -> bool:
+    def fits_one_line(self, *, sessions: bool, real_time: bool) -> bool:
         """Whether the included transactions fit in one line, whatever the version orders.
 
         Each external read comes after one of its candidates there. Linear but for sorting by time;
@@ -70,9 +70,9 @@ class Problem:
             sessions: each transaction also comes after those before it in its session.
             real_time: and after those that ended before it began.
         """
-        from isolang._native import has_causal_order
+        from isolang._native import fits_one_line
 
-        return has_causal_order(self.native, sessions=sessions, real_time=real_time)
+        return fits_one_line(self.native, sessions=sessions, real_time=real_time)
 
     def ignored(self) -> tuple[str, ...]:
         """Say what was read but constrains nothing, one phrase each, with counts."""

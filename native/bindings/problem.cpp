@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "bindings/bindings.hpp"
-#include "problem/causal_order.hpp"
+#include "problem/one_line.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -61,7 +61,7 @@ void register_problem(nb::module_& m) {
   m.def("build_problem", &build_problem, "columns"_a, nb::kw_only(), "unread"_a = false,
         nb::call_guard<nb::gil_scoped_release>(),
         "The neutral problem of the columns; with unread, no transaction of unknown outcome is out.");
-  m.def("has_causal_order", &has_causal_order, "problem"_a, nb::kw_only(), "sessions"_a, "real_time"_a,
+  m.def("fits_one_line", &fits_one_line, "problem"_a, nb::kw_only(), "sessions"_a, "real_time"_a,
         nb::call_guard<nb::gil_scoped_release>(),
         "Whether all included transactions fit in one line, each read after one of its candidates.");
 }

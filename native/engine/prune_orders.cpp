@@ -99,7 +99,7 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
   std::fill_n(forced, words, 0);
   std::fill_n(hidden, words, 0);
   hidden[self / 64] |= std::uint64_t{1} << (self % 64);
-  std::size_t questions = columns / kColumnsPerQuestion;
+  std::size_t questions = 1 + columns / kColumnsPerQuestion;
   bool combined = false;
   const auto reaches_a_start = [&](std::size_t at) {
     if (questions > 0) {

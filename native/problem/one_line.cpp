@@ -1,6 +1,6 @@
 // Transactions run as soon as they can. SOUND and COMPLETE BECAUSE nothing that has run is ever in the way of another
 // transaction: if some line has all of them, the first of it that never runs here could have.
-#include "problem/causal_order.hpp"
+#include "problem/one_line.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -121,7 +121,7 @@ class Run {
 
 }  // namespace
 
-bool has_causal_order(const Problem& problem, bool sessions, bool real_time) {
+bool fits_one_line(const Problem& problem, bool sessions, bool real_time) {
   return Run(problem, sessions, real_time).all();
 }
 
