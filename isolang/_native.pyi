@@ -100,6 +100,7 @@ class ReadError(ValueError):
 class UnsupportedInput(ValueError):  # noqa: N818
     """The input is well-formed, but holds what this version cannot judge."""
 
+def read_in_large_pages(file: int, size: int) -> bytes: ...
 def read_edn(
     data: Buffer, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import re
 import sys
 import zlib
@@ -17,6 +18,7 @@ from isolang.errors import HistoryError
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1 << 20
+_LARGE = 8 << 20  # bytes: the first touch of so many pages of 4 KiB takes longer than filling them
 _SIDE_FILES = (".debug", ".error", ".wlog")  # what Cobra's clients leave beside their logs
 
 
@@ -89,7 +91,7 @@ def _read_file(path: Path) -> bytes:
 
 def _contents(name: str, stream: Any) -> bytes:
     """Read a stream to its end, through the decompressor that its first bytes ask for."""
-    data: bytes = stream.read()  # at once: joined pieces would be copied
+    data = _all_of(stream)
     if data.startswith(_GZIP):
         return _decompress(name, "gzip", gzip.GzipFile(fileobj=io.BytesIO(data)).read)
     if data.startswith(_ZSTD):
@@ -104,6 +106,20 @@ def _contents(name: str, stream: Any) -> bytes:
         packed = io.BytesIO(data)
         return _decompress(name, "zstd", lambda: _unzstd(packed), zstandard.ZstdError)
     return data
+
+
+def _all_of(stream: Any) -> bytes:
+    """What is left of a stream, at once: joined pieces would be copied."""
+    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
+        left = os.fstat(stream.fileno()).st_size - stream.tell() if stream.seekable() else 0
+        if left >= _LARGE and stream.raw.tell() == stream.tell():  # nothing is buffered
+            from isolang._native import read_in_large_pages
+
+            data = read_in_large_pages(stream.fileno(), left)
+            more: bytes = stream.read()  # the file may have grown
+            return data + more if more else data
+    rest: bytes = stream.read()
+    return rest
 
 
 def _decompress(name: str, kind: str, read: Callable[[], bytes], *errors: type[Exception]) -> bytes:

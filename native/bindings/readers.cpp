@@ -4,9 +4,14 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <memory>
 
 #include "bindings/bindings.hpp"
+#include "core/large_pages.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -86,12 +91,40 @@ class Files {
   std::vector<NamedBytes> named_;
 };
 
+// The next `size` bytes of a file, fewer where it ends. Reading is interrupted by Ctrl-C between pieces.
+nb::bytes read_in_large_pages(int file, std::size_t size) {
+  constexpr std::size_t kPiece = std::size_t{1} << 26;
+  PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+  if (bytes == nullptr) throw nb::python_error();
+  auto whole = nb::steal<nb::bytes>(bytes);
+  char* const data = PyBytes_AS_STRING(bytes);
+  advise_large_pages(data, size);
+  std::size_t done = 0;
+  while (done < size) {
+    ssize_t got = 0;
+    {
+      nb::gil_scoped_release released;
+      got = ::read(file, data + done, std::min(kPiece, size - done));
+    }
+    if (got < 0 && errno != EINTR) {
+      PyErr_SetFromErrno(PyExc_OSError);
+      throw nb::python_error();
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (got == 0) return nb::bytes(data, done);
+    if (got > 0) done += static_cast<std::size_t>(got);
+  }
+  return whole;
+}
+
 }  // namespace
 
 void register_readers(nb::module_& m) {
   nb::exception<ReadError>(m, "ReadError", PyExc_ValueError);
   nb::exception<UnsupportedInput>(m, "UnsupportedInput", PyExc_ValueError);
 
+  m.def("read_in_large_pages", &read_in_large_pages, "file"_a, "size"_a,
+        "The next `size` bytes of a file descriptor, fewer where it ends, in memory of large pages.");
   m.def("read_edn", [](nb::object data, const std::string& name, double timeout) {
     const Buffer buffer(data);
     return without_gil(timeout, [&](Budget& budget) { return read_edn(buffer.bytes(), name, budget); });

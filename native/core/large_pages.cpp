@@ -13,10 +13,8 @@
 #endif
 
 namespace isolang {
-namespace {
 
-// Memory that is about to be filled. Advice: the system may refuse.
-[[maybe_unused]] void advise_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) {
+void advise_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   constexpr std::uintptr_t kPage = 4096;
   const auto at = reinterpret_cast<std::uintptr_t>(begin);
@@ -24,8 +22,6 @@ namespace {
   if (first < last) static_cast<void>(madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
 #endif
 }
-
-}  // namespace
 
 void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 #if defined(__GLIBC__) && defined(M_MMAP_THRESHOLD)

@@ -9,4 +9,7 @@ namespace isolang {
 // between one stage and the next. It changes the allocator of the whole process: for processes of our own.
 void reserve_heap_in_large_pages(std::size_t bytes);
 
+// Memory that is about to be filled, but was not allocated by this library's `new`. Advice: the system may refuse.
+void advise_large_pages(void* begin, std::size_t bytes);
+
 }  // namespace isolang
