@@ -54,7 +54,7 @@ class KeyPruner {
   // A node with the sources of the edges just added to it; if they are more than a few, they have raised its row of
   // cover_rows_, and `sources` is kFew + 1.
   struct Covered {
-    static constexpr std::size_t kFew = 4;
+    static constexpr std::size_t kFew = 2;
     Node node;
     std::size_t sources = 0;
     std::array<Node, kFew> source{};
