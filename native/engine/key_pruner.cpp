@@ -11,7 +11,7 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 KeyPruner::KeyPruner(Pruner& pruner)
-    : pruner_(pruner), graph_(pruner.graph), clocks_(pruner.clocks), pairs_(pruner.pairs_) {
+    : pruner_(pruner), graph_(pruner.graph), clocks_(pruner.clocks), pairs_(pruner.pairs_), starts_(clocks_), reader_(clocks_) {
   using enum Relation;
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
@@ -65,6 +65,17 @@ void KeyPruner::load(std::int32_t key) {
     }
   }
   for (std::size_t i = 1; i < lowest_.size(); ++i) lowest_[i] = std::min(lowest_[i], lowest_[i - 1]);
+}
+
+void KeyPruner::add_start(Starts& starts, std::size_t target, Node node) {
+  starts.add(target, node);
+  top_ = std::max(top_, pruner_.rank[idx(node)]);
+}
+
+// The first of writers_ of which some node may reach one of that rank: what has a higher one does not.
+std::size_t KeyPruner::first_before(std::int32_t rank) const {
+  const auto later = [&](std::int32_t least) { return least > rank; };
+  return static_cast<std::size_t>(std::ranges::partition_point(lowest_, later) - lowest_.begin());
 }
 
 Node KeyPruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {

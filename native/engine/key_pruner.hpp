@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/prune.hpp"
+#include "engine/starts.hpp"
 
 namespace isolang {
 
@@ -47,10 +48,6 @@ class KeyPruner {
     std::int32_t check, state;
     std::size_t target;
   };
-  struct Start {
-    std::size_t target;
-    Node node;
-  };
   // A node with the sources of the edges just added to it; if they are more than a few, they have raised its row of
   // cover_rows_, and `sources` is kFew + 1.
   struct Covered {
@@ -67,8 +64,9 @@ class KeyPruner {
   bool prune_orders();
   static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
   void find_starts(std::int32_t writer);
+  void add_start(Starts& starts, std::size_t target, Node node);
+  std::size_t first_before(std::int32_t rank) const;
   void prefetch_by(std::int32_t writer) const;
-  void combine_rows();
   void mark_forced(std::int32_t after);
   // Of writers_[self]. kWords: of a row of bits; 0 for as many as it takes.
   template <std::size_t kWords>
@@ -102,19 +100,16 @@ class KeyPruner {
   // if r is b itself, b -ww-> c does.
   bool orders_compose_ = true;
 
-  // The nodes from which edges of "the writer at hand before another" start, and the highest rank of them. What reaches
-  // one of them is asked of each or, where there is much to ask, of a row for each target that all of them raised.
-  std::vector<Start> starts_;
+  // The nodes from which edges of "the writer at hand before another" start; the reader at hand. The highest rank of them.
+  Starts starts_, reader_;
   std::int32_t top_ = -1;
-  std::vector<std::int32_t> combined_;
   std::vector<std::int32_t> lowest_;  // for each of writers_ the lowest rank of it and those before it
   // A bit for each of writers_: see mark_forced, mark_latest_forced; what precedes the writer at hand.
   std::vector<std::uint64_t> forced_, hidden_, behind_;
   std::vector<std::uint64_t> settled_;          // as WriterPairs::precede: pairs whose edges are all known or implied
   std::vector<Covered> covered_;                // nodes of the writer at hand
   std::vector<std::int32_t> cover_rows_;
-  // Of the read at hand: its rows, one for each of rw_rows_; what it has seen; a bit for each writer before that.
-  std::vector<std::int32_t> reader_rows_;
+  // Of the read at hand: what it has seen; a bit for each writer before that.
   std::vector<Seen> seen_;
   std::vector<std::uint64_t> overwritten_;
   std::vector<Pruner::WayBack> ways_back_;

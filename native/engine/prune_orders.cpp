@@ -10,7 +10,6 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::size_t kAhead = 3;  // writers whose rows are fetched before they are needed
-constexpr std::size_t kColumnsPerQuestion = 8;  // raising a row of so many takes as long as asking one cell of it
 
 }  // namespace
 
@@ -39,16 +38,12 @@ std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clo
 }
 
 void KeyPruner::find_starts(std::int32_t writer) {
-  starts_.clear();
+  starts_.begin(targets_.size());
   top_ = -1;
-  const auto add = [&](std::size_t target, Node node) {
-    starts_.push_back({target, node});
-    top_ = std::max(top_, pruner_.rank[idx(node)]);
-  };
-  for (const Row& row : ww_rows_) add(row.target, node_of(row.check, row.state, writer));
+  for (const Row& row : ww_rows_) add_start(starts_, row.target, node_of(row.check, row.state, writer));
   for (const std::int32_t r : pruner_.readers_.of(writer))
     for (const Row& row : rw_rows_)
-      add(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
+      add_start(starts_, row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
 }
 
 // The rows of its starts: of a large history they are far apart.
@@ -62,28 +57,16 @@ void KeyPruner::prefetch_by(std::int32_t writer) const {
 // Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.
 void KeyPruner::mark_forced(std::int32_t after) {
   find_starts(after);
-  combine_rows();
   std::ranges::fill(forced_, 0);
   for (std::size_t t = 0; t < targets_.size(); ++t)
     for (std::size_t word = 0; word < forced_.size(); ++word)
-      forced_[word] |= reaching(combined_.data() + t * clocks_.columns(), targets_[t].marks, word);
+      forced_[word] |= reaching(starts_.row(t), targets_[t].marks, word);
   const auto clear = [&](std::int32_t writer) { forced_[pairs_.place(writer) / 64] &= ~pairs_.bit(writer); };
   clear(after);
   // rw leaves out the reader itself: a writer that has read from `after` may owe its mark to its own row.
   for (const std::int32_t r : pruner_.readers_.of(after))
     if (const std::int32_t w = pruner_.own_writer[idx(r)]; w >= 0 && is_forced(w) && !impossible_order(after, w))
       clear(w);
-}
-
-// What reaches one of the starts is then one comparison away. A node that reaches another one has nothing to add.
-void KeyPruner::combine_rows() {
-  const std::size_t columns = clocks_.columns();
-  combined_.assign(targets_.size() * columns, -1);
-  for (const Start& start : starts_) {
-    const auto row = std::span(combined_).subspan(start.target * columns, columns);
-    const Clocks::Mark mark = clocks_.mark(start.node);
-    if (row[idx(mark.column)] < mark.position) clocks_.raise(row, start.node);
-  }
 }
 
 // The same without those that precede one of the others and have all their edges: their pairs with `after` are settled
@@ -93,33 +76,18 @@ template <std::size_t kWords>
 void KeyPruner::mark_latest_forced(std::size_t self) {
   const std::int32_t after = writers_[self];
   find_starts(after);
-  const std::size_t words = kWords > 0 ? kWords : forced_.size(), count = writers_.size(), columns = clocks_.columns();
+  const std::size_t words = kWords > 0 ? kWords : forced_.size(), count = writers_.size();
   const std::uint64_t* const settled = settled_.data();
   std::uint64_t *const forced = forced_.data(), *const hidden = hidden_.data();
   std::fill_n(forced, words, 0);
   std::fill_n(hidden, words, 0);
   hidden[self / 64] |= std::uint64_t{1} << (self % 64);
-  std::size_t questions = 1 + columns / kColumnsPerQuestion;
-  bool combined = false;
-  const auto reaches_a_start = [&](std::size_t at) {
-    if (questions > 0) {
-      --questions;
-      return std::ranges::any_of(
-          starts_, [&](const Start& s) { return clocks_.reaches(targets_[s.target].marks[at], s.node); });
-    }
-    if (!std::exchange(combined, true)) combine_rows();
-    for (std::size_t t = 0; t < targets_.size(); ++t)
-      if (const auto [column, position] = targets_[t].marks[at]; combined_[t * columns + idx(column)] >= position)
-        return true;
-    return false;
-  };
   const auto readers = pruner_.readers_.of(after);
   const auto may_owe_it_to_itself = [&](std::int32_t w) {
     return std::ranges::any_of(readers, [&](std::int32_t r) { return pruner_.own_writer[idx(r)] == w; }) &&
            !impossible_order(after, w);
   };
-  auto i = static_cast<std::size_t>(
-      std::ranges::partition_point(lowest_, [&](std::int32_t least) { return least > top_; }) - lowest_.begin());
+  std::size_t i = first_before(top_);
   for (std::size_t word = i / 64; word < words; ++word, i = word * 64) {
     std::uint64_t left = ~hidden[word] & (~std::uint64_t{0} << (i % 64));
     if (count - word * 64 < 64) left &= (std::uint64_t{1} << (count % 64)) - 1;
@@ -127,7 +95,7 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
       const auto bit_number = static_cast<std::size_t>(std::countr_zero(left));
       const std::size_t at = word * 64 + bit_number;
       left &= left - 1;
-      if (!reaches_a_start(at) || may_owe_it_to_itself(writers_[at])) continue;
+      if (!starts_.reached([&](std::size_t t) { return targets_[t].marks[at]; }) || may_owe_it_to_itself(writers_[at])) continue;
       forced[word] |= std::uint64_t{1} << bit_number;
       for (std::size_t k = word; k < words; ++k) hidden[k] |= settled[at * words + k];
       left &= ~hidden[word];

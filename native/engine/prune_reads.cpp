@@ -28,17 +28,18 @@ void KeyPruner::find_seen(std::int32_t r) {
   };
   pruner_.direct_ways_back(r, [&](std::int32_t other) { return pruner_.source[idx(other)]; }, ways_back_);
   for (const auto& [b, rw, back] : ways_back_) see({b, rw, back});
-  const std::size_t columns = clocks_.columns();
-  reader_rows_.assign(rw_rows_.size() * columns, -1);
-  for (std::size_t k = 0; k < rw_rows_.size(); ++k)
-    clocks_.raise(std::span(reader_rows_).subspan(k * columns, columns),
-                 graph_.node(idx(rw_rows_[k].check), graph_.problem.read_txn[idx(r)], rw_rows_[k].state));
-  for (std::size_t word = 0; word < overwritten_.size(); ++word) {
-    std::uint64_t left = 0;  // those that precede the reader
-    for (std::size_t k = 0; k < rw_rows_.size(); ++k)
-      left |= reaching(reader_rows_.data() + k * columns, targets_[rw_rows_[k].target].marks, word);
+  reader_.begin(targets_.size());
+  top_ = -1;
+  for (const Row& row : rw_rows_)
+    add_start(reader_, row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
+  std::size_t i = first_before(top_);
+  for (std::size_t word = i / 64; word < overwritten_.size(); ++word, i = word * 64) {
+    std::uint64_t left = ~std::uint64_t{0} << (i % 64);
+    if (const std::size_t count = writers_.size() - word * 64; count < 64) left &= (std::uint64_t{1} << count) - 1;
     for (; (left &= ~overwritten_[word]) != 0; left &= left - 1) {  // the latest first
-      const std::int32_t b = writers_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))];
+      const std::size_t at = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+      if (!reader_.reached([&](std::size_t t) { return targets_[t].marks[at]; })) continue;
+      const std::int32_t b = writers_[at];
       if (pruner_.initial(b) || b == pruner_.own_writer[idx(r)]) continue;
       std::optional<Edge> closing;
       graph_.rw_closings(r, -1, b, [&](const Edge& e) {
