@@ -54,6 +54,8 @@ class Clocks {
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
     return {at.column, at.position};
   }
+  // Where it stands in the order of the last build; the mark is in the same place.
+  std::int32_t rank(std::int32_t v) const { return place_[static_cast<std::size_t>(v)].slot; }
   // Whether a row of v alone covers the mark.
   bool reaches(Mark u, std::int32_t v) const {
     const Place& to = place_[static_cast<std::size_t>(v)];

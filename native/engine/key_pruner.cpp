@@ -61,7 +61,7 @@ void KeyPruner::load(std::int32_t key) {
     for (std::size_t i = 0; i < writers_.size(); ++i) {
       const Node node = node_of(target.check, target.state, writers_[i]);
       target.marks[i] = clocks_.mark(node);
-      lowest_[i] = std::min(lowest_[i], pruner_.rank[idx(node)]);
+      lowest_[i] = std::min(lowest_[i], clocks_.rank(node));
     }
   }
   for (std::size_t i = 1; i < lowest_.size(); ++i) lowest_[i] = std::min(lowest_[i], lowest_[i - 1]);
@@ -69,7 +69,7 @@ void KeyPruner::load(std::int32_t key) {
 
 void KeyPruner::add_start(Starts& starts, std::size_t target, Node node) {
   starts.add(target, node);
-  top_ = std::max(top_, pruner_.rank[idx(node)]);
+  top_ = std::max(top_, clocks_.rank(node));
 }
 
 // The first of writers_ of which some node may reach one of that rank: what has a higher one does not.
