@@ -247,3 +247,12 @@ def test_large_refutations_are_summarised():
     verdict = check(history(*writers, tuple(readers), tuple(reversed(readers))), spec)
     assert verdict.outcome in ("valid", "invalid")
     assert verdict.certified
+
+
+def test_what_the_reader_of_an_anti_dependency_wrote_is_shown():
+    """That makes it a lost update, although no edge is about it."""
+    lost = history(([w("x", 1)], [w("x", 2)], [r("y", None), r("x", 1), w("x", 3), w("z", 1)]))
+    violation = check(lost, "si").violation
+    assert violation.anomaly == "lost update-session"
+    shown = {t.name: [op.text for op in t.operations] for t in violation.transactions}
+    assert shown["T3"] == ["r(x, 1)", "w(x, 3)"]

@@ -316,6 +316,8 @@ class _Explainer:
         self._relations.add(edge.relation)
         self._mention(edge.a)
         self._mention(edge.b)
+        if edge.relation == "rw":  # a lost update is one by what the reader itself wrote
+            self._mention(edge.a, self._words.write_of(edge.a, edge.key))
         for op in ops:
             if op >= 0:
                 self._mention(self._facts.txn_of[op], op)

@@ -32,7 +32,7 @@ class TransactionView:
         status: ``committed``, ``maybe`` or ``aborted``.
         session: the name of its session.
         where: its place in the input.
-        operations: those that an edge is about.
+        operations: those that an edge is about, and what the reader of an ``rw`` wrote itself.
         omitted: how many more operations it has.
     """
 
