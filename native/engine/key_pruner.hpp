@@ -100,9 +100,8 @@ class KeyPruner {
   // if r is b itself, b -ww-> c does.
   bool orders_compose_ = true;
 
-  // The nodes from which edges of "the writer at hand before another" start; the reader at hand. The highest rank of them.
-  Starts starts_, reader_;
-  std::int32_t top_ = -1;
+  Starts starts_, reader_;   // of edges "the writer at hand before another"; the read at hand
+  std::int32_t top_ = -1;    // the highest rank of those asked about
   std::vector<std::int32_t> lowest_;  // for each of writers_ the lowest rank of it and those before it
   // A bit for each of writers_: see mark_forced, mark_latest_forced; what precedes the writer at hand.
   std::vector<std::uint64_t> forced_, hidden_, behind_;

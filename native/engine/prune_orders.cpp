@@ -70,8 +70,8 @@ void KeyPruner::mark_forced(std::int32_t after) {
 }
 
 // The same without those that precede one of the others and have all their edges: their pairs with `after` are settled
-// by those of the others. The latest come first, so that nearly all are left out; and nothing whose rank is beyond
-// those of the rows is in them.
+// by those of the others. The latest come first, so that nearly all are left out; and nothing of a higher rank than all
+// starts reaches one.
 template <std::size_t kWords>
 void KeyPruner::mark_latest_forced(std::size_t self) {
   const std::int32_t after = writers_[self];
@@ -95,7 +95,8 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
       const auto bit_number = static_cast<std::size_t>(std::countr_zero(left));
       const std::size_t at = word * 64 + bit_number;
       left &= left - 1;
-      if (!starts_.reached([&](std::size_t t) { return targets_[t].marks[at]; }) || may_owe_it_to_itself(writers_[at])) continue;
+      const bool reached = starts_.reached([&](std::size_t t) { return targets_[t].marks[at]; });
+      if (!reached || may_owe_it_to_itself(writers_[at])) continue;
       forced[word] |= std::uint64_t{1} << bit_number;
       for (std::size_t k = word; k < words; ++k) hidden[k] |= settled[at * words + k];
       left &= ~hidden[word];

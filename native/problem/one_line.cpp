@@ -70,7 +70,8 @@ class Run {
 
   void feed_readers(std::int32_t writer) {
     for (std::int64_t i = reader_start_[at(writer)]; i < reader_start_[at(writer) + 1]; ++i)
-      if (const std::int32_t r = reader_[at(i)]; std::exchange(fed_[at(r)], std::uint8_t{1}) == 0) give(p_.read_txn[at(r)]);
+      if (const std::int32_t r = reader_[at(i)]; std::exchange(fed_[at(r)], std::uint8_t{1}) == 0)
+        give(p_.read_txn[at(r)]);
   }
 
   void find_sessions() {

@@ -4,9 +4,9 @@
 
 namespace isolang {
 
-// Whether there is a line of T0, all transactions that are in, and some that are optional, in which each external read
-// comes after one of its candidates (and, as asked for, each transaction after those before it in its session, and those
-// that ended before it began). Linear in reads and candidates; sorting by time is not.
+// Whether there is a line of T0, all transactions that are in, and some that are optional, in which each external
+// read comes after one of its candidates and, as asked for, each transaction after those before it in its session, and
+// after those that ended before it began. Linear in reads and candidates, but for sorting by time.
 bool fits_one_line(const Problem& problem, bool sessions, bool real_time);
 
 }  // namespace isolang
