@@ -11,8 +11,12 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 KeyPruner::KeyPruner(Pruner& pruner)
-    : pruner_(pruner), graph_(pruner.graph), clocks_(pruner.clocks), pairs_(pruner.pairs_),
-      starts_(clocks_), reader_(clocks_) {
+    : pruner_(pruner),
+      graph_(pruner.graph),
+      clocks_(pruner.clocks),
+      pairs_(pruner.pairs_),
+      starts_(clocks_),
+      reader_(clocks_) {
   using enum Relation;
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
