@@ -350,7 +350,7 @@ def _smallest(
     for ops in list(_sessions(history)):
         gone = set(ops)
         kept = [i for i, op in enumerate(part.ops) if op not in gone]
-        if kept and still(smaller := _narrowed(part, kept)):
+        if kept and still(smaller := part.narrowed(kept)):
             part = smaller
     part = shrink(part, still, by_transaction=True, until=until)
     return shrink(part, still, by_transaction=False, until=until).history
@@ -363,9 +363,3 @@ def _sessions(history: History) -> Iterator[list[int]]:
         session = int(history.columns.txn_session[txn])
         sessions.setdefault(session, []).extend(history.operations_of(txn))
     yield from sessions.values()
-
-
-def _narrowed(part: Part, kept: list[int]) -> Part:
-    from isolang.history import sub_history
-
-    return part.narrowed(sub_history(part.history, kept), kept)

@@ -58,9 +58,11 @@ class Part:
         old, new = self.whole.columns.op_key, self.history.columns.op_key
         return {int(new[i]): int(old[op]) for i, op in enumerate(self.ops)}
 
-    def narrowed(self, history: History, kept: Sequence[int]) -> Part:
-        """The part of this part that keeps the operations ``kept``."""
-        return _part(self.whole, history, [self.ops[i] for i in kept])
+    def narrowed(self, kept: Sequence[int]) -> Part:
+        """The part of this part that has only the operations ``kept``, in ascending order."""
+        from isolang.history import sub_history
+
+        return _part(self.whole, sub_history(self.history, kept), [self.ops[i] for i in kept])
 
 
 def part_of(history: History, ops: Iterable[int]) -> Part:

@@ -149,9 +149,9 @@ class Finder:
             )
             for a in self._plan.automata
         ]
+        if self._needs_rw(weaker):
+            return None
         try:  # with half of the time: the rest is for the relaxed ones
-            if self._needs_rw(weaker):
-                return None
             return self._refute_whole(weaker, self._whole / 2, self._took)
         except TimeoutError:
             return None
@@ -245,7 +245,7 @@ class Finder:
         while found is not None:
             inner = Sources(build_problem(part.history))
             kept = sorted(inner.relevant(found, every_write=tests))
-            if len(kept) == len(part.ops) or not refuted(smaller := narrowed(part, kept)):
+            if len(kept) == len(part.ops) or not refuted(smaller := part.narrowed(kept)):
                 break
             part = smaller
         # All of it is needed for something by now: large steps would be in vain.
@@ -324,20 +324,13 @@ def shrink(
             break
         end = bounds[min(start + chunk, len(bounds) - 1)]
         kept = [*range(bounds[start]), *range(end, bounds[-1])]
-        if kept and accept(smaller := narrowed(part, kept)):
+        if kept and accept(smaller := part.narrowed(kept)):
             part, refused = smaller, 0
             bounds = _bounds(part, by_transaction)
         else:
             start += chunk
             refused += chunk == 1
     return part
-
-
-def narrowed(part: Part, kept: list[int]) -> Part:
-    """The part of a part that has only the operations ``kept``."""
-    from isolang.history import sub_history
-
-    return part.narrowed(sub_history(part.history, kept), kept)
 
 
 def _bounds(part: Part, by_transaction: bool) -> list[int]:

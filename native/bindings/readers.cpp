@@ -102,11 +102,14 @@ nb::bytes read_in_large_pages(int file, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
     ssize_t got = 0;
+    int error = 0;  // as of the call, whatever taking the lock again does
     {
       nb::gil_scoped_release released;
       got = ::read(file, data + done, std::min(kPiece, size - done));
+      error = errno;
     }
-    if (got < 0 && errno != EINTR) {
+    if (got < 0 && error != EINTR) {
+      errno = error;
       PyErr_SetFromErrno(PyExc_OSError);
       throw nb::python_error();
     }

@@ -45,9 +45,6 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const OrderHi
       if (order_check_ < 0) order_check_ = static_cast<std::int32_t>(c);
       sessions_order_versions |= m.from_hub_to_hub(Relation::so);
     }
-  }
-  for (std::size_t c = 0; c < automata.size(); ++c) {
-    const Automaton& m = automata[c];
     const auto add = [&](std::vector<Step>& steps, const std::vector<Automaton::Step>& of_check) {
       for (const auto& [q, r] : of_check) steps.push_back({base_[c] + q, base_[c] + r, m.states});
     };

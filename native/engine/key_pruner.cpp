@@ -72,15 +72,15 @@ void KeyPruner::load(std::int32_t key) {
   for (std::size_t i = 1; i < lowest_.size(); ++i) lowest_[i] = std::min(lowest_[i], lowest_[i - 1]);
 }
 
-void KeyPruner::add_start(Starts& starts, std::size_t target, Node node) {
-  starts.add(target, node);
-  top_ = std::max(top_, clocks_.rank(node));
-}
-
-// The first of writers_ of which some node may reach one of that rank: what has a higher one does not.
 std::size_t KeyPruner::first_before(std::int32_t rank) const {
   const auto later = [&](std::int32_t least) { return least > rank; };
   return static_cast<std::size_t>(std::ranges::partition_point(lowest_, later) - lowest_.begin());
+}
+
+std::uint64_t KeyPruner::writers_from(std::size_t first, std::size_t word) const {
+  const std::size_t begin = word * 64, count = writers_.size() - begin;
+  const std::uint64_t present = count < 64 ? (std::uint64_t{1} << count) - 1 : ~std::uint64_t{0};
+  return first > begin ? present & (~std::uint64_t{0} << (first - begin)) : present;
 }
 
 Node KeyPruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {

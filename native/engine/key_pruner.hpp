@@ -63,9 +63,13 @@ class KeyPruner {
 
   bool prune_orders();
   static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
+  template <typename Visit>
+  void each_start(std::int32_t writer, Visit visit) const;
   void find_starts(std::int32_t writer);
-  void add_start(Starts& starts, std::size_t target, Node node);
+  // The first of writers_ of which some node may reach one of that rank: what has a higher one does not.
   std::size_t first_before(std::int32_t rank) const;
+  // Of a word of a row of bits those of writers_[first] and later places, `first` being in the word or before it.
+  std::uint64_t writers_from(std::size_t first, std::size_t word) const;
   void prefetch_by(std::int32_t writer) const;
   void mark_forced(std::int32_t after);
   // Of writers_[self]. kWords: of a row of bits; 0 for as many as it takes.
@@ -100,8 +104,7 @@ class KeyPruner {
   // if r is b itself, b -ww-> c does.
   bool orders_compose_ = true;
 
-  Starts starts_, reader_;   // of edges "the writer at hand before another"; the read at hand
-  std::int32_t top_ = -1;    // the highest rank of those asked about
+  Starts starts_, reader_;            // of edges "the writer at hand before another"; the read at hand
   std::vector<std::int32_t> lowest_;  // for each of writers_ the lowest rank of it and those before it
   // A bit for each of writers_: see mark_forced, mark_latest_forced; what precedes the writer at hand.
   std::vector<std::uint64_t> forced_, hidden_, behind_;

@@ -37,21 +37,23 @@ std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clo
   return bits;
 }
 
-void KeyPruner::find_starts(std::int32_t writer) {
-  starts_.begin(targets_.size());
-  top_ = -1;
-  for (const Row& row : ww_rows_) add_start(starts_, row.target, node_of(row.check, row.state, writer));
+// The nodes from which edges of "`writer` before another" start, each with its target.
+template <typename Visit>
+void KeyPruner::each_start(std::int32_t writer, Visit visit) const {
+  for (const Row& row : ww_rows_) visit(row.target, node_of(row.check, row.state, writer));
   for (const std::int32_t r : pruner_.readers_.of(writer))
     for (const Row& row : rw_rows_)
-      add_start(starts_, row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
+      visit(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
+}
+
+void KeyPruner::find_starts(std::int32_t writer) {
+  starts_.begin(targets_.size());
+  each_start(writer, [&](std::size_t target, Node node) { starts_.add(target, node); });
 }
 
 // The rows of its starts: of a large history they are far apart.
 void KeyPruner::prefetch_by(std::int32_t writer) const {
-  for (const Row& row : ww_rows_) clocks_.prefetch(node_of(row.check, row.state, writer));
-  for (const std::int32_t r : pruner_.readers_.of(writer))
-    for (const Row& row : rw_rows_)
-      clocks_.prefetch(graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
+  each_start(writer, [&](std::size_t, Node node) { clocks_.prefetch(node); });
 }
 
 // Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.
@@ -76,7 +78,7 @@ template <std::size_t kWords>
 void KeyPruner::mark_latest_forced(std::size_t self) {
   const std::int32_t after = writers_[self];
   find_starts(after);
-  const std::size_t words = kWords > 0 ? kWords : forced_.size(), count = writers_.size();
+  const std::size_t words = kWords > 0 ? kWords : forced_.size();
   const std::uint64_t* const settled = settled_.data();
   std::uint64_t *const forced = forced_.data(), *const hidden = hidden_.data();
   std::fill_n(forced, words, 0);
@@ -87,10 +89,9 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
     return std::ranges::any_of(readers, [&](std::int32_t r) { return pruner_.own_writer[idx(r)] == w; }) &&
            !impossible_order(after, w);
   };
-  std::size_t i = first_before(top_);
-  for (std::size_t word = i / 64; word < words; ++word, i = word * 64) {
-    std::uint64_t left = ~hidden[word] & (~std::uint64_t{0} << (i % 64));
-    if (count - word * 64 < 64) left &= (std::uint64_t{1} << (count % 64)) - 1;
+  const std::size_t first = first_before(starts_.top());
+  for (std::size_t word = first / 64; word < words; ++word) {
+    std::uint64_t left = writers_from(first, word) & ~hidden[word];
     while (left != 0) {
       const auto bit_number = static_cast<std::size_t>(std::countr_zero(left));
       const std::size_t at = word * 64 + bit_number;

@@ -29,13 +29,11 @@ void KeyPruner::find_seen(std::int32_t r) {
   pruner_.direct_ways_back(r, [&](std::int32_t other) { return pruner_.source[idx(other)]; }, ways_back_);
   for (const auto& [b, rw, back] : ways_back_) see({b, rw, back});
   reader_.begin(targets_.size());
-  top_ = -1;
   for (const Row& row : rw_rows_)
-    add_start(reader_, row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
-  std::size_t i = first_before(top_);
-  for (std::size_t word = i / 64; word < overwritten_.size(); ++word, i = word * 64) {
-    std::uint64_t left = ~std::uint64_t{0} << (i % 64);
-    if (const std::size_t count = writers_.size() - word * 64; count < 64) left &= (std::uint64_t{1} << count) - 1;
+    reader_.add(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
+  const std::size_t first = first_before(reader_.top());
+  for (std::size_t word = first / 64; word < overwritten_.size(); ++word) {
+    std::uint64_t left = writers_from(first, word);
     for (; (left &= ~overwritten_[word]) != 0; left &= left - 1) {  // the latest first
       const std::size_t at = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
       if (!reader_.reached([&](std::size_t t) { return targets_[t].marks[at]; })) continue;

@@ -1,5 +1,6 @@
 // What reaches one of a few nodes: asked of each of them or, where there is much to ask, of rows that they all raised.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -17,10 +18,16 @@ class Starts {
   void begin(std::size_t targets) {
     targets_ = targets;
     starts_.clear();
+    top_ = -1;
     combined_ = false;
     questions_ = 1 + clocks_.columns() / kColumnsPerQuestion;
   }
-  void add(std::size_t target, std::int32_t node) { starts_.push_back({target, node}); }
+  void add(std::size_t target, std::int32_t node) {
+    starts_.push_back({target, node});
+    top_ = std::max(top_, clocks_.rank(node));
+  }
+  // The highest rank of them: what has a higher one reaches none.
+  std::int32_t top() const { return top_; }
 
   // Does the node of `mark_of(target)` reach a start of that target, for one of them?
   template <typename MarkOf>
@@ -65,6 +72,7 @@ class Starts {
 
   const Clocks& clocks_;
   std::size_t targets_ = 0, questions_ = 0;
+  std::int32_t top_ = -1;
   bool combined_ = false;
   std::vector<Start> starts_;
   std::vector<std::int32_t> rows_;
