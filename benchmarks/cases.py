@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -55,12 +55,13 @@ class Case:
         if self.path is not None:
             return self.path
         from isolang.history import write_history
+        from isolang.record import fields
         from isolang.workload import Workload, generate
 
         target = folder / f"{self.part}-{self.name.replace(' ', '-').replace('%', '')}.{self.form}"
         if target.exists():
             return target
-        known = {f.name for f in fields(Workload)}
+        known = set(fields(Workload))
         workload = Workload(**{name: x for name, x in self.options.items() if name in known})
         history: Any = generate(workload)
         if self.changed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
@@ -20,6 +19,7 @@ from isolang.explain.smaller import shrink
 from isolang.language.classify import Plan
 from isolang.language.relational import Relational
 from isolang.problem import Problem, build_problem, find_order_contradiction
+from isolang.record import record
 from isolang.solvers import native
 from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
 from isolang.solvers.pair import solve_pair, written_spec
@@ -50,7 +50,7 @@ PARTNERS = (
 SECONDS = 10.0  # for each pair, if the user gave no limit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Claim:
     """What one pair says about a history.
 
@@ -67,7 +67,7 @@ class Claim:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CrossCheck:
     """The claims about one history.
 
@@ -212,7 +212,7 @@ def claim(
     return Claim(pair=pair, outcome=outcome, detail=detail, seconds=time.perf_counter() - start)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Wrong:
     """That a pair finds no model where there is one."""
 

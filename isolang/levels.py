@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from isolang.errors import HistoryError
 from isolang.limits import Spending
 from isolang.pipeline import Options, decide
 from isolang.problem import build_problem
+from isolang.record import record
 from isolang.verdict import Invalid, Unknown
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ NEED_TIMES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Level:
     """Where a history stands with a level.
 
@@ -82,7 +82,7 @@ class Level:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Levels:
     """Where a history stands with all levels.
 

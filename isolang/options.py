@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from isolang.processors import processors
+from isolang.record import record
 
 _PER_THREAD: Final = 100  # megabytes of a limit: its stack counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Options:
     """How to check.
 

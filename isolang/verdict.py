@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
@@ -20,7 +22,7 @@ Cause: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Seconds:
     """Wall-clock seconds by phase.
 
@@ -39,7 +41,7 @@ class Seconds:
     total: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AnomalyCount:
     """How often an intrinsic anomaly occurs, with the first examples.
 
@@ -54,7 +56,7 @@ class AnomalyCount:
     examples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Judged:
     """What every verdict has.
 
@@ -90,7 +92,7 @@ class _Judged:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Valid(_Judged):
     """The history satisfies the spec.
 
@@ -114,7 +116,7 @@ class Valid(_Judged):
         return Certificate.of(self.history, self.spec, proof, options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Invalid(_Judged):
     """The history violates the spec.
 
@@ -135,7 +137,7 @@ class Invalid(_Judged):
         return Certificate.of(self.history, self.spec, self.refutation, options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Unknown(_Judged):
     """It was not found out whether the history satisfies the spec.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from isolang.encodings.formula import Formula, Theory
 from isolang.encodings.registry import Encoding
 from isolang.encodings.relational_formula import Question
 from isolang.problem.polygraph import Polygraph
+from isolang.record import replace
 
 
 def forgets(polygraph: Polygraph, *, until: float | None = None) -> Formula:

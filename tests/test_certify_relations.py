@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from oracle.history import parse
@@ -17,6 +16,7 @@ from isolang.certify.proofs import Exhaustion, Relations, check_proof
 from isolang.history import History
 from isolang.language.load import load_spec
 from isolang.language.relational import relational
+from isolang.record import replace
 
 LONG_FORK = "w(x,1) || w(y,1) || r(x,1) r(y,nil) || r(x,nil) r(y,1)"
 CHAIN = "w(x,1) -> r(x,1) w(y,1) || r(y,1) r(x,1) w(x,2)"

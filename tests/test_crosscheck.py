@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import replace
 
 import pytest
 from broken_encodings import BROKEN
@@ -16,6 +15,7 @@ from isolang.encodings.registry import ENCODINGS
 from isolang.errors import SolverError
 from isolang.language.classify import classify
 from isolang.language.route import native_plan, route
+from isolang.record import replace
 from isolang.solvers.registry import ENGINE, SOLVERS, Pair, fitting, stages_of
 
 SER = classify(load_spec("ser"))

@@ -7,7 +7,6 @@ import random
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from isolang.language.classify import classify
 from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed
 from isolang.problem.polygraph import PRUNE, build_polygraph
+from isolang.record import replace
 from isolang.solvers.acyclic_order import AcyclicOrder
 from isolang.solvers.pysmt import names as smt_names
 from isolang.solvers.registry import SOLVERS, choose_pair, solver_of, stages_of

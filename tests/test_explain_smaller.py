@@ -1,7 +1,6 @@
 """Simpler violations: parts keep the numbers of the whole, and what is smaller is still refuted."""
 
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -16,6 +15,7 @@ from isolang.explain.smaller import Finder, cost, shrink
 from isolang.language.classify import classify
 from isolang.minimal import minimise
 from isolang.problem import build_problem
+from isolang.record import replace
 from isolang.solvers import native
 
 PADDED = History.from_transactions(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from isolang.errors import SpecError
 from isolang.language.classify import NotAnEventGraph, classify
 from isolang.language.load import load_spec
+from isolang.record import replace
 
 A = 'include "adya.iso"\n'
 

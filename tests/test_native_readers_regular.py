@@ -1,7 +1,6 @@
 """Readers of regular files read as the readers in Python do, or leave the file to them."""
 
 import random
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from isolang.errors import IsolangError
 from isolang.history.readers.dbcop_json import read_any_dbcop_json, read_dbcop_json
 from isolang.history.readers.hist import read_any_hist, read_hist
 from isolang.history.readers.viper import read_any_viper, read_viper
+from isolang.record import as_dict
 
 DATA = Path(__file__).parent / "data" / "histories"
 ARRAYS = (
@@ -60,7 +60,7 @@ def seen(reading):
     arrays = {name: getattr(columns, name).tolist() for name in ARRAYS}
     keys = [columns.key(k) for k in range(columns.n_keys())]
     values = [columns.value(v) for v in range(columns.n_values())]
-    said = {f.name: getattr(reading, f.name) for f in fields(reading) if f.name != "columns"}
+    said = {name: value for name, value in as_dict(reading).items() if name != "columns"}
     return arrays, keys, values, columns.has_time, said
 
 

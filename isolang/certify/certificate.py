@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ from isolang.certify.proofs import (
     text_of,
 )
 from isolang.errors import IsolangError
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -33,7 +34,7 @@ class CertificateError(IsolangError):
     """A certificate file that cannot be read, or that belongs to another history or spec."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Certificate:
     """A verdict and its proof.
 

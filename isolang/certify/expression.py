@@ -27,6 +27,7 @@ from isolang.language.core import (
     Star,
     Union,
 )
+from isolang.record import fields
 
 RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
 TESTS = ("W", "R")
@@ -242,7 +243,7 @@ def _over_keys(key: str, body: Core) -> Core:
 def walk(expr: Core) -> Iterator[Core]:
     """``expr`` and all its subexpressions."""
     yield expr
-    for name in expr.__dataclass_fields__:
+    for name in fields(expr):
         value = getattr(expr, name)
         for child in value if name == "parts" else (value,):
             if isinstance(child, Core):

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 from isolang.certify.expression import Positions
 from isolang.certify.facts import Facts
+from isolang.record import record
 
 
 class ContradictionError(Exception):
     """No line meets the rules."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LineShape:
     """What a check makes of the relations.
 

@@ -21,7 +21,6 @@ is transitive, ``before`` may mean that a is visible to b, and its least value h
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from isolang.certify.errors import NotCertifiedError
@@ -40,6 +39,7 @@ from isolang.language.core import (
     Star,
     Union,
 )
+from isolang.record import fields, replace
 
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
@@ -196,7 +196,7 @@ def _put(e: Core, name: str, value: Core) -> Core:
     if e == Rel(name):
         return value
     changed: dict[str, Any] = {}
-    for part in e.__dataclass_fields__:
+    for part in fields(e):
         old = getattr(e, part)
         if isinstance(old, Core):
             changed[part] = _put(old, name, value)

@@ -6,8 +6,9 @@ Each is plain data, as the engines make it and files hold it; its checker is ano
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from isolang.record import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from isolang.language.core import Spec
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Witness:
     """Why a history is valid: where each read reads from, and the version orders.
 
@@ -55,7 +56,7 @@ class Witness:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Refutation:
     """Why a history is invalid: clauses that follow one after the other, the last one empty."""
 
@@ -77,7 +78,7 @@ class Refutation:
         return [step.plain() for step in self.steps]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Relations:
     """Why a history is valid: the relations that a specification asks for.
 
@@ -114,7 +115,7 @@ class Relations:
         return cls(tuple(numbers_of(raw["included"])), chosen)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exhaustion:
     """Why a history is invalid: nothing that can be chosen for a few transactions does.
 

@@ -7,13 +7,13 @@ the name of the step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from isolang.certify.errors import CertificateRejected
+from isolang.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """The external read ``op`` reads from ``txn``."""
 
@@ -25,7 +25,7 @@ class Source:
         return ("source", self.op, self.txn)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Before:
     """``a`` precedes ``b`` in ``ww[key]``."""
 
@@ -38,7 +38,7 @@ class Before:
         return ("before", self.key, self.a, self.b)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class In:
     """The maybe transaction ``txn`` is included."""
 
@@ -52,7 +52,7 @@ class In:
 Literal = Source | Before | In
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edge:
     """One edge of a cycle; fields that a relation does not use are -1.
 
@@ -77,7 +77,7 @@ class Edge:
         return (self.relation, self.a, self.b, self.key, self.op, self.writer)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AnomalyStep:
     """An intrinsic anomaly of kind ``kind``, and what it contradicts, or -1."""
 
@@ -92,7 +92,7 @@ class AnomalyStep:
         return ("anomaly", self.kind, self.txn, self.op, self.other_txn, self.other_op)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChoiceStep:
     """The external read ``op`` reads from one of its candidates."""
 
@@ -103,7 +103,7 @@ class ChoiceStep:
         return ("choice", self.op)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CycleStep:
     """A closed walk that the check named ``check`` forbids."""
 
@@ -115,7 +115,7 @@ class CycleStep:
         return ("cycle", self.check, [edge.plain() for edge in self.edges])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OrderStep:
     """``ww[key]`` has no cycle through ``txns``."""
 
@@ -127,7 +127,7 @@ class OrderStep:
         return ("order", self.key, list(self.txns))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RupStep:
     """One of these literals has the given sign, as unit propagation shows."""
 
@@ -138,7 +138,7 @@ class RupStep:
         return ("rup", [(positive, literal.plain()) for positive, literal in self.literals])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExhaustionStep:
     """An exhaustive search went through ``states`` states and found nothing: a claim, no proof."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from isolang.cli.report import Report, error_report, report_of, unknown_report
 from isolang.errors import IsolangError
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -22,7 +22,7 @@ _LARGE: Final = 250_000  # bytes of a history that is worth a heap in large page
 _HEAP: Final = 64 << 20  # bytes; what is not used costs nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Job:
     """What to do with one history.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
+
+from isolang.record import as_dict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -159,7 +160,7 @@ def code_of(report: Report) -> int:
 def _seconds(seconds: Seconds | None) -> dict[str, Any]:
     if seconds is None:
         return {}
-    return {"seconds": {name: round(value, 6) for name, value in asdict(seconds).items()}}
+    return {"seconds": {name: round(value, 6) for name, value in as_dict(seconds).items()}}
 
 
 def _number(value: float) -> float | int:

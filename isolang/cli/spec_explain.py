@@ -6,11 +6,11 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from isolang.cli.report import EXIT_INPUT, EXIT_VALID
 from isolang.errors import SpecError
+from isolang.record import record, replace
 
 if TYPE_CHECKING:
     from isolang.language.automaton import Automaton
@@ -37,7 +37,7 @@ _CHOSEN = {
 _WIDTH = 100
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Judged:
     """One check, and how it would be decided as an event graph.
 

@@ -6,11 +6,11 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
 from isolang.errors import SpecError
+from isolang.record import as_dict, record
 
 if TYPE_CHECKING:
     from isolang.language.core import Check, Spec
@@ -19,7 +19,7 @@ _HEADER = re.compile(r"^spec\s", re.MULTILINE)
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """One error or warning.
 
@@ -38,7 +38,7 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Linted:
     """What is found in one file.
 
@@ -62,7 +62,7 @@ def lint(files: Sequence[str], *, include: Sequence[str], seconds: float, output
     for name in files:
         one, failed = _lint(name, include, seconds)
         unusable |= failed
-        report.append(asdict(one))
+        report.append(as_dict(one))
         if output == "text":
             _print(one, failed=failed)
     if output == "json":

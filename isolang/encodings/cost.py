@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from isolang.encodings.circuit import Circuit
 from isolang.encodings.evaluate import Evaluator, Side
@@ -14,6 +13,7 @@ from isolang.errors import UnsupportedError
 from isolang.language.core import Exists, ForKey, Spec
 from isolang.language.facts import speaks_of_events
 from isolang.problem import Problem
+from isolang.record import record
 
 LARGEST = 20_000_000
 """Steps beyond which an encoding is not attempted: minutes, and gigabytes."""
@@ -24,7 +24,7 @@ STEPS_PER_SECOND = 600_000
 _TRANSITIVE = frozenset(("so", "rt", "init"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Cost:
     """The size of an encoding.
 
@@ -86,7 +86,7 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
     return cost
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Bounds:
     """What a relation has at least and at most."""
 

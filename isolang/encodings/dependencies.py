@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from isolang.encodings.formula import Builder, Ints, PolygraphFormula, Theory
 from isolang.problem.chains import Chains, combine
 from isolang.problem.polygraph import spread
 from isolang.problem.problem import Inclusion
+from isolang.record import record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Dependencies:
     """Pairs of ``ww`` and ``rw``, as far as they are not known; ``wr`` is the choices.
 

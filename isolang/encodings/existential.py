@@ -11,6 +11,7 @@ from isolang.encodings.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relation import EMPTY, Relation, bits, closure, relation_of
 from isolang.encodings.universe import T0, Universe
+from isolang.record import record
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Graph:
             self.edges.extend((a, b, 0 if literal == TRUE else literal))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Order:
     """How a total order is decided.
 

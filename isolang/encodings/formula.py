@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from isolang.record import record
+
 if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
 
@@ -31,7 +33,7 @@ def _no_reads() -> Ints:
     return np.zeros((0, 2), np.int32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Formula:
     """A problem as solver input: all that a solver looks at.
 
@@ -74,7 +76,7 @@ class Formula:
         return there
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PolygraphFormula(Formula):
     """A formula made of a polygraph.
 

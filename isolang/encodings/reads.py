@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isolang.history.columns import APPEND, READ_LIST, SOURCE_BY_VALUE, UNKNOWN_VALUE, WRITE
 from isolang.problem import Problem
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Read:
     """An external read with a candidate.
 

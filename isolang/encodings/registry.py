@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal
+
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Encoding:
     """One way to put a problem to a solver.
 

@@ -12,9 +12,10 @@ relational model finder*, TACAS 2007.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from isolang.encodings.circuit import FALSE, TRUE, Circuit
+from isolang.record import record
 
 Must = dict[int, int]
 Maybe = dict[int, dict[int, int]]
@@ -28,7 +29,7 @@ def bits(row: int) -> Iterator[int]:
         row ^= low
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Relation:
     """A relation; a set is a relation with one row, number 0."""
 

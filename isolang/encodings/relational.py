@@ -9,7 +9,7 @@ makes them transitive.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from isolang.encodings.circuit import TRUE, Circuit
@@ -21,13 +21,14 @@ from isolang.encodings.universe import Universe
 from isolang.language.core import Check, Exists, Spec
 from isolang.language.facts import speaks_of_events, uses_reads_from
 from isolang.problem import Problem
+from isolang.record import record
 
 CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
 
 Pairs = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Chosen:
     """What a model chooses.
 

@@ -13,7 +13,6 @@ The bounds are those of E. Torlak, D. Jackson, *Kodkod: a relational model finde
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from isolang.encodings.relational import Chosen, Encoding
 from isolang.history.columns import MAYBE
 from isolang.language.heredity import unread_matter
 from isolang.problem import Problem, build_problem
+from isolang.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 NAME = "relational"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Question:
     """What the encoding starts from.
 
@@ -65,7 +65,7 @@ def question_of(problem: Problem, spec: Spec) -> Question:
     return Question(problem=problem, spec=spec)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RelationalFormula(Formula):
     """A formula made of a specification.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from isolang.encodings.relational import Encoding
 from isolang.language.core import Check
 from isolang.language.relational import Relational
 from isolang.problem import Inclusion, Problem
+from isolang.record import record
 from isolang.solvers import relational as back_end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Blamed:
     """What is to blame.
 

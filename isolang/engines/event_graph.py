@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isolang.certify.certificate import Certificate
@@ -11,6 +10,7 @@ from isolang.certify.proofs import Refutation, Witness
 from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.language.classify import Plan
 from isolang.problem import Problem
+from isolang.record import replace
 from isolang.solvers import native
 from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
 from isolang.solvers.registry import choose_pair

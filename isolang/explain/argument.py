@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from isolang.certify.steps import (
@@ -20,6 +19,7 @@ from isolang.certify.steps import (
     Source,
     Step,
 )
+from isolang.record import record
 
 Signed: TypeAlias = tuple[bool, Literal]
 
@@ -36,7 +36,7 @@ def negate(literal: Signed) -> Signed:
     return (not literal[0], literal[1])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clause:
     """One of the literals holds, because of ``step``.
 
@@ -49,7 +49,7 @@ class Clause:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Derived:
     """``literal`` holds: every other literal of the clause is false."""
 
@@ -57,7 +57,7 @@ class Derived:
     clause: Clause
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Refuted:
     """``literal`` holds: its opposite leads to a contradiction by an argument of its own."""
 
@@ -65,14 +65,14 @@ class Refuted:
     otherwise: Argument
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Contradiction:
     """Every literal of this clause is false."""
 
     clause: Clause
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Split:
     """One of the cases holds, and each is contradictory.
 
@@ -86,7 +86,7 @@ class Split:
     cases: tuple[tuple[Signed, Argument], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Argument:
     """Lemmas, each from the ones before it, and a contradiction from them."""
 

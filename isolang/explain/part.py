@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from isolang.certify.steps import (
@@ -21,12 +20,13 @@ from isolang.certify.steps import (
 )
 from isolang.history.columns import APPEND, READ_LIST, UNKNOWN_VALUE, WRITE
 from isolang.problem import Problem, build_problem
+from isolang.record import record, replace
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """A sub-history and how its numbers map to those of the whole.
 

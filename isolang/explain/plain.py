@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from isolang.explain.violation import (
@@ -12,6 +11,7 @@ from isolang.explain.violation import (
     SplitView,
     Violation,
 )
+from isolang.record import fields, is_record
 
 _KINDS = {
     CycleView: "cycle",
@@ -28,9 +28,9 @@ def plain(violation: Violation) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_record(value) and not isinstance(value, type):
         kind = _KINDS.get(type(value))
-        inner = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        inner = {name: _plain(getattr(value, name)) for name in fields(value)}
         return inner if kind is None else {"kind": kind, **inner}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

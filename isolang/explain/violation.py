@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from isolang.record import record
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@record(kw_only=True)
 class OperationView:
     """One operation of a shown transaction.
 
@@ -22,7 +24,7 @@ class OperationView:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TransactionView:
     """One transaction of a violation, with the operations that matter.
 
@@ -45,7 +47,7 @@ class TransactionView:
     omitted: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EdgeView:
     """One edge of a cycle.
 
@@ -70,7 +72,7 @@ class EdgeView:
     assumed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CycleView:
     """A closed walk that a check forbids.
 
@@ -85,7 +87,7 @@ class CycleView:
     edges: tuple[EdgeView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PlainReason:
     """A reason that is a sentence and no cycle.
 
@@ -98,7 +100,7 @@ class PlainReason:
     because: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LemmaView:
     """Something that must be so.
 
@@ -114,7 +116,7 @@ class LemmaView:
     reason: CycleView | ArgumentView | PlainReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CaseView:
     """One case of a split: what is assumed, and the argument against it."""
 
@@ -122,7 +124,7 @@ class CaseView:
     argument: ArgumentView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SplitView:
     """Cases, one of which must be so, and none of which can be."""
 
@@ -133,7 +135,7 @@ class SplitView:
 Conclusion: TypeAlias = CycleView | SplitView | PlainReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ArgumentView:
     """Lemmas, each from the ones before it, and what contradicts them."""
 
@@ -141,7 +143,7 @@ class ArgumentView:
     conclusion: Conclusion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Violation:
     """Why a history violates a spec.
 

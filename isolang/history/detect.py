@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from isolang.record import record
 
 _HEAD = 1 << 16  # text formats show themselves in their first 64 KiB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Guess:
     """What some bytes look like.
 

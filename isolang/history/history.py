@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 from isolang.history import columns as c
 from isolang.history.transaction import Op, StatusName, Transaction
 from isolang.history.values import STRING, UNKNOWN, Value, decode, show
+from isolang.record import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class History:
     """A history: what the input said, in columns, with how it was read.
 

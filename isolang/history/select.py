@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
+from isolang.record import replace
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -9,11 +9,12 @@ import re
 import sys
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
 from isolang.errors import HistoryError
+from isolang.record import record
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -22,7 +23,7 @@ _LARGE = 8 << 20  # bytes: the first touch of so many pages of 4 KiB takes longe
 _SIDE_FILES = (".debug", ".error", ".wlog")  # what Cobra's clients leave beside their logs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Source:
     """The bytes of one input.
 

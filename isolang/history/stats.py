@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from isolang.history import columns as c
+from isolang.record import as_dict, record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -16,7 +16,7 @@ _UNUSUAL = ((0.9, 3), (0.25, 20))
 _ENOUGH_KEYS = 4  # in smaller histories every transaction would look so
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Spread:
     """Least, middle and greatest of something counted per transaction."""
 
@@ -25,7 +25,7 @@ class Spread:
     max: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LookAlike:
     """A transaction that looks like an initial one, and is not declared as such.
 
@@ -42,7 +42,7 @@ class LookAlike:
     keys: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Stats:
     """What a history contains.
 
@@ -124,7 +124,7 @@ class Stats:
 
     def to_json(self) -> dict[str, Any]:
         """Give the same as plain objects for ``json.dumps``."""
-        plain = asdict(self)
+        plain = as_dict(self)
         return {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
 
     def to_text(self) -> str:

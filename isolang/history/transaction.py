@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
+
+from isolang.record import record
 
 Op: TypeAlias = tuple[Any, ...]
 """``("w", key, value)``, ``("append", key, value)``, or ``("r", key, result)``.
@@ -18,7 +20,7 @@ known to come from: ``(transaction, operation)``, both counted from 0, or ``"ini
 StatusName: TypeAlias = Literal["committed", "aborted", "maybe", "initial"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Transaction:
     """A transaction.
 

@@ -8,11 +8,11 @@ reads-from edges.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from isolang.errors import HistoryError
+from isolang.record import record
 
 NIL, INTEGER, NATURAL, STRING, KEYWORD, OTHER = range(6)  # AtomKind in native/core/history.hpp
 
@@ -30,7 +30,7 @@ UNKNOWN: Final = Unknown.UNKNOWN
 """The result of a read that is not known (Jepsen's ``:info`` reads); it constrains nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keyword:
     """An EDN keyword: ``Keyword("x")`` is ``:x``."""
 
@@ -40,7 +40,7 @@ class Keyword:
         return f"Keyword({self.name!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Literal:
     """Any other scalar of a file, by its canonical text: a symbol, a nested vector."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from isolang.language.source import Source, Span
+from isolang.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ident:
     """A name where it is bound, or the key variable of a use."""
 
@@ -16,7 +16,7 @@ class Ident:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ref:
     """``name`` or ``name[key]``."""
 
@@ -25,7 +25,7 @@ class Ref:
     key: Ident | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """``name(argument, …)`` or ``name[key](argument, …)``."""
 
@@ -35,7 +35,7 @@ class Call:
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nary:
     """``a | b | …``, ``a ; b ; …`` or ``a & b & …``."""
 
@@ -44,7 +44,7 @@ class Nary:
     parts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binary:
     r"""``a \ b`` or ``A * B``."""
 
@@ -54,7 +54,7 @@ class Binary:
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Postfix:
     """``a^-1``, ``a^+``, ``a^*`` or ``a?``."""
 
@@ -63,7 +63,7 @@ class Postfix:
     arg: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lift:
     """``[S]``."""
 
@@ -71,7 +71,7 @@ class Lift:
     arg: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class End:
     """``domain(a)`` or ``range(a)``."""
 
@@ -80,7 +80,7 @@ class End:
     arg: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class For:
     """``for key: body``."""
 
@@ -125,7 +125,7 @@ def uses_name(e: Expr, param: str) -> bool:
     return any(uses_name(child, param) for child in children(e))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Header:
     """``spec NAME "title"``."""
 
@@ -134,7 +134,7 @@ class Header:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Include:
     """``include "file"``."""
 
@@ -142,7 +142,7 @@ class Include:
     file: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Let:
     """``let name[key](parameters) = body``."""
 
@@ -153,7 +153,7 @@ class Let:
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExistsItem:
     """``exists name[key] : kind over containing … within …``."""
 
@@ -166,7 +166,7 @@ class ExistsItem:
     within: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckItem:
     """``flag not acyclic … as name "title"``."""
 
@@ -180,7 +180,7 @@ class CheckItem:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Show:
     """``show expression as name``."""
 
@@ -192,7 +192,7 @@ class Show:
 Item = Include | Let | ExistsItem | CheckItem | Show
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class File:
     """One parsed text."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from isolang.record import record
 
 RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
 TESTS = ("W", "R")
@@ -12,7 +13,7 @@ that reads from outside."""
 LETTERS = (*RELATIONS, *TESTS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Automaton:
     """The automaton of one check; its product with a history is the check's event graph.
 

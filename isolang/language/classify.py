@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from isolang.errors import SpecError
@@ -31,6 +30,7 @@ from isolang.language.regular import (
 )
 from isolang.language.source import message_at
 from isolang.language.words import Word, find_loop, shortest_word
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.language.theorems import Theorem
@@ -57,7 +57,7 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Plan(Route):
     """The route of event graphs: one for each check.
 

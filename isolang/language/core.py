@@ -7,8 +7,10 @@ knows their meaning from the language reference, and no file can give them anoth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple
+
+from isolang.record import record
 
 
 class Position(NamedTuple):
@@ -21,7 +23,7 @@ class Position(NamedTuple):
     """One past the last character on that line; 0 if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rel:
     """A named relation or set: ``so rt init wr ww rw rf cand vo co ar vis po tx id T W R``.
 
@@ -33,7 +35,7 @@ class Rel:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Union:
     """``a | b | …``."""
 
@@ -41,7 +43,7 @@ class Union:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Seq:
     """``a ; b ; …``."""
 
@@ -49,7 +51,7 @@ class Seq:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Inter:
     r"""``a & b & …``."""
 
@@ -57,7 +59,7 @@ class Inter:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diff:
     r"""``a \ b``."""
 
@@ -66,7 +68,7 @@ class Diff:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Product:
     """``A * B``, of two sets."""
 
@@ -75,7 +77,7 @@ class Product:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Inverse:
     """``a^-1``."""
 
@@ -83,7 +85,7 @@ class Inverse:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plus:
     """``a^+``."""
 
@@ -91,7 +93,7 @@ class Plus:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Star:
     """``a^*``: with the identity."""
 
@@ -99,7 +101,7 @@ class Star:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Opt:
     """``a?``: with the identity."""
 
@@ -107,7 +109,7 @@ class Opt:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lift:
     """``[S]``: the identity on a set."""
 
@@ -115,7 +117,7 @@ class Lift:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Domain:
     """``domain(a)``."""
 
@@ -123,7 +125,7 @@ class Domain:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Range:
     """``range(a)``."""
 
@@ -131,7 +133,7 @@ class Range:
     pos: Position | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ForKey:
     """``for x: body``: the union over keys."""
 
@@ -158,7 +160,7 @@ Core = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Check:
     """One axiom.
 
@@ -183,7 +185,7 @@ class Check:
         return Position(self.file, self.line, self.column)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Exists:
     """A relation to be chosen: ``exists name[key] : kind over containing … within …``."""
 
@@ -195,7 +197,7 @@ class Exists:
     within: Core | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Spec:
     """A lowered specification: everything a history must be checked against, and nothing about how.
 

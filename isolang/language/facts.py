@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from isolang.language.core import (
     Check,
@@ -25,6 +24,7 @@ from isolang.language.core import (
     Star,
     Union,
 )
+from isolang.record import replace
 
 
 def children(e: Core) -> tuple[Core, ...]:

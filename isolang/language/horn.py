@@ -16,8 +16,6 @@ leaves choices to a search: *reachability*.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from isolang.language import facts
 from isolang.language.automaton import LETTERS, RELATIONS, Automaton
 from isolang.language.classify import NotAnEventGraph, Plan, classify
@@ -44,6 +42,7 @@ from isolang.language.regular import (
     without,
 )
 from isolang.language.words import find_loop, most_uses
+from isolang.record import replace
 
 _EPSILON = Dfa(({},), frozenset((0,)))
 _SINGLE = {frozenset(("so",)), frozenset(("wr",)), frozenset(("so", "wr"))}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,12 +11,13 @@ from isolang.language import ast
 from isolang.language.library import SPECS, library_file, near_names
 from isolang.language.parser import parse
 from isolang.language.source import Source, Span, error_at
+from isolang.record import record
 
 MAX_BYTES = 1 << 20
 """No specification is larger; a history given by mistake is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Gathered:
     """A main text with everything it includes.
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from isolang.language.parser import parse, tokens
 from isolang.language.source import Source
+from isolang.record import record
 
 WIDTH = 120
 INDENT = "    "
@@ -35,7 +35,7 @@ _POSTFIX = frozenset(("^-1", "^+", "^*", "?"))
 _CALLS = frozenset(("domain", "range"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Piece:
     """A token or a comment, and whether it began a line of its own."""
 

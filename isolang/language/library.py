@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from isolang.record import record
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
 """Where the library's files are; they are read in place, as package data."""
@@ -35,7 +36,7 @@ _STYLES = {
 """Fragments, without ``-nosession``, and what is chosen besides the sources of the reads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LibraryEntry:
     """One level of the library.
 

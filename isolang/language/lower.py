@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from isolang.errors import SpecError
 from isolang.language import ast
@@ -29,6 +29,7 @@ from isolang.language.core import (
 )
 from isolang.language.scope import BUILTINS, Scope
 from isolang.language.source import Span, error_at
+from isolang.record import record
 
 MAX_NODES = 20_000
 """Expanded operators in one specification: definitions can double at each step."""
@@ -51,7 +52,7 @@ CANONICAL_EXISTS: Mapping[str, Exists] = {
 _FILES = {"rf": "prelude.iso", "wr": "prelude.iso", "ww": "adya.iso", "rw": "adya.iso"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Lowered:
     """What ``lower`` makes of the items."""
 
@@ -61,7 +62,7 @@ class Lowered:
     definitions: dict[str, Core]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Env:
     """What the names in scope stand for.
 

@@ -51,6 +51,7 @@ from isolang.language.core import (
 from isolang.language.expression import plain
 from isolang.language.facts import children, names, rebuild
 from isolang.language.lower import CANONICAL_EXISTS
+from isolang.record import record
 
 _BASE = frozenset(("init", "so", "rt", "wr", *TESTS))
 
@@ -64,7 +65,7 @@ class NotObservedError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WayBack:
     """``irreflexive phi ; rw``; where phi is ``None``, RC's form of ``wr ; rw``."""
 
@@ -72,7 +73,7 @@ class WayBack:
     phi: Core | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Observed:
     """A specification over one order, rewritten.
 

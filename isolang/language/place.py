@@ -6,8 +6,9 @@ It is what a rule about a slip may look at.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from isolang.record import record
 
 if TYPE_CHECKING:
     from lark import Token
@@ -20,7 +21,7 @@ POSTFIX = frozenset(("^-1", "^+", "^*", "?"))
 STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Got:
     """The token that did not fit.
 
@@ -35,7 +36,7 @@ class Got:
     accepts: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where the parser stopped.
 

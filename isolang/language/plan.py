@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from isolang.language.core import Spec
+from isolang.record import record
 
 Kind: TypeAlias = Literal[
     "event graph", "reachability", "saturation", "order clauses", "relational"
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Route:
     """How a specification is decided; each kind is a subclass with what its engine needs.
 

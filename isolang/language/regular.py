@@ -7,8 +7,9 @@ from one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from isolang.record import record
 
 LIMIT = 4_000
 """States of a deterministic automaton; a subset construction may grow exponentially."""
@@ -55,7 +56,7 @@ class Nfa:
         return offset, [offset + state for state in sorted(dfa.final)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dfa:
     """A deterministic acceptor, partial (a missing move rejects); state 0 is initial.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from isolang.language import facts
 from isolang.language.core import Exists, Spec
 from isolang.language.heredity import unread_matter, why_not_hereditary
 from isolang.language.plan import Kind, Route
+from isolang.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Relational(Route):
     """The relational route, which decides any specification on a history small enough.
 

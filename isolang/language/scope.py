@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from isolang.language import ast
+from isolang.record import record
 
 Element = Literal["transaction", "event", "any"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sort:
     """A set of ``left``, a relation from ``left`` to ``right``, or anything (a parameter)."""
 
@@ -35,7 +36,7 @@ _TXNS = Sort("set", "transaction")
 _EVENTS = Sort("relation", "event", "event")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Builtin:
     """A name that is given with every history."""
 
@@ -58,7 +59,7 @@ BUILTINS: Mapping[str, Builtin] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """A name with its sort and, unless it is given, the item that declares it."""
 

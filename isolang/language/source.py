@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from isolang.errors import SpecError
 from isolang.language.core import Position
+from isolang.record import record
 
 MAX_WIDTH = 120
 """Longer source lines are shown around the caret only."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Source:
     """One text that was read.
 

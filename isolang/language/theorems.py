@@ -34,7 +34,6 @@ whatever its relations and checks are called.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 from isolang.language.core import (
     Core,
@@ -51,6 +50,7 @@ from isolang.language.core import (
     Union,
 )
 from isolang.language.lower import CANONICAL_EXISTS
+from isolang.record import record, replace
 
 _LETTERS = frozenset(("init", "so", "rt", "wr"))
 _BEGIN_WITH_T0 = frozenset(("co", "ar", "vis"))
@@ -66,7 +66,7 @@ _BY_VISIBILITY = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Theorem:
     """A specification that says the same as another one.
 

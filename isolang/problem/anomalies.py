@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from isolang.history.columns import APPEND, READ_LIST, SOURCE_MISSING, UNKNOWN_VALUE
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -47,7 +47,7 @@ TITLES: Final = {
 _LONGEST = 60  # characters of a list in a message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Anomaly:
     """One intrinsic anomaly.
 

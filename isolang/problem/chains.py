@@ -10,20 +10,20 @@ That is sound only where the automata say so (:func:`chains_allowed`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from isolang.problem.event_graph import Ints, reached_inside
 from isolang.problem.problem import Inclusion
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.language.automaton import Automaton
     from isolang.problem.polygraph import Polygraph
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Chains:
     """The chains of a polygraph; all arrays speak of writers.
 

@@ -7,11 +7,12 @@ the encodings say without pruning shares nothing with the engine but the problem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from isolang.record import record, replace
 
 if TYPE_CHECKING:
     from isolang.language.automaton import Automaton
@@ -24,7 +25,7 @@ Edges: TypeAlias = tuple[Ints, Ints, NDArray[np.int64]]
 Step: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EventGraph:
     """The product of a history with automata, several as a disjoint union.
 

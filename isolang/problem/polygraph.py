@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
 from isolang.problem.problem import Inclusion, Problem
+from isolang.record import record, replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ Prune: TypeAlias = Literal["none", "known", "fixpoint"]
 PRUNE: Final[tuple[Prune, ...]] = ("none", "known", "fixpoint")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Polygraph:
     """What every encoding starts from. Writers are indices into ``Problem.native.writer_*``.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.problem.anomalies import Anomaly, AnomalyKind, anomaly_of_row
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang import _native
@@ -22,7 +22,7 @@ class Inclusion(IntEnum):
     OPTIONAL = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Problem:
     """What is known of a history, and what must be chosen; it knows no level and no encoding.
 

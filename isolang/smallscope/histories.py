@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations, pairwise, permutations, product
 from typing import TypeAlias
+
+from isolang.record import record
 
 NO_READ = -1
 """In place of a source: the transaction does not read the key. Source 0 is T0."""
@@ -21,7 +22,7 @@ Shape: TypeAlias = tuple[int, ...]
 """The lengths of the sessions, longest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Key:
     """What happens to one key.
 
@@ -44,7 +45,7 @@ class Key:
                     yield from ((first, second) for second in self.shown[i + 1 :])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SmallHistory:
     """Transactions 1 … n, session after session, and T0, which is 0.
 

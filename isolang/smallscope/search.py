@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
 from itertools import islice
 
 from isolang.language import facts
 from isolang.language.core import Check, Spec
+from isolang.record import record, replace
 from isolang.smallscope.evaluate import EVENT_NAMES, Model, given, satisfiable
 from isolang.smallscope.histories import SmallHistory, all_histories, random_histories
 
@@ -21,7 +21,7 @@ _SAMPLES = 400
 """Random histories before the systematic search: most checks fail on one of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Findings:
     """What a search showed.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from isolang.record import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from isolang.encodings.relational import Chosen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Answer:
     """A solver's answer; that it found none in time is a ``TimeoutError`` instead.
 
@@ -32,7 +34,7 @@ class Answer:
     statistics: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NoModel:
     """That a pair found no model; a claim, not yet a proof.
 
@@ -45,7 +47,7 @@ class NoModel:
     statistics: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChosenRelations:
     """A model of a specification as it is written: the relations that it asks for.
 

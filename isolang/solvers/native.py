@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from isolang.record import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +21,7 @@ ENCODING = "event-graph"
 HARD = (0.4, 1.5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Model:
     """Choices under which no check is violated.
 
@@ -37,7 +39,7 @@ class Model:
     statistics: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Refutation:
     """Why there is no model: the steps that ``docs/architecture.md`` describes, as plain tuples."""
 

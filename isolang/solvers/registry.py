@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from isolang.encodings.registry import ENCODINGS, Encoding
 from isolang.errors import SolverError
 from isolang.problem.polygraph import PRUNE
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Theory
@@ -22,7 +23,7 @@ EVENT_GRAPH: Final = "event-graph"
 NATIVE: Final = "native"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Solver:
     """One back end.
 

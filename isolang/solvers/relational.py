@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from isolang.errors import SolverError
+from isolang.record import replace
 
 if TYPE_CHECKING:
     from isolang.encodings.relational import Encoding

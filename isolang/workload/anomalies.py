@@ -15,8 +15,9 @@ transaction begins or ends meanwhile, replicas know all that was before, and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from isolang.record import record
 
 R, W = False, True
 X, Y = 0, 1
@@ -25,7 +26,7 @@ NIL = 0  # the initial state
 Operation = tuple[bool, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Bug:
     """A planted anomaly.
 

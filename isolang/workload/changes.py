@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from isolang.record import replace
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
 from isolang.errors import HistoryError
+from isolang.record import as_dict
 from isolang.workload.anomalies import BUGS
 from isolang.workload.rules import RULES
 from isolang.workload.truth import Planted, SimulatedHistory, Truth
@@ -48,9 +48,9 @@ def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHi
     options.set_key_distribution(workload.key_distribution)
     bugs = [BUGS[name] for name in workload.bugs]
     try:
-        for f in fields(workload):
-            if f.name not in _NOT_NATIVE:
-                setattr(options, _NATIVE_NAME.get(f.name, f.name), getattr(workload, f.name))
+        for name, value in as_dict(workload).items():
+            if name not in _NOT_NATIVE:
+                setattr(options, _NATIVE_NAME.get(name, name), value)
         for i, bug in enumerate(bugs, 1):
             options.add_plant(
                 [(session, aborted, list(ops)) for session, aborted, ops in bug.transactions],

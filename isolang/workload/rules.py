@@ -11,8 +11,9 @@ happen; whether it does in one history is up to chance, and to :mod:`isolang.wor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from isolang.record import record
 
 RuleName: TypeAlias = Literal[
     "strict-serializable",
@@ -26,7 +27,7 @@ RuleName: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Rule:
     """How transactions read, and which level follows.
 

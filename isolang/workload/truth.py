@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from isolang.history.history import History
+from isolang.record import record
 from isolang.workload.anomalies import BUGS
 from isolang.workload.rules import RULES
 
@@ -37,7 +38,7 @@ def implied(level: str) -> frozenset[str]:
     return frozenset({level}).union(*(implied(weaker) for weaker in IMPLIES[level]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Planted:
     """Where an anomaly stands.
 
@@ -54,7 +55,7 @@ class Planted:
     violates: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Truth:
     """What is known of a generated history, and why.
 
@@ -132,7 +133,7 @@ def _ordered(levels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(levels, key=LEVELS.index))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SimulatedHistory(History):
     """A generated history.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from isolang.errors import HistoryError
+from isolang.record import record
 from isolang.workload.anomalies import BUGS
 from isolang.workload.rules import RULES
 
@@ -15,7 +15,7 @@ KeyDistribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponenti
 KEY_DISTRIBUTIONS = ("uniform", "zipfian", "hotspot", "exponential")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Workload:
     """Options of a random workload; equal options give equal histories, on every machine.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 from isolang.errors import HistoryError
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 U64 = 2**64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Reading:
     """Columns and the sentences that every verdict repeats; see ``isolang.history.History``."""
 

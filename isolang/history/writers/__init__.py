@@ -7,11 +7,12 @@ What a format cannot express is an error that says so. Two ways out, both report
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.errors import HistoryError
+from isolang.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -39,7 +40,7 @@ DROPPABLE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WriteReport:
     """What was written, and what changed on the way.
 

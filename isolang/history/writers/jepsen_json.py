@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isolang.history.values import NIL, STRING
 from isolang.history.writers import WriteReport, edn
+from isolang.record import replace
 
 if TYPE_CHECKING:
     from isolang.history.history import History

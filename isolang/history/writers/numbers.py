@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history.values import INTEGER, NATURAL
 from isolang.history.writers import WriteReport
 from isolang.history.writers.renaming import INITIAL, Names, name_values
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.writers.outline import Outline
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Numbers:
     """Keys and values of what is written, as numbers.
 

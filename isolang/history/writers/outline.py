@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.readers.reading import counted
+from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Target:
     """What a format can express.
 
