@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import PARTS, Case
-from measuring import Bench, Run, Tool
+from measuring import KEEP_BYTE_CODE, Bench, Run, Tool
 from report import seconds, table
 from run import machine, select
 from run import parse as parse_suite
@@ -62,7 +62,7 @@ class Revision:
                 "-o", "json", *options.split(), "{history}",
             ),
             reports=True,
-            environment={"PYTHONPATH": ""},
+            environment={"PYTHONPATH": "", **KEEP_BYTE_CODE},
         )  # fmt: skip
 
     def close(self) -> None:

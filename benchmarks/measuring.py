@@ -21,6 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+# An interpreter that is told to write no byte code compiles every module that a run imports anew:
+# an explanation, say, then costs 40 ms of compiling that nobody with an installed package has.
+KEEP_BYTE_CODE = {"PYTHONDONTWRITEBYTECODE": ""}
+
 TWO_LINES = {
     "dbcop": ["w(0,1,1,1)", "r(0,1,2,2)"],  # written through the converter
     "plume": ["w(0,1,1,1)", "r(0,1,2,2)"],

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import PARTS, Case, anomalies, corpora, hard, hidden, mini, simulated, weak
-from measuring import Bench, Tool
+from measuring import KEEP_BYTE_CODE, Bench, Tool
 from report import markdown, plots
 
 import isolang
@@ -45,7 +45,7 @@ def isocheck(threads: int = 1, options: str = "") -> Tool:
             "-o", "json", "--threads", str(threads), *options.split(), "{history}",
         ),
         reports=True,
-        environment={"PYTHONPATH": package},
+        environment={"PYTHONPATH": package, **KEEP_BYTE_CODE},
     )  # fmt: skip
 
 
