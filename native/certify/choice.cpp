@@ -106,11 +106,11 @@ class ChoiceReader {
   }
 
   // The writes that the next transaction read lie anywhere: all of them are fetched at once, while this one is read.
-  [[gnu::always_inline]] void prefetch_sources(std::int32_t t) const {
+  void prefetch_sources(std::int32_t t) const {
     if (t >= n_) return;
     for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op) {
       const std::int32_t u = source_[idx(op)];
-      if (u >= 0 && u < n_) writes_.prefetch(u);
+      if (u >= 0 && u < n_) writes_.prefetch_last(u);
     }
   }
 

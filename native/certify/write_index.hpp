@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "certify/certify.hpp"
+#include "core/prefetch.hpp"
 
 namespace isolang::certify {
 
@@ -51,7 +52,7 @@ class WriteIndex {
     return found != end && found->key == key ? static_cast<std::int32_t>(found - last_.begin()) : -1;
   }
 
-  void prefetch(std::int32_t t) const { __builtin_prefetch(last_.data() + begin_of(t)); }  // its last writes
+  void prefetch_last(std::int32_t t) const { prefetch(last_.data() + begin_of(t)); }
 
   // The last write of the key by a declared initial transaction, or nullptr.
   const InitialWrite* initial_write(std::int32_t key) const {

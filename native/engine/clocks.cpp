@@ -227,12 +227,12 @@ void Clocks::raise(std::span<std::int32_t> row, std::int32_t v) const {
   if (at.column >= 0) row[idx(at.column)] = std::max(row[idx(at.column)], at.position);
 }
 
-void Clocks::prefetch(std::int32_t v) const {
+void Clocks::prefetch_row(std::int32_t v) const {
   const std::size_t first = idx(place_[idx(v)].slot) * columns_;
   const char* const row = narrow_ ? reinterpret_cast<const char*>(bytes_.data() + first)
                                   : reinterpret_cast<const char*>(words_.data() + first);
   const std::size_t size = columns_ * (narrow_ ? 1 : 2);
-  for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(row + i);
+  for (std::size_t i = 0; i < size; i += 64) prefetch(row + i);
 }
 
 }  // namespace isolang

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/budget.hpp"
+#include "core/prefetch.hpp"
 #include "engine/adjacency.hpp"
 
 namespace isolang {
@@ -66,7 +67,9 @@ class Clocks {
   // where some node is on no column.
   std::vector<std::int32_t> middles() const;
   void raise(std::span<std::int32_t> row, std::int32_t v) const;
-  void prefetch(std::int32_t v) const;
+  // For large graphs: the place tells where the row is.
+  void prefetch_place(std::int32_t v) const { prefetch(place_.data() + v); }
+  void prefetch_row(std::int32_t v) const;
   std::size_t columns() const { return columns_; }
   std::size_t chains() const { return chains_; }
 

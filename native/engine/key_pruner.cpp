@@ -7,6 +7,8 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
+constexpr std::int32_t kFar = 1 << 16;  // nodes that no longer fit the nearer caches
+constexpr std::size_t kMany = 256;
 
 }  // namespace
 
@@ -54,6 +56,45 @@ bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Finding
     if (!prune_read(r)) return false;
   }
   return true;
+}
+
+// In a large history what a key needs lies all over it, and one thing says where the next one is: a read, its
+// transaction, the place of that in the clocks, its row. So each of these is fetched a key before the next is asked.
+void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
+  if (graph_.nodes() < kFar) return;
+  if (keys.size() > 2)
+    each_reader(keys[2], [&](std::int32_t r) {
+      prefetch(&graph_.problem.read_txn[idx(r)]);
+      prefetch(&pruner_.own_writer[idx(r)]);
+    });
+  if (keys.size() > 1) each_node(keys[1], [&](Node v) { clocks_.prefetch_place(v); });
+  if (!keys.empty()) each_node(keys[0], [&](Node v) { clocks_.prefetch_row(v); });
+}
+
+// Of a key with many reads only some: the caches would not hold more until they are needed.
+template <typename Visit>
+void KeyPruner::each_reader(std::int32_t key, Visit visit) const {
+  const auto some = [&](std::span<const std::int32_t> reads) {
+    std::ranges::for_each(reads.first(std::min(reads.size(), kMany)), visit);
+  };
+  if (graph_.uses_orders) {
+    const auto start = [&](std::int32_t k) {
+      return static_cast<std::size_t>(pruner_.readers_.start[idx(graph_.problem.key_start[idx(k)])]);
+    };
+    some(std::span(pruner_.readers_.item).subspan(start(key), start(key + 1) - start(key)));
+  }
+  if (graph_.uses_reads) some(pruner_.open_reads_.of(key));
+}
+
+template <typename Visit>
+void KeyPruner::each_node(std::int32_t key, Visit visit) const {
+  each_reader(key, [&](std::int32_t r) {
+    for (const Row& row : rw_rows_)
+      visit(graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
+  });
+  const auto writers = pairs_.writers(key);
+  for (const std::int32_t w : writers.first(std::min(writers.size(), kMany)))
+    for (const Target& target : targets_) visit(node_of(target.check, target.state, w));
 }
 
 void KeyPruner::load(std::int32_t key) {

@@ -30,6 +30,8 @@ class KeyPruner {
 
   // False: contradiction. `every_read`: also those of which nothing has changed.
   bool prune(std::int32_t key, bool every_read, Budget& budget, Findings& findings);
+  // Of the keys to come, the next one first, what prune() will look up.
+  void fetch(std::span<const std::int32_t> keys) const;
   // Each pair of the key's writers, see Pruner::Pairs.
   void list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pairs);
 
@@ -57,6 +59,10 @@ class KeyPruner {
     std::array<Node, kFew> source{};
   };
 
+  template <typename Visit>
+  void each_reader(std::int32_t key, Visit visit) const;
+  template <typename Visit>
+  void each_node(std::int32_t key, Visit visit) const;
   void load(std::int32_t key);
   std::size_t target_of(std::int32_t check, std::int32_t state);
   Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;
@@ -70,7 +76,6 @@ class KeyPruner {
   std::size_t first_before(std::int32_t rank) const;
   // Of a word of a row of bits those of writers_[first] and later places, `first` being in the word or before it.
   std::uint64_t writers_from(std::size_t first, std::size_t word) const;
-  void prefetch_by(std::int32_t writer) const;
   void mark_forced(std::int32_t after);
   // Of writers_[self]. kWords: of a row of bits; 0 for as many as it takes.
   template <std::size_t kWords>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/parallel.hpp"
+#include "core/prefetch.hpp"
 #include "engine/key_pruner.hpp"
 #include "engine/short_cycle.hpp"
 #include "engine/topological_order.hpp"
@@ -64,7 +65,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
   const auto first_candidate = [&](std::int32_t r) { return static_cast<std::size_t>(p.candidate_start[idx(r)]); };
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     if (const auto ahead = first_candidate(r) + kAhead; ahead < p.candidate.size())
-      __builtin_prefetch(&p.writer_txn[idx(p.candidate[ahead])]);
+      prefetch(&p.writer_txn[idx(p.candidate[ahead])]);
     const std::size_t first = first_candidate(r);
     if (first_candidate(r + 1) - first == 1 && included_reader(r) && alive[first])
       resolve(r, p.candidate[first], g.edges);
@@ -179,9 +180,11 @@ bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
   std::vector<KeyPruner> workers(std::min(threads_, parts), KeyPruner(*this));
   std::vector<Findings> findings(parts);
   const auto prune = [&](std::size_t worker, std::size_t part, Budget& budget) {
-    return std::ranges::all_of(keys.subspan(cuts[part], cuts[part + 1] - cuts[part]), [&](std::int32_t key) {
-      return workers[worker].prune(key, every_read, budget, findings[part]);
-    });
+    for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i) {
+      workers[worker].fetch(keys.subspan(i + 1));
+      if (!workers[worker].prune(keys[i], every_read, budget, findings[part])) return false;
+    }
+    return true;
   };
   const std::size_t failed = in_parts(parts, workers.size(), budget_, prune);
   findings.resize(std::min(parts, failed + 1));

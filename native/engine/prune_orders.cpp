@@ -9,7 +9,6 @@ namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-constexpr std::size_t kAhead = 3;  // writers whose rows are fetched before they are needed
 
 }  // namespace
 
@@ -49,11 +48,6 @@ void KeyPruner::each_start(std::int32_t writer, Visit visit) const {
 void KeyPruner::find_starts(std::int32_t writer) {
   starts_.begin(targets_.size());
   each_start(writer, [&](std::size_t target, Node node) { starts_.add(target, node); });
-}
-
-// The rows of its starts: of a large history they are far apart.
-void KeyPruner::prefetch_by(std::int32_t writer) const {
-  each_start(writer, [&](std::size_t, Node node) { clocks_.prefetch(node); });
 }
 
 // Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.
@@ -157,7 +151,6 @@ bool KeyPruner::prune_orders() {
     if (!restless && (ordered || pruner_.is_quiet_writer(after))) continue;
     if (ordered && pairs_.is_settled(key_, after)) continue;
     budget_->poll();
-    if (self >= kAhead && pairs_.open(writers_[self - kAhead]) != 0) prefetch_by(writers_[self - kAhead]);
     const bool latest = orders_compose_ && !settled_.empty();
     if (latest && forced_.size() == 1) {  // nearly every key
       mark_latest_forced<1>(self);
