@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/prefetch.hpp"
 #include "engine/adjacency.hpp"
 
 namespace isolang {
@@ -42,6 +43,7 @@ class DynamicOrder {
 
   std::size_t edges() const { return permanent_ + from_.size(); }
   std::int32_t rank(std::int32_t v) const { return rank_[static_cast<std::size_t>(v)]; }
+  void prefetch_rank(std::int32_t v) const { prefetch(rank_.data() + v); }
   std::int64_t visited = 0;  // nodes, in all
   std::vector<std::int32_t> path;
   std::vector<std::int32_t> moved;  // the nodes whose rank has changed since forget_moved, each once

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/parallel.hpp"
+#include "core/prefetch.hpp"
 #include "engine/likely_times.hpp"
 #include "engine/search.hpp"
 
@@ -18,6 +19,9 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::size_t kFewer = 3;  // times fewer choices wanted than in the round before
 constexpr std::size_t kPart = 4000;  // writers, or reads: long enough for a thread to pay
 constexpr std::size_t kMuch = 4;   // transactions for a choice that the first order contradicts
+constexpr std::int32_t kFar = 1 << 16;     // nodes that no longer fit the nearer caches
+constexpr std::size_t kAhead = 8;          // reads
+constexpr std::size_t kMostSources = 8;
 
 }  // namespace
 
@@ -154,14 +158,50 @@ void Search::inspect_read(std::int32_t r, Wants& wants) {
   }
 }
 
+template <typename Visit>
+void Search::each_source(std::int32_t r, Visit visit) const {
+  if (pruner_.source[idx(r)] >= 0) return visit(pruner_.source[idx(r)]);
+  std::size_t left = kMostSources;
+  for (const std::size_t i : p_.candidates(r)) {
+    if (left-- == 0) return;
+    visit(p_.candidate[i]);
+  }
+}
+
+// What will be looked at lies all over a large history, and one thing says where the next one is: so it is fetched in
+// steps, of keys and reads to come, the next one first.
+void Search::fetch_key(std::span<const std::int32_t> keys) const {
+  if (keys.size() < 2 || graph_.nodes() < kFar) return;
+  for (std::int32_t w = p_.key_start[idx(keys[1])]; w < p_.key_start[idx(keys[1]) + 1]; ++w)
+    order_.prefetch_rank(graph_.order_node(w));
+}
+
+void Search::fetch_read(std::span<const std::int32_t> reads) const {
+  if (graph_.nodes() < kFar || !graph_.uses_orders) return;
+  if (reads.size() > 2 * kAhead)
+    each_source(reads[2 * kAhead], [&](std::int32_t w) {
+      prefetch(&p_.writer_txn[idx(w)]);
+      prefetch(&place_[idx(w)]);
+    });
+  if (reads.size() > kAhead)
+    each_source(reads[kAhead], [&](std::int32_t w) {
+      order_.prefetch_rank(graph_.order_node(w));
+      const std::size_t next = idx(place_[idx(w)]) + 1;
+      if (next >= writers_.size()) return;
+      prefetch(&writers_[next]);
+      if (next < lowest_.size()) prefetch(&lowest_[next]);
+    });
+}
+
 // In parts, by several threads: each item is looked at by itself, and what is wanted is put together in their order.
-template <typename WeightOf, typename Look>
-void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Look look) {
+template <typename WeightOf, typename Fetch, typename Look>
+void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Fetch fetch, Look look) {
   const auto cuts = cut_into_parts(items.size(), kPart, [&](std::size_t i) { return weight_of(items[i]); });
   std::vector<Wants> wants(cuts.size() - 1);
   in_parts(wants.size(), pruner_.threads(), budget_, [&](std::size_t, std::size_t part, Budget& budget) {
     for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i) {
       budget.poll();
+      fetch(items.subspan(i + 1));
       look(items[i], wants[part]);
     }
     return true;
@@ -181,18 +221,22 @@ void Search::inspect() {
     if (stale_key_[idx(key)] != 0 && (rounds <= 1 || settled_key_[idx(key)] == 0 || read_key_[idx(key)] != 0))
       keys.push_back(key);
   const auto writers = [&](std::int32_t key) { return idx(p_.key_start[idx(key) + 1] - p_.key_start[idx(key)]); };
-  look_at_each(keys, writers, [&](std::int32_t key, Wants& wants) {
-    sort_writers(key);
-    if (settled_key_[idx(key)] == 0) inspect_key(key, wants);
-  });
+  look_at_each(
+      keys, writers, [&](std::span<const std::int32_t> next) { fetch_key(next); },
+      [&](std::int32_t key, Wants& wants) {
+        sort_writers(key);
+        if (settled_key_[idx(key)] == 0) inspect_key(key, wants);
+      });
   for (const std::int32_t r : inspected_reads_) {
     const std::int32_t reader = p_.read_txn[idx(r)];
     if (stale_txn_[idx(reader)] != 0 || stale_key_[idx(p_.read_key[idx(r)])] != 0 || active_read_[idx(r)] != 0 ||
         !certain(reader))
       reads.push_back(r);
   }
-  look_at_each(reads, [](std::int32_t) { return std::size_t{1}; },
-               [&](std::int32_t r, Wants& wants) { inspect_read(r, wants); });
+  look_at_each(
+      reads, [](std::int32_t) { return std::size_t{1}; },
+      [&](std::span<const std::int32_t> next) { fetch_read(next); },
+      [&](std::int32_t r, Wants& wants) { inspect_read(r, wants); });
   if (graph_.forbids_ways_back)
     for (const std::int32_t r : reads) {
       const std::int32_t reader = p_.read_txn[idx(r)];

@@ -8,7 +8,12 @@ namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::int32_t kFar = 1 << 16;  // nodes that no longer fit the nearer caches
-constexpr std::size_t kMany = 256;
+
+// The caches would not hold more until they are needed.
+std::span<const std::int32_t> some(std::span<const std::int32_t> items) {
+  constexpr std::size_t kMany = 256;
+  return items.first(std::min(items.size(), kMany));
+}
 
 }  // namespace
 
@@ -67,23 +72,31 @@ void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
       prefetch(&graph_.problem.read_txn[idx(r)]);
       prefetch(&pruner_.own_writer[idx(r)]);
     });
+  if (keys.size() > 2 && graph_.uses_reads)
+    for (const std::int32_t r : some(pruner_.open_reads_.of(keys[2]))) {
+      prefetch(&graph_.problem.candidate_start[idx(r)]);
+      prefetch(&pruner_.source[idx(r)]);
+    }
   if (keys.size() > 1) each_node(keys[1], [&](Node v) { clocks_.prefetch_place(v); });
+  if (keys.size() > 1 && graph_.uses_reads)
+    for (const std::int32_t r : some(pruner_.open_reads_.of(keys[1]))) {
+      const auto first = static_cast<std::size_t>(graph_.problem.candidate_start[idx(r)]);
+      prefetch(&graph_.problem.candidate[first]);
+      prefetch(&pruner_.alive[first]);
+    }
   if (!keys.empty()) each_node(keys[0], [&](Node v) { clocks_.prefetch_row(v); });
 }
 
-// Of a key with many reads only some: the caches would not hold more until they are needed.
 template <typename Visit>
 void KeyPruner::each_reader(std::int32_t key, Visit visit) const {
-  const auto some = [&](std::span<const std::int32_t> reads) {
-    std::ranges::for_each(reads.first(std::min(reads.size(), kMany)), visit);
-  };
   if (graph_.uses_orders) {
     const auto start = [&](std::int32_t k) {
       return static_cast<std::size_t>(pruner_.readers_.start[idx(graph_.problem.key_start[idx(k)])]);
     };
-    some(std::span(pruner_.readers_.item).subspan(start(key), start(key + 1) - start(key)));
+    const auto readers = std::span(pruner_.readers_.item).subspan(start(key), start(key + 1) - start(key));
+    std::ranges::for_each(some(readers), visit);
   }
-  if (graph_.uses_reads) some(pruner_.open_reads_.of(key));
+  if (graph_.uses_reads) std::ranges::for_each(some(pruner_.open_reads_.of(key)), visit);
 }
 
 template <typename Visit>
@@ -92,8 +105,7 @@ void KeyPruner::each_node(std::int32_t key, Visit visit) const {
     for (const Row& row : rw_rows_)
       visit(graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
   });
-  const auto writers = pairs_.writers(key);
-  for (const std::int32_t w : writers.first(std::min(writers.size(), kMany)))
+  for (const std::int32_t w : some(pairs_.writers(key)))
     for (const Target& target : targets_) visit(node_of(target.check, target.state, w));
 }
 

@@ -127,8 +127,12 @@ class Search final : public Theory {
   void note_moved();
   struct Wants;
   void inspect();
-  template <typename WeightOf, typename Look>
-  void look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Look look);
+  template <typename WeightOf, typename Fetch, typename Look>
+  void look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Fetch fetch, Look look);
+  template <typename Visit>
+  void each_source(std::int32_t read, Visit visit) const;
+  void fetch_key(std::span<const std::int32_t> keys) const;
+  void fetch_read(std::span<const std::int32_t> reads) const;
   std::size_t wanted_variables() const;
   void sort_writers(std::int32_t key);
   void inspect_key(std::int32_t key, Wants& wants);

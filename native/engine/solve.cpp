@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "core/prefetch.hpp"
 #include "engine/one_cycle.hpp"
 #include "engine/one_state.hpp"
 #include "engine/order_hints.hpp"
@@ -30,6 +31,7 @@ class Stopwatch {
 }  // namespace
 
 // Reads that the problem merged are found again by what they saw.
+constexpr std::int32_t kAhead = 16;  // reads whose writers, anywhere in a large history, are fetched before
 std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& p, const Model& model) {
   const auto idx = [](auto i) { return static_cast<std::size_t>(i); };
   const auto is_read = [&](std::int64_t op) {
@@ -53,6 +55,8 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
     const std::int32_t txn = p.read_txn[idx(r)];
     std::int32_t end = r;
     while (end < p.reads() && p.read_txn[idx(end)] == txn) ++end;
+    for (std::int32_t i = end; i < std::min(p.reads(), end + kAhead); ++i)
+      if (model.source[idx(i)] >= 0) prefetch(&p.writer_txn[idx(model.source[idx(i)])]);
     written.clear();
     for (std::int64_t op = h.op_start[idx(txn)]; op < h.op_start[idx(txn) + 1]; ++op) {
       const std::int32_t key = h.op_key[idx(op)];
