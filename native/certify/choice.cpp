@@ -11,6 +11,7 @@
 
 #include "certify/list_reads.hpp"
 #include "certify/write_index.hpp"
+#include "core/prefetch.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -254,6 +255,10 @@ class ChoiceReader {
     choice_.key_start.assign(keys + 1, 0);
     choice_.order.reserve(order_txn_.size());
     for (std::size_t key = 0; key < keys; ++key) {
+      for (std::int64_t i = start[key + 1]; key + 1 < keys && i < start[key + 2]; ++i) {  // of the next key
+        prefetch(&write[idx(writers[idx(i)].first)]);
+        prefetch(&writes_.last(writers[idx(i)].second));
+      }
       for (std::int64_t i = start[key]; i < start[key + 1]; ++i)
         write[idx(writers[idx(i)].first)] = {static_cast<std::int32_t>(key), writers[idx(i)].second};
       for (std::int64_t i = order_start_[key]; i < order_start_[key + 1]; ++i) {

@@ -10,6 +10,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/prefetch.hpp"
+
 namespace isolang::certify {
 namespace {
 
@@ -128,15 +130,32 @@ class Product {
     for (const Step& s : m_.of(Relation::rt)) real_time(s, edge);
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
     for (const Step& s : m_.of(Relation::wr))
-      for (const ExternalRead& r : c_.reads)
+      each_read([&](const ExternalRead& r) {
         if (r.source >= 0)
           edge(node(c_.order[idx(c_.key_start[idx(r.key)] + r.source)], s.first), node(r.reader, s.second));
+      });
     for (const Step& s : m_.of(Relation::rw)) anti_dependencies(s, edge);
     tails(session_tail_, by_session_, [&](std::size_t i) {
       return h_.txn_session[idx(by_session_[i])] == h_.txn_session[idx(by_session_[i + 1])];
     }, edge);
     tails(time_tail_, by_begin_, [](std::size_t) { return true; }, edge);
     key_structures(edge);
+  }
+
+  // In a large history their sources lie anywhere: where they stand in the orders is fetched before it is asked.
+  template <typename F>
+  void each_read(F&& visit) {
+    constexpr std::size_t kAhead = 16;
+    const std::vector<ExternalRead>& reads = c_.reads;
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      if (i + 2 * kAhead < reads.size()) prefetch(&c_.key_start[idx(reads[i + 2 * kAhead].key)]);
+      if (i + kAhead < reads.size()) {
+        const ExternalRead& next = reads[i + kAhead];
+        prefetch(c_.order.data() + c_.key_start[idx(next.key)] + next.source + 1);
+      }
+      budget_.poll();
+      visit(reads[i]);
+    }
   }
 
   template <typename Together, typename F>
@@ -197,8 +216,7 @@ class Product {
   template <typename F>
   void anti_dependencies(const Step& s, F&& edge) {
     const bool immediate = continues_by_ww(s);
-    for (const ExternalRead& r : c_.reads) {
-      budget_.poll();
+    each_read([&](const ExternalRead& r) {
       const std::int64_t start = c_.key_start[idx(r.key)];
       const std::int64_t size = c_.key_start[idx(r.key) + 1] - start;
       const std::int64_t later = r.source + 1;
@@ -206,7 +224,7 @@ class Product {
         // rw leaves out the identity: behind the source stands either another writer, whose ww leads on, or the reader.
         const std::int64_t next = later == r.own ? later + 1 : later;
         if (next < size) edge(node(r.reader, s.first), node(c_.order[idx(start + next)], s.second));
-        continue;
+        return;
       }
       const Node tree = key_tree_[idx(s.second)] + static_cast<Node>(2 * start);
       const auto range = [&](std::int64_t low, std::int64_t high) {
@@ -221,7 +239,7 @@ class Product {
       } else {
         range(later, size);
       }
-    }
+    });
   }
 
   // Per key: the tail chain of ww, and the segment tree of rw (node 1 the root, leaves at `size` and after).

@@ -51,7 +51,7 @@ void Search::note_moved() {
   for (const Node v : order_.moved) {
     const std::int32_t t = graph_.transaction_of(v);
     if (t >= 0) {
-      stale_txn_[idx(t)] = 1;
+      if (std::exchange(stale_txn_[idx(t)], std::uint8_t{1}) != 0) continue;  // by another node
       for (const std::int32_t w : pruner_.writers_of(t)) stale_key_[idx(pruner_.key_of(w))] = 1;
     } else if (const std::int32_t w = graph_.writer_of(v); w >= 0) {
       stale_key_[idx(pruner_.key_of(w))] = 1;
