@@ -66,7 +66,7 @@ INCLUDES = {
     "writers": ("writers/", "core/"),
     "problem": ("problem/", "core/"),
     "engine": ("engine/", "core/"),
-    "certify": ("certify/", "core/history.hpp", "core/budget.hpp"),
+    "certify": ("certify/", "core/history.hpp", "core/budget.hpp", "core/prefetch.hpp"),
     "workload": ("workload/", "core/"),
     "bindings": ("",),
 }
