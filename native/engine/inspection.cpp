@@ -19,9 +19,8 @@ constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr std::size_t kFewer = 3;  // times fewer choices wanted than in the round before
 constexpr std::size_t kPart = 4000;  // writers, or reads: long enough for a thread to pay
 constexpr std::size_t kMuch = 4;   // transactions for a choice that the first order contradicts
-constexpr std::int32_t kFar = 1 << 16;     // nodes that no longer fit the nearer caches
-constexpr std::size_t kAhead = 8;          // reads
-constexpr std::size_t kMostSources = 8;
+constexpr std::size_t kAhead = 8;  // reads, whose sources are fetched
+constexpr std::size_t kMostSources = 8;  // of one read
 
 }  // namespace
 
@@ -158,6 +157,7 @@ void Search::inspect_read(std::int32_t r, Wants& wants) {
   }
 }
 
+// Some of those that it may have.
 template <typename Visit>
 void Search::each_source(std::int32_t r, Visit visit) const {
   if (pruner_.source[idx(r)] >= 0) return visit(pruner_.source[idx(r)]);
@@ -171,25 +171,24 @@ void Search::each_source(std::int32_t r, Visit visit) const {
 // What will be looked at lies all over a large history, and one thing says where the next one is: so it is fetched in
 // steps, of keys and reads to come, the next one first.
 void Search::fetch_key(std::span<const std::int32_t> keys) const {
-  if (keys.size() < 2 || graph_.nodes() < kFar) return;
+  if (keys.size() < 2 || graph_.nodes() < kFarApart) return;
   for (std::int32_t w = p_.key_start[idx(keys[1])]; w < p_.key_start[idx(keys[1]) + 1]; ++w)
     order_.prefetch_rank(graph_.order_node(w));
 }
 
 void Search::fetch_read(std::span<const std::int32_t> reads) const {
-  if (graph_.nodes() < kFar || !graph_.uses_orders) return;
+  if (graph_.nodes() < kFarApart || !graph_.uses_orders) return;
   if (reads.size() > 2 * kAhead)
     each_source(reads[2 * kAhead], [&](std::int32_t w) {
-      prefetch(&p_.writer_txn[idx(w)]);
-      prefetch(&place_[idx(w)]);
+      prefetch(p_.writer_txn.data() + w);
+      prefetch(place_.data() + w);
     });
   if (reads.size() > kAhead)
     each_source(reads[kAhead], [&](std::int32_t w) {
       order_.prefetch_rank(graph_.order_node(w));
       const std::size_t next = idx(place_[idx(w)]) + 1;
-      if (next >= writers_.size()) return;
-      prefetch(&writers_[next]);
-      if (next < lowest_.size()) prefetch(&lowest_[next]);
+      prefetch(writers_.data() + next);
+      if (next < lowest_.size()) prefetch(lowest_.data() + next);
     });
 }
 

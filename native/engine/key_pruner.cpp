@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/prefetch.hpp"
+
 namespace isolang {
 namespace {
 
 constexpr auto idx(std::int32_t i) { return static_cast<std::size_t>(i); }
-constexpr std::int32_t kFar = 1 << 16;  // nodes that no longer fit the nearer caches
 
 // The caches would not hold more until they are needed.
 std::span<const std::int32_t> some(std::span<const std::int32_t> items) {
@@ -66,25 +67,30 @@ bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Finding
 // In a large history what a key needs lies all over it, and one thing says where the next one is: a read, its
 // transaction, the place of that in the clocks, its row. So each of these is fetched a key before the next is asked.
 void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
-  if (graph_.nodes() < kFar) return;
-  if (keys.size() > 2)
+  if (graph_.nodes() < kFarApart) return;
+  const Problem& p = graph_.problem;
+  if (keys.size() > 2) {
     each_reader(keys[2], [&](std::int32_t r) {
-      prefetch(&graph_.problem.read_txn[idx(r)]);
-      prefetch(&pruner_.own_writer[idx(r)]);
+      prefetch(p.read_txn.data() + r);
+      prefetch(pruner_.own_writer.data() + r);
     });
-  if (keys.size() > 2 && graph_.uses_reads)
-    for (const std::int32_t r : some(pruner_.open_reads_.of(keys[2]))) {
-      prefetch(&graph_.problem.candidate_start[idx(r)]);
-      prefetch(&pruner_.source[idx(r)]);
+    for (const std::int32_t r : open_reads(keys[2])) {
+      prefetch(p.candidate_start.data() + r);
+      prefetch(pruner_.source.data() + r);
     }
-  if (keys.size() > 1) each_node(keys[1], [&](Node v) { clocks_.prefetch_place(v); });
-  if (keys.size() > 1 && graph_.uses_reads)
-    for (const std::int32_t r : some(pruner_.open_reads_.of(keys[1]))) {
-      const auto first = static_cast<std::size_t>(graph_.problem.candidate_start[idx(r)]);
-      prefetch(&graph_.problem.candidate[first]);
-      prefetch(&pruner_.alive[first]);
+  }
+  if (keys.size() > 1) {
+    each_node(keys[1], [&](Node v) { clocks_.prefetch_place(v); });
+    for (const std::int32_t r : open_reads(keys[1])) {
+      prefetch(p.candidate.data() + p.candidate_start[idx(r)]);
+      prefetch(pruner_.alive.data() + p.candidate_start[idx(r)]);
     }
+  }
   if (!keys.empty()) each_node(keys[0], [&](Node v) { clocks_.prefetch_row(v); });
+}
+
+std::span<const std::int32_t> KeyPruner::open_reads(std::int32_t key) const {
+  return graph_.uses_reads ? some(pruner_.open_reads_.of(key)) : std::span<const std::int32_t>();
 }
 
 template <typename Visit>
@@ -96,7 +102,7 @@ void KeyPruner::each_reader(std::int32_t key, Visit visit) const {
     const auto readers = std::span(pruner_.readers_.item).subspan(start(key), start(key + 1) - start(key));
     std::ranges::for_each(some(readers), visit);
   }
-  if (graph_.uses_reads) std::ranges::for_each(some(pruner_.open_reads_.of(key)), visit);
+  std::ranges::for_each(open_reads(key), visit);
 }
 
 template <typename Visit>

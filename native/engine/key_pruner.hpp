@@ -59,6 +59,7 @@ class KeyPruner {
     std::array<Node, kFew> source{};
   };
 
+  std::span<const std::int32_t> open_reads(std::int32_t key) const;  // some, like these:
   template <typename Visit>
   void each_reader(std::int32_t key, Visit visit) const;
   template <typename Visit>
