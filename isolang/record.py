@@ -6,13 +6,16 @@ classes stand in the way of: the standard decorator compiles half a dozen method
 ``__init__`` is compiled; comparison, hash, ``repr`` and pickling read the fields.
 
 Records cannot be changed or ordered, and of ``dataclasses.field`` they know ``default``,
-``default_factory``, ``repr`` and ``compare``. For anything else there are dataclasses.
+``default_factory``, ``repr`` and ``compare``. For anything else there are dataclasses. The
+functions of ``dataclasses`` take records, too; those below do the same without making a dataclass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, field
+from copy import copy
+from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
+from inspect import get_annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform, overload
 
@@ -41,7 +44,7 @@ def record(cls: type[_T] | None = None, /, *, kw_only: bool = False, eq: bool = 
 
     Raises:
         TypeError: if a field without a default follows one with a default, and both may be given
-            by position.
+            by position; or if ``field`` says anything else than what is named above.
     """
     if cls is None:
         return lambda cls: _made(cls, kw_only=kw_only, eq=eq)
@@ -91,10 +94,12 @@ def _made(cls: type[_T], *, kw_only: bool, eq: bool) -> type[_T]:
     """Build the class anew, for slots must be there when a class is built."""
     body = dict(cls.__dict__)
     own: _Fields = {}
-    for name, kind in body.get("__annotations__", {}).items():
+    for name, kind in get_annotations(cls).items():
         if not str(kind).startswith("ClassVar"):
             given = body.pop(name, MISSING)
             said = given if isinstance(given, Field) else field(default=given)
+            if not said.init or said.hash is not None or said.kw_only is True or said.metadata:
+                raise TypeError(f"{cls.__qualname__}.{name}: {said!r} says what no record does")
             own[name] = said, kw_only
     inherited: _Fields = {}
     for base in reversed(cls.__mro__[1:]):
@@ -105,6 +110,8 @@ def _made(cls: type[_T], *, kw_only: bool, eq: bool) -> type[_T]:
         body.pop(name, None)
     body["__slots__"] = tuple(name for name in own if name not in inherited)
     body["__record_fields__"] = every
+    body["__dataclass_fields__"] = _DataclassFields()
+    body["__replace__"] = replace
     body["__match_args__"] = tuple(name for name, (_, by_name) in every.items() if not by_name)
     body["__setattr__"] = _no_assignment
     body["__delattr__"] = _no_deletion
@@ -120,6 +127,18 @@ def _made(cls: type[_T], *, kw_only: bool, eq: bool) -> type[_T]:
     made.__qualname__ = cls.__qualname__
     made.__init__ = _initializer(made, every)
     return made  # type: ignore[no-any-return]
+
+
+class _DataclassFields:
+    """What ``dataclasses`` looks for, made when it does."""
+
+    def __get__(self, _: object, cls: Any) -> dict[str, Field[Any]]:
+        kinds: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            kinds |= get_annotations(base)
+        said = [(name, kinds[name], copy(one)) for name, (one, _) in cls.__record_fields__.items()]
+        made: Any = make_dataclass("_", said, kw_only=True)
+        return dict(made.__dataclass_fields__)
 
 
 def _initializer(cls: type, every: _Fields) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass, field
@@ -114,6 +115,15 @@ def test_a_field_without_a_default_after_one_with() -> None:
             y: int  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("said", [{"init": False}, {"hash": True}, {"kw_only": True}])
+def test_what_no_record_does(said: dict[str, bool]) -> None:
+    with pytest.raises(TypeError, match=r"Wrong\.x"):
+
+        @record
+        class Wrong:
+            x: int = field(default=1, **said)  # type: ignore[call-overload]
+
+
 def test_a_new_list_for_each() -> None:
     one, other = Point(1), Point(1)
     one.seen.append(1)
@@ -130,6 +140,17 @@ def test_changes() -> None:
         replace(one, z=1)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="-1"):
         replace(Positive(1), x=-1)
+
+
+def test_the_functions_of_dataclasses_take_records() -> None:
+    one = Named(1, name="n")
+    assert dataclasses.is_dataclass(one)
+    assert dataclasses.is_dataclass(Named)
+    assert dataclasses.replace(one, x=4) == Named(4, name="n")
+    assert [f.name for f in dataclasses.fields(one)] == ["x", "y", "seen", "name"]
+    assert dataclasses.asdict(one) == {"x": 1, "y": 2, "seen": [], "name": "n"}
+    with pytest.raises(TypeError):
+        dataclasses.replace(one, z=1)  # type: ignore[call-arg]
 
 
 def test_copies_and_pickles() -> None:
