@@ -70,8 +70,6 @@ class KeyPruner {
 
   bool prune_orders();
   static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks, std::size_t word);
-  template <typename Visit>
-  void each_start(std::int32_t writer, Visit visit) const;
   void find_starts(std::int32_t writer);
   // The first of writers_ of which some node may reach one of that rank: what has a higher one does not.
   std::size_t first_before(std::int32_t rank) const;

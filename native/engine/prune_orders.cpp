@@ -37,17 +37,12 @@ std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clo
 }
 
 // The nodes from which edges of "`writer` before another" start, each with its target.
-template <typename Visit>
-void KeyPruner::each_start(std::int32_t writer, Visit visit) const {
-  for (const Row& row : ww_rows_) visit(row.target, node_of(row.check, row.state, writer));
-  for (const std::int32_t r : pruner_.readers_.of(writer))
-    for (const Row& row : rw_rows_)
-      visit(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
-}
-
 void KeyPruner::find_starts(std::int32_t writer) {
   starts_.begin(targets_.size());
-  each_start(writer, [&](std::size_t target, Node node) { starts_.add(target, node); });
+  for (const Row& row : ww_rows_) starts_.add(row.target, node_of(row.check, row.state, writer));
+  for (const std::int32_t r : pruner_.readers_.of(writer))
+    for (const Row& row : rw_rows_)
+      starts_.add(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[idx(r)], row.state));
 }
 
 // Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.

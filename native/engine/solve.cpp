@@ -31,8 +31,8 @@ class Stopwatch {
 }  // namespace
 
 // Reads that the problem merged are found again by what they saw.
-constexpr std::int32_t kAhead = 16;  // reads whose writers, anywhere in a large history, are fetched before
 std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& p, const Model& model) {
+  constexpr std::int32_t kAhead = 16;  // reads, whose writers may be anywhere
   const auto idx = [](auto i) { return static_cast<std::size_t>(i); };
   const auto is_read = [&](std::int64_t op) {
     return h.op_kind[idx(op)] == static_cast<std::uint8_t>(OpKind::read) ||
