@@ -54,14 +54,14 @@ class Case:
         """Give the file; generate it if there is none yet."""
         if self.path is not None:
             return self.path
+
         from isolang.history import write_history
-        from isolang.record import fields
         from isolang.workload import Workload, generate
 
         target = folder / f"{self.part}-{self.name.replace(' ', '-').replace('%', '')}.{self.form}"
         if target.exists():
             return target
-        known = set(fields(Workload))
+        known = set(Workload.__struct_fields__)
         workload = Workload(**{name: x for name, x in self.options.items() if name in known})
         history: Any = generate(workload)
         if self.changed:

@@ -25,7 +25,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from encodings_support import (
+from oracle.expressions import random_checks, spec_text
+from oracle.history import show
+from oracle.judged import judged
+from oracle.levels import ADJACENT
+from oracle.pipeline import Levels, to_tool
+from support.encodings import (
     PAIRS,
     WRITTEN_OTHERWISE,
     WRITTEN_OTHERWISE_ADJACENT,
@@ -33,11 +38,6 @@ from encodings_support import (
     Pairs,
     separating,
 )
-from oracle.expressions import random_checks, spec_text
-from oracle.history import show
-from oracle.judged import judged
-from oracle.levels import ADJACENT
-from oracle.pipeline import Levels, to_tool
 
 from isolang import History, load_history, load_spec
 from isolang.crosscheck import claim

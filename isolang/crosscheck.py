@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from msgspec import Struct
+
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.encodings.relational_formula import question_of
@@ -19,7 +21,6 @@ from isolang.explain.smaller import shrink
 from isolang.language.classify import Plan
 from isolang.language.relational import Relational
 from isolang.problem import Problem, build_problem, find_order_contradiction
-from isolang.record import record
 from isolang.solvers import native
 from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
 from isolang.solvers.pair import solve_pair, written_spec
@@ -50,8 +51,7 @@ PARTNERS = (
 SECONDS = 10.0  # for each pair, if the user gave no limit
 
 
-@record(kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """What one pair says about a history.
 
     Attributes:
@@ -67,8 +67,7 @@ class Claim:
     seconds: float
 
 
-@record(kw_only=True)
-class CrossCheck:
+class CrossCheck(Struct, frozen=True, kw_only=True):
     """The claims about one history.
 
     Attributes:
@@ -212,8 +211,7 @@ def claim(
     return Claim(pair=pair, outcome=outcome, detail=detail, seconds=time.perf_counter() - start)
 
 
-@record(kw_only=True)
-class _Wrong:
+class _Wrong(Struct, frozen=True, kw_only=True):
     """That a pair finds no model where there is one."""
 
     proof: Proof

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError
 from isolang.limits import Spending
 from isolang.pipeline import Options, decide
 from isolang.problem import build_problem
-from isolang.record import record
 from isolang.verdict import Invalid, Unknown
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ NEED_TIMES = frozenset(
 )
 
 
-@record(kw_only=True)
-class Level:
+class Level(Struct, frozen=True, kw_only=True):
     """Where a history stands with a level.
 
     Attributes:
@@ -82,8 +82,7 @@ class Level:
     seconds: float = 0.0
 
 
-@record(kw_only=True)
-class Levels:
+class Levels(Struct, frozen=True, kw_only=True):
     """Where a history stands with all levels.
 
     Attributes:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from isolang.processors import processors
-from isolang.record import record
 
 _PER_THREAD: Final = 100  # megabytes of a limit: its stack counts
 
 
-@record(kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """How to check.
 
     Attributes:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from isolang.record import record
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
@@ -22,8 +21,7 @@ Cause: TypeAlias = Literal[
 ]
 
 
-@record(kw_only=True)
-class Seconds:
+class Seconds(Struct, frozen=True, kw_only=True):
     """Wall-clock seconds by phase.
 
     Attributes:
@@ -41,8 +39,7 @@ class Seconds:
     total: float = 0.0
 
 
-@record(kw_only=True)
-class AnomalyCount:
+class AnomalyCount(Struct, frozen=True, kw_only=True):
     """How often an intrinsic anomaly occurs, with the first examples.
 
     Attributes:
@@ -56,8 +53,7 @@ class AnomalyCount:
     examples: tuple[str, ...]
 
 
-@record(kw_only=True)
-class _Judged:
+class _Judged(Struct, frozen=True, kw_only=True):
     """What every verdict has.
 
     Attributes:
@@ -92,8 +88,7 @@ class _Judged:
     notes: tuple[str, ...] = ()
 
 
-@record(kw_only=True)
-class Valid(_Judged):
+class Valid(_Judged, frozen=True, kw_only=True):
     """The history satisfies the spec.
 
     Attributes:
@@ -116,8 +111,7 @@ class Valid(_Judged):
         return Certificate.of(self.history, self.spec, proof, options)
 
 
-@record(kw_only=True)
-class Invalid(_Judged):
+class Invalid(_Judged, frozen=True, kw_only=True):
     """The history violates the spec.
 
     Attributes:
@@ -137,8 +131,7 @@ class Invalid(_Judged):
         return Certificate.of(self.history, self.spec, self.refutation, options)
 
 
-@record(kw_only=True)
-class Unknown(_Judged):
+class Unknown(_Judged, frozen=True, kw_only=True):
     """It was not found out whether the history satisfies the spec.
 
     Attributes:

@@ -3,16 +3,14 @@
 import doctest
 import importlib
 import sys
-from pathlib import Path
 
 import pytest
-from cli_support import hard_text
+from support.cli import hard_text
+from support.paths import ROOT
 
 import isolang
 from isolang import History, Transaction
 from isolang.verdict import Unknown
-
-ROOT = Path(__file__).resolve().parent.parent
 
 MODULES = [
     "isolang",

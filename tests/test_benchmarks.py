@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import cases
 import compare_revisions

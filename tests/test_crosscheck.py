@@ -6,8 +6,9 @@ import os
 import random
 
 import pytest
-from broken_encodings import BROKEN
-from cli_support import LOST_UPDATE, THIN_AIR, VALID, run_here
+from msgspec.structs import replace
+from support.broken_encodings import BROKEN
+from support.cli import LOST_UPDATE, THIN_AIR, VALID, run_here
 
 from isolang import check, load_history, load_spec
 from isolang.crosscheck import claim, cross_check, disagree, parse_pair, partners
@@ -15,7 +16,6 @@ from isolang.encodings.registry import ENCODINGS
 from isolang.errors import SolverError
 from isolang.language.classify import classify
 from isolang.language.route import native_plan, route
-from isolang.record import replace
 from isolang.solvers.registry import ENGINE, SOLVERS, Pair, fitting, stages_of
 
 SER = classify(load_spec("ser"))

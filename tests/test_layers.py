@@ -11,14 +11,13 @@ import re
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "isolang"
 NATIVE = ROOT / "native"
 
 DIRECT = {
     "errors": set(),
-    "record": set(),
     "specs": set(),
     "language": {"specs"},
     "history": set(),
@@ -81,7 +80,7 @@ LEVELS = re.compile(
 
 def allowed(layer: str) -> set[str]:
     """The layers that a layer may import, directly or through those that it may import."""
-    found = {layer, "errors", "record"}
+    found = {layer, "errors"}
     todo = set(DIRECT[layer])
     while todo:
         one = todo.pop()
@@ -172,12 +171,12 @@ def test_the_table_is_the_documented_one():
     documented = {}
     for name, may in re.findall(r"^\| `isolang\.(\w+)` \|[^|]*\|([^|]*)\|$", text, re.MULTILINE):
         documented[name] = set(re.findall(r"`(?:isolang\.)?(\w+)`", may))
-    assert documented == {k: v for k, v in DIRECT.items() if k not in ("errors", "record", "specs")}
+    assert documented == {k: v for k, v in DIRECT.items() if k not in ("errors", "specs")}
 
 
 def test_the_checkers_import_no_engine():
     """The independence that certificates rest on."""
-    assert allowed("certify") == {"certify", "history", "language", "specs", "errors", "record"}
+    assert allowed("certify") == {"certify", "history", "language", "specs", "errors"}
 
 
 def test_layers_see_lazy_imports():

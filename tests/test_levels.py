@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_support import run_here
 from oracle.generate import litmus_table
 from oracle.history import has_time, parse, to_edn, with_wide_times
 from oracle.pipeline import to_tool
+from support.cli import run_here
 
 from isolang.api import check
 from isolang.language.library import list_library

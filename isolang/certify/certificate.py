@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.proofs import (
@@ -21,7 +22,6 @@ from isolang.certify.proofs import (
     text_of,
 )
 from isolang.errors import IsolangError
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -34,8 +34,7 @@ class CertificateError(IsolangError):
     """A certificate file that cannot be read, or that belongs to another history or spec."""
 
 
-@record(kw_only=True)
-class Certificate:
+class Certificate(Struct, frozen=True, kw_only=True):
     """A verdict and its proof.
 
     Attributes:

@@ -8,9 +8,11 @@ core expression. A word is a sequence of relation names along a walk; a walk fro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.orders import over_one_order, translated
@@ -27,7 +29,6 @@ from isolang.language.core import (
     Star,
     Union,
 )
-from isolang.record import fields
 
 RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
 TESTS = ("W", "R")
@@ -40,8 +41,7 @@ Passes: TypeAlias = Callable[[int, str], bool]
 """Whether a transaction of a walk, given by its place, passes a test."""
 
 
-@dataclass(frozen=True)
-class Positions:
+class Positions(Struct, frozen=True, dict=True):
     """The position automaton of an expression.
 
     Attributes:
@@ -243,7 +243,7 @@ def _over_keys(key: str, body: Core) -> Core:
 def walk(expr: Core) -> Iterator[Core]:
     """``expr`` and all its subexpressions."""
     yield expr
-    for name in fields(expr):
+    for name in expr.__struct_fields__:
         value = getattr(expr, name)
         for child in value if name == "parts" else (value,):
             if isinstance(child, Core):

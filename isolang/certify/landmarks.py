@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from isolang.certify.expression import Positions
 from isolang.certify.facts import Facts
 from isolang.certify.line import ContradictionError, Line, LineShape, Read, bits, lowest
-from isolang.record import record
 
 
 def no_line(facts: Facts, checks: Iterable[tuple[str, Positions]]) -> bool:
@@ -170,8 +171,7 @@ def _overwrite_once(line: Line) -> None:
 # --- rule 5 ---
 
 
-@record
-class _Cut:
+class _Cut(Struct, frozen=True):
     """What is known right before a moment of a group of versions.
 
     Attributes:

@@ -7,19 +7,18 @@ of integers.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from isolang.certify.expression import Positions
 from isolang.certify.facts import Facts
-from isolang.record import record
 
 
 class ContradictionError(Exception):
     """No line meets the rules."""
 
 
-@record
-class LineShape:
+class LineShape(Struct, frozen=True):
     """What a check makes of the relations.
 
     Attributes:
@@ -50,8 +49,7 @@ class LineShape:
         return cls(two, not two or word("ww", "rw"), leads("so"), leads("rt"))
 
 
-@dataclass(slots=True)
-class Moment:
+class Moment(Struct):
     """A moment of a transaction: all of it, its reading, or its writing.
 
     Attributes:
@@ -67,8 +65,7 @@ class Moment:
     writes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class Read:
+class Read(Struct, eq=False):
     """An external read.
 
     Attributes:

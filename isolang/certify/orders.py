@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from isolang.certify.errors import NotCertifiedError
 from isolang.language.core import (
     Check,
@@ -39,7 +41,6 @@ from isolang.language.core import (
     Star,
     Union,
 )
-from isolang.record import fields, replace
 
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
@@ -105,9 +106,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         _need(not glushkov(phi).nullable, f"check {check.name}: a reader that observes itself")
         within = phi in into_order or _names(phi) <= letters
         _need(within, f"check {check.name} observes more than {order.name} contains")
-        checks.append(
-            replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None)  # type: ignore[arg-type]
-        )
+        checks.append(replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None))
     return tuple(checks)
 
 
@@ -196,7 +195,7 @@ def _put(e: Core, name: str, value: Core) -> Core:
     if e == Rel(name):
         return value
     changed: dict[str, Any] = {}
-    for part in fields(e):
+    for part in e.__struct_fields__:
         old = getattr(e, part)
         if isinstance(old, Core):
             changed[part] = _put(old, name, value)

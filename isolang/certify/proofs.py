@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from isolang.record import record
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from isolang.language.core import Spec
 
 
-@record(eq=False)
-class Witness:
+class Witness(Struct, frozen=True, eq=False):
     """Why a history is valid: where each read reads from, and the version orders.
 
     Attributes:
@@ -56,8 +55,7 @@ class Witness:
         )
 
 
-@record
-class Refutation:
+class Refutation(Struct, frozen=True):
     """Why a history is invalid: clauses that follow one after the other, the last one empty."""
 
     steps: tuple[Step, ...]
@@ -78,8 +76,7 @@ class Refutation:
         return [step.plain() for step in self.steps]
 
 
-@record
-class Relations:
+class Relations(Struct, frozen=True):
     """Why a history is valid: the relations that a specification asks for.
 
     Attributes:
@@ -115,8 +112,7 @@ class Relations:
         return cls(tuple(numbers_of(raw["included"])), chosen)
 
 
-@record
-class Exhaustion:
+class Exhaustion(Struct, frozen=True):
     """Why a history is invalid: nothing that can be chosen for a few transactions does.
 
     Attributes:

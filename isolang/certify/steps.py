@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from isolang.certify.errors import CertificateRejected
-from isolang.record import record
 
 
-@record
-class Source:
+class Source(Struct, frozen=True):
     """The external read ``op`` reads from ``txn``."""
 
     op: int
@@ -25,8 +25,7 @@ class Source:
         return ("source", self.op, self.txn)
 
 
-@record
-class Before:
+class Before(Struct, frozen=True):
     """``a`` precedes ``b`` in ``ww[key]``."""
 
     key: int
@@ -38,8 +37,7 @@ class Before:
         return ("before", self.key, self.a, self.b)
 
 
-@record
-class In:
+class In(Struct, frozen=True):
     """The maybe transaction ``txn`` is included."""
 
     txn: int
@@ -52,8 +50,7 @@ class In:
 Literal = Source | Before | In
 
 
-@record
-class Edge:
+class Edge(Struct, frozen=True):
     """One edge of a cycle; fields that a relation does not use are -1.
 
     Attributes:
@@ -77,8 +74,7 @@ class Edge:
         return (self.relation, self.a, self.b, self.key, self.op, self.writer)
 
 
-@record
-class AnomalyStep:
+class AnomalyStep(Struct, frozen=True):
     """An intrinsic anomaly of kind ``kind``, and what it contradicts, or -1."""
 
     kind: int
@@ -92,8 +88,7 @@ class AnomalyStep:
         return ("anomaly", self.kind, self.txn, self.op, self.other_txn, self.other_op)
 
 
-@record
-class ChoiceStep:
+class ChoiceStep(Struct, frozen=True):
     """The external read ``op`` reads from one of its candidates."""
 
     op: int
@@ -103,8 +98,7 @@ class ChoiceStep:
         return ("choice", self.op)
 
 
-@record
-class CycleStep:
+class CycleStep(Struct, frozen=True):
     """A closed walk that the check named ``check`` forbids."""
 
     check: str
@@ -115,8 +109,7 @@ class CycleStep:
         return ("cycle", self.check, [edge.plain() for edge in self.edges])
 
 
-@record
-class OrderStep:
+class OrderStep(Struct, frozen=True):
     """``ww[key]`` has no cycle through ``txns``."""
 
     key: int
@@ -127,8 +120,7 @@ class OrderStep:
         return ("order", self.key, list(self.txns))
 
 
-@record
-class RupStep:
+class RupStep(Struct, frozen=True):
     """One of these literals has the given sign, as unit propagation shows."""
 
     literals: tuple[tuple[bool, Literal], ...]
@@ -138,8 +130,7 @@ class RupStep:
         return ("rup", [(positive, literal.plain()) for positive, literal in self.literals])
 
 
-@record
-class ExhaustionStep:
+class ExhaustionStep(Struct, frozen=True):
     """An exhaustive search went through ``states`` states and found nothing: a claim, no proof."""
 
     states: int

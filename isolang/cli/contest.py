@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isolang.record import record
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from isolang.solvers.registry import Pair
 
 
-@record(kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One run.
 
     Attributes:

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from isolang.cli.report import Report, error_report, report_of, unknown_report
 from isolang.errors import IsolangError
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -22,8 +23,7 @@ _LARGE: Final = 250_000  # bytes of a history that is worth a heap in large page
 _HEAP: Final = 64 << 20  # bytes; what is not used costs nothing
 
 
-@record(kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """What to do with one history.
 
     Attributes:

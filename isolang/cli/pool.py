@@ -16,10 +16,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from isolang.cli.job import Job
 from isolang.cli.report import Report, unknown_report
 from isolang.cli.worker import EXIT_MEMORY
-from isolang.record import replace
 
 # A child that has not given up by itself so long after its deadline is ended. Starting takes time.
 _GRACE = 0.5

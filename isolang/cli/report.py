@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.record import as_dict
+from msgspec.structs import asdict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -160,7 +160,7 @@ def code_of(report: Report) -> int:
 def _seconds(seconds: Seconds | None) -> dict[str, Any]:
     if seconds is None:
         return {}
-    return {"seconds": {name: round(value, 6) for name, value in as_dict(seconds).items()}}
+    return {"seconds": {name: round(value, 6) for name, value in asdict(seconds).items()}}
 
 
 def _number(value: float) -> float | int:

@@ -8,9 +8,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from isolang.cli.report import EXIT_INPUT, EXIT_VALID
 from isolang.errors import SpecError
-from isolang.record import record, replace
 
 if TYPE_CHECKING:
     from isolang.language.automaton import Automaton
@@ -37,8 +39,7 @@ _CHOSEN = {
 _WIDTH = 100
 
 
-@record
-class _Judged:
+class _Judged(Struct, frozen=True):
     """One check, and how it would be decided as an event graph.
 
     Attributes:

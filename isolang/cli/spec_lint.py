@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, to_builtins
+
 from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
 from isolang.errors import SpecError
-from isolang.record import as_dict, record
 
 if TYPE_CHECKING:
     from isolang.language.core import Check, Spec
@@ -19,8 +20,7 @@ _HEADER = re.compile(r"^spec\s", re.MULTILINE)
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 
 
-@record
-class Finding:
+class Finding(Struct, frozen=True):
     """One error or warning.
 
     Attributes:
@@ -38,8 +38,7 @@ class Finding:
     message: str
 
 
-@record
-class Linted:
+class Linted(Struct, frozen=True):
     """What is found in one file.
 
     Attributes:
@@ -62,7 +61,7 @@ def lint(files: Sequence[str], *, include: Sequence[str], seconds: float, output
     for name in files:
         one, failed = _lint(name, include, seconds)
         unusable |= failed
-        report.append(as_dict(one))
+        report.append(to_builtins(one))
         if output == "text":
             _print(one, failed=failed)
     if output == "json":

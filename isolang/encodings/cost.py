@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
+
 from isolang.encodings.circuit import Circuit
 from isolang.encodings.evaluate import Evaluator, Side
 from isolang.encodings.existential import initial
@@ -13,7 +15,6 @@ from isolang.errors import UnsupportedError
 from isolang.language.core import Exists, ForKey, Spec
 from isolang.language.facts import speaks_of_events
 from isolang.problem import Problem
-from isolang.record import record
 
 LARGEST = 20_000_000
 """Steps beyond which an encoding is not attempted: minutes, and gigabytes."""
@@ -24,8 +25,7 @@ STEPS_PER_SECOND = 600_000
 _TRANSITIVE = frozenset(("so", "rt", "init"))
 
 
-@record(kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """The size of an encoding.
 
     Attributes:
@@ -86,8 +86,7 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
     return cost
 
 
-@record
-class _Bounds:
+class _Bounds(Struct, frozen=True):
     """What a relation has at least and at most."""
 
     least: Mapping[int, int]

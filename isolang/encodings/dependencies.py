@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from isolang.encodings.formula import Builder, Ints, PolygraphFormula, Theory
 from isolang.problem.chains import Chains, combine
 from isolang.problem.polygraph import spread
 from isolang.problem.problem import Inclusion
-from isolang.record import record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
 
 
-@record(kw_only=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True, kw_only=True):
     """Pairs of ``ww`` and ``rw``, as far as they are not known; ``wr`` is the choices.
 
     A dependency holds if its choice and its order do. ``choice``: 0, or 1 + the number of a source

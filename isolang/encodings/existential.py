@@ -5,17 +5,16 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from isolang.encodings.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relation import EMPTY, Relation, bits, closure, relation_of
 from isolang.encodings.universe import T0, Universe
-from isolang.record import record
 
 
-@dataclass(slots=True)
-class Graph:
+class Graph(Struct):
     """Edges that a solver keeps free of cycles, and the nodes given out so far.
 
     Attributes:
@@ -42,8 +41,7 @@ class Graph:
             self.edges.extend((a, b, 0 if literal == TRUE else literal))
 
 
-@record
-class Order:
+class Order(Struct, frozen=True):
     """How a total order is decided.
 
     Attributes:

@@ -12,13 +12,11 @@ Literals are as in DIMACS: variables from 1, a minus sign negates; 0 in place of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
-
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
@@ -33,8 +31,7 @@ def _no_reads() -> Ints:
     return np.zeros((0, 2), np.int32)
 
 
-@record(kw_only=True)
-class Formula:
+class Formula(Struct, frozen=True, kw_only=True):
     """A problem as solver input: all that a solver looks at.
 
     Attributes:
@@ -76,8 +73,7 @@ class Formula:
         return there
 
 
-@record(kw_only=True)
-class PolygraphFormula(Formula):
+class PolygraphFormula(Formula, frozen=True, kw_only=True):
     """A formula made of a polygraph.
 
     Attributes:
@@ -96,8 +92,7 @@ def split_clauses(clauses: Ints) -> list[list[int]]:
     return [flat[a:b] for a, b in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
 
 
-@dataclass(slots=True)
-class Builder:
+class Builder(Struct):
     """A formula under construction."""
 
     variables: int = 0

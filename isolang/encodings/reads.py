@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from isolang.history.columns import APPEND, READ_LIST, SOURCE_BY_VALUE, UNKNOWN_VALUE, WRITE
 from isolang.problem import Problem
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-@record(kw_only=True)
-class Read:
+class Read(Struct, frozen=True, kw_only=True):
     """An external read with a candidate.
 
     Attributes:

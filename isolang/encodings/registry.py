@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal
 
-from isolang.record import record
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
 
 
-@record(kw_only=True)
-class Encoding:
+class Encoding(Struct, frozen=True, kw_only=True):
     """One way to put a problem to a solver.
 
     Attributes:

@@ -12,10 +12,10 @@ relational model finder*, TACAS 2007.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from isolang.encodings.circuit import FALSE, TRUE, Circuit
-from isolang.record import record
 
 Must = dict[int, int]
 Maybe = dict[int, dict[int, int]]
@@ -29,8 +29,7 @@ def bits(row: int) -> Iterator[int]:
         row ^= low
 
 
-@record
-class Relation:
+class Relation(Struct, frozen=True):
     """A relation; a set is a relation with one row, number 0."""
 
     must: Mapping[int, int] = field(default_factory=dict)

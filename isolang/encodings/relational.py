@@ -9,8 +9,9 @@ makes them transitive.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from isolang.encodings.circuit import TRUE, Circuit
 from isolang.encodings.evaluate import Evaluator, Side
@@ -21,15 +22,13 @@ from isolang.encodings.universe import Universe
 from isolang.language.core import Check, Exists, Spec
 from isolang.language.facts import speaks_of_events, uses_reads_from
 from isolang.problem import Problem
-from isolang.record import record
 
 CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
 
 Pairs = tuple[tuple[int, int], ...]
 
 
-@record(kw_only=True)
-class Chosen:
+class Chosen(Struct, frozen=True, kw_only=True):
     """What a model chooses.
 
     Attributes:

@@ -17,6 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from isolang.encodings.binary_labeling import label, width_of
 from isolang.encodings.cost import affordable
@@ -26,7 +27,6 @@ from isolang.encodings.relational import Chosen, Encoding
 from isolang.history.columns import MAYBE
 from isolang.language.heredity import unread_matter
 from isolang.problem import Problem, build_problem
-from isolang.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 NAME = "relational"
 
 
-@record(kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What the encoding starts from.
 
     Attributes:
@@ -65,8 +64,7 @@ def question_of(problem: Problem, spec: Spec) -> Question:
     return Question(problem=problem, spec=spec)
 
 
-@record(kw_only=True)
-class RelationalFormula(Formula):
+class RelationalFormula(Formula, frozen=True, kw_only=True):
     """A formula made of a specification.
 
     Attributes:

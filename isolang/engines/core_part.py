@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from isolang.encodings.relational import Encoding
 from isolang.language.core import Check
 from isolang.language.relational import Relational
 from isolang.problem import Inclusion, Problem
-from isolang.record import record
 from isolang.solvers import relational as back_end
 
 
-@record(kw_only=True)
-class Blamed:
+class Blamed(Struct, frozen=True, kw_only=True):
     """What is to blame.
 
     Attributes:

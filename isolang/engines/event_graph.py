@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Refutation, Witness
 from isolang.engines.run import SWITCHED_OFF, Run
 from isolang.language.classify import Plan
 from isolang.problem import Problem
-from isolang.record import replace
 from isolang.solvers import native
 from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
 from isolang.solvers.registry import choose_pair

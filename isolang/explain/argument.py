@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from isolang.certify.steps import (
     AnomalyStep,
     Before,
@@ -19,7 +21,6 @@ from isolang.certify.steps import (
     Source,
     Step,
 )
-from isolang.record import record
 
 Signed: TypeAlias = tuple[bool, Literal]
 
@@ -36,8 +37,7 @@ def negate(literal: Signed) -> Signed:
     return (not literal[0], literal[1])
 
 
-@record
-class Clause:
+class Clause(Struct, frozen=True):
     """One of the literals holds, because of ``step``.
 
     Where that is ``None``, because of what ``note`` says.
@@ -49,31 +49,27 @@ class Clause:
     note: str = ""
 
 
-@record
-class Derived:
+class Derived(Struct, frozen=True):
     """``literal`` holds: every other literal of the clause is false."""
 
     literal: Signed
     clause: Clause
 
 
-@record
-class Refuted:
+class Refuted(Struct, frozen=True):
     """``literal`` holds: its opposite leads to a contradiction by an argument of its own."""
 
     literal: Signed
     otherwise: Argument
 
 
-@record
-class Contradiction:
+class Contradiction(Struct, frozen=True):
     """Every literal of this clause is false."""
 
     clause: Clause
 
 
-@record
-class Split:
+class Split(Struct, frozen=True):
     """One of the cases holds, and each is contradictory.
 
     Attributes:
@@ -86,8 +82,7 @@ class Split:
     cases: tuple[tuple[Signed, Argument], ...]
 
 
-@record
-class Argument:
+class Argument(Struct, frozen=True):
     """Lemmas, each from the ones before it, and a contradiction from them."""
 
     lemmas: tuple[Derived | Refuted, ...]

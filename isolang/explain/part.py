@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from isolang.certify.steps import (
     AnomalyStep,
     Before,
@@ -20,14 +23,12 @@ from isolang.certify.steps import (
 )
 from isolang.history.columns import APPEND, READ_LIST, UNKNOWN_VALUE, WRITE
 from isolang.problem import Problem, build_problem
-from isolang.record import record, replace
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-@record
-class Part:
+class Part(Struct, frozen=True):
     """A sub-history and how its numbers map to those of the whole.
 
     Attributes:

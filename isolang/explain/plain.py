@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from isolang.explain.violation import (
     ArgumentView,
     CycleView,
@@ -11,7 +13,6 @@ from isolang.explain.violation import (
     SplitView,
     Violation,
 )
-from isolang.record import fields, is_record
 
 _KINDS = {
     CycleView: "cycle",
@@ -28,9 +29,9 @@ def plain(violation: Violation) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if is_record(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         kind = _KINDS.get(type(value))
-        inner = {name: _plain(getattr(value, name)) for name in fields(value)}
+        inner = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
         return inner if kind is None else {"kind": kind, **inner}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec.structs import replace
+
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
 from isolang.explain.part import Part, Sources, part_of, reads_of
 from isolang.language.automaton import TESTS, Automaton
 from isolang.problem import Problem, build_problem
-from isolang.record import replace
 
 if TYPE_CHECKING:
     from isolang.language.classify import Plan

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TypeAlias
 
-from isolang.record import record
+from msgspec import Struct, field
 
 
-@record(kw_only=True)
-class OperationView:
+class OperationView(Struct, frozen=True, kw_only=True):
     """One operation of a shown transaction.
 
     Attributes:
@@ -24,8 +22,7 @@ class OperationView:
     where: str
 
 
-@record(kw_only=True)
-class TransactionView:
+class TransactionView(Struct, frozen=True, kw_only=True):
     """One transaction of a violation, with the operations that matter.
 
     Attributes:
@@ -47,8 +44,7 @@ class TransactionView:
     omitted: int
 
 
-@record(kw_only=True)
-class EdgeView:
+class EdgeView(Struct, frozen=True, kw_only=True):
     """One edge of a cycle.
 
     Attributes:
@@ -72,8 +68,7 @@ class EdgeView:
     assumed: bool = False
 
 
-@record(kw_only=True)
-class CycleView:
+class CycleView(Struct, frozen=True, kw_only=True):
     """A closed walk that a check forbids.
 
     Attributes:
@@ -87,8 +82,7 @@ class CycleView:
     edges: tuple[EdgeView, ...]
 
 
-@record(kw_only=True)
-class PlainReason:
+class PlainReason(Struct, frozen=True, kw_only=True):
     """A reason that is a sentence and no cycle.
 
     Attributes:
@@ -100,8 +94,7 @@ class PlainReason:
     because: tuple[int, ...] = ()
 
 
-@record(kw_only=True)
-class LemmaView:
+class LemmaView(Struct, frozen=True, kw_only=True):
     """Something that must be so.
 
     Attributes:
@@ -116,16 +109,14 @@ class LemmaView:
     reason: CycleView | ArgumentView | PlainReason
 
 
-@record(kw_only=True)
-class CaseView:
+class CaseView(Struct, frozen=True, kw_only=True):
     """One case of a split: what is assumed, and the argument against it."""
 
     assumption: str
     argument: ArgumentView
 
 
-@record(kw_only=True)
-class SplitView:
+class SplitView(Struct, frozen=True, kw_only=True):
     """Cases, one of which must be so, and none of which can be."""
 
     text: str
@@ -135,16 +126,14 @@ class SplitView:
 Conclusion: TypeAlias = CycleView | SplitView | PlainReason
 
 
-@record(kw_only=True)
-class ArgumentView:
+class ArgumentView(Struct, frozen=True, kw_only=True):
     """Lemmas, each from the ones before it, and what contradicts them."""
 
     lemmas: tuple[LemmaView, ...]
     conclusion: Conclusion
 
 
-@record(kw_only=True)
-class Violation:
+class Violation(Struct, frozen=True, kw_only=True):
     """Why a history violates a spec.
 
     Attributes:

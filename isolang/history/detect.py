@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 import struct
-from dataclasses import field
 
-from isolang.record import record
+from msgspec import Struct
 
 _HEAD = 1 << 16  # text formats show themselves in their first 64 KiB
 
 
-@record(kw_only=True)
-class Guess:
+class Guess(Struct, frozen=True, kw_only=True):
     """What some bytes look like.
 
     Attributes:
@@ -24,7 +22,7 @@ class Guess:
 
     formats: tuple[str, ...] = ()
     looks_like: str = ""
-    unsupported: str = field(default="")
+    unsupported: str = ""
 
 
 def detect(data: bytes) -> Guess:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError
-from isolang.record import record
 
 
-@record(kw_only=True)
-class Format:
+class Format(Struct, frozen=True, kw_only=True):
     """A format.
 
     Attributes:

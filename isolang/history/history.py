@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from isolang.history import columns as c
 from isolang.history.transaction import Op, StatusName, Transaction
 from isolang.history.values import STRING, UNKNOWN, Value, decode, show
-from isolang.record import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 
-@record(kw_only=True)
-class History:
+class History(Struct, frozen=True, kw_only=True):
     """A history: what the input said, in columns, with how it was read.
 
     The methods below give single transactions and operations back as Python objects, for messages
@@ -51,11 +50,11 @@ class History:
     initial: str = ""
     session: str = ""
     real_time: str = ""
-    ignored: tuple[str, ...] = field(default=())
-    notes: tuple[str, ...] = field(default=())
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     sha256: str = ""
-    session_names: tuple[str, ...] = field(default=())
-    _lazy: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    session_names: tuple[str, ...] = ()
+    _lazy: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_transactions(

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from isolang.errors import HistoryError
-from isolang.record import replace
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -9,12 +9,12 @@ import re
 import sys
 import zlib
 from collections.abc import Callable
-from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError
-from isolang.record import record
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -23,8 +23,7 @@ _LARGE = 8 << 20  # bytes: the first touch of so many pages of 4 KiB takes longe
 _SIDE_FILES = (".debug", ".error", ".wlog")  # what Cobra's clients leave beside their logs
 
 
-@record(kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """The bytes of one input.
 
     Attributes:
@@ -37,7 +36,7 @@ class Source:
     name: str
     files: tuple[tuple[str, bytes], ...]
     is_directory: bool = False
-    ignored: tuple[str, ...] = field(default=())
+    ignored: tuple[str, ...] = ()
 
 
 def read_source(where: str | Path | IO[bytes]) -> Source:

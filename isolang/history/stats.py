@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, to_builtins
+
 from isolang.history import columns as c
-from isolang.record import as_dict, record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -16,8 +17,7 @@ _UNUSUAL = ((0.9, 3), (0.25, 20))
 _ENOUGH_KEYS = 4  # in smaller histories every transaction would look so
 
 
-@record(kw_only=True)
-class Spread:
+class Spread(Struct, frozen=True, kw_only=True):
     """Least, middle and greatest of something counted per transaction."""
 
     min: int
@@ -25,8 +25,7 @@ class Spread:
     max: int
 
 
-@record(kw_only=True)
-class LookAlike:
+class LookAlike(Struct, frozen=True, kw_only=True):
     """A transaction that looks like an initial one, and is not declared as such.
 
     Attributes:
@@ -42,8 +41,7 @@ class LookAlike:
     keys: int
 
 
-@record(kw_only=True)
-class Stats:
+class Stats(Struct, frozen=True, kw_only=True):
     """What a history contains.
 
     Transactions leave out T0; operations are those of these transactions. Shares are of committed
@@ -124,8 +122,7 @@ class Stats:
 
     def to_json(self) -> dict[str, Any]:
         """Give the same as plain objects for ``json.dumps``."""
-        plain = as_dict(self)
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in to_builtins(self).items()}
 
     def to_text(self) -> str:
         """Give the same for people."""

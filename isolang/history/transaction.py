@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
-from isolang.record import record
+from msgspec import Struct
 
 Op: TypeAlias = tuple[Any, ...]
 """``("w", key, value)``, ``("append", key, value)``, or ``("r", key, result)``.
@@ -20,8 +19,7 @@ known to come from: ``(transaction, operation)``, both counted from 0, or ``"ini
 StatusName: TypeAlias = Literal["committed", "aborted", "maybe", "initial"]
 
 
-@record
-class Transaction:
+class Transaction(Struct, frozen=True):
     """A transaction.
 
     Attributes:
@@ -43,4 +41,4 @@ class Transaction:
     begin: int | None = None
     end: int | None = None
     label: int | None = None
-    failed: tuple[int, ...] = field(default=())
+    failed: tuple[int, ...] = ()

@@ -11,8 +11,9 @@ import math
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError
-from isolang.record import record
 
 NIL, INTEGER, NATURAL, STRING, KEYWORD, OTHER = range(6)  # AtomKind in native/core/history.hpp
 
@@ -30,8 +31,7 @@ UNKNOWN: Final = Unknown.UNKNOWN
 """The result of a read that is not known (Jepsen's ``:info`` reads); it constrains nothing."""
 
 
-@record
-class Keyword:
+class Keyword(Struct, frozen=True):
     """An EDN keyword: ``Keyword("x")`` is ``:x``."""
 
     name: str
@@ -40,8 +40,7 @@ class Keyword:
         return f"Keyword({self.name!r})"
 
 
-@record
-class Literal:
+class Literal(Struct, frozen=True):
     """Any other scalar of a file, by its canonical text: a symbol, a nested vector."""
 
     text: str

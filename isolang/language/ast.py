@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import Struct
+
 from isolang.language.source import Source, Span
-from isolang.record import record
 
 
-@record
-class Ident:
+class Ident(Struct, frozen=True):
     """A name where it is bound, or the key variable of a use."""
 
     span: Span
     text: str
 
 
-@record
-class Ref:
+class Ref(Struct, frozen=True):
     """``name`` or ``name[key]``."""
 
     span: Span
@@ -25,8 +24,7 @@ class Ref:
     key: Ident | None
 
 
-@record
-class Call:
+class Call(Struct, frozen=True):
     """``name(argument, …)`` or ``name[key](argument, …)``."""
 
     span: Span
@@ -35,8 +33,7 @@ class Call:
     args: tuple[Expr, ...]
 
 
-@record
-class Nary:
+class Nary(Struct, frozen=True):
     """``a | b | …``, ``a ; b ; …`` or ``a & b & …``."""
 
     span: Span
@@ -44,8 +41,7 @@ class Nary:
     parts: tuple[Expr, ...]
 
 
-@record
-class Binary:
+class Binary(Struct, frozen=True):
     r"""``a \ b`` or ``A * B``."""
 
     span: Span
@@ -54,8 +50,7 @@ class Binary:
     right: Expr
 
 
-@record
-class Postfix:
+class Postfix(Struct, frozen=True):
     """``a^-1``, ``a^+``, ``a^*`` or ``a?``."""
 
     span: Span
@@ -63,16 +58,14 @@ class Postfix:
     arg: Expr
 
 
-@record
-class Lift:
+class Lift(Struct, frozen=True):
     """``[S]``."""
 
     span: Span
     arg: Expr
 
 
-@record
-class End:
+class End(Struct, frozen=True):
     """``domain(a)`` or ``range(a)``."""
 
     span: Span
@@ -80,8 +73,7 @@ class End:
     arg: Expr
 
 
-@record
-class For:
+class For(Struct, frozen=True):
     """``for key: body``."""
 
     span: Span
@@ -125,8 +117,7 @@ def uses_name(e: Expr, param: str) -> bool:
     return any(uses_name(child, param) for child in children(e))
 
 
-@record
-class Header:
+class Header(Struct, frozen=True):
     """``spec NAME "title"``."""
 
     span: Span
@@ -134,16 +125,14 @@ class Header:
     title: str
 
 
-@record
-class Include:
+class Include(Struct, frozen=True):
     """``include "file"``."""
 
     span: Span
     file: str
 
 
-@record
-class Let:
+class Let(Struct, frozen=True):
     """``let name[key](parameters) = body``."""
 
     span: Span
@@ -153,8 +142,7 @@ class Let:
     body: Expr
 
 
-@record
-class ExistsItem:
+class ExistsItem(Struct, frozen=True):
     """``exists name[key] : kind over containing … within …``."""
 
     span: Span
@@ -166,8 +154,7 @@ class ExistsItem:
     within: Expr | None
 
 
-@record
-class CheckItem:
+class CheckItem(Struct, frozen=True):
     """``flag not acyclic … as name "title"``."""
 
     span: Span
@@ -180,8 +167,7 @@ class CheckItem:
     title: str
 
 
-@record
-class Show:
+class Show(Struct, frozen=True):
     """``show expression as name``."""
 
     span: Span
@@ -192,8 +178,7 @@ class Show:
 Item = Include | Let | ExistsItem | CheckItem | Show
 
 
-@record
-class File:
+class File(Struct, frozen=True):
     """One parsed text."""
 
     source: Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from isolang.record import record
+from msgspec import Struct
 
 RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
 TESTS = ("W", "R")
@@ -13,8 +13,7 @@ that reads from outside."""
 LETTERS = (*RELATIONS, *TESTS)
 
 
-@record(kw_only=True)
-class Automaton:
+class Automaton(Struct, frozen=True, kw_only=True):
     """The automaton of one check; its product with a history is the check's event graph.
 
     State 0 is the hub: the only initial and the only final state, and every loop of the automaton

@@ -30,7 +30,6 @@ from isolang.language.regular import (
 )
 from isolang.language.source import message_at
 from isolang.language.words import Word, find_loop, shortest_word
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.language.theorems import Theorem
@@ -57,8 +56,7 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
         self.reason = reason
 
 
-@record(kw_only=True)
-class Plan(Route):
+class Plan(Route, frozen=True, kw_only=True):
     """The route of event graphs: one for each check.
 
     Attributes:

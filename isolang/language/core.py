@@ -7,10 +7,9 @@ knows their meaning from the language reference, and no file can give them anoth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Literal, NamedTuple
 
-from isolang.record import record
+from msgspec import Struct, field
 
 
 class Position(NamedTuple):
@@ -23,8 +22,32 @@ class Position(NamedTuple):
     """One past the last character on that line; 0 if unknown."""
 
 
-@record
-class Rel:
+class Term(Struct, frozen=True, eq=False):
+    """What all expressions share: they are equal if they say the same, wherever they stand."""
+
+    def __eq__(self, other: object) -> bool:
+        """Compare all fields but the position."""
+        return type(self) is type(other) and self._said() == other._said()
+
+    def __ne__(self, other: object) -> bool:
+        """Compare likewise: ``Struct`` has a comparison of its own, which knows no ``__eq__``."""
+        return not self == other
+
+    def __hash__(self) -> int:
+        """Hash all fields but the position."""
+        return hash((type(self), self._said()))
+
+    def __repr__(self) -> str:
+        """Show all fields but the position."""
+        said = zip(self.__struct_fields__, self._said(), strict=False)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in said)})"
+
+    def _said(self) -> tuple[object, ...]:
+        """Return the fields but the last, which is the position."""
+        return tuple(getattr(self, name) for name in self.__struct_fields__[:-1])
+
+
+class Rel(Term, frozen=True):
     """A named relation or set: ``so rt init wr ww rw rf cand vo co ar vis po tx id T W R``.
 
     ``key`` is the key variable of a keyed use (``ww[x]``), or ``None`` for the union over keys.
@@ -32,114 +55,101 @@ class Rel:
 
     name: str
     key: str | None = None
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Union:
+class Union(Term, frozen=True):
     """``a | b | …``."""
 
     parts: tuple[Core, ...]
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Seq:
+class Seq(Term, frozen=True):
     """``a ; b ; …``."""
 
     parts: tuple[Core, ...]
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Inter:
+class Inter(Term, frozen=True):
     r"""``a & b & …``."""
 
     parts: tuple[Core, ...]
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Diff:
+class Diff(Term, frozen=True):
     r"""``a \ b``."""
 
     left: Core
     right: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Product:
+class Product(Term, frozen=True):
     """``A * B``, of two sets."""
 
     left: Core
     right: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Inverse:
+class Inverse(Term, frozen=True):
     """``a^-1``."""
 
     arg: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Plus:
+class Plus(Term, frozen=True):
     """``a^+``."""
 
     arg: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Star:
+class Star(Term, frozen=True):
     """``a^*``: with the identity."""
 
     arg: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Opt:
+class Opt(Term, frozen=True):
     """``a?``: with the identity."""
 
     arg: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Lift:
+class Lift(Term, frozen=True):
     """``[S]``: the identity on a set."""
 
     arg: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Domain:
+class Domain(Term, frozen=True):
     """``domain(a)``."""
 
     arg: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class Range:
+class Range(Term, frozen=True):
     """``range(a)``."""
 
     arg: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
-@record
-class ForKey:
+class ForKey(Term, frozen=True):
     """``for x: body``: the union over keys."""
 
     key: str
     body: Core
-    pos: Position | None = field(default=None, compare=False, repr=False)
+    pos: Position | None = None
 
 
 Core = (
@@ -160,8 +170,7 @@ Core = (
 )
 
 
-@record(kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """One axiom.
 
     ``kind`` is ``acyclic``, ``irreflexive``, ``empty`` (of ``expr``) or ``require`` (``expr`` in
@@ -185,8 +194,7 @@ class Check:
         return Position(self.file, self.line, self.column)
 
 
-@record(kw_only=True)
-class Exists:
+class Exists(Struct, frozen=True, kw_only=True):
     """A relation to be chosen: ``exists name[key] : kind over containing … within …``."""
 
     name: str
@@ -197,8 +205,7 @@ class Exists:
     within: Core | None = None
 
 
-@record(kw_only=True)
-class Spec:
+class Spec(Struct, frozen=True, kw_only=True):
     """A lowered specification: everything a history must be checked against, and nothing about how.
 
     Attributes:

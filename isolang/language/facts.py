@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from isolang.language.core import (
     Check,
     Core,
@@ -24,7 +26,6 @@ from isolang.language.core import (
     Star,
     Union,
 )
-from isolang.record import replace
 
 
 def children(e: Core) -> tuple[Core, ...]:

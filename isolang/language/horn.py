@@ -16,6 +16,8 @@ leaves choices to a search: *reachability*.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from isolang.language import facts
 from isolang.language.automaton import LETTERS, RELATIONS, Automaton
 from isolang.language.classify import NotAnEventGraph, Plan, classify
@@ -42,7 +44,6 @@ from isolang.language.regular import (
     without,
 )
 from isolang.language.words import find_loop, most_uses
-from isolang.record import replace
 
 _EPSILON = Dfa(({},), frozenset((0,)))
 _SINGLE = {frozenset(("so",)), frozenset(("wr",)), frozenset(("so", "wr"))}

@@ -41,10 +41,11 @@ that are found spell words of the check as it was written.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from isolang.language.automaton import LETTERS, Automaton
 from isolang.language.expression import TRANSITIVE
 from isolang.language.regular import Dfa, concatenate, plus, stretched, subtract
-from isolang.record import replace
 
 
 def generators(stretched_language: Dfa, *, acyclic: bool) -> Dfa:

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from msgspec import Struct
+
 from isolang.errors import SpecError
 from isolang.language import ast
 from isolang.language.library import SPECS, library_file, near_names
 from isolang.language.parser import parse
 from isolang.language.source import Source, Span, error_at
-from isolang.record import record
 
 MAX_BYTES = 1 << 20
 """No specification is larger; a history given by mistake is."""
 
 
-@record(kw_only=True)
-class Gathered:
+class Gathered(Struct, frozen=True, kw_only=True):
     """A main text with everything it includes.
 
     Attributes:

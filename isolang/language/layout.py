@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from isolang.language.parser import parse, tokens
 from isolang.language.source import Source
-from isolang.record import record
 
 WIDTH = 120
 INDENT = "    "
@@ -35,8 +36,7 @@ _POSTFIX = frozenset(("^-1", "^+", "^*", "?"))
 _CALLS = frozenset(("domain", "range"))
 
 
-@record
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A token or a comment, and whether it began a line of its own."""
 
     kind: Literal["token", "line comment", "block comment"]

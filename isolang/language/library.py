@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from isolang.record import record
+from msgspec import Struct
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
 """Where the library's files are; they are read in place, as package data."""
@@ -36,8 +36,7 @@ _STYLES = {
 """Fragments, without ``-nosession``, and what is chosen besides the sources of the reads."""
 
 
-@record(kw_only=True)
-class LibraryEntry:
+class LibraryEntry(Struct, frozen=True, kw_only=True):
     """One level of the library.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from isolang.errors import SpecError
 from isolang.language import ast
@@ -29,7 +30,6 @@ from isolang.language.core import (
 )
 from isolang.language.scope import BUILTINS, Scope
 from isolang.language.source import Span, error_at
-from isolang.record import record
 
 MAX_NODES = 20_000
 """Expanded operators in one specification: definitions can double at each step."""
@@ -52,8 +52,7 @@ CANONICAL_EXISTS: Mapping[str, Exists] = {
 _FILES = {"rf": "prelude.iso", "wr": "prelude.iso", "ww": "adya.iso", "rw": "adya.iso"}
 
 
-@record(kw_only=True)
-class Lowered:
+class Lowered(Struct, frozen=True, kw_only=True):
     """What ``lower`` makes of the items."""
 
     checks: tuple[Check, ...]
@@ -62,8 +61,7 @@ class Lowered:
     definitions: dict[str, Core]
 
 
-@record
-class _Env:
+class _Env(Struct, frozen=True):
     """What the names in scope stand for.
 
     ``taken`` holds the core's key variables that may occur in what ``params`` stands for, so that a

@@ -30,7 +30,8 @@ from t. Its rewriting is ``irreflexive wr ; rw`` where the read behind ``wr`` co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from isolang.language.automaton import TESTS
 from isolang.language.core import (
@@ -51,7 +52,6 @@ from isolang.language.core import (
 from isolang.language.expression import plain
 from isolang.language.facts import children, names, rebuild
 from isolang.language.lower import CANONICAL_EXISTS
-from isolang.record import record
 
 _BASE = frozenset(("init", "so", "rt", "wr", *TESTS))
 
@@ -65,16 +65,14 @@ class NotObservedError(Exception):
         self.reason = reason
 
 
-@record(kw_only=True)
-class WayBack:
+class WayBack(Struct, frozen=True, kw_only=True):
     """``irreflexive phi ; rw``; where phi is ``None``, RC's form of ``wr ; rw``."""
 
     check: str
     phi: Core | None
 
 
-@record(kw_only=True)
-class Observed:
+class Observed(Struct, frozen=True, kw_only=True):
     """A specification over one order, rewritten.
 
     Attributes:
@@ -140,8 +138,7 @@ def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
     return orders[0], relations[0] if relations else None
 
 
-@dataclass(slots=True)
-class _Rules:
+class _Rules(Struct):
     """The rules ``… in vis``."""
 
     vis: Exists | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from isolang.record import record
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from lark import Token
@@ -21,8 +21,7 @@ POSTFIX = frozenset(("^-1", "^+", "^*", "?"))
 STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
 
 
-@record
-class Got:
+class Got(Struct, frozen=True):
     """The token that did not fit.
 
     Attributes:
@@ -36,8 +35,7 @@ class Got:
     accepts: frozenset[str]
 
 
-@record
-class Place:
+class Place(Struct, frozen=True):
     """Where the parser stopped.
 
     Attributes:

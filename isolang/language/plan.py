@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from isolang.language.core import Spec
-from isolang.record import record
 
 Kind: TypeAlias = Literal[
     "event graph", "reachability", "saturation", "order clauses", "relational"
 ]
 
 
-@record(kw_only=True)
-class Route:
+class Route(Struct, frozen=True, kw_only=True):
     """How a specification is decided; each kind is a subclass with what its engine needs.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from isolang.record import record
+from msgspec import Struct
 
 LIMIT = 4_000
 """States of a deterministic automaton; a subset construction may grow exponentially."""
@@ -56,8 +56,7 @@ class Nfa:
         return offset, [offset + state for state in sorted(dfa.final)]
 
 
-@record
-class Dfa:
+class Dfa(Struct, frozen=True):
     """A deterministic acceptor, partial (a missing move rejects); state 0 is initial.
 
     Only states that are reachable, and from which a final state is, are kept, except for the

@@ -6,11 +6,9 @@ from isolang.language import facts
 from isolang.language.core import Exists, Spec
 from isolang.language.heredity import unread_matter, why_not_hereditary
 from isolang.language.plan import Kind, Route
-from isolang.record import record
 
 
-@record(kw_only=True)
-class Relational(Route):
+class Relational(Route, frozen=True, kw_only=True):
     """The relational route, which decides any specification on a history small enough.
 
     Attributes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from isolang.language import facts
 from isolang.language.classify import NotAnEventGraph, Plan, classify
 from isolang.language.core import Spec
 from isolang.language.plan import Kind, Route
-from isolang.record import replace
 
 __all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
 

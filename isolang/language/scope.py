@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct, field
+
 from isolang.language import ast
-from isolang.record import record
 
 Element = Literal["transaction", "event", "any"]
 
 
-@record
-class Sort:
+class Sort(Struct, frozen=True):
     """A set of ``left``, a relation from ``left`` to ``right``, or anything (a parameter)."""
 
     kind: Literal["set", "relation", "any"]
@@ -36,8 +35,7 @@ _TXNS = Sort("set", "transaction")
 _EVENTS = Sort("relation", "event", "event")
 
 
-@record
-class Builtin:
+class Builtin(Struct, frozen=True):
     """A name that is given with every history."""
 
     sort: Sort
@@ -59,8 +57,7 @@ BUILTINS: Mapping[str, Builtin] = {
 }
 
 
-@record
-class Entry:
+class Entry(Struct, frozen=True):
     """A name with its sort and, unless it is given, the item that declares it."""
 
     name: str
@@ -74,8 +71,7 @@ class Entry:
         return self.item.params if isinstance(self.item, ast.Let) else ()
 
 
-@dataclass(slots=True)
-class Scope:
+class Scope(Struct):
     """All names of a specification, and what is legal but probably not meant."""
 
     entries: dict[str, Entry]

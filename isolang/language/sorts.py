@@ -6,7 +6,8 @@ Names are resolved here too: every use must follow its declaration, so there is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from isolang.errors import SpecError
 from isolang.language import ast
@@ -14,7 +15,6 @@ from isolang.language.demands import TX_HINT, compatible, want_endo, want_relati
 from isolang.language.scope import ANY, BUILTINS, Entry, Scope, Sort
 from isolang.language.source import Source, Span, error_at, warning_at
 from isolang.language.unknown_names import what_was_meant
-from isolang.record import record
 
 MAX_CALL_DEPTH = 20
 MAX_DEPTH = 200
@@ -59,8 +59,7 @@ def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
     return errors
 
 
-@record
-class _Context:
+class _Context(Struct, frozen=True):
     """What an expression may refer to besides the global names."""
 
     keys: frozenset[str] = frozenset()

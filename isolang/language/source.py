@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from isolang.errors import SpecError
 from isolang.language.core import Position
-from isolang.record import record
 
 MAX_WIDTH = 120
 """Longer source lines are shown around the caret only."""
 
 
-@record(eq=False)
-class Source:
+class Source(Struct, frozen=True, eq=False):
     """One text that was read.
 
     Attributes:

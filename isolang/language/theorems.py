@@ -35,6 +35,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from isolang.language.core import (
     Core,
     Diff,
@@ -50,7 +53,6 @@ from isolang.language.core import (
     Union,
 )
 from isolang.language.lower import CANONICAL_EXISTS
-from isolang.record import record, replace
 
 _LETTERS = frozenset(("init", "so", "rt", "wr"))
 _BEGIN_WITH_T0 = frozenset(("co", "ar", "vis"))
@@ -66,8 +68,7 @@ _BY_VISIBILITY = (
 )
 
 
-@record(kw_only=True)
-class Theorem:
+class Theorem(Struct, frozen=True, kw_only=True):
     """A specification that says the same as another one.
 
     Attributes:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from isolang.history.columns import APPEND, READ_LIST, SOURCE_MISSING, UNKNOWN_VALUE
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -47,8 +48,7 @@ TITLES: Final = {
 _LONGEST = 60  # characters of a list in a message
 
 
-@record(kw_only=True)
-class Anomaly:
+class Anomaly(Struct, frozen=True, kw_only=True):
     """One intrinsic anomaly.
 
     Attributes:

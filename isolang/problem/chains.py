@@ -13,18 +13,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from isolang.problem.event_graph import Ints, reached_inside
 from isolang.problem.problem import Inclusion
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.language.automaton import Automaton
     from isolang.problem.polygraph import Polygraph
 
 
-@record(kw_only=True)
-class Chains:
+class Chains(Struct, frozen=True, kw_only=True):
     """The chains of a polygraph; all arrays speak of writers.
 
     Attributes:

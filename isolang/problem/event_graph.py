@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
-
-from isolang.record import record, replace
 
 if TYPE_CHECKING:
     from isolang.language.automaton import Automaton
@@ -25,8 +25,7 @@ Edges: TypeAlias = tuple[Ints, Ints, NDArray[np.int64]]
 Step: TypeAlias = tuple[int, int]
 
 
-@record(kw_only=True)
-class EventGraph:
+class EventGraph(Struct, frozen=True, kw_only=True):
     """The product of a history with automata, several as a disjoint union.
 
     Node ``(check, transaction, state)`` has the number ``base[check] + transaction · states +

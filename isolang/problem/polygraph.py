@@ -18,10 +18,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
 from isolang.problem.problem import Inclusion, Problem
-from isolang.record import record, replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,8 +33,7 @@ Prune: TypeAlias = Literal["none", "known", "fixpoint"]
 PRUNE: Final[tuple[Prune, ...]] = ("none", "known", "fixpoint")
 
 
-@record(kw_only=True)
-class Polygraph:
+class Polygraph(Struct, frozen=True, kw_only=True):
     """What every encoding starts from. Writers are indices into ``Problem.native.writer_*``.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.problem.anomalies import Anomaly, AnomalyKind, anomaly_of_row
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang import _native
@@ -22,8 +23,7 @@ class Inclusion(IntEnum):
     OPTIONAL = 2
 
 
-@record(kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """What is known of a history, and what must be chosen; it knows no level and no encoding.
 
     Attributes:

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, combinations, pairwise, permutations, product
 from typing import TypeAlias
 
-from isolang.record import record
+from msgspec import Struct
 
 NO_READ = -1
 """In place of a source: the transaction does not read the key. Source 0 is T0."""
@@ -22,8 +22,7 @@ Shape: TypeAlias = tuple[int, ...]
 """The lengths of the sessions, longest first."""
 
 
-@record
-class Key:
+class Key(Struct, frozen=True):
     """What happens to one key.
 
     Attributes:
@@ -45,8 +44,7 @@ class Key:
                     yield from ((first, second) for second in self.shown[i + 1 :])
 
 
-@record
-class SmallHistory:
+class SmallHistory(Struct, frozen=True):
     """Transactions 1 … n, session after session, and T0, which is 0.
 
     Attributes:

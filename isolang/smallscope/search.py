@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from isolang.language import facts
 from isolang.language.core import Check, Spec
-from isolang.record import record, replace
 from isolang.smallscope.evaluate import EVENT_NAMES, Model, given, satisfiable
 from isolang.smallscope.histories import SmallHistory, all_histories, random_histories
 
@@ -21,8 +23,7 @@ _SAMPLES = 400
 """Random histories before the systematic search: most checks fail on one of them."""
 
 
-@record(kw_only=True)
-class Findings:
+class Findings(Struct, frozen=True, kw_only=True):
     """What a search showed.
 
     Attributes:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING
 
-from isolang.record import record
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from isolang.encodings.relational import Chosen
 
 
-@record(kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """A solver's answer; that it found none in time is a ``TimeoutError`` instead.
 
     Attributes:
@@ -34,8 +32,7 @@ class Answer:
     statistics: Mapping[str, float] = field(default_factory=dict)
 
 
-@record(kw_only=True)
-class NoModel:
+class NoModel(Struct, frozen=True, kw_only=True):
     """That a pair found no model; a claim, not yet a proof.
 
     Attributes:
@@ -47,8 +44,7 @@ class NoModel:
     statistics: dict[str, float] = field(default_factory=dict)
 
 
-@record(kw_only=True)
-class ChosenRelations:
+class ChosenRelations(Struct, frozen=True, kw_only=True):
     """A model of a specification as it is written: the relations that it asks for.
 
     Attributes:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from isolang.record import record
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +20,7 @@ ENCODING = "event-graph"
 HARD = (0.4, 1.5)
 
 
-@record(kw_only=True)
-class Model:
+class Model(Struct, frozen=True, kw_only=True):
     """Choices under which no check is violated.
 
     Attributes:
@@ -39,8 +37,7 @@ class Model:
     statistics: Mapping[str, float] = field(default_factory=dict)
 
 
-@record(kw_only=True)
-class Refutation:
+class Refutation(Struct, frozen=True, kw_only=True):
     """Why there is no model: the steps that ``docs/architecture.md`` describes, as plain tuples."""
 
     steps: Sequence[tuple[Any, ...]]

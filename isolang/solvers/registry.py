@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from msgspec import Struct
+
 from isolang.encodings.registry import ENCODINGS, Encoding
 from isolang.errors import SolverError
 from isolang.problem.polygraph import PRUNE
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Theory
@@ -23,8 +23,7 @@ EVENT_GRAPH: Final = "event-graph"
 NATIVE: Final = "native"
 
 
-@record(kw_only=True)
-class Solver:
+class Solver(Struct, frozen=True, kw_only=True):
     """One back end.
 
     Attributes:
@@ -101,8 +100,7 @@ SOLVERS: Final[dict[str, Solver]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Pair:
+class Pair(Struct, frozen=True, order=True):
     """An encoding, a solver (``sat``, or ``sat:glucose4``), and a stage of pruning."""
 
     encoding: str

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec.structs import replace
+
 from isolang.errors import SolverError
-from isolang.record import replace
 
 if TYPE_CHECKING:
     from isolang.encodings.relational import Encoding

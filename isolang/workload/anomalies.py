@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isolang.record import record
+from msgspec import Struct
 
 R, W = False, True
 X, Y = 0, 1
@@ -26,8 +26,7 @@ NIL = 0  # the initial state
 Operation = tuple[bool, int, int]
 
 
-@record(kw_only=True)
-class Bug:
+class Bug(Struct, frozen=True, kw_only=True):
     """A planted anomaly.
 
     Attributes:

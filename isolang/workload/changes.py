@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from isolang.record import replace
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from isolang.history.history import History

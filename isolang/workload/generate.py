@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import asdict
+
 from isolang.errors import HistoryError
-from isolang.record import as_dict
 from isolang.workload.anomalies import BUGS
 from isolang.workload.rules import RULES
 from isolang.workload.truth import Planted, SimulatedHistory, Truth
@@ -48,7 +49,7 @@ def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHi
     options.set_key_distribution(workload.key_distribution)
     bugs = [BUGS[name] for name in workload.bugs]
     try:
-        for name, value in as_dict(workload).items():
+        for name, value in asdict(workload).items():
             if name not in _NOT_NATIVE:
                 setattr(options, _NATIVE_NAME.get(name, name), value)
         for i, bug in enumerate(bugs, 1):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from isolang.record import record
+from msgspec import Struct
 
 RuleName: TypeAlias = Literal[
     "strict-serializable",
@@ -27,8 +27,7 @@ RuleName: TypeAlias = Literal[
 ]
 
 
-@record(kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """How transactions read, and which level follows.
 
     Attributes:

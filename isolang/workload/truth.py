@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from isolang.history.history import History
-from isolang.record import record
 from isolang.workload.anomalies import BUGS
 from isolang.workload.rules import RULES
 
@@ -38,8 +38,7 @@ def implied(level: str) -> frozenset[str]:
     return frozenset({level}).union(*(implied(weaker) for weaker in IMPLIES[level]))
 
 
-@record(kw_only=True)
-class Planted:
+class Planted(Struct, frozen=True, kw_only=True):
     """Where an anomaly stands.
 
     Attributes:
@@ -55,8 +54,7 @@ class Planted:
     violates: tuple[str, ...]
 
 
-@record(kw_only=True)
-class Truth:
+class Truth(Struct, frozen=True, kw_only=True):
     """What is known of a generated history, and why.
 
     Attributes:
@@ -133,12 +131,11 @@ def _ordered(levels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(levels, key=LEVELS.index))
 
 
-@record(kw_only=True)
-class SimulatedHistory(History):
+class SimulatedHistory(History, frozen=True, kw_only=True):
     """A generated history.
 
     Attributes:
         truth: what is known of it by construction.
     """
 
-    truth: Truth = field()
+    truth: Truth

@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Collection
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError
-from isolang.record import record
 from isolang.workload.anomalies import BUGS
 from isolang.workload.rules import RULES
 
@@ -15,8 +16,7 @@ KeyDistribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponenti
 KEY_DISTRIBUTIONS = ("uniform", "zipfian", "hotspot", "exponential")
 
 
-@record(kw_only=True)
-class Workload:
+class Workload(Struct, frozen=True, kw_only=True):
     """Options of a random workload; equal options give equal histories, on every machine.
 
     Attributes:

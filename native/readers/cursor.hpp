@@ -3,7 +3,7 @@
 // Formats that are read in Python, which accepts all that they allow and explains what is wrong, have such a reader
 // besides, for speed. SOUND BECAUSE it takes or leaves a file as a whole: what is not exactly as expected, or not
 // ASCII, is left to the one in Python (std::nullopt), and what both accept they read alike
-// (tests/test_native_readers_regular.py).
+// (tests/native/readers/test_regular.py).
 #pragma once
 #include <charconv>
 #include <cstdint>

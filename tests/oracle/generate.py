@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
-from pathlib import Path
 from typing import Any
+
+from support.paths import TESTS
 
 from .history import (
     UNKNOWN,
@@ -30,7 +31,7 @@ from .history import (
     without_time,
 )
 
-LITMUS = Path(__file__).parent.parent / "litmus"
+LITMUS = TESTS / "litmus"
 
 MAX_TXNS = 7
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from support.paths import TESTS
+
 from isolang.api import check, load_spec
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction
@@ -21,7 +23,7 @@ from . import read_committed, semantics
 from .history import UNKNOWN, History, has_time, show, sort_by_session, timed, to_edn
 from .levels import GUARANTEES, LEVELS, WEAK
 
-REGRESSIONS = Path(__file__).parent.parent / "regressions"
+REGRESSIONS = TESTS / "regressions"
 
 #: Assignments that the oracle tries before it gives a history up (which the callers count).
 LIMIT = 20_000

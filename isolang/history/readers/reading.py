@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 U64 = 2**64
 
 
-@record(kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """Columns and the sentences that every verdict repeats; see ``isolang.history.History``."""
 
     columns: Columns
@@ -23,9 +22,9 @@ class Reading:
     initial: str
     session: str
     real_time: str
-    ignored: tuple[str, ...] = field(default=())
-    notes: tuple[str, ...] = field(default=())
-    session_names: tuple[str, ...] = field(default=())
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    session_names: tuple[str, ...] = ()
 
 
 def text_of(name: str, data: bytes) -> str:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
@@ -35,8 +36,7 @@ _FORMS = (
 _SLOTS = {"r": 3, "w": 3, "i": 6, "d": 6}  # at least
 
 
-@dataclass
-class _Op:
+class _Op(Struct):
     kind: int
     key: Any
     value: Any
@@ -44,8 +44,7 @@ class _Op:
     ok: bool = True
 
 
-@dataclass
-class _Transaction:
+class _Transaction(Struct):
     ops: list[_Op]
     file: int
     line: int
@@ -53,8 +52,7 @@ class _Transaction:
     status: int = c.COMMITTED
 
 
-@dataclass
-class _Log:
+class _Log(Struct):
     """What was seen over all files."""
 
     transactions: list[_Transaction] = field(default_factory=list)

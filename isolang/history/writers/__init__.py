@@ -7,12 +7,12 @@ What a format cannot express is an error that says so. Two ways out, both report
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError
-from isolang.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -40,8 +40,7 @@ DROPPABLE: Final = {
 }
 
 
-@record(kw_only=True)
-class WriteReport:
+class WriteReport(Struct, frozen=True, kw_only=True):
     """What was written, and what changed on the way.
 
     Attributes:
@@ -55,8 +54,8 @@ class WriteReport:
     format: str
     transactions: int
     operations: int
-    notes: tuple[str, ...] = field(default=())
-    key_numbers: tuple[tuple[str, int], ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    key_numbers: tuple[tuple[str, int], ...] = ()
 
 
 def write_history(

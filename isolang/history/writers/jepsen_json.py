@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from isolang.history.values import NIL, STRING
 from isolang.history.writers import WriteReport, edn
-from isolang.record import replace
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from isolang.errors import HistoryError
 from isolang.history.values import INTEGER, NATURAL
 from isolang.history.writers import WriteReport
 from isolang.history.writers.renaming import INITIAL, Names, name_values
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.writers.outline import Outline
 
 
-@record(kw_only=True)
-class Numbers:
+class Numbers(Struct, frozen=True, kw_only=True):
     """Keys and values of what is written, as numbers.
 
     Attributes:

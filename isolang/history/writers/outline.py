@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.readers.reading import counted
-from isolang.record import record
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-@record(kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """What a format can express.
 
     Attributes:
@@ -41,8 +40,7 @@ class Target:
     hint: str = "EDN can express it"
 
 
-@dataclass(slots=True, kw_only=True)
-class Outline:
+class Outline(Struct, kw_only=True):
     """The part of a history that is written.
 
     Attributes:

@@ -18,8 +18,9 @@ missing source gets a number that nobody writes.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
@@ -35,8 +36,7 @@ INITIAL = -1
 """The name of the initial state in the other format; new numbers are 1, 2, …"""
 
 
-@dataclass(slots=True, kw_only=True)
-class Names:
+class Names(Struct, kw_only=True):
     """The names of values in the other format.
 
     Attributes:

@@ -1,0 +1,246 @@
+"""The checkers' automata and products, against regular expressions and sets of pairs."""
+
+import random
+import re
+from itertools import product
+
+import pytest
+from support.certify import LEVELS, both, history, init, rt, rw, so, spec, txn, worlds, wr, ww
+from support.certify import arrays as arrays_of
+
+from isolang._native import verify_witness
+from isolang.certify.errors import NotCertifiedError
+from isolang.certify.expression import glushkov, judged, prefix_text, uses_reads
+from isolang.certify.machine import machine
+from isolang.certify.proofs import Witness
+from isolang.language.core import (
+    Check,
+    Exists,
+    ForKey,
+    Inter,
+    Inverse,
+    Lift,
+    Opt,
+    Plus,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+    Union,
+)
+
+
+def nowhere(_place, _test):
+    """No transaction passes a test."""
+    return False
+
+
+LETTERS = {"so": "s", "wr": "r", "ww": "w", "rw": "a", "rt": "t", "init": "i"}
+
+
+def pattern(e):
+    if isinstance(e, Rel):
+        return LETTERS[e.name]
+    if isinstance(e, Union):
+        return f"(?:{'|'.join(pattern(p) for p in e.parts)})"
+    if isinstance(e, Seq):
+        return f"(?:{''.join(pattern(p) for p in e.parts)})"
+    return f"(?:{pattern(e.arg)}){ {Plus: '+', Star: '*', Opt: '?'}[type(e)] }"
+
+
+def random_expression(rng, depth=3):
+    kind = rng.randrange(6) if depth else 0
+    if kind <= 1:
+        return rng.choice((so, wr, ww, rw, rw, ww))
+    if kind == 5:
+        return rng.choice((Plus, Star, Opt))(random_expression(rng, depth - 1))
+    parts = tuple(random_expression(rng, depth - 1) for _ in range(rng.randint(2, 3)))
+    return (Seq if kind == 4 else Union)(parts)
+
+
+def words(longest):
+    names = ("so", "wr", "ww", "rw")
+    for length in range(longest + 1):
+        yield from product(names, repeat=length)
+
+
+def spelled(word):
+    return "".join(LETTERS[name] for name in word)
+
+
+def test_membership_is_that_of_regular_expressions():
+    rng = random.Random(1)
+    for _ in range(150):
+        e = random_expression(rng)
+        positions = glushkov(e)
+        once, again = re.compile(pattern(e)), re.compile(f"(?:{pattern(e)})+")
+        for word in words(4):
+            assert positions.reads(word, nowhere) == bool(once.fullmatch(spelled(word))), (e, word)
+            assert positions.reads_repeated(word, nowhere) == bool(
+                again.fullmatch(spelled(word))
+            ), (e, word)
+
+
+def test_repeatable_is_closure_under_concatenation():
+    rng = random.Random(2)
+    answers = {True: 0, False: 0}
+    for _ in range(200):
+        e = random_expression(rng, 2)
+        positions = glushkov(e)
+        language = [word for word in words(3) if positions.reads(word, nowhere)]
+        broken = any(not positions.reads(a + b, nowhere) for a in language for b in language)
+        if broken:
+            assert not positions.repeatable, e
+        elif not positions.repeatable:  # the counterexample is longer than three letters a word
+            longer = [word for word in words(6) if positions.reads(word, nowhere)]
+            assert not longer or any(
+                not positions.reads(a + b, nowhere) for a in longer for b in longer
+            ), e
+        answers[positions.repeatable] += 1
+    assert min(answers.values()) > 20
+
+
+def test_machines_of_levels_are_as_small_as_they_can_be():
+    """One node per transaction for SER, two for SI."""
+    sizes = {
+        name: machine(glushkov(LEVELS[name].checks[0].expr), looped=True).states
+        for name in ("SER", "SI", "PC", "SSER")
+    }
+    assert sizes == {"SER": 1, "SI": 2, "PC": 2, "SSER": 1}
+
+
+SMALL = [
+    history(txn("w(x,1)", 1), txn("w(x,2) w(y,1)", 1), txn("r(x,1) r(y,1) w(x,3)", 2)),
+    history(txn("r(x,nil) w(x,1)", 1), txn("r(x,nil) w(x,2)", 2), txn("w(x,3) r(y,nil)", 1)),
+    history(txn("r(x,1) w(y,1)", 1), txn("r(y,1) w(x,1)", 2), txn("r(y,1) r(x,nil)", 2)),
+    history(txn("r(x,nil) w(x,1)", 1), txn("w(x,2)", 2), txn("w(x,4)", 3), txn("r(x,2)", 2)),
+    history(txn("w(x,1)", 1, "maybe"), txn("r(x,1) w(y,2)", 1), txn("r(y,nil) w(x,2)", 2, "maybe")),
+    history(
+        txn("w(x,1)", 1, begin=0, end=2),
+        txn("r(x,nil) w(y,1)", 2, begin=3, end=4),
+        txn("r(y,nil)", 3, begin=4, end=6),
+        txn("w(x,2)", 1, "maybe", begin=5),
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", ["acyclic", "irreflexive"])
+def test_any_expression_is_judged_as_its_set_of_pairs(kind):
+    """EXACT: no condition on the expression, immediate pairs or not, loops off the start or not."""
+    rng = random.Random(f"{kind} expressions")
+    counts = {"accepted": 0, "rejected": 0}
+    for i in range(240):
+        e = random_expression(rng)
+        s = spec((kind, e))
+        h = SMALL[i % len(SMALL)]
+        everything = list(worlds(h))
+        for world in rng.sample(everything, min(3, len(everything))):
+            expected = "rejected" if world.broken_check(s) else "accepted"
+            assert both(h, s, Witness.of(*arrays_of(world))) == (expected, expected), (
+                e,
+                world.orders,
+            )
+            counts[expected] += 1
+    assert min(counts.values()) > 100, counts
+
+
+@pytest.mark.parametrize(
+    "e", [rt, Seq((rt, Opt(rw))), Seq((rt, wr)), Seq((ww, rt)), Plus(Seq((rw, rt)))]
+)
+def test_real_time_is_judged_as_its_set_of_pairs(e):
+    s = spec(("acyclic", e))
+    for world in worlds(SMALL[5]):
+        expected = "rejected" if world.broken_check(s) else "accepted"
+        assert both(SMALL[5], s, Witness.of(*arrays_of(world))) == (expected, expected)
+
+
+def test_rw_leaves_out_the_reader_itself():
+    """Without the exception ``irreflexive rw`` would break on a lost update's reader in between."""
+    h = history(txn("r(x,nil) w(x,1)", 1), txn("w(x,2)", 2))
+    s = spec(("irreflexive", rw))
+    assert both(h, s, Witness.of([2, -1, -1], [0, 2], [1, 0])) == ("accepted", "accepted")
+
+
+def test_an_inner_loop_is_no_cycle_of_the_expression():
+    """A ``ww`` loop on an accepting state of ``wr ; ww^*`` completes no word."""
+    h = history(txn("w(x,1) w(y,2)", 1), txn("w(x,2) w(y,1)", 2))
+    s = spec(("acyclic", Seq((wr, Star(ww)))))
+    crossing = Witness.of([-1] * 4, [0, 2, 4], [0, 1, 1, 0])
+    assert both(h, s, crossing) == ("accepted", "accepted")
+    assert both(h, spec(("acyclic", ww)), crossing) == ("rejected", "rejected")
+
+
+def test_identity_in_an_expression_holds_of_nothing():
+    h = history(txn("w(x,1)", 1))
+    for e in (Opt(ww), Star(so), Union((Rel("id"), wr)), Union((Lift(Rel("T")), wr))):
+        witness = Witness.of([-1], [0, 1], [0])
+        assert both(h, spec(("acyclic", e)), witness) == ("rejected", "rejected")
+
+
+@pytest.mark.parametrize(
+    ("e", "said"),
+    [
+        (Rel("co"), "'co'"),
+        (Rel("ww", "x"), "ww[x]"),
+        (Inter((ww, so)), "Inter"),
+        (Seq((ww, Inverse(so))), "Inverse"),
+        (ForKey("x", Seq((Rel("ww", "x"), Rel("rw", "x")))), "for x"),
+    ],
+)
+def test_what_is_no_event_graph_is_not_certified(e, said):
+    with pytest.raises(NotCertifiedError, match=re.escape(said)):
+        glushkov(e)
+    with pytest.raises(NotCertifiedError):
+        prefix_text(e)
+
+
+def test_a_union_over_keys_is_the_relation_without_its_key():
+    keyed = ForKey("x", Union((Rel("ww", "x"), Rel("rw", "x"), so)))
+    assert prefix_text(keyed) == "(| ww rw so)"
+    assert prefix_text(Seq((Plus(Union((so, wr))), Opt(rw)))) == "(; (+ (| so wr)) (? rw))"
+    assert prefix_text(Star(init)) == "(* init)"
+
+
+def test_only_plain_checks_are_judged():
+    def one(**options):
+        return Spec(name="", title="", source="", checks=(Check(name="c", expr=ww, **options),))
+
+    assert judged(one(kind="acyclic", flag=True)) == ()
+    for check in ({"kind": "empty"}, {"kind": "require"}, {"kind": "acyclic", "negated": True}):
+        with pytest.raises(NotCertifiedError, match="check c"):
+            judged(one(**check))
+
+
+def test_reads_are_judged_iff_rf_matters():
+    assert uses_reads(spec(("acyclic", Union((ww, wr)))))
+    assert uses_reads(spec(("acyclic", rw)))
+    assert not uses_reads(spec(("acyclic", Union((ww, so)))))
+    co = Exists(name="co", key=None, kind="order", over=Rel("T"), containing=wr)
+    through = Spec(
+        name="",
+        title="",
+        source="",
+        exists=(co,),
+        checks=(Check(name="c", kind="acyclic", expr=Rel("co")),),
+    )
+    assert uses_reads(through)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "(", "(|", "(| so", "so wr", "(? so wr)", "(& so wr)", "xx", "())", "(? )"]
+)
+def test_malformed_text_is_not_certified(text):
+    h = history(txn("w(x,1)", 1))
+    w = Witness.of([-1], [0, 1], [0])
+    reason = verify_witness(
+        h.columns, [("c", "acyclic", text)], w.source, w.order_start, w.order_txn
+    )
+    assert reason.startswith("not certified"), reason
+
+
+def test_deep_text_is_not_certified():
+    h = history(txn("w(x,1)", 1))
+    w = Witness.of([-1], [0, 1], [0])
+    checks = [("c", "acyclic", "(? " * 5000 + "so" + ")" * 5000)]
+    reason = verify_witness(h.columns, checks, w.source, w.order_start, w.order_txn)
+    assert "too large" in reason

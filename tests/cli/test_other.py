@@ -1,0 +1,138 @@
+"""``isocheck`` without check: help, version, convert, stats."""
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here, run_there
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["-h"], ["check", "--help"], ["verify", "--help"], ["convert", "--help"],
+     ["stats", "--help"]],
+)  # fmt: skip
+def test_help(capfd, arguments):
+    """Every command explains itself."""
+    run = run_here(capfd, *arguments)
+    assert run.code == 0
+    assert "Usage: isocheck" in run.out
+
+
+def test_no_arguments_show_the_help(capfd):
+    """As an error: nothing was done."""
+    run = run_here(capfd)
+    assert run.code == 2
+    assert "Usage: isocheck" in run.out + run.err
+
+
+def test_help_is_fast():
+    """Under 0.3 s of processor time; wall-clock time says more of the machine than of the tool."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(3):
+        assert run_there("--help").code == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 3
+    assert spent < 0.3
+
+
+def test_help_imports_nothing_heavy():
+    """The reason why it is fast."""
+    code = (
+        "import sys; from isolang.cli.main import main; main(['--help']);"
+        "print([m for m in ('numpy', 'lark', 'isolang._native', 'rich.console') "
+        "if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=ENVIRONMENT,
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_version(capfd):
+    """The package's version, or that it is not installed."""
+    run = run_here(capfd, "--version")
+    assert run.code == 0
+    assert run.out.startswith("isocheck ")
+
+
+@pytest.mark.parametrize("to", ["edn", "dbcop", "plume"])
+def test_convert_round_trip(tmp_path, capfd, to):
+    """Whatever it is converted to, the verdict stays."""
+    source, target = tmp_path / "a.txt", tmp_path / "b"
+    source.write_text(LOST_UPDATE)
+    # Plume and bincode have no real time; EDN gives it to every history.
+    assert run_here(capfd, "convert", source, target, "--to", to).code == 0
+    (report,) = run_here(capfd, "-s", "si", "-o", "json", target).reports()
+    assert (report["anomaly"], report["transactions"]) == ("lost update", 2)
+
+
+def test_convert_says_what_is_lost(tmp_path, capfd):
+    """Nothing is dropped silently."""
+    source = tmp_path / "a.edn"
+    source.write_text(
+        '{:type :invoke, :process 0, :f :txn, :value [[:w "k" 1]]}\n'
+        '{:type :ok, :process 0, :f :txn, :value [[:w "k" 1]]}\n'
+    )
+    target = tmp_path / "b.txt"
+    run = run_here(capfd, "convert", source, target, "--to", "plume")
+    assert run.code == 2
+    assert "real" in run.err
+    assert not target.exists()
+    run = run_here(
+        capfd, "convert", source, target, "--to", "plume", "--renumber", "--drop", "real-time"
+    )
+    assert run.code == 0, run.err
+    assert "real" in run.err
+    assert run_here(capfd, "convert", source, target, "--to", "nosuch").code == 2
+
+
+def test_convert_to_standard_output(tmp_path, capfd):
+    """``-`` is the standard output; what is said about it goes to stderr."""
+    source = tmp_path / "a.txt"
+    source.write_text(VALID)
+    run = run_here(capfd, "convert", source, "-", "--to", "edn")
+    assert run.code == 0
+    assert run.out.startswith("{")
+    assert "2 transactions" in run.err
+
+
+def test_stats(tmp_path, capfd):
+    """Text for people, JSON for programs."""
+    source = tmp_path / "a.txt"
+    source.write_text(LOST_UPDATE)
+    text = run_here(capfd, "stats", source)
+    assert text.code == 0
+    assert "read-modify-write 100%" in text.out
+    figures = json.loads(run_here(capfd, "stats", "--output", "json", source).out)
+    assert (figures["transactions"], figures["operations"], figures["keys"]) == (2, 4, 1)
+    assert run_here(capfd, "stats", tmp_path / "missing").code == 2
+
+
+def test_verify_needs_a_certificate(tmp_path, capfd):
+    """Other files are refused with a hint."""
+    source = tmp_path / "a.txt"
+    source.write_text(VALID)
+    run = run_here(capfd, "verify", source, source)
+    assert run.code == 2
+    assert run.err.startswith("isocheck: ")
+
+
+def test_verify_uses_the_certificate_s_own_spec(tmp_path, capfd, monkeypatch):
+    """A spec of one's own is verified from the certificate alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text(LOST_UPDATE)
+    (tmp_path / "own.iso").write_text('spec own\ninclude "adya.iso"\nacyclic so | rw as mine\n')
+    (report,) = run_here(
+        capfd, "-s", "own.iso", "-o", "json", "--certificate", "c", "a.txt"
+    ).reports()
+    (tmp_path / "own.iso").unlink()
+    run = run_here(capfd, "verify", report["certificate"], "a.txt")
+    assert run.code == 0, run.err
+    assert "invalid under own" in run.out

@@ -1,0 +1,257 @@
+"""``isocheck spec``: list, show, explain, lint and format, as users see them.
+
+`tests/golden_specs` has bad specifications and, beside each, what lint says of it.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.cli import run_here
+from support.paths import TESTS
+
+from isolang.cli.spec_explain import ENGINES
+from isolang.language.library import SPECS, list_library
+from isolang.language.load import load_spec
+
+GOLDEN = TESTS / "golden_specs"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_list(capfd):
+    """Each level and alias in one line: name, style, class, what it is."""
+    run = run_here(capfd, "spec", "list")
+    assert run.code == 0
+    head, *lines = run.out.splitlines()
+    assert head.split() == ["name", "style", "class", "what", "it", "is"]
+    assert [line.split()[0] for line in lines] == [entry.name for entry in list_library()]
+    (si,) = (line for line in lines if line.startswith("si "))
+    assert si.split("  ")[-1].strip() == "snapshot isolation, with session order"
+    assert "event graph" in si
+    assert "dependencies" in si
+    assert all(len(line) < 140 for line in lines)
+
+
+def test_list_as_json(capfd):
+    rows = {
+        row["name"]: row for row in json.loads(run_here(capfd, "spec", "list", "-o", "json").out)
+    }
+    assert rows["serializable"] == {
+        "name": "serializable",
+        "style": "dependencies",
+        "class": "event graph",
+        "title": "serializability, as Jepsen means it",
+        "alias_of": "ser-nosession",
+    }
+    assert {row["class"] for row in rows.values()} <= {*ENGINES, "-"}
+    assert rows["si-co"]["style"] == "commit order"
+
+
+def test_show(capfd, folder):
+    """The text as it stands in the library, or in a file."""
+    assert run_here(capfd, "spec", "show", "SI").out == (SPECS / "si.iso").read_text()
+    (folder / "a.iso").write_text('include "si.iso"\n')
+    assert run_here(capfd, "spec", "show", "a.iso").out == 'include "si.iso"\n'
+    unknown = run_here(capfd, "spec", "show", "siser")
+    assert unknown.code == 2
+    assert "no level of the library has this name" in unknown.err
+
+
+def test_show_expanded(capfd):
+    """All texts, and the checks without definitions, which mean the same when read again."""
+    shown = run_here(capfd, "spec", "show", "cc-adya", "--expand").out
+    assert "// ---- library:prelude.iso ----" in shown
+    assert "\nirreflexive (so | wr)^+ ; rw as causal " in shown
+    for name in ("cc-adya", "si-co", "psi-vis", "rc"):
+        report = json.loads(run_here(capfd, "spec", "show", name, "-o", "json").out)
+        include = 'include "prelude.iso"\n'
+        rw = 'include "adya.iso"\n' if "ww" in " ".join(report["exists"]) else include
+        exists = [e for e in report["exists"] if not e.startswith(("exists rf", "exists ww"))]
+        again = load_spec("\n".join([rw, *exists, *report["checks"]]) + "\n")
+        first = load_spec(name)
+        assert [(c.kind, c.expr, c.bound) for c in again.checks] == [
+            (c.kind, c.expr, c.bound) for c in first.checks
+        ]
+        assert set(again.exists) == set(first.exists)
+
+
+def test_explain_an_event_graph(capfd):
+    run = run_here(capfd, "spec", "explain", "si")
+    assert run.code == 0
+    for line in (
+        "SI: snapshot isolation, with session order",
+        "  class    event graph",
+        "  uses     reads, the version order and sessions",
+        "  check    acyclic (so | wr | ww) ; rw? as SI",
+        "             hub -> q1   so | wr | ww",
+        "             q1  -> hub  rw | nothing",
+    ):
+        assert line in run.out.splitlines()
+
+
+def test_explain_says_what_failed_and_what_is_faster(capfd):
+    run = run_here(capfd, "spec", "explain", "si-co")
+    assert run.code == 0
+    text = " ".join(run.out.split())
+    assert "no event graph: `require … in …` compares two relations" in text
+    assert "decided as an event graph: a commit order meets these axioms iff" in text
+    assert "decided prefix+conflict: no cycle hub -> q1 so | wr | ww" in text
+    assert "co (an order)" in text
+
+
+def test_explain_what_only_the_relational_route_takes(capfd, folder):
+    """The construct that keeps it from an event graph, and what would be one."""
+    (folder / "a.iso").write_text('include "adya.iso"\nirreflexive for x: rw[x] ; ww[x] as c\n')
+    text = " ".join(run_here(capfd, "spec", "explain", "a.iso").out.split())
+    assert "class relational" in text
+    assert "joins steps on the same key `x`" in text
+    assert "faster an event graph would be, if this is meant: without keys" in text
+
+
+def test_explain_ways_back(capfd):
+    text = " ".join(run_here(capfd, "spec", "explain", "rc").out.split())
+    assert "class saturation" in text
+    assert "no anti-dependency S -> B where S read from B by an earlier operation" in text
+    text = " ".join(run_here(capfd, "spec", "explain", "psi").out.split())
+    assert "class reachability" in text
+    assert "PSI: no anti-dependency S -> B with a way back from B to S (hub to hub)" in text
+
+
+def test_explain_every_level(capfd):
+    for entry in list_library():
+        if not entry.alias_of and not entry.name.endswith("-nosession"):
+            run = run_here(capfd, "spec", "explain", entry.name)
+            assert run.code == 0, run.err
+            assert "class" in run.out
+            assert all(len(line) <= 140 for line in run.out.splitlines())
+
+
+def test_explain_as_json(capfd):
+    report = json.loads(run_here(capfd, "spec", "explain", "ser", "-o", "json").out)
+    assert report["class"] == "event graph"
+    assert report["engine"] == ENGINES["event graph"]
+    assert report["uses"] == {
+        "reads_from": True,
+        "version_order": True,
+        "sessions": True,
+        "real_time": False,
+    }
+    (check,) = report["checks"]
+    assert check["event_graph"]["states"] == 1
+    assert check["why_not"] == ""
+    assert report["same_level_faster"] is None
+
+
+def test_explain_of_what_is_wrong(capfd, folder):
+    (folder / "a.iso").write_text("acyclic so\n")
+    run = run_here(capfd, "spec", "explain", "a.iso")
+    assert run.code == 2
+    assert "a.iso:1:11: a check without a name" in run.err
+    (folder / "b.iso").write_text("let a = so\n")
+    assert "there is no check" in run_here(capfd, "spec", "explain", "b.iso").err
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.iso")), ids=lambda path: path.stem)
+def test_lint_golden(capfd, monkeypatch, path):
+    """What lint says, whole: place, source line, caret and hint. Without the search."""
+    monkeypatch.chdir(GOLDEN)
+    run = run_here(capfd, "spec", "lint", "--seconds", "0", path.name)
+    assert run.code == 1
+    assert run.err == ""
+    assert run.out == path.with_suffix(".txt").read_text(encoding="utf-8")
+
+
+def test_the_golden_files_belong_together():
+    assert {p.stem for p in GOLDEN.glob("*.iso")} == {p.stem for p in GOLDEN.glob("*.txt")}
+
+
+def test_lint_finds_nothing_in_the_library(capfd):
+    """Every check can fail, and something satisfies each level: the search ends at once."""
+    run = run_here(capfd, "spec", "lint", *sorted(SPECS.glob("*.iso")))
+    assert run.code == 0, run.out
+    assert all(line.endswith(": nothing found") for line in run.out.splitlines())
+
+
+def test_lint_says_what_was_searched(capfd, folder):
+    (folder / "a.iso").write_text('include "adya.iso"\nacyclic so & wr as c\nacyclic wr as d\n')
+    (folder / "b.iso").write_text('include "adya.iso"\nacyclic so? as c\n')
+    run = run_here(capfd, "spec", "lint", "--seconds", "0.4", "a.iso", "b.iso")
+    assert run.code == 1
+    assert "a.iso:2:1: warning: check `c` cannot fail\n" in run.out
+    assert "check `d` cannot fail" not in run.out
+    assert "b.iso:2:1: warning: no history satisfies this specification\n" in run.out
+    assert "  hint: no history violates it; searched " in run.out
+    assert run.out.count("searched") == 2
+
+
+def test_lint_as_json(capfd, folder):
+    (folder / "a.iso").write_text("acyclic wx as c\n")
+    (one,) = json.loads(run_here(capfd, "spec", "lint", "-o", "json", "a.iso").out)
+    (finding,) = one["findings"]
+    assert (finding["severity"], finding["line"], finding["column"]) == ("error", 1, 9)
+    assert finding["message"].startswith("a.iso:1:9: unknown name `wx`")
+
+
+def test_lint_of_a_missing_file_is_an_input_error(capfd, folder):
+    run = run_here(capfd, "spec", "lint", "a.iso")
+    assert run.code == 2
+    assert "no such file" in run.err
+
+
+UGLY = "// c\nacyclic   so|rt  as c // d\n"
+NICE = "// c\nacyclic so | rt as c  // d\n"
+
+
+def test_format_in_place(capfd, folder):
+    path = folder / "a.iso"
+    path.write_text(UGLY)
+    path.chmod(0o640)
+    run = run_here(capfd, "spec", "format", "a.iso")
+    assert (run.code, run.out, run.err) == (0, "", "a.iso: reformatted\n")
+    assert path.read_text() == NICE
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [p.name for p in folder.iterdir()] == ["a.iso"]
+    assert run_here(capfd, "spec", "format", "a.iso").err == ""
+
+
+def test_format_check_and_diff_change_nothing(capfd, folder):
+    (folder / "a.iso").write_text(UGLY)
+    (folder / "b.iso").write_text(NICE)
+    run = run_here(capfd, "spec", "format", "--check", "a.iso", "b.iso")
+    assert (run.code, run.err) == (1, "a.iso: would be reformatted\n")
+    assert run_here(capfd, "spec", "format", "--check", "b.iso").code == 0
+    run = run_here(capfd, "spec", "format", "--diff", "a.iso", "b.iso")
+    assert run.code == 0
+    assert "-acyclic   so|rt  as c // d\n+acyclic so | rt as c  // d\n" in run.out
+    assert (folder / "a.iso").read_text() == UGLY
+
+
+def test_format_of_standard_input(capfd, monkeypatch):
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO(UGLY))
+    assert run_here(capfd, "spec", "format", "-").out == NICE
+
+
+def test_format_touches_no_file_with_an_error(capfd, folder):
+    (folder / "a.iso").write_text("acyclic so\n")
+    (folder / "b.iso").write_text(UGLY)
+    run = run_here(capfd, "spec", "format", "a.iso", "b.iso", "c.iso")
+    assert run.code == 2
+    assert "a.iso:1:11: a check without a name" in run.err
+    assert "c.iso: cannot be read" in run.err
+    assert (folder / "a.iso").read_text() == "acyclic so\n"
+    assert (folder / "b.iso").read_text() == NICE
+
+
+def test_without_a_command_the_help_is_shown(capfd):
+    run = run_here(capfd, "spec")
+    assert run.code == 2
+    assert run.err.startswith("Usage: isocheck spec")
+    assert run_here(capfd, "spec", "lnt").code == 2

@@ -1,0 +1,94 @@
+"""The examples run, and say what the README says they say."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from support.cli import ENVIRONMENT, run_here
+from support.paths import ROOT
+
+EXPECTED = [
+    ("on-call.edn", "si", None),
+    ("on-call.edn", "ser", "write skew"),
+    ("on-call.edn", "examples/my-level.iso", None),
+    ("counter.txt", "pl-2", None),
+    ("counter.txt", "si", "lost update"),
+    ("three.txt", "ser", None),
+    ("append.edn", "pl-2", None),
+    ("append.edn", "pc", "long fork"),
+    ("append.edn", "sser", "G-single-realtime"),
+    ("append.edn", "examples/my-level.iso", "G-single-realtime"),
+    ("long-fork.bincode", "pl-2", None),
+    ("long-fork.bincode", "si", "long fork"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.mark.parametrize(("history", "spec", "anomaly"), EXPECTED)
+def test_example(capfd, history, spec, anomaly):
+    """Each example has the verdict that examples/README.md gives it."""
+    run = run_here(capfd, "--spec", spec, "-o", "json", f"examples/{history}")
+    (report,) = run.reports()
+    assert report["anomaly"] == anomaly
+    assert report["verdict"] == ("valid" if anomaly is None else "invalid")
+    assert report["certified"]
+
+
+def test_every_example_is_listed():
+    """examples/README.md names each file, and no other."""
+    listed = set(re.findall(r"^\| `([^`]+)` \|", (ROOT / "examples/README.md").read_text(), re.M))
+    assert listed == {path.name for path in (ROOT / "examples").iterdir()} - {"README.md"}
+
+
+def test_the_script():
+    """examples/check.py prints what it says."""
+    done = subprocess.run(
+        [sys.executable, "examples/check.py"],
+        capture_output=True, text=True, check=True, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "read-committed: valid",
+        "snapshot-isolation: lost update between T1, T2, T3",
+        "strict-serializable: lost update between T1, T2, T3",
+    ]
+
+
+def test_the_readme_shows_real_output(capfd):
+    """Its two verdicts are what the commands print, times aside."""
+    readme = (ROOT / "README.md").read_text()
+
+    def timeless(text):
+        return re.sub(r"^  time .*\n", "", text, flags=re.MULTILINE).strip()
+
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", readme, re.M | re.S)
+    blocks = [timeless(block) for language, block in fenced if not language]
+    valid = run_here(capfd, "--spec", "si", "examples/on-call.edn")
+    assert valid.code == 0
+    assert timeless(valid.out) in blocks
+    invalid = run_here(capfd, "--spec", "ser", "examples/on-call.edn")
+    assert timeless(invalid.out.split("\n\n  input")[0]) in blocks
+
+
+def test_the_readme_s_commands():
+    """One block sets everything up and shows a verdict, the marked one passes the tests."""
+    readme = (ROOT / "README.md").read_text()
+    first = re.search(r"^```sh\n(.*?)^```$", readme, re.M | re.S).group(1)
+    assert "pip install ." in first
+    assert "isocheck --spec si examples/on-call.edn" in first
+    marked = re.search(r"<!-- test-command -->\n```sh\n(.*?)^```$", readme, re.M | re.S).group(1)
+    assert "pip install" in marked
+    assert "pytest" in marked
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda p: p.name)
+def test_links(page):
+    """Links between the pages lead somewhere."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (page.parent / target).exists(), target

@@ -1,0 +1,697 @@
+"""One small file of each format, and what it is taken to mean."""
+
+import gzip
+import io
+import shutil
+
+import pytest
+from support.paths import CORPORA
+from support.paths import HISTORIES as DATA
+
+from isolang.errors import HistoryError, UnsupportedError
+from isolang.history import UNKNOWN, Keyword, load_history
+from isolang.history.detect import detect, walk_cobra
+
+X, Y = Keyword("x"), Keyword("y")
+
+# name → format, then per transaction: name, status, operations
+EXPECTED = {
+    "register.edn": (
+        "edn",
+        [
+            ("T3", "committed", [("w", X, 1), ("r", Y, None)]),
+            ("T1", "maybe", [("w", X, 2)]),
+            ("T6", "aborted", [("w", X, 3)]),
+            ("T8", "committed", [("r", X, 1)]),
+        ],
+    ),
+    "list-append.edn": (
+        "edn",
+        [
+            ("T1", "committed", [("append", 5, 1), ("append", 5, 2)]),
+            ("T3", "committed", [("r", 5, [1, 2]), ("r", 6, [])]),
+        ],
+    ),
+    "completions.edn": (
+        "edn",
+        [("T1", "committed", [("w", 1, "a")]), ("T2", "committed", [("r", 1, "a")])],
+    ),
+    "jepsen.json": ("jepsen-json", [("T1", "committed", [("w", "x", 2), ("r", "y", None)])]),
+    "tiny.bincode": (
+        "dbcop",
+        [
+            ("T1", "committed", [("w", 1, 5), ("r", 2, 0)]),
+            ("T2", "aborted", [("w", 1, 6)]),
+            ("T3", "committed", [("r", 1, 5), ("r", 2, 0)]),
+        ],
+    ),
+    "dbcop.json": (
+        "dbcop-json",
+        [
+            ("T1", "committed", [("w", 0, 1), ("r", 1, None)]),
+            ("T2", "committed", [("r", 0, 1)]),
+            ("T3", "aborted", [("w", 1, 2**64 - 1)]),
+            ("T4", "committed", [("r", 1, None)]),
+        ],
+    ),
+    "dbcop-compact.json": (
+        "dbcop-json",
+        [
+            ("T1", "committed", [("w", 0, 0), ("r", 1, None)]),
+            ("T2", "committed", [("r", 0, 0), ("r", 1, None)]),
+        ],
+    ),
+    "session.hist": (
+        "hist",
+        [
+            ("T1", "committed", [("w", "x", 1), ("w", "y", 2)]),
+            ("T2", "committed", [("r", "y", 2), ("w", "x", 3)]),
+            ("T3", "committed", [("r", "x", 1), ("r", "z", None)]),
+            ("T4", "aborted", [("r", "y", None), ("w", "y", 4)]),
+        ],
+    ),
+    "cobra": (
+        "cobra",
+        [
+            ("T1001", "committed", [("w", 7, 70), ("r", 8, 80, "initial")]),
+            ("T2001", "committed", [("r", 7, 70, (0, 0)), ("r", 9, 0, "initial")]),
+            ("T2002", "committed", [("r", 9, 90, "missing")]),
+        ],
+    ),
+    "cobra-duplicates": (
+        "cobra",
+        [
+            ("T1", "committed", [("w", 7, 70)]),
+            ("T2", "committed", [("w", 7, 70)]),
+            ("T3", "committed", [("r", 7, 70), ("r", 8, 5, "initial")]),
+        ],
+    ),
+    "viper": (
+        "viper",
+        [
+            ("T1", "committed", [("w", 1, 100), ("r", 2, 55, "initial"), ("w", 3, 7)]),
+            ("T2", "committed", [("r", 1, 100)]),
+            ("T3", "committed", [("r", 1, 100), ("w", 1, 900)]),
+            ("T4", "committed", [("r", 1, 900), ("w", 1, 101), ("r", 4, None)]),
+        ],
+    ),
+    "viper-initial": (
+        "viper",
+        [
+            ("T0", "initial", [("w", 1, 10), ("w", 2, 20)]),
+            ("T1", "committed", [("r", 1, 10), ("r", 3, 0, "initial"), ("r", 2, 99)]),
+        ],
+    ),
+    "isovista": (
+        "viper",
+        [
+            ("T1", "committed", [("w", 1, 10), ("r", 2, 0, "initial")]),
+            ("T2", "aborted", [("w", 1, 11), ("r", 2, 0, "initial")]),
+        ],
+    ),
+    "plume.txt": (
+        "plume",
+        [
+            ("T1", "committed", [("w", 0, 1), ("r", 1, 0)]),
+            ("T-1", "aborted", [("w", 1, 5)]),
+            ("T7", "committed", [("r", 0, 1)]),
+        ],
+    ),
+    "awdit.txt": (
+        "awdit",
+        [
+            ("T1", "committed", [("w", 0, 1), ("w", 1, 1)]),
+            ("T2", "committed", [("w", 0, 2)]),
+            ("T3", "committed", [("r", 0, 2), ("r", 1, 1)]),
+        ],
+    ),
+}
+EXPECTED["register.edn.gz"] = EXPECTED["register.edn"]
+EXPECTED["plume.txt.zst"] = EXPECTED["plume.txt"]
+EXPECTED["hist-00000"] = EXPECTED["tiny.bincode"]
+
+
+def content(h):
+    return [(h.label(i), t.status, t.ops) for i, t in enumerate(h.transactions())]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_sample(name):
+    """Each sample is recognised by its content and means what it should."""
+    form, expected = EXPECTED[name]
+    if name.endswith(".zst"):
+        pytest.importorskip("zstandard")
+    h = load_history(DATA / name)
+    assert h.format == form
+    assert content(h) == expected
+    assert content(load_history(str(DATA / name), format=form)) == expected
+    assert len(h.sha256) == 64
+
+
+@pytest.mark.parametrize("name", [n for n in EXPECTED if (DATA / n).is_file()])
+def test_names_do_not_matter(name, tmp_path):
+    """A file under another name, in a stream, or compressed, is the same history."""
+    if name.endswith(".zst"):
+        pytest.importorskip("zstandard")
+    _, expected = EXPECTED[name]
+    data = (DATA / name).read_bytes()
+    assert content(load_history(io.BytesIO(data))) == expected
+    other = tmp_path / "something.else"
+    other.write_bytes(data if name.endswith((".gz", ".zst")) else gzip.compress(data))
+    assert content(load_history(other)) == expected
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO((DATA / "plume.txt").read_bytes())
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    h = load_history("-")
+    assert content(h) == EXPECTED["plume.txt"][1]
+    assert h.where(0) == "<stdin>:1"
+
+
+def test_real_time():
+    """Lines or :index give real time; completions alone do not; Cobra's timestamps by option."""
+    h = load_history(DATA / "register.edn")
+    assert h.real_time == "the order of :index, from :invoke to :ok or :fail"
+    times = [(t.begin, t.end) for t in h.transactions()]
+    assert times == [(0, 3), (1, None), (5, 6), (7, 8)]
+    h = load_history(DATA / "completions.edn")
+    assert (h.columns.has_time, h.real_time) == (
+        False,
+        "none: the file has completions only, no :invoke",
+    )
+    h = load_history(DATA / "cobra-times", timestamps=True)
+    assert [(t.begin, t.end) for t in h.transactions()] == [(100, 200), (300, 400)]
+    assert h.real_time == "the timestamps of start and commit"
+
+
+def test_what_is_said():
+    """How the input was understood, and what was ignored."""
+    h = load_history(DATA / "register.edn")
+    assert h.initial == "a read of nil or of the empty list"
+    assert h.session == "one :process"
+    assert h.session_names == ("0", "1", "2")
+    assert h.ignored == (
+        "1 operation of no client (:nemesis)",
+        ":time (the order of operations decides)",
+    )
+    h = load_history(DATA / "cobra")
+    assert h.session_names == ("T2", "T10")
+    assert h.ignored == (
+        "1 side file (.debug, .error, .wlog)",
+        "other files of the folder: notes.txt",
+    )
+    assert h.notes == (
+        "a read names its write by id: values play no part",
+        "1 read of a write that is in no log",
+    )
+    h = load_history(DATA / "cobra-duplicates")
+    assert h.notes == ("every write id is 0xabddefee: a write is identified by key and value",)
+    h = load_history(DATA / "hist-00000")
+    assert h.ignored == ("other files of the folder: README", "1 failed operation")
+    assert [t.failed for t in h.transactions()] == [(), (), (1,)]
+    assert h.initial_values() == {1: 0, 2: 0}
+    h = load_history(DATA / "viper")
+    assert h.ignored == ("1 failed operation",)
+    assert h.notes == ("1 read of a value that nobody wrote: the initial state",)
+    assert h.session_names == ("J2", "J10")
+    h = load_history(DATA / "viper-initial")
+    assert h.initial_values() == {1: 10, 2: 20}
+    assert h.counts()["sessions"] == 1
+    h = load_history(DATA / "isovista")
+    assert h.notes[:2] == (
+        "the fourth slot of an operation is its transaction's outcome (IsoVista's)",
+        "1 transaction with the outcome false: aborted",
+    )
+    h = load_history(DATA / "dbcop-compact.json")
+    assert h.notes == ("1 read of version 0, which nobody wrote: the initial state",)
+    assert h.session_names == ("1", "3")
+    assert h.ignored == ("1 session without transactions",)
+    h = load_history(DATA / "awdit.txt")
+    assert h.initial == "none: a read of a number that nobody wrote comes from nowhere"
+
+
+def test_places():
+    """Transactions and operations are found in the file again."""
+    h = load_history(DATA / "register.edn")
+    assert h.where(3) == f"{DATA}/register.edn:10"
+    h = load_history(DATA / "tiny.bincode")
+    data = (DATA / "tiny.bincode").read_bytes()
+    assert h.where(2).startswith(f"{DATA}/tiny.bincode byte ")
+    position = int(h.where_op(3).rsplit(" ", 1)[1])
+    assert data[position : position + 9] == b"\0" + (1).to_bytes(8, "little")
+    h = load_history(DATA / "session.hist")
+    assert [h.where_op(op) for op in (0, 4, 5)] == [
+        f"{DATA}/session.hist:{line}" for line in (2, 4, 5)
+    ]
+    h = load_history(DATA / "viper")
+    assert h.where(3) == f"{DATA}/viper/J10.log:2"
+    h = load_history(DATA / "dbcop.json")
+    assert h.where_op(3) == f"{DATA}/dbcop.json transaction 3, operation 1"
+
+
+def test_initial_by_label():
+    """--initial: the transaction with that label is T0, and its last writes are initial values."""
+    h = load_history(DATA / "session.hist", initial=1)
+    assert h.label(0) == "T0"
+    assert h.initial_values() == {"x": 1, "y": 2}
+    assert h.counts()["transactions"] == 3
+    assert h.notes[-1] == "transaction 1 is the initial one, as asked for"
+    h = load_history(DATA / "cobra", initial=1001)
+    assert h.transaction(1).ops[0] == ("r", 7, 70, "initial")
+
+
+LABELS = "transactions are labelled"
+WRONG_INITIAL = [
+    (
+        "session.hist",
+        9,
+        ": no transaction is labelled 9 (labels run from 1 to 4); see `isocheck stats`",
+    ),
+    ("session.hist", 4, ": transaction 4 was aborted, so it cannot be the initial one"),
+    (
+        "list-append.edn",
+        1,
+        ": transaction 1: an append in the initial transaction; lists start empty, so only a "
+        "transaction of plain writes can be the initial one",
+    ),
+    (
+        "viper-initial",
+        1,
+        ": the file itself declares another initial transaction; leave --initial out",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "label", "message"), WRONG_INITIAL)
+def test_wrong_initial(name, label, message):
+    with pytest.raises(HistoryError) as error:
+        load_history(DATA / name, initial=label)
+    assert str(error.value) == f"{DATA / name}{message}"
+
+
+def test_initial_label_that_repeats():
+    data = b"w(1,1,1,-1)\nw(1,2,1,3)\nw(1,3,1,-1)\n"
+    with pytest.raises(HistoryError) as error:
+        load_history(io.BytesIO(data), initial=-1)
+    assert str(error.value) == (
+        "<stream>: 2 transactions are labelled -1 (at positions 1, 3), and only one can be the "
+        "initial one; give them different labels"
+    )
+
+
+FORMATS = "the formats are edn, jepsen-json, dbcop, dbcop-json, hist, cobra, viper, plume, awdit"
+
+# content → formats, or the start of what is said
+DETECTION = [
+    (b"", "an empty file"),
+    (b" \n\t\n", "nothing but blanks"),
+    (b"PK\x03\x04rest", "a zip archive; unpack it first"),
+    (b"\x00\x01\x02\x03", "binary data that starts with 00 01 02 03"),
+    (b"hello\nworld\n", "text that starts with 'hello'"),
+    (b"Some text, like this\n", "text that starts with 'Some text, like this'"),
+    (b"\xff\xfe\xfd and much more than four bytes", "binary data that starts with"),
+    (b"[]\n", ("jepsen-json", "dbcop-json")),
+    (b"---\n", ("hist", "awdit")),
+    (b"===\n", ("awdit",)),
+    (b"{:type :ok}", ("edn",)),
+    (b"; comment\n\n{ :type :ok}", ("edn",)),
+    (b"#jepsen.history.Op{:type :ok}", ("edn",)),
+    (b"({:a 1})", ("edn",)),
+    (b"[\n ; why\n {:a 1}]", ("edn",)),
+    (b"\xef\xbb\xbf{:type :ok}", ("edn",)),
+    (b'{"type": "ok", "value": []}', ("jepsen-json",)),
+    (b'[{"process": 1, "value": []}]', ("jepsen-json",)),
+    (b'{"value": []}\n', ("viper",)),
+    (b'{"isInitial": true, "value": []}\n', ("viper",)),
+    (b'{\n "params": {},\n "data": []}', ("dbcop-json",)),
+    (b'{"data": [[]]', ("dbcop-json",)),
+    (b"[[", ("dbcop-json",)),
+    (b'{"valid": true}', "JSON that starts with"),
+    (b"[1, 2]", "JSON that starts with"),
+    (b"[x:=1]\n", ("hist",)),
+    (b"// only a comment\n", ("hist",)),
+    (b"----\n[ x == ? ]!\n", ("hist",)),
+    (b"r(1,2,3,4)\n", ("plume",)),
+    (b"w(1,2,3,-1)\r\n", ("plume",)),
+    (b"r 1 2\n", ("awdit",)),
+    (b"=====\nw 1 2\nwhat is this\n", ("awdit",)),
+    (b"w 1 2 3\n", "text that starts with 'w 1 2 3'"),
+]
+
+
+@pytest.mark.parametrize(("data", "expected"), DETECTION)
+def test_detection(data, expected):
+    guess = detect(data)
+    if isinstance(expected, tuple):
+        assert guess.formats == expected
+    else:
+        assert guess.formats == ()
+        assert guess.looks_like.startswith(expected)
+
+
+UNSUPPORTED = [
+    (
+        b"INFO  jepsen.util - 2\t:invoke\t:cas\t[1 0]\n",
+        "a log of single operations on one register (jepsen.util lines), which are judged by "
+        "linearizability and hold no transactions",
+    ),
+    (
+        b"- - events:\n    - write: true\n",
+        "dbcop's YAML; convert it to dbcop JSON: the field names are the same",
+    ),
+    (b"3\n0 1 A 5 6\n", "VeriStrong's flat list-append text; convert it to Jepsen EDN"),
+    (
+        b'{"threadID":"0-0-0","transactionID":"0-0-0,0"}\n',
+        "a Leopard interval trace (times per operation, predicate locks)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "what"), UNSUPPORTED)
+def test_known_but_unsupported(data, what):
+    with pytest.raises(UnsupportedError) as error:
+        load_history(io.BytesIO(data))
+    assert str(error.value) == f"<stream>: unsupported: {what}; {FORMATS}"
+
+
+def test_unknown_content():
+    with pytest.raises(HistoryError) as error:
+        load_history(io.BytesIO(b"hello\n"))
+    assert str(error.value) == (
+        "<stream>: not a history in a known format (got text that starts with 'hello'); " + FORMATS
+    )
+
+
+def test_open_content():
+    with pytest.raises(HistoryError) as error:
+        load_history(io.BytesIO(b"[]"))
+    assert str(error.value) == (
+        "<stream>: the content leaves the format open (got an empty JSON list); "
+        "say --from jepsen-json or --from dbcop-json"
+    )
+    assert load_history(io.BytesIO(b"[]"), format="dbcop-json").counts()["transactions"] == 0
+
+
+def test_options_and_targets(tmp_path):
+    cases = [
+        (lambda: load_history(DATA / "plume.txt", format="xml"), "unknown history format"),
+        (
+            lambda: load_history(DATA / "plume.txt", timestamps=True),
+            f"{DATA}/plume.txt: timestamps are an option of Cobra logs (this is plume)",
+        ),
+        (
+            lambda: load_history(tmp_path / "none"),
+            f"{tmp_path}/none: cannot be read: No such file or directory",
+        ),
+        (lambda: load_history(tmp_path), f"{tmp_path}: a folder without history files"),
+        (lambda: load_history(io.StringIO("")), "<stream>: a text stream (expected bytes)"),
+        (lambda: load_history([]), "not a history (got list, expected a path, '-' or a binary"),
+        (
+            lambda: load_history(DATA / "cobra-times"),
+            f"{DATA}/cobra-times/T1.log: the sizes of its records fit Cobra logs with timestamps "
+            "only; say --timestamps",
+        ),
+        (
+            lambda: load_history(DATA / "cobra", timestamps=True),
+            f"{DATA}/cobra/T2.log: the sizes of its records fit Cobra logs without timestamps "
+            "only; leave --timestamps out",
+        ),
+    ]
+    for call, message in cases:
+        with pytest.raises(HistoryError) as error:
+            call()
+        assert str(error.value).startswith(message)
+
+
+def test_folders(tmp_path):
+    """A folder of logs is one history; a damaged log is an error, not one file less."""
+    cobra = tmp_path / "cobra"
+    shutil.copytree(DATA / "cobra", cobra)
+    (cobra / "T3.log").write_bytes(b"garbage")
+    with pytest.raises(HistoryError) as error:
+        load_history(cobra)
+    assert str(error.value) == (
+        f"{cobra}/T3.log: not a log of the cobra history in {cobra} (got text that starts with "
+        "'garbage', expected Cobra client logs T*.log); was it copied completely?"
+    )
+    (cobra / "T3.log").write_bytes(b"")
+    assert load_history(cobra).ignored[-1] == "1 log without transactions"
+    for log in ("T2.log", "T10.log"):
+        data = (cobra / log).read_bytes()
+        (cobra / f"{log}.gz").write_bytes(gzip.compress(data))
+        (cobra / log).unlink()
+    assert content(load_history(cobra)) == EXPECTED["cobra"][1]
+    two = tmp_path / "two"
+    two.mkdir()
+    for name in ("a.txt", "b.txt"):
+        shutil.copy(DATA / "plume.txt", two / name)
+    with pytest.raises(HistoryError) as error:
+        load_history(two)
+    assert str(error.value) == (
+        f"{two}: a folder with 2 histories (a.txt, b.txt); check them one by one"
+    )
+    none = tmp_path / "none"
+    none.mkdir()
+    (none / "readme").write_text("hello")
+    with pytest.raises(HistoryError) as error:
+        load_history(none)
+    assert str(error.value) == (
+        f"{none}: a folder without a history in a known format (looked at readme: text that starts "
+        f"with 'hello'); {FORMATS}"
+    )
+    outer = tmp_path / "outer"
+    shutil.copytree(DATA / "viper", outer / "log")
+    with pytest.raises(HistoryError) as error:
+        load_history(outer)
+    assert str(error.value) == (
+        f"{outer}: a folder without history files; it holds the folder log: give that"
+    )
+
+
+def test_damaged_compression(tmp_path):
+    """A cut is an error, not a shorter history; so are flipped bytes that the format notices."""
+    for name, kind in (("register.edn.gz", "gzip"), ("plume.txt.zst", "zstd")):
+        if kind == "zstd":
+            pytest.importorskip("zstandard")
+        file = tmp_path / name
+        data = (DATA / name).read_bytes()
+        for damaged in (data[:-5], data[: len(data) // 2], data[:6] + b"\xff" * 9 + data[15:]):
+            file.write_bytes(damaged)
+            with pytest.raises(HistoryError) as error:
+                load_history(file)
+            assert str(error.value).startswith(f"{file}: damaged {kind} data (")
+    file.write_bytes(data + data)  # frames follow one another
+    assert load_history(file).counts()["operations"] == 8
+
+
+def test_zstd_without_its_package(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    with pytest.raises(HistoryError) as error:
+        load_history(DATA / "plume.txt.zst")
+    assert str(error.value) == (
+        f"{DATA}/plume.txt.zst: compressed with zstd, and the package zstandard is not installed; "
+        "pip install 'isolang[zstd]', or decompress it first: zstd -d"
+    )
+
+
+def test_timeout():
+    lines = b"w(1,1,1,1)\n" * 2000
+    with pytest.raises(TimeoutError):
+        load_history(io.BytesIO(lines), timeout=1e-9)
+
+
+@pytest.mark.parametrize("name", ["bank.edn", "viper-range"])
+def test_precisely_unsupported(name):
+    with pytest.raises(UnsupportedError) as error:
+        load_history(DATA / name)
+    start = {
+        "bank.edn": f"{DATA}/bank.edn: line 1: the operation :f ':transfer' is not a transaction",
+        "viper-range": f"{DATA}/viper-range/J1.log: line 2, operation 1: a range query, which "
+        "reads the absence of keys too and cannot be judged key by key; hint: a history of r, w, "
+        "i and d can",
+    }
+    assert str(error.value).startswith(start[name])
+
+
+WRONG = [
+    ("hist", b"[x:=1\n---\n", "line 2: a session ends inside the transaction of line 1 (no ])"),
+    ("hist", b"[x:=1", "line 1: a transaction without ] (the file ends inside it)"),
+    ("hist", b"[x:=1 [", "line 1: [ inside the transaction of line 1 (no ])"),
+    ("hist", b"\n[]\n", "line 2: an empty transaction (got [], expected events in it)"),
+    ("hist", b"x:=1\n", "line 1: 'x:=1' outside a transaction (no [ before it)"),
+    (
+        "hist",
+        b"[x=1]\n",
+        "line 1: not a history (got 'x=1]', expected [x:=1 y==2 z==?], ] or ]!, a line of dashes, "
+        "or // and a comment)",
+    ),
+    ("hist", b"[x:=1a]\n", "line 1: not a history (got 'x:=1a]', expected "),
+    (
+        "hist",
+        b"[x:=18446744073709551616]",
+        "line 1: a version beyond 64 bits (got 18446744073709551616)",
+    ),
+    ("hist", b"[x:=1]\n\xff", r"line 2: not UTF-8 (byte 7: b'\xff')"),
+    ("dbcop-json", b"[[}", "line 1: not JSON (Expecting value, column 3)"),
+    ("dbcop-json", b"{}", 'no sessions (got the fields none, expected "data")'),
+    ("dbcop-json", b"3", "not a list of sessions (got 3, expected [[...], ...])"),
+    (
+        "dbcop-json",
+        b"[3]",
+        "session 1: not a list of transactions (got 3, expected [...])",
+    ),
+    (
+        "dbcop-json",
+        b"[[[]]]",
+        'session 1, transaction 1: not a transaction (got [], expected {"events": [...], '
+        '"committed": true or false})',
+    ),
+    (
+        "dbcop-json",
+        b'[[{"events": []}]]',
+        'session 1, transaction 1: no outcome (got null, expected "committed": true or false)',
+    ),
+    (
+        "dbcop-json",
+        b'[[{"events": [["x", 1, 2]], "committed": true}]]',
+        'session 1, transaction 1, event 1: not an event (got ["x", 1, 2], expected {"Read": '
+        '{"variable": n, "version": n or null}}, {"Write": …}, ["r", n, n or null] or '
+        '["w", n, n])',
+    ),
+    (
+        "dbcop-json",
+        b'[[{"events": [["w", 1, null]], "committed": true}]]',
+        "session 1, transaction 1, event 1: not a version (got null, expected an unsigned 64-bit "
+        "integer)",
+    ),
+    (
+        "dbcop-json",
+        b'[[{"events": [["r", true, 1]], "committed": true}]]',
+        "session 1, transaction 1, event 1: not a variable (got true, expected an unsigned 64-bit "
+        "integer)",
+    ),
+    (
+        "dbcop-json",
+        b'[[{"events": [["r", 1, -1]], "committed": true}]]',
+        "session 1, transaction 1, event 1: not a version (got -1, expected an unsigned 64-bit "
+        "integer or null)",
+    ),
+    ("dbcop-json", b"[" * 100_000, "JSON that is nested too deeply (expected at most 6 levels)"),
+    (
+        "viper",
+        b'\n{"value": 3}\n',
+        'line 2: not a transaction (got {"value": 3}, expected {"value": [...]})',
+    ),
+    (
+        "viper",
+        b'{"value": [',
+        "line 1: not JSON (Expecting value); each line holds one transaction",
+    ),
+    (
+        "viper",
+        b'{"value": [["x", 1, 2]]}',
+        'line 1, operation 1: not an operation (got ["x", 1, 2], expected ["r", key, value, dead], '
+        '["w", key, value, succeeded], ["i", key, value, read, dead, succeeded, …] or '
+        '["d", …])',
+    ),
+    (
+        "viper",
+        b'{"value": [["r", [1], 2]]}',
+        "line 1, operation 1: not a key (got [1], expected a number or a string)",
+    ),
+    (
+        "viper",
+        b'{"value": [["w", 1, 2, 3]]}',
+        "line 1, operation 1: not a truth value (got 3, expected true or false)",
+    ),
+    (
+        "viper",
+        b'{"value": [], "isInitial": 1}',
+        'line 1: "isInitial" is no truth value (got 1)',
+    ),
+    (
+        "viper",
+        b'{"value": [], "isInitial": true}\n{"value": [], "isInitial": true}',
+        'line 2: a second "isInitial" transaction',
+    ),
+    (
+        "viper",
+        b'{"value": [["w", "\\ud800", 2]]}',
+        r"line 1, operation 1: a text with half a character (got '\ud800', expected Unicode)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("form", "data", "message"), WRONG)
+def test_wrong_files(form, data, message):
+    """Wrong input: the place, what was found, what was expected."""
+    with pytest.raises(HistoryError) as error:
+        load_history(io.BytesIO(data), format=form)
+    text = str(error.value)
+    assert text.startswith(f"<stream>: {message}")
+    assert message.endswith("expected ") or text == f"<stream>: {message}"
+
+
+def test_viper_corners():
+    """An initial state as a range; unknown fields; strings; reads of nil."""
+    data = (
+        b'{"value": [["range", "nil", "nil", [{"id": "a", "val": 1}], [{"id": 2, "val": 7}]]], '
+        b'"isInitial": true}\n'
+        b'{"value": [["r", "a", "nil", false], ["i", 2, 8, null, false, false, true]], "x": 1}\n'
+    )
+    h = load_history(io.BytesIO(data), format="viper")
+    assert h.initial_values() == {"a": 1, 2: 7}
+    assert list(h.transactions())[1].ops == [("r", "a", None), ("w", 2, 8)]
+    assert list(h.transactions())[1].failed == (1,)
+    assert h.ignored == ("1 failed operation", "unknown fields: x")
+
+
+def test_walk_cobra_needs_binary():
+    """Texts that begin with S are no Cobra logs, and cut logs are."""
+    assert not walk_cobra(b"S" + b"WRITE(12)" * 20, timestamps=False)
+    whole = (DATA / "cobra" / "T2.log").read_bytes()
+    assert all(walk_cobra(whole[:n], timestamps=False) for n in range(9, len(whole)))
+
+
+def test_unknown_results():
+    """In :info and :fail maps nil is not known; it is not the initial state."""
+    data = (
+        b"{:type :invoke, :process 1, :f :txn, :value [[:r 1 nil]]}\n"
+        b"{:type :info, :process 1, :f :txn, :value [[:r 1 nil]]}\n"
+    )
+    h = load_history(io.BytesIO(data))
+    assert h.transaction(0).ops == [("r", 1, UNKNOWN)]
+    assert h.ignored == (
+        "1 read of unfinished or failed transactions, whose results are not known",
+    )
+
+
+def corpora():
+    table = CORPORA / "LABELS.tsv"
+    if not table.exists():
+        return []
+    return [line.split("\t") for line in table.read_text().splitlines()[1:]]
+
+
+@pytest.mark.skipif(not corpora(), reason="the corpora are not here")
+def test_corpora():
+    """Every file of the corpora loads in its format, or is refused for the right reason."""
+    names = {"awdit-test": "awdit"}
+    loaded = 0
+    for path, form, *_ in corpora():
+        single = form in ("etcd-log", "kv-edn") or (
+            form == "edn" and not path.startswith(("edn/elle/", "edn/list-append/"))
+        )
+        try:
+            h = load_history(CORPORA / path)
+        except UnsupportedError:
+            assert single, path
+            continue
+        assert not single, path
+        assert h.format == names.get(form, form)
+        assert h.counts()["operations"] > 0
+        loaded += 1
+    assert loaded > 200

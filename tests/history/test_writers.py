@@ -1,0 +1,535 @@
+"""Writers: what is written reads back with the same meaning; what cannot be is an error.
+
+The meaning of a history, as far as any isolation level can tell: sessions, outcomes, operations,
+real-time order, and for each read the set of writes (and the initial state) that it may come from.
+Names of keys and values are not part of it.
+"""
+
+import io
+from functools import partial
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.histories import transactions
+from support.paths import CORPORA
+
+from isolang.errors import HistoryError
+from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history, write_history
+from isolang.workload import Workload, generate
+
+
+def meaning(h, *, aborted_borders=True, empty=True, edn=False, order=()):
+    """What an isolation level can tell: keys by first appearance, values by their writers."""
+    c = h.columns
+
+    def counted(t):  # what an aborted transaction read has no meaning
+        ops = h.operations_of(t)
+        return [op for op in ops if h.status(t) != "aborted" or c.op_kind[op] in (1, 2)]
+
+    sessions = {}
+    for t in range(c.transactions()):
+        every = aborted_borders and empty
+        if h.status(t) != "initial" and (every or len(h.operations_of(t))):
+            session = sessions.setdefault(int(c.txn_session[t]), [])
+            if every or counted(t):
+                session.append(t)
+    ordered = [ts for ts in sessions.values() if ts]
+    ordered = [ordered[i] for i in order or range(len(ordered))]
+    called = [h.session_name(int(c.txn_session[s[0]])) for s in ordered]
+    if edn and all(name.isdecimal() for name in called):  # transactions stand as invoked there
+        ordered.sort(key=lambda s: int(h.session_name(int(c.txn_session[s[0]]))))
+    name = {t: (s, i) for s, ts in enumerate(ordered) for i, t in enumerate(ts)}
+    if not aborted_borders:
+        count = [0] * len(ordered)
+        for s, ts in enumerate(ordered):
+            for t in ts:
+                name[t] = (s, "aborted") if h.status(t) == "aborted" else (s, count[s])
+                count[s] += h.status(t) != "aborted"
+
+    writers = {}
+    for t, at in name.items():
+        for i, op in enumerate(counted(t)):
+            if c.op_kind[op] in (1, 2):
+                who = (*at, i if h.status(t) != "aborted" or aborted_borders else "")
+                who += (bool(c.op_ok[op]),)
+                writers.setdefault((int(c.op_key[op]), int(c.op_value[op])), set()).add(who)
+    source_name = {
+        op: (*name[t], i if h.status(t) != "aborted" or aborted_borders else "", bool(c.op_ok[op]))
+        for t in name
+        for i, op in enumerate(counted(t))
+    }
+
+    def from_(key, value):
+        initial = value in (0, int(c.initial_value[key]))
+        return sorted(map(repr, writers.get((key, value), set()))) + ["T0"] * initial
+
+    keys = {}
+    out = []
+    for ts in ordered:
+        content = []
+        for t in ts:
+            aborted = h.status(t) == "aborted"
+            ops = []
+            for op in counted(t):
+                kind, key, value = int(c.op_kind[op]), int(c.op_key[op]), int(c.op_value[op])
+                number = keys.setdefault(key, len(keys))
+                if kind in (1, 2):
+                    what = "write"
+                elif value == -1:
+                    what = "unknown"
+                elif int(c.op_source[op]) == -2:
+                    what = ["T0"]
+                elif int(c.op_source[op]) == -3:
+                    what = []
+                elif int(c.op_source[op]) >= 0:
+                    what = [repr(source_name[int(c.op_source[op])])]
+                elif kind == 3:
+                    lo, hi = c.list_start[value : value + 2]
+                    elements = [from_(key, int(v)) for v in c.list_values[lo:hi]]
+                    what = [[w for w in e if w != "T0"] for e in elements]  # lists start empty
+                else:
+                    what = from_(key, value)
+                ops.append((kind, number, what, bool(c.op_ok[op])))
+            if aborted and not aborted_borders:
+                content += [("aborted", op) for op in ops]
+            else:
+                content.append((h.status(t), ops))
+        if content or (aborted_borders and empty):
+            out.append(content)
+    rt = None
+    if c.has_time:
+        b, e, status = c.txn_begin, c.txn_end, c.txn_status
+        rt = {
+            (name[t], name[u])
+            for t in name
+            for u in name
+            if e[t] < b[u] and status[t] == 0 and status[u] != 1
+        }
+    return out, rt
+
+
+def written(h, form, **options):
+    out = io.BytesIO()
+    report = write_history(h, out, format=form, **options)
+    return load_history(io.BytesIO(out.getvalue()), format=form), report
+
+
+values = st.one_of(st.integers(0, 4), st.none())
+plain = {
+    "keys": st.integers(0, 3),
+    "values": values,
+    "lists": False,
+    "statuses": ("committed", "aborted"),
+}
+
+
+def attempt(txns, form, *, initial=None, **options):
+    """Write and read back; the meaning is the same, or writing is refused."""
+    h = History.from_transactions(txns, initial=initial)
+    try:
+        back, report = written(h, form, **options)
+    except HistoryError:
+        return None
+    same_borders = form != "plume"
+    told = partial(meaning, aborted_borders=same_borders, edn=form in ("edn", "jepsen-json"))
+    before, after = told(h), told(back)
+    if not same_borders:  # what is left out may have been the first of its session
+        orders = (told(back, order=o) for o in permutations(range(len(after[0]))))
+        after = next((found for found in orders if found == before), after)
+    assert after == before
+    assert report.operations == back.columns.operations()
+    return back
+
+
+@settings(max_examples=150, deadline=None)
+@given(transactions(**plain, times=False, sources=False), st.sampled_from([None, 0, 1]))
+def test_bincode_round_trip(txns, initial):
+    attempt(txns, "dbcop", initial=initial)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    transactions(**plain, times=False, sources=False),
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from(["dbcop-json", "hist"]),
+    st.booleans(),
+)
+def test_dbcop_texts_round_trip(txns, initial, form, renumber):
+    """The other formats of dbcop, both with an initial state of their own."""
+    attempt(txns, form, initial=initial, renumber=renumber)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    transactions(
+        keys=st.sampled_from(["x", "y z", 1, -3]),
+        values=st.one_of(values, st.sampled_from(["a", 'b"', "1"])),
+        lists=True,
+        times=True,
+        sources=False,
+        statuses=("committed", "aborted", "maybe"),
+    ),
+    st.sampled_from([None, 0, 1]),
+    st.booleans(),
+)
+def test_jepsen_json_round_trip(txns, initial, renumber):
+    """Numbers and strings, lists, unknown outcomes and real time."""
+    attempt(txns, "jepsen-json", initial=initial, renumber=renumber)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    transactions(
+        keys=st.sampled_from(["x", 1, 2**64]),
+        values=values,
+        lists=False,
+        times=False,
+        statuses=("committed", "aborted"),
+    ),
+    st.sampled_from([None, 0, 1]),
+)
+def test_bincode_renumbered(txns, initial):
+    attempt(txns, "dbcop", initial=initial, renumber=True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    transactions(**plain, times=False, failed=False), st.sampled_from([None, 0, 1]), st.booleans()
+)
+def test_plume_round_trip(txns, initial, renumber):
+    attempt(txns, "plume", initial=initial, renumber=renumber, drop=["empty-transactions"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(transactions(failed=False, unknown=False, sources=False), st.sampled_from([None, 0]))
+def test_edn_round_trip(txns, initial):
+    attempt(txns, "edn", initial=initial)
+
+
+@settings(max_examples=150, deadline=None)
+@given(transactions(failed=False, lists=False), st.sampled_from([None, 0]))
+def test_edn_renumbered(txns, initial):
+    attempt(txns, "edn", initial=initial, renumber=True)
+
+
+def test_most_plain_histories_are_written():
+    """The property tests above would pass if everything were refused: here nothing may be."""
+    txns = [
+        Transaction([("w", 1, 1), ("r", 2, None)], session=0),
+        Transaction([("r", 1, 1), ("w", 2, 7)], session=1),
+        Transaction([("w", 1, 3)], session=1, status="aborted"),
+    ]
+    for form in ("edn", "dbcop", "plume"):
+        back = attempt(txns, form)
+        assert back is not None
+        assert back.format == form
+    back, _ = written(History.from_transactions(txns), "edn")
+    assert [t.ops for t in back.transactions()] == [t.ops for t in txns]
+
+
+def test_edn_text():
+    """The lines, as Jepsen writes them: in real-time order, one process per session."""
+    h = History.from_transactions(
+        [
+            Transaction([("w", Keyword("x"), "a")], session="p", begin=5, end=20),
+            Transaction([("r", Keyword("x"), None)], session="q", begin=10, end=15),
+            Transaction([("append", 1, 2)], session="q", begin=30, status="maybe"),
+            Transaction([("r", 1, [2])], session="p", begin=40, end=41),
+            Transaction([("w", Keyword("x"), "b")], session="p", status="aborted"),
+        ]
+    )
+    out = io.BytesIO()
+    write_history(h, out, format="edn")
+    assert out.getvalue().decode().splitlines() == [
+        '{:index 1, :type :invoke, :process 0, :time 5, :f :txn, :value [[:w :x "a"]]}',
+        "{:index 2, :type :invoke, :process 1, :time 10, :f :txn, :value [[:r :x nil]]}",
+        "{:index 3, :type :ok, :process 1, :time 15, :f :txn, :value [[:r :x nil]]}",
+        '{:index 4, :type :ok, :process 0, :time 20, :f :txn, :value [[:w :x "a"]]}',
+        "{:index 5, :type :invoke, :process 1, :time 30, :f :txn, :value [[:append 1 2]]}",
+        "{:index 6, :type :invoke, :process 0, :time 40, :f :txn, :value [[:r 1 nil]]}",
+        "{:index 7, :type :ok, :process 0, :time 41, :f :txn, :value [[:r 1 [2]]]}",
+        '{:index 8, :type :invoke, :process 0, :f :txn, :value [[:w :x "b"]]}',
+        '{:index 9, :type :fail, :process 0, :f :txn, :value [[:w :x "b"]]}',
+        "{:index 10, :type :info, :process 1, :f :txn, :value [[:append 1 2]]}",
+    ]
+
+
+def test_plume_text():
+    h = History.from_transactions(
+        [
+            Transaction([("w", 1, 5), ("r", 2, None)], session="p"),
+            Transaction([("w", 1, 6)], session="q", status="aborted"),
+            Transaction([("r", 1, 5)], session="p"),
+        ]
+    )
+    out = io.BytesIO()
+    report = write_history(h, out, format="plume")
+    assert out.getvalue() == b"w(1,5,1,1)\nr(2,0,1,1)\nr(1,5,1,3)\nw(1,6,2,-1)\n"
+    assert report.notes == (
+        "1 read of the initial state under its name here",
+        "1 aborted transaction: only the writes have a meaning",
+    )
+
+
+def test_renumbering_explicit_sources():
+    """Two writes of one value that their readers tell apart get two numbers."""
+    h = History.from_transactions(
+        [
+            Transaction([("w", "x", 1)], session=0),
+            Transaction([("w", "x", 1)], session=1),
+            Transaction([("r", "x", 1, (1, 0)), ("r", "x", 1, (0, 0))], session=2),
+            Transaction([("r", "x", 1, "initial"), ("r", "x", 1, "missing")], session=3),
+        ]
+    )
+    back, report = written(h, "dbcop", renumber=True)
+    assert [[op[2] for op in t.ops] for t in back.transactions()] == [[1], [2], [2, 1], [0, 7]]
+    assert report.key_numbers == (("x", 0),)
+    assert report.notes == ("renumbered: the values of 1 key", "renumbered: the keys")
+
+
+A = "<memory> transaction 1"
+RENUMBER = "; renumbering (renumber=True, --renumber) may"
+
+
+@pytest.mark.parametrize(
+    ("txns", "form", "message"),
+    [
+        (
+            [Transaction([("w", "x", 1)])],
+            "dbcop",
+            "<memory>: the key x cannot be expressed in dbcop bincode (expected unsigned 64-bit "
+            "integers)" + RENUMBER,
+        ),
+        (
+            [Transaction([("w", 1, -1)])],
+            "dbcop",
+            f"{A}, operation 1: w(1, -1): a value that cannot be expressed in dbcop bincode"
+            + RENUMBER,
+        ),
+        (
+            [Transaction([("r", 1, None), ("w", 1, 0)])],
+            "dbcop",
+            f"{A}, operation 1: r(1, nil): a read of the initial state or of a write; in dbcop "
+            "bincode it differs" + RENUMBER,
+        ),
+        (
+            [Transaction([("r", 1, 0)])],
+            "plume",
+            f"{A}, operation 1: r(1, 0): a read of what Plume text calls the initial state"
+            + RENUMBER,
+        ),
+        (
+            [Transaction([("w", 1, 0)])],
+            "plume",
+            f"{A}, operation 1: w(1, 0): a write of what Plume text calls the initial state"
+            + RENUMBER,
+        ),
+        (
+            [Transaction([("w", 1, 1)]), Transaction([("r", 1, 1, (0, 0))])],
+            "edn",
+            "<memory> transaction 2, operation 1: r(1, 1): a read with an explicit source cannot "
+            "be expressed in EDN" + RENUMBER,
+        ),
+        (
+            [Transaction([("w", 1, 1)], status="maybe")],
+            "dbcop",
+            f"{A}: a transaction whose outcome is unknown cannot be expressed in dbcop bincode; "
+            "EDN can express it",
+        ),
+        (
+            [Transaction([("append", 1, 1)])],
+            "plume",
+            f"{A}, operation 1: a list cannot be expressed in Plume text; EDN can express it",
+        ),
+        (
+            [Transaction([("w", 1, 1)], begin=1, end=2)],
+            "dbcop",
+            "<memory>: real time cannot be expressed in dbcop bincode; EDN can express it, or drop "
+            "real-time",
+        ),
+        (
+            [Transaction([("w", 1, 1)], failed=(0,))],
+            "edn",
+            f"{A}, operation 1: an operation that failed cannot be expressed in EDN; drop "
+            "failed-operations",
+        ),
+        (
+            [Transaction([("r", 1, UNKNOWN)])],
+            "edn",
+            f"{A}, operation 1: a read with an unknown result cannot be expressed in EDN; drop "
+            "unknown-reads",
+        ),
+        (
+            [Transaction([])],
+            "plume",
+            f"{A}: a transaction without operations cannot be expressed in Plume text; EDN can "
+            "express it, or drop empty-transactions",
+        ),
+        (
+            [Transaction([("r", 1, None)], status="maybe")],
+            "edn",
+            f"{A}, operation 1: r(1, nil): a read of the initial state by a transaction whose "
+            "outcome is unknown cannot be expressed in EDN (there nil means that the result is "
+            "not known)",
+        ),
+        (
+            [Transaction([("w", Keyword("a b"), 1)])],
+            "edn",
+            "<memory>: the key :a b cannot be expressed in EDN",
+        ),
+        (
+            [Transaction([], begin=1, end=5, label=7), Transaction([], begin=5, end=6, label=8)],
+            "edn",
+            "<memory> transaction 2: T8 does not begin after T7 of the same session ended, and a "
+            "process in EDN does one thing at a time; drop real-time",
+        ),
+    ],
+)
+def test_refusals(txns, form, message):
+    """What a form cannot express is refused, with the place and a way out."""
+    with pytest.raises(HistoryError) as error:
+        write_history(History.from_transactions(txns), io.BytesIO(), format=form)
+    assert str(error.value) == message
+
+
+def test_drop():
+    """What is dropped is reported."""
+    h = History.from_transactions(
+        [
+            Transaction([("w", 1, 1), ("r", 1, UNKNOWN)], begin=1, end=2),
+            Transaction([("w", 1, 2)], failed=(0,), begin=3, end=4),
+        ]
+    )
+    drop = ("real-time", "failed-operations", "unknown-reads", "empty-transactions")
+    back, report = written(h, "plume", drop=drop)
+    assert [t.ops for t in back.transactions()] == [[("w", 1, 1)]]
+    assert report.notes == (
+        "left out: real time",
+        "left out: 1 operation: failed operations",
+        "left out: 1 operation: unknown reads",
+        "left out: 1 transaction without operations",
+    )
+    with pytest.raises(HistoryError) as error:
+        write_history(h, io.BytesIO(), format="edn", drop=["time"])
+    assert str(error.value) == (
+        "unknown thing to drop (got 'time', expected real-time, failed-operations, unknown-reads, "
+        "empty-transactions)"
+    )
+    with pytest.raises(HistoryError) as error:
+        write_history(h, io.BytesIO(), format="yaml")
+    assert str(error.value) == (
+        "unknown format to write (got 'yaml', expected one of edn, jepsen-json, dbcop, "
+        "dbcop-json, hist, cobra, viper, plume, awdit)"
+    )
+
+
+def test_unwritable_target(tmp_path):
+    with pytest.raises(HistoryError) as error:
+        write_history(History.from_transactions([]), tmp_path, format="edn")
+    assert str(error.value) == f"{tmp_path}: cannot be written: Is a directory"
+
+
+@pytest.mark.skipif(not CORPORA.is_dir(), reason="the corpora are not here")
+def test_corpora_round_trips():
+    """Real histories keep their meaning in every format that can hold them."""
+    paths = [
+        *sorted(CORPORA.glob("anomalies/ser/*-00[0-4].bincode")),
+        *sorted(CORPORA.glob("anomalies/si/*-00[0-4].bincode")),
+        *sorted(CORPORA.glob("anomalies/text/*.txt")),
+        *sorted(CORPORA.glob("anomalies/cobra/cock-*")),
+        *sorted(CORPORA.glob("edn/list-append/*.edn")),
+        CORPORA / "blindw-rw" / "si-1000.viper",
+    ]
+    done = dict.fromkeys(("edn", "dbcop", "plume"), 0)
+    for path in paths:
+        h = load_history(path)
+        for form in done:
+            try:
+                back, _ = written(h, form, renumber=True)
+            except HistoryError as e:
+                reason = str(e)
+                lists = "a list cannot be expressed" in reason or "real time" in reason
+                failed = "failed" in reason
+                assert lists if "list-append" in str(path) else failed, reason
+                continue
+            borders = form != "plume"
+            before, after = (
+                meaning(x, aborted_borders=borders, edn=form == "edn") for x in (h, back)
+            )
+            assert after == before, (path, form)
+            done[form] += 1
+    assert all(n > 10 for n in done.values()), done
+
+
+@pytest.mark.parametrize("form", ["dbcop-json", "hist", "jepsen-json"])
+def test_generated_histories_in_every_format(form):
+    """A simulated history keeps its meaning in the formats without a fast writer, too."""
+    for seed in range(3):
+        h = generate(Workload(transactions=30, operations=3, values=seed, keys=9, seed=seed))
+        drop = () if form == "jepsen-json" else ("real-time",)
+        back, report = written(h, form, drop=drop)
+        assert report.transactions == 30
+        before, after = (meaning(x, edn=form == "jepsen-json")[0] for x in (h, back))
+        if form == "jepsen-json":
+            assert meaning(back, edn=True)[1] == meaning(h, edn=True)[1]
+        assert after == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    transactions(
+        keys=st.integers(0, 3),
+        values=values,
+        lists=False,
+        times=False,
+        sources=False,
+        statuses=("committed",),
+    ),
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from(["cobra", "viper", "awdit"]),
+    st.booleans(),
+)
+def test_formats_of_committed_transactions(tmp_path_factory, txns, initial, form, renumber):
+    """Folders of logs, and AWDIT's text with its explicit initial transaction."""
+    h = History.from_transactions(txns, initial=initial)
+    target = tmp_path_factory.mktemp("written") / "history"
+    try:
+        report = write_history(
+            h, target, format=form, renumber=renumber, drop=["empty-transactions"]
+        )
+    except HistoryError:
+        return
+    if not h.columns.operations():
+        return  # an empty history is nothing that can be told by its content
+    declared = 1 if any("--initial 1" in note for note in report.notes) else None
+    back = load_history(target, format=form, initial=declared)
+    if form == "viper":  # there every value that nobody writes is initial: thin air has no text
+        written_to = {(t, o[1], o[2]) for t in [0] for x in txns for o in x.ops if o[0] == "w"}
+        unread = [
+            o for x in txns for o in x.ops if o[0] == "r" and (0, o[1], o[2]) not in written_to
+        ]
+        if any(o[2] not in (None, initial) for o in unread):
+            return
+    before, after = (meaning(x, empty=form != "awdit")[0] for x in (h, back))
+    assert after == before
+
+
+def test_folders(tmp_path):
+    """A folder that is there already, a stream, an aborted transaction: refused."""
+    h = generate(Workload(transactions=40, sessions=3, operations=3, seed=2))
+    write_history(h, tmp_path / "logs", format="cobra", drop=["real-time"])
+    assert len(list((tmp_path / "logs").glob("T*.log"))) == 3
+    back = load_history(tmp_path / "logs")
+    assert (back.format, meaning(back)[0]) == ("cobra", meaning(h)[0])
+    write_history(h, tmp_path / "viper", format="viper", drop=["real-time"])
+    back = load_history(tmp_path / "viper")
+    assert (back.format, meaning(back)[0]) == ("viper", meaning(h)[0])
+    with pytest.raises(HistoryError, match="File exists"):
+        write_history(h, tmp_path / "logs", format="cobra", drop=["real-time"])
+    with pytest.raises(HistoryError, match="to a stream"):
+        write_history(h, io.BytesIO(), format="viper", drop=["real-time"])
+    aborted = History.from_transactions([Transaction([("w", 1, 1)], status="aborted")])
+    with pytest.raises(HistoryError, match="an aborted transaction cannot be expressed in AWDIT"):
+        write_history(aborted, io.BytesIO(), format="awdit")

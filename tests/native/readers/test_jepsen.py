@@ -1,0 +1,353 @@
+"""The native reader of Jepsen's EDN and JSON: statuses, pairing, order, spellings, errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.readers import (
+    ABORTED,
+    BEGIN_UNKNOWN,
+    COMMITTED,
+    END_UNKNOWN,
+    MAYBE,
+    UNKNOWN,
+    Txn,
+    transactions,
+)
+
+from isolang import _native
+from isolang._native import ReadError, UnsupportedInput
+
+
+def edn(text: str | bytes) -> tuple[list[Txn], dict[str, Any]]:
+    columns, remarks = _native.read_edn(text.encode() if isinstance(text, str) else text)
+    return transactions(columns), remarks
+
+
+# --- Jepsen: statuses, pairing, real time ---
+
+
+def test_ok_fail_info_and_unfinished() -> None:
+    txns, remarks = edn("""
+{:type :invoke, :f :txn, :value [[:w 1 1] [:r 2 nil]], :process 0}
+{:type :invoke, :f :txn, :value [[:w 1 2] [:r 2 nil]], :process 1}
+{:type :ok,     :f :txn, :value [[:w 1 1] [:r 2 nil]], :process 0}
+{:type :invoke, :f :txn, :value [[:w 1 3] [:r 2 nil]], :process 2}
+{:type :fail,   :f :txn, :value [[:w 1 2] [:r 2 7]], :process 1}
+{:type :info,   :f :txn, :value [[:w 1 3] [:r 2 5] [:r 1 nil]], :process 2}
+{:type :invoke, :f :txn, :value [[:r 2 nil] [:w 1 4]], :process 0}
+""")
+    assert [t.status for t in txns] == [COMMITTED, ABORTED, MAYBE, MAYBE]
+    assert [t.session for t in txns] == [0, 1, 2, 0]
+    # nil in :ok is the initial state; elsewhere it is "not known", as is any read of an :invoke
+    assert txns[0].ops == [("w", 1, 1), ("r", 2, None)]
+    assert txns[1].ops == [("w", 1, 2), ("r", 2, UNKNOWN)]
+    assert txns[2].ops == [("w", 1, 3), ("r", 2, 5), ("r", 1, UNKNOWN)]
+    assert txns[3].ops == [("r", 2, UNKNOWN), ("w", 1, 4)]
+    assert [(t.begin, t.end) for t in txns] == [(0, 2), (1, 4), (3, END_UNKNOWN), (6, END_UNKNOWN)]
+    # the completion's line; the invocation's where the outcome is not known
+    assert [t.position for t in txns] == [4, 6, 5, 8]
+    assert remarks["ok"] == remarks["fail"] == remarks["info"] == remarks["unfinished"] == 1
+    assert remarks["unknown_reads"] == 3
+    assert remarks["session_labels"] == [0, 1, 2]
+
+
+def test_lists_nil_and_empty() -> None:
+    txns, _ = edn("{:type :ok :value [[:append 1 5] [:r 1 [5 6]] [:r 2 []] (:r 3 nil)] :process 4}")
+    assert txns[0].ops == [("append", 1, 5), ("list", 1, [5, 6]), ("list", 2, []), ("r", 3, None)]
+
+
+def test_without_invocations_there_is_no_real_time() -> None:
+    columns, remarks = _native.read_edn(
+        b"{:type :ok :value [[:w 1 2]] :process 0 :time 5}\n"
+        b"{:type :ok :value [[:r 1 2]] :process 0 :time 9}\n"
+    )
+    assert not columns.has_time
+    assert [t.begin for t in transactions(columns)] == [BEGIN_UNKNOWN] * 2
+    assert [t.end for t in transactions(columns)] == [END_UNKNOWN] * 2
+    assert [t.session for t in transactions(columns)] == [0, 0]
+    assert (remarks["timed_maps"], remarks["time_span_ns"]) == (2, 4)
+
+
+def test_an_ok_without_invocation_began_at_an_unknown_time() -> None:
+    txns, remarks = edn(
+        "{:type :invoke :value [[:w 1 2]] :process 0}\n"
+        "{:type :ok :value [[:w 1 3]] :process 1}\n"
+        "{:type :ok :value [[:w 1 2]] :process 0}\n"
+    )
+    assert [(t.begin, t.end) for t in txns] == [(0, 2), (BEGIN_UNKNOWN, 1)]
+    assert remarks["completions_without_invocation"] == 1
+
+
+def test_index_orders_when_every_map_has_one() -> None:
+    first = "{:type :invoke :value [[:w 1 2]] :process 0 :index 10}"
+    second = "{:type :ok :value [[:w 1 2]] :process 0 :index 20}"
+    txns, remarks = edn(f"{second}\n{first}\n")
+    assert [(t.begin, t.end, t.label) for t in txns] == [(0, 1, 20)]
+    assert (remarks["order"], remarks["index"]) == ("index", "reorders lines")
+    txns, remarks = edn(f"{first}\n{second.replace('20', '10')}\n")
+    assert (remarks["order"], remarks["index"], txns[0].label) == ("line", "repeated", 1)
+    _, remarks = edn(f"{first}\n{second.replace(':index 20', '')}\n")
+    assert (remarks["order"], remarks["index"]) == ("line", "incomplete")
+
+
+def test_time_that_goes_back_is_remarked_and_not_used() -> None:
+    txns, remarks = edn(
+        "{:type :invoke :value [[:w 1 2]] :process 0 :time 100}\n"
+        "{:type :ok :value [[:w 1 2]] :process 0 :time 40}\n"
+    )
+    assert (txns[0].begin, txns[0].end) == (0, 1)
+    assert (remarks["time_goes_back"], remarks["time_goes_back_first_line"]) == (1, 2)
+    assert remarks["time_span_ns"] == 60
+
+
+def test_without_process_each_transaction_is_its_own_session() -> None:
+    txns, remarks = edn(
+        "{:type :invoke :value [[:w 1 2]]}\n{:type :ok :value [[:w 1 2]]}\n"
+        "{:type :invoke :value [[:r 1 nil]]}\n{:type :ok :value [[:r 1 2]]}\n"
+    )
+    assert [t.session for t in txns] == [0, 1]
+    assert [(t.begin, t.end) for t in txns] == [(0, 1), (2, 3)]
+    assert not remarks["has_process"]
+
+
+def test_a_process_may_go_on_after_info() -> None:
+    txns, remarks = edn(
+        "{:type :invoke :value [[:w 1 2]] :process 0}\n{:type :info :process 0 :error :timeout}\n"
+        "{:type :invoke :value [[:w 1 3]] :process 0}\n{:type :ok :value [[:w 1 3]] :process 0}\n"
+    )
+    assert [(t.session, t.status) for t in txns] == [(0, MAYBE), (0, COMMITTED)]
+    assert remarks["resumed_after_info"] == 1
+
+
+def test_what_is_no_client_is_counted() -> None:
+    txns, remarks = edn(
+        '{:type :info :f :partition :process :nemesis :value [["n1" "n2"] ["n3"]]}\n'
+        "{:type :info :f :start :value {:a [1 {}]}}\n"
+        "{:type :ok :value [[:w 1 2]] :process 0}\n"
+        "{:process :nemesis :type :info :f :bump :value [[:w {:x 1}] 3]}\n"
+    )
+    assert len(txns) == 1
+    assert (remarks["nonclient"], remarks["nonclient_processes"]) == (3, [":nemesis"])
+
+
+def test_a_completion_of_nothing_makes_no_transaction() -> None:
+    txns, remarks = edn(
+        "{:type :fail :process 0 :value nil}\n{:type :info :process 1 :value nil}\n"
+        "{:type :fail :process 0 :value [[:w 1 2]]}\n"
+    )
+    assert [(t.status, t.ops) for t in txns] == [(ABORTED, [("w", 1, 2)])]
+    assert remarks["orphans"] == 2
+
+
+def test_a_completion_with_other_operations_is_remarked() -> None:
+    txns, remarks = edn(
+        "{:type :invoke :value [[:w 1 2]] :process 0}\n{:type :ok :value [[:w 1 3]] :process 0}\n"
+    )
+    assert txns[0].ops == [("w", 1, 3)]
+    assert (remarks["completion_differs"], remarks["completion_differs_first_line"]) == (1, 2)
+
+
+# --- Jepsen: syntax ---
+
+SAME = [("w", ":x", 1), ("r", "y", [1, 2]), ("r", 3, None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{:type :ok, :process 0, :f :txn, :value [[:w :x 1] [:r "y" [1 2]] [:r 3 nil]]}',
+        '[{:type :ok :process 0 :value [[:w :x 1] [:r "y" [1 2]] [:r 3 nil]]}]',
+        '({:value ((:w :x 1)(:r "y"(1 2)) (:r 3 nil)):process 0,:type :ok}) ; end',
+        "; a comment\n#jepsen.history.Op{:type :ok :process 0\n:value [[:w :x +1N] #_ [:w 1 1]\n"
+        ' [:r "\\u0079" [1 #_ #_ 5 6 2]] ; }\n [:r,3,nil]] :error [:a "}\\"" \\} #{1 {2 3}}]}',
+        '#_{:type :bad}{:type :ok 7 8 :process 0 :value [[:w :x 1][:r "y"[1,2]][:r 3 nil]]}#_ x',
+        '\ufeff{:type :ok, :process 0, :value [[:w :x 1] [:r "y" [1 2]] [:r 3 nil]]}\r\n',
+    ],
+)
+def test_the_same_transaction_in_many_spellings(text: str) -> None:
+    txns, _ = edn(text)
+    assert [t.ops for t in txns] == [
+        [(k if k == "w" else "list" if isinstance(v, list) else "r", x, v) for k, x, v in SAME]
+    ]
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_json(lines: bool) -> None:
+    maps = [
+        {"type": "invoke", "f": "txn", "value": [["w", "x", 2], ["r", "é\n", None]], "process": 7},
+        {"process": "nemesis", "type": "info", "f": "start", "value": [{"a": [None, True]}]},
+        {"type": "ok", "f": "txn", "value": [["w", "x", 2], ["r", "é\n", [1, 2]]], "process": 7},
+    ]
+    text = "\n".join(map(json.dumps, maps)) if lines else json.dumps(maps, indent=1)
+    txns, remarks = edn(text)
+    assert [t.ops for t in txns] == [[("w", "x", 2), ("list", "é\n", [1, 2])]]
+    assert (remarks["syntax"], remarks["enclosed"]) == ("json", not lines)
+    assert remarks["nonclient_processes"] == ['"nemesis"']
+
+
+def test_values_are_typed() -> None:
+    values = [
+        "1",
+        '"1"',
+        ":1",
+        "1.0",
+        "true",
+        "18446744073709551615",
+        "a",
+        "[1]",
+        "nil",
+        "-1",
+        "\\1",
+    ]
+    txns, _ = edn("{:type :ok :process 0 :value [" + " ".join(f"[:w 1 {v}]" for v in values) + "]}")
+    seen = [v for _, _, v in txns[0].ops]
+    assert seen == [
+        1,
+        "1",
+        ":1",
+        ("1.0",),
+        ("true",),
+        2**64 - 1,
+        ("a",),
+        ("[1]",),
+        None,
+        -1,
+        ("\\1",),
+    ]
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ["1", "+1", "1N"],
+        ["0", "-0", "+0N"],
+        ["-9223372036854775808", "-9223372036854775808N"],
+        ["18446744073709551616", "+18446744073709551616N"],
+        ["1.5", "1.50", "15e-1", "+1.5E0"],
+        ["{:a 1 :b [2 3]}", "{:b (2, 3),:a 1}", "{:b [2 #_ x 3N] ; c\n :a +1}"],
+        ["#{3 1 2}", "#{1 2 3}"],
+        ['#inst "2020"', '#inst   "2020"'],
+        ['"a\\"b"', '"\\u0061\\u0022b"'],
+    ],
+)
+def test_equal_values_are_one_atom(spellings: list[str]) -> None:
+    ops = " ".join(f"[:w 1 {v}]" for v in spellings)
+    columns, _ = _native.read_edn(f"{{:type :ok :process 0 :value [{ops}]}}".encode())
+    assert len(set(columns.op_value)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: no operation maps"),
+        ("; only\n", "line 2: no operation maps"),
+        (
+            "{:type :okay :process 0}",
+            "line 1: expected a :type of :invoke, :ok, :fail or :info (got ':okay' at column 8)",
+        ),
+        ("\n\n{:process 0 :value [[:w 1 2]]}", "line 3: an operation map without :type"),
+        ("{:type :ok :type :ok}", "line 1: the field :type stands twice"),
+        (
+            "{:type :ok :process 0 :value [[:w 1 2]]",
+            "line 1: the file ends inside the operation map of line 1",
+        ),
+        (
+            "[{:type :ok :process 0 :value [[:w 1 2]]}\n",
+            "line 2: the file ends inside the vector opened on line 1",
+        ),
+        (
+            "[{:type :ok :process 0 :value []}] {",
+            "line 1: expected the end of the file after the enclosing",
+        ),
+        ("{:type :ok :process 1.0}", "line 1: expected an integer of 64 bits as :process"),
+        ('{"type":"ok","process":"3"}', "line 1: expected an integer of 64 bits as :process"),
+        ("{:type :ok :process 9223372036854775808}", "line 1: expected an integer of 64 bits"),
+        (
+            "\n{:type :info :process :nemesis}",
+            "line 2: no transactions (got 1 operation maps: 1 of no",
+        ),
+        ("5", "line 1: expected an operation map {…} (got '5' at column 1)"),
+        (
+            "{:type}",
+            "line 1: expected a value for the last field of the operation map (got '}' at column 7",
+        ),
+        ('{:type :ok :process 0 :value [[:w 1 "\\q"]]}', "unknown escape in a string (got '\\q')"),
+        ('{:type :ok :process 0 :value [[:w 1 "\\ud800"]]}', "unpaired surrogate"),
+        (b'{:type :ok :process 0 :value [[:w 1 "\xff"]]}', "line 1: text that is not valid UTF-8"),
+        (
+            "{:type :ok :process 0 :value [[:w 1 007]]}",
+            "line 1: a number with a leading zero (got '007')",
+        ),
+        ("{:type :ok :process 0 :value [[:w 1 1x]]}", "line 1: a malformed number (got '1x')"),
+        (
+            "\n\n {:type :ok :error [1 }",
+            "line 3: expected ']' (got '}' at column 23); hint: a bracket before it is not closed",
+        ),
+        (
+            "{:type :ok :process 0 :value [[:w 1 " + "[" * 99,
+            "line 1: a value nested more than 64 deep",
+        ),
+        (
+            "{:type :invoke :value [[:w 1 2]] :process 3}\n\n"
+            "{:type :invoke :value [[:w 1 3]] :process 3}",
+            "line 3: process 3 invokes while its operation of line 1 is still open",
+        ),
+        (
+            "{:type :invoke :value [[:w 1 2]]}\n{:type :invoke :value [[:w 1 3]]}",
+            "line 2: an :invoke (no :process anywhere) while its operation of line 1 is still open",
+        ),
+        (
+            "{:type :ok :value [[:w 1 2]] :process 3}\n{:type :ok :value [[:w 1 3]]}",
+            "line 2: an operation without :process, while others have one",
+        ),
+    ],
+)
+def test_edn_errors_name_the_line(text: str | bytes, message: str) -> None:
+    with pytest.raises(ReadError) as error:
+        edn(text)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "\n{:type :invoke :f :cas :value [1 2] :process 0}",
+            "line 2: the operation :f ':cas' is not a transaction",
+        ),
+        (
+            '{"type":"ok","f":"read","value":3,"process":0}',
+            "line 1: the operation :f '\"read\"' is not",
+        ),
+        (
+            "{:type :ok :f 5 :value [[:w 1 2]] :process 0}",
+            "line 1: the operation :f '5' is not a transaction",
+        ),
+        (
+            "{:type :ok :f :txn :value 5 :process 0}",
+            "line 1: a :value that is not a vector of micro-operations (got '5'",
+        ),
+        ("{:type :ok :f :txn :process 0}", "line 1: a transaction without :value"),
+        (
+            "{:type :ok\n :value [[:w 1 2]\n[:inc 1 2]] :process 0}",
+            "unknown micro-operation (got ':inc' on line 3",
+        ),
+        (
+            "{:type :ok :value [[:w 1 2 3]] :process 0}",
+            "more than a key and a value (got ':w 1 2 ' on line 1",
+        ),
+        (
+            "{:type :ok :value [[:w 1]] :process 0}",
+            "a micro-operation without a value (got ':w 1' on line 1",
+        ),
+        ("{:type :ok :value [[:w]] :process 0}", "a micro-operation without a key"),
+        ("{:type :ok :value [3] :process 0}", "not a vector of micro-operations (got '[3]'"),
+    ],
+)
+def test_unsupported_operations_name_the_line(text: str, message: str) -> None:
+    with pytest.raises(UnsupportedInput) as error:
+        edn(text)
+    assert message in str(error.value)

@@ -1,0 +1,237 @@
+"""Mutated inputs for the native readers: columns that fit, or a clear error.
+
+A script (``python tests/support/fuzz_readers.py --n 100000``) and a module;
+``tests/native/readers/test_readers.py`` runs a slice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from isolang import _native
+
+Read = Callable[[bytes], object]
+
+INIT, NULL, UNIVERSAL = 0xBEBEEBEE, 0xDEADBEEF, 0xABDDEFEE
+
+
+def bincode(
+    sessions: Sequence[Sequence[tuple[Sequence[tuple[bool, int, int, bool]], bool]]],
+) -> bytes:
+    """Write dbcop's layout: (events, success); an event is (write, variable, value, success)."""
+    out = [struct.pack("<5Q", 7, len(sessions), 2, 3, 4)]
+    for text in ("PostgreSQL", "2024-10-31T15:14:38.697607399+08:00", "2024-10-31T15:14:39+08:00"):
+        out.append(struct.pack("<Q", len(text)) + text.encode())
+    out.append(struct.pack("<Q", len(sessions)))
+    for session in sessions:
+        out.append(struct.pack("<Q", len(session)))
+        for events, success in session:
+            out.append(struct.pack("<Q", len(events)))
+            out += [struct.pack("<?QQ?", *event) for event in events]
+            out.append(struct.pack("<?", success))
+    return b"".join(out)
+
+
+def cobra(records: Sequence[tuple[object, ...]]) -> bytes:
+    """Write records.
+
+    ("S", txn[, ts]), ("W", wid, key, value), ("R", txn, wid, key, value), ("C", txn[, ts]), ("A",).
+    """
+    return b"".join(
+        str(op).encode() + struct.pack(f">{len(numbers)}q", *numbers) for op, *numbers in records
+    )
+
+
+EDN = [
+    b"""{:type :invoke, :f :txn, :value [[:w :x 1] [:r 2 nil]], :process 0, :time 10, :index 0}
+{:type :invoke, :f :txn, :value [[:r :x nil]], :process 1, :time 11, :index 1}
+{:type :ok, :f :txn, :value [[:w :x 1] [:r 2 "a\\u00e9\\n"]], :process 0, :time 12, :index 2}
+{:type :info, :f :kill, :value [["n1" "n2"] ["n3"]], :process :nemesis, :time 13, :index 3}
+{:type :fail, :f :txn, :value [[:r :x nil]], :process 1, :error [:timeout {:a #{1 2}}], :index 4}
+""",
+    b"""; lists
+[#jepsen.history.Op{:index 0 :type :invoke :process 3 :value [[:append 5 1] [:r 5 nil]]}
+ #_ #_ {:type :no} "gone" #jepsen.history.Op{:index 1, :type :ok, :process 3, :value
+   [[:append 5 1] (:r 5 [1, 2 -3.50 18446744073709551615 99999999999999999999
+     \\a #{3 2} {:k [1]} ##NaN])]}
+ {:index 2 :type :invoke :process 3 :value [[:append 5 1/2]]}
+ {:index 3 :process 3 :type :info :value nil}]
+""",
+    b"""[{"type": "invoke", "f": "txn", "value": [["w", "x", 2], ["r", "y", null]], "process": 0,
+  "time": 1.5},
+ {"type": "ok", "f": "txn", "value": [["w", "x", 2], ["r", "y", [1, true]]], "process": 0},
+ {"process": "nemesis", "type": "info", "f": "start", "value": {"a": [1, {"b": "}"}]}}]
+""",
+    b"{:type :ok :value [[:append 1 2]]}\n{:type :ok :value [[:r 1 [2]]]}\n",
+]
+BINCODE = [
+    bincode([[([(True, 0, 1, True), (False, 2**64 - 1, 0, False)], True), ([], False)], []]),
+    bincode([[([(False, 3, 7, True)], True)], [([(True, 3, 7, True)] * 3, False)] * 2]),
+]
+COBRA = [
+    (
+        cobra([("S", 1), ("W", 10, 5, 7), ("C", 1), ("S", 2), ("R", 1, 10, 5, 7), ("A",)]),
+        cobra([("S", 9), ("R", INIT, INIT, 5, 3), ("R", 2, 11, 5, 3), ("C", 9), ("S", 8)]),
+    ),
+    (
+        cobra([("S", 1), ("W", UNIVERSAL, -5, 7), ("C", 1)]),
+        cobra([("S", 2), ("R", UNIVERSAL, UNIVERSAL, -5, 7), ("R", NULL, NULL, 6, 0), ("C", 2)]),
+    ),
+    (
+        cobra([("S", 1, 100), ("W", 10, 5, 7), ("C", 1, 200)]),
+        cobra([("S", 2, 150), ("R", 1, 10, 5, 7), ("C", 2, 300)]),
+    ),
+]
+PLUME = [
+    b"w(0,1,1,1)\nr(0,1,1,2)\nw(7,9,2,-1)\nw(0,18446744073709551615,1,1)\nr(7,0,2,3)\n",
+    b"r(1,0,5,4)\r\nw(1,0,5,4)\r\n\r\nw(2,3,5,-1)\r\nw(2,4,6,-1)\r\nr(1,2,5,-1)\r\n",
+]
+AWDIT = [
+    b"w 0 0\nw 1 0\n=====\nw 0 1\n-----\nr 0 1\nr 1 0\n=====\nr 0 1",
+    b"r 5 6\n---\n---\n=\nw 5 6\n",
+]
+
+
+def readers() -> list[tuple[str, Read, bytes]]:
+    """(format, reader, sample), for every sample."""
+    out: list[tuple[str, Read, bytes]] = []
+    out += [("edn", _native.read_edn, sample) for sample in EDN]
+    out += [("bincode", _native.read_bincode, sample) for sample in BINCODE]
+    out += [("plume", lambda b: _native.read_text(b, "plume"), sample) for sample in PLUME]
+    out += [("awdit", lambda b: _native.read_text(b, "awdit"), sample) for sample in AWDIT]
+    for first, second in COBRA:
+        for timestamps in (False, True):
+
+            def one(data: bytes, other: bytes = second, ts: bool = timestamps) -> object:
+                return _native.read_cobra([("a.log", data), ("b.log", other)], ts)
+
+            def two(data: bytes, other: bytes = first, ts: bool = timestamps) -> object:
+                return _native.read_cobra([("a.log", other), ("b.log", data)], ts)
+
+            out += [("cobra", one, first), ("cobra", two, second)]
+    return out
+
+
+def mutate(rng: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """One to four random edits; mostly one, so that some mutants are read."""
+    out = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        at = rng.randrange(len(out) + 1)
+        to = min(len(out), at + rng.choice((1, 2, 4, 8, 16, 64)))
+        match rng.randrange(12):
+            case 0:
+                del out[at:]
+            case 1 if at < len(out):
+                out[at] ^= 1 << rng.randrange(8)
+            case 2:
+                out[at:to] = rng.randbytes(to - at)
+            case 3:
+                out[at:at] = rng.randbytes(rng.randint(1, 9))
+            case 4:
+                out[at:at] = out[at:to] * rng.randint(1, 3)
+            case 5:
+                other = rng.choice(others)
+                cut = rng.randrange(len(other) + 1)
+                out[at:] = other[cut:]
+            case 6:
+                del out[at:to]
+            case 7:
+                piece = rng.choice(PIECES)
+                out[at:at] = piece
+            case 8:
+                tokens = bytes(out).split(b" ")
+                i, j = rng.randrange(len(tokens)), rng.randrange(len(tokens))
+                tokens[i], tokens[j] = tokens[j], tokens[i]
+                out = bytearray(b" ".join(tokens))
+            case 9 | 10 if digits := [i for i, byte in enumerate(out) if 48 <= byte < 58]:
+                out[rng.choice(digits)] = rng.choice(b"0123456789")
+            case _:
+                out[at : at + 8] = rng.choice(NUMBERS)
+    return bytes(out)
+
+
+PIECES = [
+    *(bytes([byte]) for byte in b'()[]{}";:#\\,-=\n'),
+    *(b"#_", b"#{", b" nil ", b" null ", b" -1", b" 0 ", b" 1N ", b" ## ", b" #a "),
+    b":type :info",
+    b":type",
+    b"[" * 50,
+    b"#_" * 50,
+    b"[[:r 1 [1 2]]]",
+    b'"\\ud800"',
+    b"\xff\xfe",
+    b"18446744073709551616",
+    b"-9223372036854775808",
+    b"0" * 30,
+    b"1e999",
+]
+NUMBERS = [
+    struct.pack(order + "Q", n)
+    for order in "<>"
+    for n in (0, 1, 2**31, 2**63, 2**64 - 1, INIT, UNIVERSAL)
+]
+
+
+def outcome(read: Read, data: bytes) -> str:
+    """``read``, ``refused`` or ``unsupported``; anything else is raised."""
+    try:
+        result = read(data)
+    except _native.ReadError as e:
+        return "refused" if ": " in str(e) else "refused without a place"
+    except _native.UnsupportedInput as e:
+        return "unsupported" if ": " in str(e) else "unsupported without a place"
+    assert isinstance(result, tuple)
+    columns, remarks = result
+    columns.validate()
+    assert isinstance(remarks, dict)
+    for number in range(columns.n_keys()):
+        columns.key(number)  # text of keys and values must be text
+    for number in range(columns.n_values()):
+        columns.value(number)
+    return "read"
+
+
+def fuzz(n: int, seed: int) -> Counter[tuple[str, str]]:
+    """Run n mutants, the samples in turn; count (format, outcome).
+
+    Raises:
+        AssertionError: with the input, if columns do not fit, or for any other exception.
+    """
+    rng = random.Random(seed)
+    samples = readers()
+    everything = [data for _, _, data in samples]
+    counts: Counter[tuple[str, str]] = Counter()
+    for i in range(n):
+        name, read, data = samples[i % len(samples)]
+        mutant = mutate(rng, data, everything)
+        try:
+            counts[name, outcome(read, mutant)] += 1
+        except Exception as e:
+            raise AssertionError(f"{name}, input {i} of seed {seed}: {mutant!r}") from e
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=100_000, help="how many inputs")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    start = time.perf_counter()
+    counts = fuzz(options.n, options.seed)
+    for (name, what), count in sorted(counts.items()):
+        print(f"{name:8} {what:12} {count}")
+    print(f"{options.n} inputs, seed {options.seed}, {time.perf_counter() - start:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
