@@ -436,6 +436,99 @@ MUTATIONS: tuple[Callable[[random.Random, History], History], ...] = (
 )
 
 
+# --- what is rare, and allowed ---
+
+
+def add_empty(rng: random.Random, history: History) -> History:
+    """A transaction without operations, of any session and status."""
+    session = rng.choice([t.session for t in history] + [99])
+    status: Any = rng.choice(["committed", "committed", "maybe", "aborted"])
+    begin = rng.randint(0, 10) if has_time(history) else None
+    end = None if begin is None else begin + rng.randint(0, 4)
+    place = rng.randint(0, len(history))
+    empty = Txn(session, (), status, begin, end)
+    return sort_by_session((*history[:place], empty, *history[place:]))
+
+
+def _list_read(rng: random.Random, history: History) -> tuple[int, int] | None:
+    found = [
+        (i, j)
+        for i, t in enumerate(history)
+        for j, op in enumerate(t.ops)
+        if op[0] == "r" and op[2] != UNKNOWN and is_list_key(history, op[1])
+    ]
+    return rng.choice(found) if found else None
+
+
+def nil_for_empty(rng: random.Random, history: History) -> History:
+    """A list read returns nil, which is the empty list."""
+    at = _list_read(rng, history)
+    if at is None:
+        return history
+    return _replace_op(history, *at, ("r", history[at[0]].ops[at[1]][1], None))
+
+
+def repeat_element(rng: random.Random, history: History) -> History:
+    """A list read shows one of its elements once more, at any place."""
+    at = _list_read(rng, history)
+    if at is None:
+        return history
+    _, key, value = history[at[0]].ops[at[1]]
+    elements = list(value or ())
+    if not elements:
+        return history
+    elements.insert(rng.randint(0, len(elements)), rng.choice(elements))
+    return _replace_op(history, *at, ("r", key, tuple(elements)))
+
+
+def tear_append(rng: random.Random, history: History) -> History:
+    """A transaction appends twice to a key, and a list read shows one of the two, or both apart."""
+    appends = [
+        (i, j) for i, t in enumerate(history) for j, op in enumerate(t.ops) if op[0] == "append"
+    ]
+    if not appends:
+        return history
+    i, j = rng.choice(appends)
+    key, element = history[i].ops[j][1], history[i].ops[j][2]
+    other = _fresh(history, key)
+    history = _replace_op(history, i, j, ("append", key, element), ("append", key, other))
+    at = _list_read(rng, history)
+    if at is None or history[at[0]].ops[at[1]][1] != key:
+        return history
+    elements = list(history[at[0]].ops[at[1]][2] or ())
+    elements.insert(rng.randint(0, len(elements)), other)
+    return _replace_op(history, *at, ("r", key, tuple(elements)))
+
+
+def read_again(rng: random.Random, history: History) -> History:
+    """A transaction reads a key once more, and sees the same, perhaps nil for the empty list."""
+    at = _pick_op(rng, history, "r")
+    if at is None:
+        return history
+    read = history[at[0]].ops[at[1]]
+    same = read if read[2] not in (None, ()) else ("r", read[1], rng.choice([None, read[2]]))
+    return _replace_op(history, *at, read, same)
+
+
+UNUSUAL: tuple[Callable[[random.Random, History], History], ...] = (
+    add_empty,
+    add_empty,
+    nil_for_empty,
+    nil_for_empty,
+    repeat_element,
+    tear_append,
+    read_again,
+)
+
+
+def unusual(rng: random.Random, history: History) -> History:
+    """A history after one to three changes that people's databases seldom make."""
+    changed = history
+    for _ in range(rng.randint(1, 3)):
+        changed = rng.choice(UNUSUAL)(rng, changed)
+    return changed if well_formed(changed) else history
+
+
 def mutated_litmus(rng: random.Random) -> History:
     """A litmus history after a few changes."""
     history = rng.choice(litmus_histories())

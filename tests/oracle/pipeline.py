@@ -76,7 +76,9 @@ def tool_verdict_of(history: ToolHistory, spec: Route, *, seed: int = 0) -> str:
 
 
 def expected_verdicts(
-    history: History, specs: Sequence[Sequence[Check]], initial: object = None
+    history: History,
+    specs: Sequence[Sequence[Check] | semantics.Prepared],
+    initial: object = None,
 ) -> list[str]:
     """What the oracle says.
 
@@ -99,23 +101,30 @@ class Levels:
 
     def __init__(self, names: Iterable[str] = tuple(LEVELS)) -> None:
         self.plans = {name: route(load_spec(name)) for name in names}
+        known = LEVELS | WEAK | GUARANTEES
+        levels = {level_of(name) for name in self.plans}
+        self._oracle = {n: semantics.prepare(known[n]) for n in levels if n in known}
 
     def applicable(self, history: History) -> list[str]:
         """The levels with a defined verdict: real time needs times."""
         names = list(self.plans)
         if not timed(history):
-            names = [n for n in names if n not in LEVELS or not semantics.needs_time(LEVELS[n])]
+            names = [n for n in names if not self._real_time(n)]
         return names
+
+    def _real_time(self, name: str) -> bool:
+        prepared = self._oracle.get(level_of(name))
+        return prepared is not None and prepared.real_time
 
     def expected(self, history: History, initial: object = None) -> dict[str, str]:
         names = self.applicable(history)
-        checks = {level_of(n): (LEVELS | WEAK | GUARANTEES).get(level_of(n)) for n in names}
-        known = {level: c for level, c in checks.items() if c is not None}
+        levels = {level_of(n) for n in names}
+        known = {level: s for level, s in self._oracle.items() if level in levels}
         verdicts = expected_verdicts(history, list(known.values()), initial)
         answers = dict(zip(known, verdicts, strict=True))
         for level in ("rc", "rc-nosession"):
-            if level in checks:
-                met = read_committed.satisfied(history, sessions=level == "rc")
+            if level in levels:
+                met = read_committed.satisfied(history, sessions=level == "rc", initial=initial)
                 answers[level] = "valid" if met else "invalid"
         return {n: answers[level_of(n)] for n in names}
 

@@ -12,9 +12,12 @@ from .history import History, keys
 from .semantics import T0, _choices, _Frame, _identity, _union, closure, facts
 
 
-def satisfied(history: History, *, sessions: bool = True) -> bool:
-    """Whether the history meets RC; without sessions T0 alone is first."""
-    fact = facts(history)
+def satisfied(history: History, *, sessions: bool = True, initial: object = None) -> bool:
+    """Whether the history meets RC; without sessions T0 alone is first.
+
+    ``initial`` is what T0 wrote to each register, beside nil.
+    """
+    fact = facts(history, initial)
     committed = [i for i, t in enumerate(history) if t.status == "committed"]
     all_keys = keys(history)
     for included, rf in _choices(history, fact, committed):

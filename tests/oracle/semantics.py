@@ -363,6 +363,30 @@ def needs_time(checks: Checks) -> bool:
 # --- the enumeration ---
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A specification, made ready once for many histories: see ``prepare``."""
+
+    compiled: tuple[Callable[[World], bool], ...]
+    reading: bool
+    real_time: bool
+    monotone: bool
+
+
+def prepare(checks: Checks) -> Prepared:
+    """Compile a specification; flagged checks are left out, as the reference says."""
+    checks = [c for c in checks if not c.flag]
+    named = set().union(*(names(c.expr) | names(c.bound) for c in checks))
+    if not named - _GIVEN:
+        raise ValueError("a specification without wr, ww or rw has no assignment to enumerate")
+    return Prepared(
+        tuple(compile_check(c) for c in checks),
+        uses_rf(checks),
+        needs_time(checks),
+        all(not c.negated and c.kind != "require" for c in checks),
+    )
+
+
 class TooLargeError(Exception):
     """The history has more assignments than the caller allows."""
 
@@ -395,37 +419,32 @@ def _choices(
 
 def satisfied(
     history: History,
-    specs: Sequence[Checks],
+    specs: Sequence[Checks | Prepared],
     *,
     initial: object = None,
     limit: int | None = None,
 ) -> list[bool]:
-    """For each specification (its checks), does the history satisfy it?
+    """For each specification (its checks, or prepared), does the history satisfy it?
 
-    Flagged checks are left out, as the reference says. ``rt`` needs times: a history without them
-    is an error.
+    ``rt`` needs times: a history without them is an error.
 
     Raises:
         TooLargeError: more than ``limit`` assignments were tried.
     """
-    specs = [[c for c in s if not c.flag] for s in specs]
-    if any(needs_time(s) for s in specs) and not any(t.begin is not None for t in history):
+    ready = [s if isinstance(s, Prepared) else prepare(s) for s in specs]
+    if any(s.real_time for s in ready) and not any(t.begin is not None for t in history):
         raise ValueError("rt on a history without times is an error, never a pass")
     fact = facts(history, initial)
     all_keys = keys(history)
-    reading = [uses_rf(s) for s in specs]
-    compiled = [[compile_check(c) for c in s] for s in specs]
+    reading = [s.reading for s in ready]
+    compiled = [s.compiled for s in ready]
     answer = [False] * len(specs)
     committed = [i for i, t in enumerate(history) if t.status == "committed"]
     maybes = [i for i, t in enumerate(history) if t.status == "maybe"]
     # Leaving unread maybe transactions out is sound for these checks (LANGUAGE.md); otherwise all
     # cases are tried.
-    monotone = all(not c.negated and c.kind != "require" for s in specs for c in s)
-    more = [()] if monotone else list(_subsets(maybes))
+    more = [()] if all(s.monotone for s in ready) else list(_subsets(maybes))
     open_specs = set(range(len(specs)))
-    for checks in specs:
-        if not set().union(*(names(c.expr) | names(c.bound) for c in checks)) - _GIVEN:
-            raise ValueError("a specification without wr, ww or rw has no assignment to enumerate")
     anomalous = any(fact[i].anomalies for i in committed)
     if anomalous:  # only what does not look at reads can still be satisfied
         open_specs = {i for i in open_specs if not reading[i]}

@@ -1,0 +1,605 @@
+"""The tool against the brute-force oracle, for a night or for a slice.
+
+    python benchmarks/campaign.py night --pairs 20e6 --seed 0 --folder campaign
+    python benchmarks/campaign.py again campaign/NAME.json
+    python benchmarks/campaign.py small --step 10 --offset 3 --log runs.jsonl
+    python benchmarks/campaign.py small --weak --step 10 --log runs.jsonl
+    python benchmarks/campaign.py expressions --specs 2000 --seed 0 --log runs.jsonl
+    python benchmarks/campaign.py report --log runs.jsonl
+
+``night`` judges random histories at every level of the library, one of its styles each time. The
+oracle answers once for all levels of a history. Each answer of the engine, under settings drawn for
+the pair (strategy, trials with hints, threads, seed), is checked by the native certificate checker;
+a part goes through the whole tool with an encoding, a solver and a stage of pruning drawn as well,
+and a part of the proofs through the checker in Python, too. A history is a function of seed and
+number. What was done is kept in ``FOLDER/state.json``, and the same command goes on from there.
+
+``small`` compares on every STEP-th history of at most three transactions and two registers (with
+``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees); ``expressions`` compares
+random specifications. Each slice appends one line to the log; ``report`` adds the slices up and
+says how many histories separate each adjacent pair of levels.
+
+A history on which tool and oracle differ is shrunk, saved, printed, and makes the exit code 1:
+by ``night`` under ``FOLDER`` with all that ``again`` needs, by the slices under
+``tests/regressions`` with the oracle's verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from oracle import semantics
+from oracle.expressions import HARD, Checks, random_checks, spec_text
+from oracle.generate import any_history, every_small_history, separating, unusual, well_formed
+from oracle.history import History, is_list_key, keys, parse, show, to_edn
+from oracle.judged import judged
+from oracle.levels import ADJACENT, GUARANTEES, LEVELS, WEAK, WEAK_ADJACENT, WEAK_STYLES
+from oracle.pipeline import Levels, keep, level_of, shrink, to_tool, tool_verdict
+
+from isolang.api import check, load_spec
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.native import native_checks
+from isolang.certify.proofs import Refutation, Witness, check_proof
+from isolang.engines.event_graph import EventGraphRun
+from isolang.history import History as ToolHistory
+from isolang.language.classify import NotAnEventGraph, Plan, classify
+from isolang.language.library import list_library
+from isolang.limits import Spending
+from isolang.options import Options
+from isolang.problem import Problem, build_problem
+from isolang.solvers import native
+from isolang.solvers.registry import fitting, stages_of
+
+WANTED = 200
+
+#: One history of so many goes through the whole tool; of so many its proofs through both checkers.
+WHOLE_TOOL: Final = 64
+BOTH_CHECKERS: Final = 64
+#: Disagreements of one kind that are shrunk and saved; the others are counted.
+SAVED: Final = 5
+EXHAUSTION: Final = "not certified: an exhaustive search"
+SECONDS: Final = 20.0  # for one check; beyond, it is counted as undecided
+
+
+# --- a night ---
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """How one pair is judged.
+
+    Attributes:
+        style: the library's name of the level in one of its styles.
+        seed: breaks ties.
+        strategy: of the engine's search; ``auto`` as users have it.
+        trial: whether stronger checks, made of hints, are tried first.
+        threads: how many.
+        pair: encoding, solver and stage of pruning of the whole tool; empty for the engine alone.
+        twice: whether the checker in Python has to accept the proof, too.
+    """
+
+    style: str
+    seed: int = 0
+    strategy: str = "auto"
+    trial: bool = True
+    threads: int = 1
+    pair: tuple[str, ...] = ()
+    twice: bool = False
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A disagreement, with everything needed to see it again."""
+
+    setting: Setting
+    expected: str
+    got: str
+    operations: str
+    initial: int | None
+    as_found: str
+    seed: int
+    number: int
+    edn: str
+
+
+class Totals(Struct, kw_only=True):
+    """What a night has done so far."""
+
+    seed: int
+    number: int = 0
+    seconds: float = 0.0
+    counts: dict[str, int] = {}
+    verdicts: dict[str, int] = {}
+    separated: dict[str, int] = {}
+    disagreements: dict[str, int] = {}
+
+
+class Judges:
+    """The oracle, and the tool under any setting."""
+
+    def __init__(self) -> None:
+        self.styles: dict[str, list[str]] = {}
+        known = {*LEVELS, *WEAK, *GUARANTEES, "rc", "rc-nosession"}
+        names = [entry.name for entry in list_library() if level_of(entry.name) in known]
+        for name in names:
+            self.styles.setdefault(level_of(name), []).append(name)
+        self.levels = Levels(names)
+        self.oracle = Levels(self.styles)
+        self.checks = {n: native_checks(plan.spec) for n, plan in self.levels.plans.items()}
+        self.pairs = {n: list(fitting(plan)) for n, plan in self.levels.plans.items()}
+
+    def got(self, given: ToolHistory, setting: Setting, problem: Problem | None = None) -> str:
+        """``valid``, ``invalid``, or whatever else happens."""
+        try:
+            if setting.pair:
+                return self._whole_tool(given, setting)
+            return self._engine(given, problem or build_problem(given), setting)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    def _whole_tool(self, given: ToolHistory, setting: Setting) -> str:
+        encoding, solver, prune = setting.pair
+        verdict = check(
+            given,
+            self.levels.plans[setting.style],
+            timeout=SECONDS,
+            encoding=encoding,
+            solver=solver,
+            prune=prune,
+            seed=setting.seed,
+            threads=setting.threads,
+        )
+        if verdict.outcome == "unknown":
+            return f"unknown: {verdict.reason}"
+        if verdict.certified:
+            return str(verdict.outcome)
+        return f"{verdict.outcome}, not certified: {verdict.certified_reason}"
+
+    def _engine(self, given: ToolHistory, problem: Problem, setting: Setting) -> str:
+        from isolang._native import verify_refutation, verify_witness
+
+        plan, checks = self.levels.plans[setting.style], self.checks[setting.style]
+        assert isinstance(plan, Plan)
+        run = EventGraphRun(given, plan, Spending(None), Options(), lambda phase: None)
+        proof: Witness | Refutation | None = run.intrinsic(problem)
+        if proof is None:
+            answer = native.solve(
+                given.columns,
+                problem.native,
+                plan.automata,
+                seconds=SECONDS,
+                seed=setting.seed,
+                trial=setting.trial,
+                strategy=setting.strategy,
+                threads=setting.threads,
+            )
+            if isinstance(answer, native.Model):
+                proof = Witness(answer.source, answer.order_start, answer.order_txn)
+            else:
+                proof = Refutation.of(answer.steps)
+        if isinstance(proof, Witness):
+            outcome = "valid"
+            reason = verify_witness(
+                given.columns, checks, proof.source, proof.order_start, proof.order_txn, SECONDS
+            )
+        else:
+            outcome = "invalid"
+            reason = verify_refutation(given.columns, checks, proof.plain(), SECONDS)
+        if not reason and setting.twice:
+            if isinstance(proof, Witness):
+                proof = Witness.of(proof.source, proof.order_start, proof.order_txn)
+            try:
+                check_proof(given, plan.spec, proof, SECONDS)
+            except (CertificateRejected, NotCertifiedError) as error:
+                reason = f"by the checker in Python: {error}"
+        if setting.strategy == "frontier" and reason.startswith(EXHAUSTION):
+            return outcome  # this search leaves no proof, and nobody else asks for it alone
+        return f"{outcome}, not certified: {reason}" if reason else outcome
+
+    def expected(self, history: History, initial: int | None, style: str) -> str:
+        """What the oracle says of one level."""
+        return self.oracle.expected(history, initial)[level_of(style)]
+
+    def draw(self, rng: random.Random, level: str) -> Setting:
+        """A setting of the engine."""
+        return Setting(
+            style=rng.choice(self.styles[level]),
+            seed=rng.randrange(1000),
+            strategy=rng.choice(("auto", "auto", "auto", "cdcl", "anneal", "frontier")),
+            trial=rng.random() < 0.5,
+            threads=2 if rng.random() < 0.1 else 1,
+        )
+
+    def draw_whole(self, rng: random.Random, level: str) -> Setting:
+        """A setting of the whole tool."""
+        style = rng.choice(self.styles[level])
+        encoding, solver = rng.choice(self.pairs[style])
+        prune = rng.choice(stages_of(encoding))
+        return Setting(
+            style=style,
+            seed=rng.randrange(1000),
+            threads=rng.choice((1, 2)),
+            pair=(encoding, solver, prune),
+        )
+
+
+def initial_of(history: History, initial: int | None) -> object:
+    """The initial state as the tool takes it: of the registers."""
+    if initial is None:
+        return None
+    return {key: initial for key in keys(history) if not is_list_key(history, key)}
+
+
+class Night:
+    """A campaign in its folder."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.state = folder / "state.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.totals = Totals(seed=seed)
+        if self.state.exists():
+            self.totals = msgspec.json.decode(self.state.read_bytes(), type=Totals)
+            if self.totals.seed != seed:
+                what = f"another seed (got {seed}, expected {self.totals.seed})"
+                raise SystemExit(f"{self.state}: {what}; choose another --folder")
+        self.judges = Judges()
+
+    def history(self, number: int) -> tuple[random.Random, History, int | None]:
+        """The history of a number, its initial value, and where further draws come from."""
+        rng = random.Random(self.totals.seed << 40 | number)
+        history = (any_history if rng.random() < 0.6 else separating)(rng)
+        if rng.random() < 0.4:
+            history = unusual(rng, history)
+        return rng, history, rng.randint(1, 3) if rng.random() < 0.1 else None
+
+    def one(self, number: int) -> None:
+        """All levels of one history."""
+        rng, history, initial = self.history(number)
+        count = Counter(self.totals.counts)
+        try:
+            expected = self.judges.oracle.expected(history, initial)
+        except semantics.TooLargeError:
+            count["too large for the oracle"] += 1
+            self.totals.counts = dict(count)
+            return
+        given = to_tool(history, initial_of(history, initial))
+        problem = build_problem(given)
+        twice = number % BOTH_CHECKERS == 0
+        for level, verdict in expected.items():
+            setting = self.judges.draw(rng, level)
+            if twice:
+                setting = msgspec.structs.replace(setting, twice=True)
+            self.compare(setting, verdict, given, problem, number)
+        count["histories"] += 1
+        count["pairs"] += len(expected)
+        count["proofs checked twice"] += len(expected) if twice else 0
+        if number % WHOLE_TOOL == 0:
+            for level, verdict in expected.items():
+                setting = self.judges.draw_whole(rng, level)
+                count["through " + "/".join(setting.pair)] += 1
+                self.compare(setting, verdict, given, problem, number)
+            count["through the whole tool"] += len(expected)
+        self.totals.counts = dict(count)
+        for level, verdict in expected.items():
+            name = f"{level} {verdict}"
+            self.totals.verdicts[name] = self.totals.verdicts.get(name, 0) + 1
+        for weaker, stronger in (*ADJACENT, *WEAK_ADJACENT):
+            if expected.get(weaker) == "valid" and expected.get(stronger) == "invalid":
+                name = f"{weaker} < {stronger}"
+                self.totals.separated[name] = self.totals.separated.get(name, 0) + 1
+
+    def compare(
+        self, setting: Setting, verdict: str, given: ToolHistory, problem: Problem, number: int
+    ) -> None:
+        got = self.judges.got(given, setting, problem)
+        if got == verdict:
+            return
+        if "timeout" in got:
+            self.totals.counts["undecided"] = self.totals.counts.get("undecided", 0) + 1
+            return
+        kind = f"{verdict}, got {re.sub(r'[0-9]+', 'N', got)[:100]}"
+        known = self.totals.disagreements.get(kind, 0)
+        self.totals.disagreements[kind] = known + 1
+        if known < SAVED:
+            self.save_case(setting, number)
+
+    def save_case(self, setting: Setting, number: int) -> None:
+        """Shrink a disagreement and keep it."""
+        _, found, initial = self.history(number)
+
+        def differs(history: History, initial: int | None) -> bool:
+            if not well_formed(history):
+                return False
+            with suppress(semantics.TooLargeError, KeyError):  # KeyError: no times left
+                given = to_tool(history, initial_of(history, initial))
+                expected = self.judges.expected(history, initial, setting.style)
+                return self.judges.got(given, setting) != expected
+            return False
+
+        if initial is not None and differs(found, None):
+            initial = None
+        small = shrink(found, lambda h: differs(h, initial)) if differs(found, initial) else found
+        case = Case(
+            setting=setting,
+            expected=self.judges.expected(small, initial, setting.style),
+            got=self.judges.got(to_tool(small, initial_of(small, initial)), setting),
+            operations=show(small),
+            initial=initial,
+            as_found=show(found),
+            seed=self.totals.seed,
+            number=number,
+            edn=to_edn(small),
+        )
+        path = self.folder / f"{number}-{setting.style}.json"
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(case)) + b"\n")
+        print(f"DISAGREEMENT {path}: {describe(case)}", flush=True)
+
+    def save(self) -> None:
+        """Write the state, whole or not at all."""
+        new = self.state.with_suffix(".new")
+        new.write_bytes(msgspec.json.format(msgspec.json.encode(self.totals)) + b"\n")
+        os.replace(new, self.state)
+
+    def line(self) -> str:
+        """The counts in one line."""
+        t = self.totals
+        pairs, wrong = t.counts.get("pairs", 0), sum(t.disagreements.values())
+        return (
+            f"{pairs:,} pairs of {t.counts.get('histories', 0):,} histories, "
+            f"{t.counts.get('through the whole tool', 0):,} also through the whole tool, "
+            f"{t.counts.get('too large for the oracle', 0):,} too large for the oracle, "
+            f"{t.counts.get('undecided', 0):,} undecided, {wrong:,} disagreements, "
+            f"{pairs / max(t.seconds, 1e-9):,.0f} pairs a second"
+        )
+
+    def run(self, pairs: float) -> None:
+        """Go on until so many pairs are done; Ctrl-C and SIGTERM leave a state to go on from."""
+
+        def stop(*_: object) -> NoReturn:
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGTERM, stop)
+        shown = begun = time.process_time()
+        before = self.totals.seconds
+        try:
+            while self.totals.counts.get("pairs", 0) < pairs:
+                self.one(self.totals.number)
+                self.totals.number += 1
+                now = time.process_time()
+                self.totals.seconds = before + now - begun
+                if now - shown > 30:
+                    shown = now
+                    self.save()
+                    print(self.line(), flush=True)
+        except KeyboardInterrupt:
+            print("stopped; the same command goes on from here", flush=True)
+        self.save()
+        print(self.line(), flush=True)
+
+
+def describe(case: Case) -> str:
+    """A disagreement in one line."""
+    setting = {k: v for k, v in asdict(case.setting).items() if k != "style"}
+    initial = "" if case.initial is None else f", initial value {case.initial}"
+    return (
+        f"{case.setting.style}: expected {case.expected}, got {case.got}: "
+        f"{case.operations}{initial} {setting}"
+    )
+
+
+def night(arguments: argparse.Namespace) -> int:
+    """Begin or go on."""
+    campaign = Night(arguments.folder, arguments.seed)
+    campaign.run(arguments.pairs)
+    t = campaign.totals
+    for title, table in (("verdicts", t.verdicts), ("counts", t.counts)):
+        print(title)
+        for name, count in sorted(table.items()):
+            print(f"  {name:<46} {count:>12,}")
+    print_separated(Counter(t.separated))
+    for kind, count in t.disagreements.items():
+        print(f"DISAGREEMENTS {count:,}: expected {kind}")
+    return 1 if t.disagreements else 0
+
+
+def again(arguments: argparse.Namespace) -> int:
+    """Judge a saved disagreement once more."""
+    case = msgspec.json.decode(arguments.case.read_bytes(), type=Case)
+    judges = Judges()
+    history = parse(case.operations)
+    got = judges.got(to_tool(history, initial_of(history, case.initial)), case.setting)
+    expected = judges.expected(history, case.initial, case.setting.style)
+    print(describe(msgspec.structs.replace(case, got=got, expected=expected)))
+    return 0 if got == expected else 1
+
+
+# --- slices ---
+
+
+class Slice:
+    """The figures of one run."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.what = {k: v for k, v in vars(arguments).items() if k != "log"}
+        self.counts: Counter[str] = Counter()
+        self.verdicts: Counter[str] = Counter()
+        self.separated: Counter[str] = Counter()
+        self.disagreements: list[str] = []
+        self.started = time.process_time()
+        self.shown = time.monotonic()
+
+    def note(self, expected: dict[str, str]) -> None:
+        self.counts["histories"] += 1
+        for level, verdict in expected.items():
+            self.verdicts[f"{level} {verdict}"] += 1
+        for weaker, stronger in (*ADJACENT, *WEAK_ADJACENT):
+            if expected.get(weaker) == "valid" and expected.get(stronger) == "invalid":
+                self.separated[f"{weaker} < {stronger}"] += 1
+        if time.monotonic() - self.shown > 30:
+            self.shown = time.monotonic()
+            print(f"  {self.counts['histories']} histories", file=sys.stderr, flush=True)
+
+    def differs(self, history: History, name: str, spec: str, expected: str, got: str) -> None:
+        text = f"{spec}: expected {expected}, got {got}: {show(history)}"
+        self.disagreements.append(text)
+        print(f"DISAGREEMENT {text}", flush=True)
+        keep(name, history, {spec: expected})
+
+    def save(self, log: Path) -> None:
+        line = {
+            "run": self.what,
+            "cpu_seconds": round(time.process_time() - self.started, 1),
+            "counts": self.counts,
+            "verdicts": self.verdicts,
+            "separated": self.separated,
+            "disagreements": self.disagreements,
+        }
+        with log.open("a", encoding="utf-8") as f:
+            f.write(json.dumps(line) + "\n")
+
+
+def run_histories(
+    histories: Iterator[History], result: Slice, name: str, names: Sequence[str]
+) -> None:
+    """The levels on each history."""
+    levels = Levels(names)
+    for number, history in enumerate(histories):
+        try:
+            expected, wrong = levels.compare(history, seed=number)
+        except semantics.TooLargeError:
+            result.counts["too large for the oracle"] += 1
+            continue
+        result.note(expected)
+        for difference in wrong[:1]:
+            spec = difference.spec
+
+            def still(h: History, spec: str = spec) -> bool:
+                return well_formed(h) and any(d.spec == spec for d in levels.compare(h)[1])
+
+            small = shrink(history, still) if still(history) else history
+            verdict = levels.expected(small)[spec]
+            got = tool_verdict(small, levels.plans[spec])
+            result.differs(small, f"{name}-{number}", spec, verdict, got)
+
+
+def names_of(arguments: argparse.Namespace) -> Sequence[str]:
+    """The library's event graphs; or the weak levels in all styles, and their neighbours."""
+    neighbours = ("pl-2", "pl-3", "pc", "si", "pc-nosession", "si-nosession")
+    return (*WEAK_STYLES, *GUARANTEES, *neighbours) if arguments.weak else tuple(LEVELS)
+
+
+def small(arguments: argparse.Namespace, result: Slice) -> None:
+    histories = every_small_history(arguments.offset, arguments.step)
+    run_histories(
+        histories, result, f"small-{arguments.step}-{arguments.offset}", names_of(arguments)
+    )
+
+
+def expressions(arguments: argparse.Namespace, result: Slice) -> None:
+    rng = random.Random(arguments.seed)
+    for number in range(arguments.specs):
+        checks: Checks = HARD[number] if number < len(HARD) else random_checks(rng)
+        try:
+            plan = classify(load_spec(spec_text(checks)))
+        except NotAnEventGraph as refusal:
+            if not refusal.reason.strip():
+                result.disagreements.append(f"no reason: {spec_text(checks)}")
+            result.counts["specifications refused"] += 1
+            continue
+        result.counts["specifications accepted"] += 1
+        for history, expected in judged(rng, checks, arguments.per_spec, result.counts):
+            got = tool_verdict(history, plan, seed=number)
+            result.note({"random": expected})
+            if got != expected:
+                text = spec_text(checks)
+                result.differs(
+                    history, f"expression-{arguments.seed}-{number}", text, expected, got
+                )
+
+
+def print_separated(separated: Counter[str]) -> None:
+    print("histories that separate (weaker valid, stronger invalid)")
+    for weaker, stronger in (*ADJACENT, *WEAK_ADJACENT):
+        count = separated[f"{weaker} < {stronger}"]
+        few = "" if count >= WANTED else f"  fewer than {WANTED}"
+        print(f"  {weaker + ' < ' + stronger:<46} {count:>9,}{few}")
+
+
+def report(log: Path) -> int:
+    totals: dict[str, Counter[str]] = {}
+    disagreements: list[str] = []
+    seconds = 0.0
+    with log.open(encoding="utf-8") as f:
+        for line in f:
+            run: dict[str, Any] = json.loads(line)
+            seconds += run["cpu_seconds"]
+            disagreements += run["disagreements"]
+            total = totals.setdefault(run["run"]["command"], Counter())
+            for part in ("counts", "verdicts", "separated"):
+                total.update({f"{part} {k}": v for k, v in run[part].items()})
+    for command, total in totals.items():
+        print(command)
+        for key, value in sorted(total.items()):
+            if not key.startswith("separated"):
+                print(f"  {key.split(' ', 1)[1]:<40} {value:>9,}")
+    separated: Counter[str] = Counter()
+    for total in totals.values():
+        separated.update({k.split(" ", 1)[1]: v for k, v in total.items() if k[:3] == "sep"})
+    print_separated(separated)
+    print(f"{len(disagreements)} disagreements, {seconds:,.0f} CPU seconds")
+    for text in disagreements:
+        print(f"  {text}")
+    return 1 if disagreements else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("night")
+    run.add_argument("--pairs", type=float, default=20e6)
+    run.add_argument("--seed", type=int, default=0)
+    run.add_argument("--folder", type=Path, default=Path("campaign"))
+    run = commands.add_parser("again")
+    run.add_argument("case", type=Path)
+    run = commands.add_parser("small")
+    run.add_argument("--step", type=int, default=10)
+    run.add_argument("--offset", type=int, default=0)
+    run = commands.add_parser("expressions")
+    run.add_argument("--specs", type=int, default=2_000)
+    run.add_argument("--per-spec", type=int, default=15)
+    run.add_argument("--seed", type=int, default=0)
+    commands.add_parser("report")
+    commands.choices["small"].add_argument("--weak", action="store_true")
+    for name in ("small", "expressions", "report"):
+        commands.choices[name].add_argument("--log", type=Path, default=Path("campaign.jsonl"))
+    arguments = parser.parse_args()
+    if arguments.command in ("night", "again"):
+        return {"night": night, "again": again}[arguments.command](arguments)
+    if arguments.command == "report":
+        return report(arguments.log)
+    result = Slice(arguments)
+    {"small": small, "expressions": expressions}[arguments.command](arguments, result)
+    result.save(arguments.log)
+    print(json.dumps({"cpu": round(time.process_time() - result.started), **result.counts}))
+    return 1 if result.disagreements else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
