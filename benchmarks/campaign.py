@@ -76,6 +76,8 @@ BOTH_CHECKERS: Final = 64
 #: Disagreements of one kind that are shrunk and saved; the others are counted.
 SAVED: Final = 5
 EXHAUSTION: Final = "not certified: an exhaustive search"
+#: Assignments after which the oracle gives a history up, which is counted.
+LARGEST: Final = 3_000
 SECONDS: Final = 20.0  # for one check; beyond, it is counted as undecided
 
 
@@ -246,6 +248,11 @@ def initial_of(history: History, initial: int | None) -> object:
     return {key: initial for key in keys(history) if not is_list_key(history, key)}
 
 
+def add(counts: dict[str, int], name: str, count: int = 1) -> None:
+    """Count."""
+    counts[name] = counts.get(name, 0) + count
+
+
 class Night:
     """A campaign in its folder."""
 
@@ -272,12 +279,11 @@ class Night:
     def one(self, number: int) -> None:
         """All levels of one history."""
         rng, history, initial = self.history(number)
-        count = Counter(self.totals.counts)
+        totals = self.totals
         try:
-            expected = self.judges.oracle.expected(history, initial)
+            expected = self.judges.oracle.expected(history, initial, LARGEST)
         except semantics.TooLargeError:
-            count["too large for the oracle"] += 1
-            self.totals.counts = dict(count)
+            add(totals.counts, "too large for the oracle")
             return
         given = to_tool(history, initial_of(history, initial))
         problem = build_problem(given)
@@ -287,23 +293,21 @@ class Night:
             if twice:
                 setting = msgspec.structs.replace(setting, twice=True)
             self.compare(setting, verdict, given, problem, number)
-        count["histories"] += 1
-        count["pairs"] += len(expected)
-        count["proofs checked twice"] += len(expected) if twice else 0
+        add(totals.counts, "histories")
+        add(totals.counts, "pairs", len(expected))
+        if twice:
+            add(totals.counts, "proofs checked twice", len(expected))
         if number % WHOLE_TOOL == 0:
             for level, verdict in expected.items():
                 setting = self.judges.draw_whole(rng, level)
-                count["through " + "/".join(setting.pair)] += 1
+                add(totals.counts, "through " + "/".join(setting.pair))
                 self.compare(setting, verdict, given, problem, number)
-            count["through the whole tool"] += len(expected)
-        self.totals.counts = dict(count)
+            add(totals.counts, "through the whole tool", len(expected))
         for level, verdict in expected.items():
-            name = f"{level} {verdict}"
-            self.totals.verdicts[name] = self.totals.verdicts.get(name, 0) + 1
+            add(totals.verdicts, f"{level} {verdict}")
         for weaker, stronger in (*ADJACENT, *WEAK_ADJACENT):
             if expected.get(weaker) == "valid" and expected.get(stronger) == "invalid":
-                name = f"{weaker} < {stronger}"
-                self.totals.separated[name] = self.totals.separated.get(name, 0) + 1
+                add(totals.separated, f"{weaker} < {stronger}")
 
     def compare(
         self, setting: Setting, verdict: str, given: ToolHistory, problem: Problem, number: int
@@ -312,12 +316,11 @@ class Night:
         if got == verdict:
             return
         if "timeout" in got:
-            self.totals.counts["undecided"] = self.totals.counts.get("undecided", 0) + 1
+            add(self.totals.counts, "undecided")
             return
         kind = f"{verdict}, got {re.sub(r'[0-9]+', 'N', got)[:100]}"
-        known = self.totals.disagreements.get(kind, 0)
-        self.totals.disagreements[kind] = known + 1
-        if known < SAVED:
+        add(self.totals.disagreements, kind)
+        if self.totals.disagreements[kind] <= SAVED:
             self.save_case(setting, number)
 
     def save_case(self, setting: Setting, number: int) -> None:
@@ -375,7 +378,7 @@ class Night:
         def stop(*_: object) -> NoReturn:
             raise KeyboardInterrupt
 
-        signal.signal(signal.SIGTERM, stop)
+        before_term = signal.signal(signal.SIGTERM, stop)
         shown = begun = time.process_time()
         before = self.totals.seconds
         try:
@@ -390,6 +393,8 @@ class Night:
                     print(self.line(), flush=True)
         except KeyboardInterrupt:
             print("stopped; the same command goes on from here", flush=True)
+        finally:
+            signal.signal(signal.SIGTERM, before_term)
         self.save()
         print(self.line(), flush=True)
 
@@ -569,7 +574,7 @@ def report(log: Path) -> int:
     return 1 if disagreements else 0
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("night")
@@ -589,7 +594,7 @@ def main() -> int:
     commands.choices["small"].add_argument("--weak", action="store_true")
     for name in ("small", "expressions", "report"):
         commands.choices[name].add_argument("--log", type=Path, default=Path("campaign.jsonl"))
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.command in ("night", "again"):
         return {"night": night, "again": again}[arguments.command](arguments)
     if arguments.command == "report":

@@ -10,6 +10,7 @@ from support.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import campaign
 import cases
 import compare_revisions
 import measuring
@@ -158,3 +159,40 @@ def test_a_comparison_quotes_ratios():
     assert order == [(tool, path) for tool in "abbaab" for path in ("two", "h")]
     assert (row["seconds"], row["ratio"], row["runs"]) == ([2, 1], 0.5, 3)
     assert row["cpu_ratio"] is None  # nothing is left of it
+
+
+def test_a_campaign_goes_on(tmp_path):
+    """Two halves are the whole: what was judged is a function of the seed alone."""
+    whole, halves = campaign.Night(tmp_path / "a", 7), campaign.Night(tmp_path / "b", 7)
+    whole.run(300)
+    halves.run(100)
+    again = campaign.Night(tmp_path / "b", 7)
+    assert 100 <= again.totals.counts["pairs"] < 200
+    again.run(300)
+    for part in ("number", "counts", "verdicts", "separated", "disagreements"):
+        assert getattr(again.totals, part) == getattr(whole.totals, part)
+    assert not whole.totals.disagreements
+    with pytest.raises(SystemExit, match="another seed"):
+        campaign.Night(tmp_path / "b", 8)
+
+
+def test_a_campaign_keeps_what_disagrees(tmp_path, monkeypatch, capsys):
+    """A tool that takes lost updates for fine is caught; the history is shrunk and kept."""
+    honest = campaign.Judges.got
+
+    def lax(judges, given, setting, problem=None):
+        if campaign.level_of(setting.style) == "si":
+            setting = campaign.msgspec.structs.replace(setting, style="pc", pair=())
+        return honest(judges, given, setting, problem)
+
+    night = campaign.Night(tmp_path, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign.Judges, "got", lax)
+        night.run(1000)
+        cases = sorted(tmp_path.glob("*-si*.json"))
+        assert sum(night.totals.disagreements.values()) >= len(cases) > 0
+        assert campaign.main(["again", str(cases[0])]) == 1
+    assert "expected invalid, got valid" in capsys.readouterr().out
+    case = campaign.msgspec.json.decode(cases[0].read_bytes(), type=campaign.Case)
+    assert len(campaign.parse(case.operations)) <= 3
+    assert campaign.main(["again", str(cases[0])]) == 0  # by the tool as it is

@@ -1,6 +1,6 @@
 """The whole pipeline against the oracle: every library level on small histories, no disagreement.
 
-This is the slice that runs with the other tests; ``benchmarks/brute_force.py`` is the long run.
+This is the slice that runs with the other tests; ``benchmarks/campaign.py`` is the long run.
 """
 
 from __future__ import annotations

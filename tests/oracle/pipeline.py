@@ -79,13 +79,14 @@ def expected_verdicts(
     history: History,
     specs: Sequence[Sequence[Check] | semantics.Prepared],
     initial: object = None,
+    limit: int = LIMIT,
 ) -> list[str]:
     """What the oracle says.
 
     Raises:
-        semantics.TooLargeError: after ``LIMIT`` assignments.
+        semantics.TooLargeError: after ``limit`` assignments.
     """
-    answers = semantics.satisfied(history, specs, initial=initial, limit=LIMIT)
+    answers = semantics.satisfied(history, specs, initial=initial, limit=limit)
     return ["valid" if a else "invalid" for a in answers]
 
 
@@ -116,11 +117,13 @@ class Levels:
         prepared = self._oracle.get(level_of(name))
         return prepared is not None and prepared.real_time
 
-    def expected(self, history: History, initial: object = None) -> dict[str, str]:
+    def expected(
+        self, history: History, initial: object = None, limit: int = LIMIT
+    ) -> dict[str, str]:
         names = self.applicable(history)
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}
-        verdicts = expected_verdicts(history, list(known.values()), initial)
+        verdicts = expected_verdicts(history, list(known.values()), initial, limit)
         answers = dict(zip(known, verdicts, strict=True))
         for level in ("rc", "rc-nosession"):
             if level in levels:

@@ -1,6 +1,6 @@
 """Checks that a single ``rw`` must not close: RC, RA, CC, PSI, in all styles, and what users write.
 
-The slice that runs with the other tests; ``benchmarks/brute_force.py --weak`` is the long run.
+The slice that runs with the other tests; ``benchmarks/campaign.py`` is the long run.
 """
 
 from __future__ import annotations
