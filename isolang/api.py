@@ -11,7 +11,8 @@ from isolang.history import load_history as _load_history
 from isolang.language.load import load_spec
 from isolang.language.route import Route, route
 from isolang.limits import Spending, memory_cap
-from isolang.pipeline import Options, decide
+from isolang.options import Options, ReadOptions
+from isolang.pipeline import decide
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -45,6 +46,7 @@ def load_history(
     Raises:
         HistoryError: it cannot be read; the message names file and place.
         UnsupportedError: it is well-formed, but of a kind that cannot be judged.
+        OptionError: an option is out of bounds.
         TimeoutError: the time is up.
 
     >>> import io
@@ -53,8 +55,20 @@ def load_history(
     (1, 'T1')
     """
     where = Path(path) if isinstance(path, os.PathLike) else path
+    reading = ReadOptions(format=format, timestamps=timestamps, initial=initial)
+    return read(where, reading, timeout=Options(timeout=timeout).timeout)
+
+
+def read(
+    path: str | Path | IO[bytes], options: ReadOptions, *, timeout: float | None = None
+) -> History:
+    """Read a history; see :func:`load_history`."""
     return _load_history(
-        where, format=format, timestamps=timestamps, initial=initial, timeout=timeout
+        path,
+        format=options.format,
+        timestamps=options.timestamps,
+        initial=options.initial,
+        timeout=timeout,
     )
 
 
@@ -99,6 +113,7 @@ def check(
         SpecError: the spec is outside what is supported; the message says why.
         HistoryError: the spec uses real time and the history has none.
         SolverError: there is no such pair, or it is not installed.
+        OptionError: an option is out of bounds.
 
     >>> from isolang import History, Transaction
     >>> history = History.from_transactions([
@@ -111,23 +126,19 @@ def check(
     >>> check(history, load_spec("pl-2")).outcome
     'valid'
     """
-    if timeout is not None and timeout <= 0:
-        raise ValueError(f"timeout must be positive (got {timeout})")
-    if memory is not None and memory <= 0:
-        raise ValueError(f"memory must be positive (got {memory})")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be positive (got {threads})")
-    if isinstance(spec, str | os.PathLike):
-        spec = load_spec(spec)
-    chosen = spec if isinstance(spec, Route) else route(spec)
     options = Options(
-        certify=certify,
+        timeout=timeout,
         memory=memory,
+        certify=certify,
         seed=seed,
         solver=solver,
         encoding=encoding,
         prune=prune,
         threads=threads,
     )
-    with memory_cap(memory):
-        return decide(history, chosen, Spending(timeout), options, progress or (lambda phase: None))
+    spending = Spending(options.timeout)
+    if isinstance(spec, str | os.PathLike):
+        spec = load_spec(spec)
+    chosen = spec if isinstance(spec, Route) else route(spec)
+    with memory_cap(options.memory):
+        return decide(history, chosen, spending, options, progress or (lambda phase: None))

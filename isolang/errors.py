@@ -39,3 +39,7 @@ class UnsupportedError(IsolangError):
 
 class SolverError(IsolangError):
     """A solver or an encoding that there is not, is not installed, or that do not fit together."""
+
+
+class OptionError(IsolangError, ValueError):
+    """An option whose value is out of bounds."""

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.limits import Spending
-from isolang.pipeline import Options, decide
+from isolang.options import Options
+from isolang.pipeline import decide
 from isolang.problem import build_problem
 from isolang.verdict import Invalid, Unknown
 
@@ -123,10 +124,8 @@ def _below(name: str) -> frozenset[str]:
 
 def levels_of(
     history: History,
+    options: Options = Options(),  # noqa: B008 - frozen
     *,
-    timeout: float | None = None,
-    certify: bool = True,
-    seed: int = 0,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> Levels:
     """Find out which levels of the library a history satisfies.
@@ -136,9 +135,8 @@ def levels_of(
 
     Args:
         history: of ``load_history`` or ``History.from_transactions``.
-        timeout: seconds for each level; beyond them its standing is unknown.
-        certify: have an independent checker accept each verdict.
-        seed: breaks ties in the search.
+        options: how to check each level; the timeout is for each, and beyond it its standing is
+            unknown.
         progress: called with the name of each level, and of each phase, as it begins.
 
     Raises:
@@ -161,10 +159,9 @@ def levels_of(
     found: dict[str, Level] = {}
     if not history.columns.has_time:
         found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
-    options = Options(certify=certify, seed=seed)
 
     def decide_one(route: Route) -> Verdict:
-        return decide(history, route, Spending(timeout), options, progress, problem=problem)
+        return decide(history, route, Spending(options.timeout), options, progress, problem=problem)
 
     while left := frozenset(name for name in IMPLIES if name not in found):
 

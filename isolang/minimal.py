@@ -10,7 +10,8 @@ from isolang.errors import IsolangError
 from isolang.explain.part import Part, Sources, operations_of, part_of
 from isolang.explain.smaller import shrink
 from isolang.limits import Spending
-from isolang.pipeline import Options, decide
+from isolang.options import Options
+from isolang.pipeline import decide
 from isolang.problem import build_problem
 from isolang.verdict import Invalid
 

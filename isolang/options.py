@@ -1,38 +1,122 @@
-"""How to check: what a user can choose that changes no verdict."""
+"""The options of a check, each declared once: its name, type, default, bounds, and what it means.
+
+``isolang.check`` takes them by name, the command line as ``--name``, and ``pyproject.toml`` as
+keys; all of them fill the records here, which everything else passes on whole.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import operator
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Annotated, Any, Final, get_args, get_type_hints
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from isolang.errors import OptionError
 from isolang.processors import processors
 
+LIMITS: Final = "Limits"
+DECIDING: Final = "How it is decided"
+READING: Final = "How a history is read"
+
+_LONGEST: Final = 100_000_000  # seconds, three years: what every solver's clock can hold
+_LARGEST: Final = 1_000_000_000  # megabytes
 _PER_THREAD: Final = 100  # megabytes of a limit: its stack counts
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """How to check.
+def _about(text: str, metavar: str = "", panel: str = "", **bounds: Any) -> Any:
+    """What an option means, and how help shows it."""
+    return Meta(description=text, extra={"metavar": metavar, "panel": panel}, **bounds)
 
-    Attributes:
-        certify: have an independent checker accept the verdict.
-        memory: megabytes for all phases; the searches, which keep what they learn, end before
-            they hold half of it. ``None`` for no limit but theirs (:meth:`search_bytes`).
-        seed: breaks ties; equal seeds give equal runs.
-        solver: which back end decides, ``auto`` or a name of docs/encodings.md.
-        encoding: how the problem is put to it, likewise.
-        prune: how much is concluded before, ``auto``, ``none``, ``known`` or ``fixpoint``.
-        threads: how many may work on one history; ``None`` for as many as there are processors, up
-            to eight.
+
+class _Checked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A record that refuses values outside the bounds of its options."""
+
+    def __post_init__(self) -> None:
+        for name, meta in described(type(self)).items():
+            _check(name, getattr(self, name), meta)
+
+
+class ReadOptions(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a history is read.
+
+    Raises:
+        OptionError: a value is out of bounds.
     """
 
-    certify: bool = True
-    memory: float | None = None
-    seed: int = 0
-    solver: str = "auto"
-    encoding: str = "auto"
-    prune: str = "auto"
-    threads: int | None = None
+    format: Annotated[
+        str,
+        _about(
+            "The histories' format; by default found out from their content.", "FORMAT", READING
+        ),
+    ] = "auto"
+    timestamps: Annotated[bool, _about("Cobra logs have timestamps.", "", READING)] = False
+    initial: (
+        Annotated[
+            int,
+            _about(
+                "Transaction N is the initial one.", "N", READING, ge=-(1 << 63), le=(1 << 63) - 1
+            ),
+        ]
+        | None
+    ) = None
+
+
+class Options(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to check: what a user can choose that changes no verdict.
+
+    Raises:
+        OptionError: a value is out of bounds.
+    """
+
+    timeout: (
+        Annotated[
+            float,
+            _about(
+                "Seconds for each verdict, all phases together.", "S", LIMITS, gt=0, le=_LONGEST
+            ),
+        ]
+        | None
+    ) = None
+    memory: (
+        Annotated[
+            float,
+            _about(
+                "Megabytes for all phases; the searches end before they hold half of it.",
+                "MB",
+                LIMITS,
+                gt=0,
+                le=_LARGEST,
+            ),
+        ]
+        | None
+    ) = None
+    threads: (
+        Annotated[
+            int,
+            _about(
+                "How many may work on one history; by default one for each processor, up to 8.",
+                "N",
+                LIMITS,
+                ge=1,
+                le=256,
+            ),
+        ]
+        | None
+    ) = None
+    certify: Annotated[
+        bool, _about("Have an independent checker accept each verdict.", "", DECIDING)
+    ] = True
+    seed: Annotated[
+        int,
+        _about("Breaks ties; equal seeds give equal runs.", "N", DECIDING, ge=0, le=(1 << 63) - 1),
+    ] = 0
+    solver: Annotated[
+        str, _about("What decides; sat:NAME and pysmt:NAME name one of theirs.", "NAME", DECIDING)
+    ] = "auto"
+    encoding: Annotated[str, _about("How the problem is put to it.", "NAME", DECIDING)] = "auto"
+    prune: Annotated[str, _about("What is concluded before.", "STAGE", DECIDING)] = "auto"
 
     def search_bytes(self) -> int:
         """What the searches may hold: half of the memory, and never more than a gibibyte."""
@@ -45,3 +129,46 @@ class Options(Struct, frozen=True, kw_only=True):
         if self.memory is None:
             return wanted
         return max(1, min(wanted, int(self.memory / _PER_THREAD)))
+
+
+def described(record: type[Struct]) -> Mapping[str, Meta]:
+    """What each option of a record means, by name."""
+    if record not in _DESCRIBED:
+        hints = get_type_hints(record, include_extras=True)
+        found = {name: _meta(hint) for name, hint in hints.items()}
+        _DESCRIBED[record] = {name: meta for name, meta in found.items() if meta is not None}
+    return _DESCRIBED[record]
+
+
+_DESCRIBED: Final[dict[type[Struct], dict[str, Meta]]] = {}
+
+
+def _meta(hint: Any) -> Meta | None:
+    for part in (hint, *get_args(hint)):
+        for meta in getattr(part, "__metadata__", ()):
+            if isinstance(meta, Meta):
+                return meta
+    return None
+
+
+def _check(name: str, value: Any, meta: Any) -> None:
+    """See that a number is one, and within its bounds.
+
+    Raises:
+        OptionError: it is not.
+    """
+    low = meta.gt if meta.gt is not None else meta.ge
+    if low is None or value is None:
+        return
+    whole = meta.gt is None
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+        number = "a whole number" if whole else "a number"
+        raise OptionError(f"{name}: expected {number} (got {value!r})")
+    bounds: tuple[Any, Any] = (value, low)
+    if (operator.ge if whole else operator.gt)(*bounds):
+        if value <= meta.le:
+            return
+        hint = "; leave it out for no limit" if name in ("timeout", "memory") else ""
+        raise OptionError(f"{name} must be at most {meta.le:,} (got {value}){hint}")
+    expected = f"at least {low}" if whole else "positive"
+    raise OptionError(f"{name} must be {expected} (got {value})")

@@ -10,11 +10,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from isolang.cli.arguments import UsageProblem
 from isolang.cli.job import Job, run_job
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_INPUT, Report, code_of, exit_code
 from isolang.errors import IsolangError
+from isolang.options import Options, ReadOptions
 from isolang.processors import processors
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ def run(jobs: Sequence[Job], *, output: str, parallel: int, profile: bool = Fals
 
 
 def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Report]]:
-    capped = any(job.timeout is not None or job.memory is not None for job in jobs)
+    capped = any(job.options.timeout is not None or job.options.memory is not None for job in jobs)
     if parallel == 1 and not capped:
         for job in jobs:
             reports: list[Report] = []
@@ -98,22 +101,13 @@ def check(
     specs: Sequence[str],
     histories: Sequence[str],
     include: Sequence[str],
-    format: str,  # noqa: A002 - the option's name
-    timestamps: bool,
-    initial: int | None,
     output: str,
-    timeout: float | None,
-    memory: float | None,
-    certify: bool,
-    seed: int,
+    reading: ReadOptions,
+    options: Options,
     certificates: str,
     minimal: str,
     jobs: int,
-    threads: int | None = None,
     profile: bool = False,
-    solver: str = "auto",
-    encoding: str = "auto",
-    prune: str = "auto",
     cross_check: str = "",
 ) -> int:
     """Check, and give the exit code; see ``isocheck check --help`` for the arguments.
@@ -137,28 +131,19 @@ def check(
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT
     for _, route in routes:
-        _check_pairs(route, solver, encoding, prune, cross_check)
+        _check_pairs(route, options, cross_check)
     parallel = min(jobs, len(histories))
-    if threads is None and parallel > 1:
-        threads = max(1, processors() // parallel)
+    if options.threads is None and parallel > 1:
+        options = replace(options, threads=max(1, processors() // parallel))
     everything = [
         Job(
             history=history,
             specs=routes,
-            format=format,
-            timestamps=timestamps,
-            initial=initial,
-            timeout=timeout,
-            memory=memory,
-            certify=certify,
-            seed=seed,
+            reading=reading,
+            options=options,
             certificates=certificates,
             minimal=minimal,
-            solver=solver,
-            encoding=encoding,
-            prune=prune,
             cross_check=cross_check,
-            threads=threads,
         )
         for history in histories
     ]
@@ -171,15 +156,16 @@ def check(
     return EXIT_INPUT
 
 
-def _check_pairs(route: Route, solver: str, encoding: str, prune: str, cross_check: str) -> None:
+def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
     """See that the pairs exist, are installed and apply, before any history is read."""
-    if {solver, encoding, prune} == {"auto"} and not cross_check:
+    wanted = (options.encoding, options.solver, options.prune)
+    if set(wanted) == {"auto"} and not cross_check:
         return
     from isolang.errors import SolverError
     from isolang.solvers.registry import choose_pair
 
     try:
-        chosen, _ = choose_pair(encoding, solver, prune, route=route)
+        chosen, _ = choose_pair(*wanted, route=route)
         if cross_check:
             from isolang.crosscheck import partners
 

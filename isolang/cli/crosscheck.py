@@ -25,16 +25,20 @@ def cross_checked(
     job: Job, report: Report, verdict: Verdict, route: Route, spending: Spending
 ) -> None:
     """Cross-check a verdict, and put what came of it into its report."""
-    chosen, _ = choose_pair(job.encoding, job.solver, job.prune, route=route)
+    chosen, _ = choose_pair(
+        job.options.encoding, job.options.solver, job.options.prune, route=route
+    )
     others = partners(chosen, job.cross_check, route)
     seconds = SECONDS
-    if job.timeout is not None:
+    if job.options.timeout is not None:
         try:
             left = spending.remaining() or 0.0
         except TimeoutError:
             left = 0.0
         seconds = max(0.01, _SHARE * left / (len(others) + 1))
-    found = cross_check(verdict.history, route, chosen, others, seconds=seconds, seed=job.seed)
+    found = cross_check(
+        verdict.history, route, chosen, others, seconds=seconds, seed=job.options.seed
+    )
     entry = {
         "summary": found.summary(),
         "claims": [

@@ -80,7 +80,7 @@ def generate(
     drop: Collection[str],
     truth: str,
     bugs: Collection[str],
-    **options: Any,
+    **workload: Any,
 ) -> int:
     """Simulate, write, say on stderr what is true of it, and give the exit code.
 
@@ -90,7 +90,7 @@ def generate(
         drop: as of ``write_history``; real time is left out of formats that have none.
         truth: where to write the truth; empty for nowhere.
         bugs: as of :class:`isolang.workload.Workload`.
-        options: its other fields.
+        workload: its other fields.
     """
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
@@ -101,7 +101,7 @@ def generate(
     if ALIASES.get(to, to) not in WITH_REAL_TIME:
         left_out.add("real-time")
     try:
-        history = simulate(Workload(bugs=tuple(bugs), **options))
+        history = simulate(Workload(bugs=tuple(bugs), **workload))
         where = sys.stdout.buffer if target == "-" else target
         report = write_history(history, where, format=to, drop=left_out)
         if target == "-":

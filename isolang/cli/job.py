@@ -11,11 +11,10 @@ from msgspec import Struct
 
 from isolang.cli.report import Report, error_report, report_of, unknown_report
 from isolang.errors import IsolangError
+from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
-    from isolang.history.history import History
     from isolang.language.route import Route
-    from isolang.options import Options
     from isolang.verdict import Invalid, Verdict
 
 
@@ -29,38 +28,20 @@ class Job(Struct, frozen=True, kw_only=True):
     Attributes:
         history: a path, or ``-``.
         specs: each as the user named it, and its route.
-        format: of ``--from``.
-        timestamps: of ``--timestamps``.
-        initial: of ``--initial``.
-        timeout: seconds for each verdict, with reading; ``None`` for no limit.
-        memory: megabytes; ``None`` for no limit.
-        certify: whether to certify.
-        seed: of ``--seed``.
+        reading: how to read it.
+        options: how to check it; the timeout is for each verdict, with reading.
         certificates: where to save certificates; empty for nowhere.
         minimal: where to write the smallest invalid part; empty for nowhere.
-        solver: of ``--solver``.
-        encoding: of ``--encoding``.
-        prune: of ``--prune``.
         cross_check: of ``--cross-check``; empty for none.
-        threads: of ``--threads``; ``None`` for its default.
     """
 
     history: str
     specs: tuple[tuple[str, Route], ...]
-    format: str = "auto"
-    timestamps: bool = False
-    initial: int | None = None
-    timeout: float | None = None
-    memory: float | None = None
-    certify: bool = True
-    seed: int = 0
+    reading: ReadOptions = ReadOptions()
+    options: Options = Options()
     certificates: str = ""
     minimal: str = ""
-    solver: str = "auto"
-    encoding: str = "auto"
-    prune: str = "auto"
     cross_check: str = ""
-    threads: int | None = None
 
 
 def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str], object]) -> None:
@@ -69,16 +50,17 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
     import numpy as np  # noqa: F401
 
     from isolang import _native
+    from isolang.api import read
     from isolang.limits import Spending
     from isolang.pipeline import decide
 
-    if job.memory is None and _is_large(job.history):  # a cap counts addresses, too
+    if job.options.memory is None and _is_large(job.history):  # a cap counts addresses, too
         _native.reserve_heap_in_large_pages(_HEAP)
-    reading = Spending(job.timeout)
+    reading = Spending(job.options.timeout)
     progress("read")
     try:
         with reading.during("read"):
-            history = _read(job)
+            history = read(job.history, job.reading, timeout=job.options.timeout)
     except IsolangError as error:
         for name, _ in job.specs:
             emit(error_report(job.history, name, str(error), reading.seconds()))
@@ -91,9 +73,9 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
         return
     spent = {"read": reading.seconds().read}
     for name, route in job.specs:
-        spending = Spending(job.timeout, already=spent)
+        spending = Spending(job.options.timeout, already=spent)
         try:
-            verdict = decide(history, route, spending, _options(job), progress)
+            verdict = decide(history, route, spending, job.options, progress)
         except IsolangError as error:
             emit(error_report(job.history, name, str(error), spending.seconds()))
             continue
@@ -115,37 +97,11 @@ def _is_large(history: str) -> bool:
         return False
 
 
-def _options(job: Job) -> Options:
-    from isolang.pipeline import Options
-
-    return Options(
-        certify=job.certify,
-        memory=job.memory,
-        seed=job.seed,
-        solver=job.solver,
-        encoding=job.encoding,
-        prune=job.prune,
-        threads=job.threads,
-    )
-
-
-def _read(job: Job) -> History:
-    from isolang.history import load_history
-
-    return load_history(
-        job.history,
-        format=job.format,
-        timestamps=job.timestamps,
-        initial=job.initial,
-        timeout=job.timeout,
-    )
-
-
 def _save(job: Job, report: Report, verdict: Verdict, route: Route) -> None:
     """Save what the user asked for, and evidence that no one asked for: a rejected certificate."""
     from isolang.verdict import Invalid, Unknown, Valid
 
-    options = {"timestamps": job.timestamps, "initial": job.initial}
+    options = {"timestamps": job.reading.timestamps, "initial": job.reading.initial}
     try:
         if isinstance(verdict, Unknown) and verdict.evidence is not None:
             report["certificate"] = str(verdict.evidence.save(job.certificates or "."))
@@ -164,9 +120,9 @@ def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
 
     start = time.perf_counter()
     left = 10.0
-    if job.timeout is not None:
-        left = max(0.1, min(left, job.timeout - verdict.seconds.total))
-    part = minimise(verdict, route, seconds=left, seed=job.seed)
+    if job.options.timeout is not None:
+        left = max(0.1, min(left, job.options.timeout - verdict.seconds.total))
+    part = minimise(verdict, route, seconds=left, seed=job.options.seed)
     written = write_history(part, job.minimal, format="edn", renumber=True)
     counts = part.counts()
     return (

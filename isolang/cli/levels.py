@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_INPUT, EXIT_UNKNOWN, EXIT_VALID
 from isolang.errors import IsolangError
+from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
     from isolang.levels import Level, Levels
@@ -29,22 +30,17 @@ def levels(
     history: str,
     *,
     output: str,
-    format: str,  # noqa: A002 - the option's name
-    timestamps: bool,
-    initial: int | None,
-    timeout: float | None,
-    certify: bool,
-    seed: int,
+    reading: ReadOptions,
+    options: Options,
 ) -> int:
     """Judge, print, and give the exit code: unknown if some level's standing is."""
-    from isolang.history import load_history
+    from isolang.api import read
     from isolang.levels import levels_of
 
     try:
         with Bar(1) as bar:
             bar.phase("read")
-            read = load_history(history, format=format, timestamps=timestamps, initial=initial)
-            found = levels_of(read, timeout=timeout, certify=certify, seed=seed, progress=bar.phase)
+            found = levels_of(read(history, reading), options, progress=bar.phase)
     except IsolangError as error:
         print(f"isocheck: {error}", file=sys.stderr)
         return EXIT_INPUT

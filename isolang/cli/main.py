@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
 import sys
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from isolang.cli.arguments import (
     HELP,
@@ -17,6 +18,8 @@ from isolang.cli.arguments import (
     overview,
 )
 from isolang.cli.commands import ISOCHECK
+from isolang.errors import OptionError
+from isolang.options import Options, ReadOptions
 
 PROGRAM: Final = "isocheck"
 EXIT_USAGE: Final = 2
@@ -120,7 +123,19 @@ def _dispatch(program: str, group: Group, arguments: Sequence[str]) -> int:
     parser = Parser(f"{program} {name}", command.about)
     command.declare(parser)
     values = parser.parse(rest)
-    return command.function()(**values)
+    return command.function()(**_records(command.function(), values))
+
+
+def _records(function: Callable[..., int], values: dict[str, Any]) -> dict[str, Any]:
+    """Put values into the records that a command takes."""
+    for name, record in (("options", Options), ("reading", ReadOptions)):
+        if name in inspect.signature(function).parameters:
+            fields = {f: values.pop(f) for f in record.__struct_fields__ if f in values}
+            try:
+                values[name] = record(**fields)
+            except OptionError as error:
+                raise UsageProblem(str(error)) from None
+    return values
 
 
 def _print_version() -> int:

@@ -25,6 +25,7 @@ from isolang.cli.worker import EXIT_MEMORY
 # A child that has not given up by itself so long after its deadline is ended. Starting takes time.
 _GRACE = 0.5
 _START = 5.0
+_TICK = 3600.0  # the longest that one wait may be given
 
 
 # The child imports the package from where this process has it, and nothing (-P) from the current
@@ -97,7 +98,7 @@ class Pool:
                 said = errors.read().decode("utf-8", "replace").strip()
         if late:
             return reports, f"timeout: the time ran out in phase {phase}"
-        return reports, _why(child.returncode, phase, said, capped=job.memory is not None)
+        return reports, _why(child.returncode, phase, said, capped=job.options.memory is not None)
 
 
 def _listen(
@@ -111,7 +112,7 @@ def _listen(
     assert child.stdout is not None
     reports: list[Report] = []
     phase, buffer = "start", b""
-    patience = None if job.timeout is None else job.timeout + _GRACE
+    patience = None if job.options.timeout is None else job.options.timeout + _GRACE
     # Until it has begun to read, the machine is to blame, not the history.
     deadline = None if patience is None else time.monotonic() + patience + _START
     with selectors.DefaultSelector() as selector:
@@ -121,7 +122,7 @@ def _listen(
             if left is not None and left <= 0:
                 child.kill()
                 return reports, phase, True
-            if not selector.select(left):
+            if not selector.select(None if left is None else min(left, _TICK)):
                 continue
             chunk = os.read(child.stdout.fileno(), 1 << 16)
             if not chunk:

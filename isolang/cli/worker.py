@@ -32,7 +32,7 @@ def main() -> int:
         from isolang.cli.job import run_job
         from isolang.limits import memory_cap
 
-        with memory_cap(job.memory, of_process=True):
+        with memory_cap(job.options.memory, of_process=True):
             run_job(job, lambda report: say("report", report), lambda name: say("phase", name))
     except MemoryError:
         return EXIT_MEMORY

@@ -12,6 +12,7 @@ from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, hard_text, run_here, ru
 
 from isolang.cli import pool
 from isolang.cli.job import Job
+from isolang.options import Options
 
 pytestmark = pytest.mark.skipif(
     "ISOLANG_SANITIZED" in os.environ,
@@ -141,7 +142,7 @@ def test_a_crash_of_a_child_is_unknown(tmp_path, monkeypatch, crash, reason):
         return real([command[0], str(fake)], **more)
 
     monkeypatch.setattr(pool.subprocess, "Popen", popen)
-    job = Job(history="h.txt", specs=(("a", None), ("b", None)), timeout=30)
+    job = Job(history="h.txt", specs=(("a", None), ("b", None)), options=Options(timeout=30))
     reports = pool.Pool().run(job, lambda phase: None)
     assert [r["verdict"] for r in reports] == ["unknown", "unknown"]
     for report in reports:
@@ -161,7 +162,7 @@ def test_a_child_that_hangs_is_ended(tmp_path, monkeypatch):
         pool.subprocess, "Popen", lambda command, **more: real([command[0], str(fake)], **more)
     )
     start = time.monotonic()
-    job = Job(history="h.txt", specs=(("a", None),), timeout=0.2)
+    job = Job(history="h.txt", specs=(("a", None),), options=Options(timeout=0.2))
     (report,) = pool.Pool().run(job, lambda phase: None)
     assert time.monotonic() - start < 20
     assert report["reason"] == "timeout: the time ran out in phase prepare"

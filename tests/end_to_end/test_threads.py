@@ -163,7 +163,7 @@ def test_how_many_threads():
     assert Options(threads=3).thread_count() == 3
     assert Options(threads=64, memory=250).thread_count() == 2
     assert Options(threads=4, memory=20).thread_count() == 1
-    with pytest.raises(ValueError, match=r"threads must be positive \(got 0\)"):
+    with pytest.raises(ValueError, match=r"threads must be at least 1 \(got 0\)"):
         check(generate(Workload()), "ser", threads=0)
     history = generate(Workload())
     with pytest.raises(ValueError, match=r"threads \(got 0, expected at least 1\)"):

@@ -1,0 +1,84 @@
+"""The options of a check: declared once, with bounds that hold wherever they are given."""
+
+import inspect
+import math
+
+import pytest
+from support.cli import VALID, run_here
+
+import isolang
+from isolang.errors import IsolangError
+from isolang.options import Options, ReadOptions, described
+
+LOST = isolang.History.from_transactions(
+    [
+        isolang.Transaction([("r", "x", None), ("w", "x", 1)], session=1),
+        isolang.Transaction([("r", "x", None), ("w", "x", 2)], session=2),
+    ]
+)
+WRONG = [
+    ("timeout", 0, "timeout must be positive (got 0)"),
+    ("timeout", -1.5, "timeout must be positive (got -1.5)"),
+    ("timeout", math.nan, "timeout must be positive (got nan)"),
+    ("timeout", math.inf, "timeout must be at most 100,000,000 (got inf); leave it out"),
+    ("timeout", 1e300, "timeout must be at most 100,000,000 (got 1e+300)"),
+    ("memory", -1, "memory must be positive (got -1)"),
+    ("memory", math.nan, "memory must be positive (got nan)"),
+    ("memory", math.inf, "memory must be at most"),
+    ("seed", -1, "seed must be at least 0 (got -1)"),
+    ("seed", 1 << 64, "seed must be at most"),
+    ("threads", 0, "threads must be at least 1 (got 0)"),
+    ("threads", 1 << 40, "threads must be at most 256"),
+]
+NO_NUMBERS = [("timeout", "5"), ("memory", True), ("seed", 1.5), ("threads", 2.0)]
+
+
+def ids(case):
+    return str(case)
+
+
+@pytest.mark.parametrize(("name", "value", "message"), WRONG, ids=ids)
+def test_limits_out_of_bounds_are_refused(name, value, message):
+    """In one sentence."""
+    with pytest.raises(IsolangError) as caught:
+        isolang.check(LOST, "si", **{name: value})
+    assert str(caught.value).startswith(message)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(("name", "value"), NO_NUMBERS, ids=ids)
+def test_values_of_another_type_are_refused(name, value):
+    """A string is no number, and neither is a truth value."""
+    with pytest.raises(IsolangError, match=f"^{name}: expected a "):
+        isolang.check(LOST, "si", **{name: value})
+
+
+@pytest.mark.parametrize("name", ["timeout", "memory", "seed", "threads"])
+def test_the_largest_values_are_taken(tmp_path, capfd, name):
+    """What is within the bounds works, with every clock and every solver."""
+    most = described(Options)[name].le
+    most = float(most) if name in ("timeout", "memory") else most
+    if name == "threads":
+        most = 4  # as many as that only take long to start
+    assert isolang.check(LOST, "si", **{name: most}).outcome == "invalid"
+    for solver in ("z3", "clingo", "sat"):
+        assert isolang.check(LOST, "si", solver=solver, **{name: most}).outcome == "invalid"
+    path = tmp_path / "h"
+    path.write_text(VALID)
+    assert run_here(capfd, "-s", "si", f"--{name}", most, path).code == 0
+
+
+def test_check_takes_every_option_by_name():
+    """The public function says each option once more, with the same default."""
+    parameters = inspect.signature(isolang.check).parameters
+    own = {"history", "spec", "progress"}
+    taken = {name: p.default for name, p in parameters.items() if name not in own}
+    options = Options()
+    assert taken == {name: getattr(options, name) for name in Options.__struct_fields__}
+
+
+@pytest.mark.parametrize("record", [Options, ReadOptions])
+def test_every_option_is_described(record):
+    """Help, and the schema of the configuration, say what each one means."""
+    assert set(described(record)) == set(record.__struct_fields__)
+    assert all(meta.description.endswith(".") for meta in described(record).values())
