@@ -35,7 +35,8 @@ TESTS = ("W", "R")
 """``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
 _KEYED = ("wr", "ww", "rw")
 _FROM_READS = frozenset({"rf", "wr", "rw"})
-_SEARCH_LIMIT = 50_000
+_SEARCH_LIMIT = 200_000
+"""Positions of all states of one search together."""
 
 Passes: TypeAlias = Callable[[int, str], bool]
 """Whether a transaction of a walk, given by its place, passes a test."""
@@ -125,8 +126,10 @@ class Positions(Struct, frozen=True, dict=True):
         start = (False, 0, frozenset({0}))
         seen = {start}
         work = [start]
+        spent = 0
         while work:
             second, p, whole = work.pop()
+            spent += len(whole)
             if p in self.accepting or (p == 0 and self.nullable):
                 if second and not (
                     whole & self.accepting or (whole == frozenset({0}) and self.nullable)
@@ -145,7 +148,7 @@ class Positions(Struct, frozen=True, dict=True):
                     if state not in seen:
                         seen.add(state)
                         work.append(state)
-            if len(seen) > _SEARCH_LIMIT:
+            if spent > _SEARCH_LIMIT:
                 return False
         return True
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isolang.cli.report import EXIT_INPUT, EXIT_REJECTED, EXIT_UNKNOWN, EXIT_VALID
@@ -56,26 +54,14 @@ def spec_of(certificate: Certificate) -> Spec:
     """Lower the spec again from the certificate's own texts, whatever the library says today.
 
     Raises:
-        CertificateError: the texts are not those of one spec.
+        CertificateError: there are none.
         SpecError: they cannot be read.
     """
     from isolang.certify.certificate import CertificateError
-    from isolang.language.load import load_spec
+    from isolang.language.load import load_texts
 
-    texts = certificate.spec_texts
-    names = [_file_name(name) for name in texts]
-    if not names or len(set(names)) < len(names):
-        message = f"the certificate of {certificate.spec_name} holds no texts of a spec"
-        if names:
-            message = f"two texts of the spec {certificate.spec_name} have the same file name"
-        raise CertificateError(message)
-    with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
-        for name, text in zip(names, texts.values(), strict=True):
-            Path(folder, name).write_bytes(text.encode())
-        return load_spec(Path(folder, names[0]))
-
-
-def _file_name(source: str) -> str:
-    """The file's name: texts are named by path, or as ``library:si.iso`` or ``<text>``."""
-    name = Path(source.rpartition(":")[2] or source).name
-    return name if name.endswith(".iso") else "text.iso"
+    if not certificate.spec_texts:
+        raise CertificateError(
+            f"the certificate of {certificate.spec_name} holds no texts of a spec"
+        )
+    return load_texts(certificate.spec_texts)

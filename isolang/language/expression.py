@@ -29,7 +29,7 @@ from isolang.language.core import (
 )
 from isolang.language.facts import children, names, rebuild
 from isolang.language.regular import Dfa, Nfa, determinise, minimise
-from isolang.language.show import show
+from isolang.language.show import brief
 
 TRANSITIVE = frozenset(("init", "so", "rt"))
 """Relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
@@ -57,7 +57,7 @@ def plain(e: Core) -> Core:
     which ``[A]`` and ``[B]`` are parts, so that ``[A] ; r ; [B]`` is transitive if r is.
 
     >>> wr = Seq((Inverse(Rel("tx")), Rel("rf", "y"), Rel("tx")))
-    >>> show(plain(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))
+    >>> brief(plain(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))
     'rw[y]'
     """
     e = rebuild(e, tuple(map(plain, children(e))))
@@ -171,11 +171,11 @@ def _check_for(e: ForKey) -> None:
     least, most = _uses(e.body, e.key)
     if most > 1:
         reason = (
-            f"`{show(e)}` joins steps on the same key `{e.key}`, which a walk does not remember"
+            f"`{brief(e)}` joins steps on the same key `{e.key}`, which a walk does not remember"
         )
         raise NotRegularError(e, reason, "without keys: `ww` is the union of `ww[x]` over all x")
     if least == 0:
-        reason = f"`{show(e)}` has a path without the key `{e.key}`"
+        reason = f"`{brief(e)}` has a path without the key `{e.key}`"
         raise NotRegularError(e, reason, "move what has no key out of the `for`")
 
 
@@ -205,7 +205,7 @@ def _uses(e: Core, key: str) -> tuple[int, int]:
 
 
 def _foreign(e: Rel) -> NotRegularError:
-    shown = f"`{show(e)}`"
+    shown = f"`{brief(e)}`"
     match e.name:
         case "rf" | "cand" | "po" | "tx":
             hint = "`wr` relates the transactions: `wr[x] = tx^-1 ; rf[x] ; tx`"
@@ -217,7 +217,7 @@ def _foreign(e: Rel) -> NotRegularError:
 
 
 def _unsupported(e: Core) -> NotRegularError:
-    shown = f"`{show(e)}`"
+    shown = f"`{brief(e)}`"
     match e:
         case Inverse():
             return NotRegularError(e, f"{shown} goes backwards; {_FORWARD}", "`rw` is given")

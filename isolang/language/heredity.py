@@ -27,7 +27,7 @@ from isolang.language.core import (
     Star,
 )
 from isolang.language.facts import children, names
-from isolang.language.show import show
+from isolang.language.show import brief
 
 _OF_READS = frozenset(("rf", "wr", "rw", "R", "cand", "po", "tx"))
 
@@ -80,7 +80,7 @@ def _shrinking(e: Core) -> str:
 def _kept(e: Core) -> str:
     """Why a value may lose a pair whose ends are both there."""
     if isinstance(e, Seq | Plus | Star | Domain | Range):
-        return f"compares with `{show(e)}`, which may need others"
+        return f"compares with `{brief(e)}`, which may need others"
     if isinstance(e, Rel) and names(e) & _OF_READS:
         return f"compares with `{e.name}`, which speaks of reads"
     if isinstance(e, Diff):

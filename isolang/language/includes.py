@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
 from isolang.errors import SpecError
 from isolang.language import ast
 from isolang.language.library import SPECS, library_file, near_names
-from isolang.language.parser import parse
+from isolang.language.parser import begins_like_a_specification, parse
 from isolang.language.source import Source, Span, error_at
 
 MAX_BYTES = 1 << 20
@@ -37,8 +39,8 @@ class Gathered(Struct, frozen=True, kw_only=True):
 def gather(source: Source, *, path: Path | None, include_path: Sequence[Path] = ()) -> Gathered:
     """Parse a text and everything it includes.
 
-    A file is looked for in the including file's folder, then in ``include_path``, then in the
-    library.
+    A file is looked for within the including file's folder, then within the folders of
+    ``include_path``, then in the library. Nothing outside of these is read.
 
     Args:
         source: the main text.
@@ -48,14 +50,21 @@ def gather(source: Source, *, path: Path | None, include_path: Sequence[Path] = 
     Raises:
         SpecError: a syntax error in any text, or a file that cannot be found or read.
     """
-    walk = _Walk(tuple(include_path))
-    main = walk.add(source, path)
-    return Gathered(
-        main=main,
-        items=tuple(walk.items),
-        sources=tuple(walk.sources),
-        notes=tuple(walk.notes),
-    )
+    walk = _Walk(_Files(tuple(include_path)))
+    return walk.gathered(_Found(source, path))
+
+
+def gather_carried(sources: Sequence[Source]) -> Gathered:
+    """Parse texts that were read elsewhere, the main one first; no file but the library's is read.
+
+    Args:
+        sources: what ``Gathered.sources`` was then.
+
+    Raises:
+        SpecError: a syntax error in any text, or an include that is neither among them nor in the
+            library.
+    """
+    return _Walk(_Carried(tuple(sources))).gathered(_Found(sources[0], None))
 
 
 _parsed = lru_cache(maxsize=256)(parse)
@@ -91,6 +100,9 @@ def _read(path: Path, span: Span | None) -> Source:
         return SpecError(text, file=name, line=line, hint=hint)
 
     try:
+        # A FIFO or a device may never end; the user may name one, a text that includes may not.
+        if span is not None and path.exists() and not path.is_file():
+            raise fail("is no regular file")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except IsADirectoryError:
@@ -127,51 +139,122 @@ def source_name(path: Path) -> str:
     return f"library:{path.name}" if path.resolve().parent == SPECS else str(path)
 
 
-class _Walk:
-    def __init__(self, include_path: tuple[Path, ...]) -> None:
-        self.include_path = include_path
-        self.items: list[ast.Item] = []
-        self.sources: list[Source] = []
-        self.notes: list[str] = []
-        self._seen: set[Path] = set()
+class _Found(Struct, frozen=True):
+    """A text, and the file that it was read from, if any."""
 
-    def add(self, source: Source, path: Path | None) -> ast.File:
-        if path is not None:
-            self._seen.add(path.resolve())
-        self.sources.append(source)
+    source: Source
+    path: Path | None
+
+    @property
+    def identity(self) -> object:
+        return self.source.name if self.path is None else self.path.resolve()
+
+
+class _Places(Protocol):
+    """Where includes are looked for."""
+
+    notes: list[str]
+
+    def find(self, include: ast.Include, place: _Found) -> _Found:
+        """The text that ``include``, which stands in ``place``, means."""
+        ...
+
+
+class _Walk:
+    def __init__(self, places: _Places) -> None:
+        self._places = places
+        self._items: list[ast.Item] = []
+        self._sources: list[Source] = []
+        self._seen: set[object] = set()
+
+    def gathered(self, main: _Found) -> Gathered:
+        """Walk from the main text through all includes."""
+        file = self._add(main, None)
+        return Gathered(
+            main=file,
+            items=tuple(self._items),
+            sources=tuple(self._sources),
+            notes=tuple(self._places.notes),
+        )
+
+    def _add(self, found: _Found, include: ast.Include | None) -> ast.File:
+        source = found.source
+        if include is not None and not begins_like_a_specification(source):
+            # Its content is nobody's business: a text of unknown origin may include any file.
+            what = f"{source.name} is no specification: it does not begin like one"
+            raise error_at(include.span, what)
+        self._seen.add(found.identity)
+        self._sources.append(source)
         file = _parsed(source) if source.name.startswith("library:") else parse(source)
         for item in file.items:
             if not isinstance(item, ast.Include):
-                self.items.append(item)
+                self._items.append(item)
                 continue
-            found = self._find(item, path)
-            if found.resolve() not in self._seen:
-                self.add(read_source(found, span=item.span), found)
+            if not item.file:
+                what = "an include without a file name"
+                raise error_at(item.span, what, hint='write `include "adya.iso"`')
+            more = self._places.find(item, found)
+            if more.identity not in self._seen:
+                self._add(more, item)
         return file
 
-    def _find(self, include: ast.Include, path: Path | None) -> Path:
-        span, name = include.span, include.file
-        if not name:
-            raise error_at(
-                span, "an include without a file name", hint='write `include "adya.iso"`'
-            )
-        wanted = Path(name)
-        if wanted.is_absolute():
-            if is_there(wanted):
-                return wanted
-            raise error_at(span, f"no such file: {readable(name)}")
-        folders = [*([path.parent] if path else []), *self.include_path]
-        known = library_file(name) if wanted.name == name else None
+
+class _Files:
+    """Files within folders."""
+
+    def __init__(self, include_path: tuple[Path, ...]) -> None:
+        self.notes: list[str] = []
+        self._include_path = include_path
+
+    def find(self, include: ast.Include, place: _Found) -> _Found:
+        span, wanted = include.span, Path(include.file)
+        if wanted.is_absolute() or os.path.normpath(wanted).startswith(".."):
+            what = f"an include names a file within its folder (got {readable(include.file)})"
+            hint = f'give the folder with --include, and write `include "{wanted.name}"`'
+            raise error_at(span, what, hint=hint)
+        known = library_file(include.file)
+        folders = [*([place.path.parent] if place.path else []), *self._include_path]
         for folder in folders:
             found = folder / wanted
-            if is_there(found) and not found.is_dir():
-                if known is not None and found.resolve() != known:
-                    self.notes.append(f'include "{name}" is {found}, not the library\'s file')
-                return found
-        # A library file includes its neighbours: `folders` has found it. Anyone else comes here.
-        if known is not None and wanted.suffix in ("", ".iso"):
-            return known
-        places = ", ".join([*map(str, folders), "the library"])
-        near = near_names(name)
-        hint = f'did you mean "{near[0]}.iso"?' if near else "give its folder with --include"
-        raise error_at(span, f"include not found (looked in {places})", hint=hint)
+            if not is_there(found) or found.is_dir():
+                continue
+            if not found.resolve().is_relative_to(folder.resolve()):
+                raise error_at(span, f"{readable(str(found))} is a link that leaves its folder")
+            if known is not None and found.resolve() != known:
+                self.notes.append(f'include "{wanted}" is {found}, not the library\'s file')
+            return _Found(read_source(found, span=span), found)
+        if known is not None:
+            return _Found(read_source(known), known)
+        raise _not_found(include, ", ".join([*map(str, folders), "the library"]))
+
+
+class _Carried:
+    """Texts that were read elsewhere, under the names that they had there."""
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        self.notes: list[str] = []
+        self._sources = sources
+
+    def find(self, include: ast.Include, place: _Found) -> _Found:
+        folder, slash, _ = place.source.name.rpartition("/")
+        beside = f"{folder}{slash}{include.file}"
+        library = f"library:{include.file.removesuffix('.iso')}.iso"
+        ranked = sorted(
+            (
+                (source.name != beside, source.name == library, source)
+                for source in self._sources
+                if source.name in (beside, library) or source.name.endswith(f"/{include.file}")
+            ),
+            key=lambda entry: entry[:2],
+        )
+        if ranked:
+            return _Found(ranked[0][2], None)
+        if (known := library_file(include.file)) is not None:
+            return _Found(read_source(known), known)
+        raise _not_found(include, "the texts given, the library")
+
+
+def _not_found(include: ast.Include, places: str) -> SpecError:
+    near = near_names(include.file)
+    hint = f'did you mean "{near[0]}.iso"?' if near else "folders are given with --include"
+    return error_at(include.span, f"include not found (looked in {places})", hint=hint)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from isolang.errors import SpecError
 from isolang.language.core import Spec
-from isolang.language.includes import gather, is_there, read_source, readable
+from isolang.language.includes import (
+    Gathered,
+    gather,
+    gather_carried,
+    is_there,
+    read_source,
+    readable,
+)
 from isolang.language.library import library_file, near_names, plain_levels
 from isolang.language.lower import lower
 from isolang.language.sorts import check_sorts
@@ -64,10 +71,30 @@ def load_spec(
         if not folder.is_dir():
             raise SpecError(f"{folder}: not a folder (given as a place for includes)")
     gathered = gather(source, path=path, include_path=folders)
+    return _lowered(gathered, path.stem if path is not None else "text", notes)
+
+
+def load_texts(texts: Mapping[str, str]) -> Spec:
+    """Load a specification from ``Spec.texts``; no file but the library's is read.
+
+    Args:
+        texts: name to text, the main one first.
+
+    Raises:
+        SpecError: there is none; else as of ``load_spec``.
+    """
+    sources = [Source(name, text) for name, text in texts.items()]
+    if not sources:
+        raise SpecError("no specification is given (got no text)")
+    stem = Path(sources[0].name.rpartition(":")[2]).stem
+    return _lowered(gather_carried(sources), stem, [])
+
+
+def _lowered(gathered: Gathered, default_name: str, notes: Sequence[str]) -> Spec:
+    source = gathered.sources[0]
     scope = check_sorts(gathered.items, source)
     lowered = lower(gathered.items, scope)
     header = gathered.main.header
-    default_name = path.stem if path is not None else "text"
     return Spec(
         name=header.name if header else default_name,
         title=header.title if header else "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.errors import SpecError
 from isolang.language import ast
@@ -28,11 +29,16 @@ from isolang.language.core import (
     Star,
     Union,
 )
+from isolang.language.facts import children
 from isolang.language.scope import BUILTINS, Scope
 from isolang.language.source import Span, error_at
 
 MAX_NODES = 20_000
-"""Expanded operators in one specification: definitions can double at each step."""
+"""Operators of a specification once it is written out. Definitions can double at each step; what is
+built here is shared, but automata, certificates and messages write it out."""
+MAX_STEPS = 100_000
+"""Expressions that are expanded; what is the same is expanded once. An argument that a definition
+does not use costs steps without a trace in the result."""
 MAX_EXPANSION = 60
 """Definitions inside one another; each may be as deep as the parser allows."""
 MAX_DEPTH = 120
@@ -73,6 +79,27 @@ class _Env(Struct, frozen=True):
     taken: frozenset[str] = frozenset()
     expansion: int = 0
     depth: int = 0
+    within: str = ""
+    """The definition or check that is being expanded, for messages."""
+
+    def deeper(self) -> _Env:
+        return replace(self, depth=self.depth + 1)
+
+
+class _Shared(Struct, frozen=True):
+    """What is known of a term that was built.
+
+    Attributes:
+        term: the term, kept so that its identity stays its own.
+        number: the same for all terms that say the same, wherever they stand.
+        size: its operators and names once it is written out.
+        depth: how many stand inside one another.
+    """
+
+    term: Core
+    number: int
+    size: int
+    depth: int
 
 
 def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
@@ -92,7 +119,11 @@ def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
 class _Lowering:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._nodes = 0
+        self._steps = 0
+        self._size = 0
+        self._shared: dict[int, _Shared] = {}
+        self._numbers: dict[object, int] = {}
+        self._expanded: dict[object, Core] = {}
 
     def items(self, items: tuple[ast.Item, ...]) -> Lowered:
         checks: list[Check] = []
@@ -109,7 +140,9 @@ class _Lowering:
                 case ast.CheckItem():
                     checks.append(self._check(item))
                 case ast.Show():
-                    shows.append((item.name.text, self.expr(item.expr, _Env())))
+                    shows.append(
+                        (item.name.text, self._whole(item.expr, _Env(within=item.name.text)))
+                    )
                 case ast.Include():
                     raise AssertionError("includes are expanded before lowering")
         return Lowered(
@@ -120,22 +153,22 @@ class _Lowering:
         )
 
     def _let(self, item: ast.Let) -> Core:
-        body = self.expr(item.body, _keyed_env(item.key))
         name = item.name.text
+        body = self._whole(item.body, _keyed_env(item.key, name))
         canonical = item.key is not None and body == CANONICAL_LETS.get(name)
         if name in _FILES and not canonical:
             raise _not_canonical(item.name)
         return body
 
     def _exists(self, item: ast.ExistsItem) -> Exists:
-        env = _keyed_env(item.key)
+        env = _keyed_env(item.key, item.name.text)
         result = Exists(
             name=item.name.text,
             key=KEY if item.key else None,
             kind=item.kind,
-            over=self.expr(item.over, env),
-            containing=self.expr(item.containing, env) if item.containing else None,
-            within=self.expr(item.within, env) if item.within else None,
+            over=self._whole(item.over, env),
+            containing=self._whole(item.containing, env) if item.containing else None,
+            within=self._whole(item.within, env) if item.within else None,
         )
         if result.name in _FILES and result != CANONICAL_EXISTS.get(result.name):
             raise _not_canonical(item.name)
@@ -143,11 +176,12 @@ class _Lowering:
 
     def _check(self, item: ast.CheckItem) -> Check:
         span = item.span
+        env = _Env(within=item.name.text)
         return Check(
             name=item.name.text,
             kind=item.kind,
-            expr=self.expr(item.expr, _Env()),
-            bound=self.expr(item.bound, _Env()) if item.bound is not None else None,
+            expr=self._whole(item.expr, env),
+            bound=self._whole(item.bound, env) if item.bound is not None else None,
             flag=item.flag,
             negated=item.negated,
             title=item.title,
@@ -156,17 +190,48 @@ class _Lowering:
             column=span.column,
         )
 
+    def _whole(self, e: ast.Expr, env: _Env) -> Core:
+        """An expression of an item; all of them together stay below the limit."""
+        term = self.expr(e, env)
+        self._size += self._shared[id(term)].size
+        if self._size > MAX_NODES:
+            raise _too_large(e.span, env.within)
+        return term
+
     def expr(self, e: ast.Expr, env: _Env) -> Core:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            what = f"definitions expand to more than {MAX_NODES} operators"
-            raise error_at(
-                e.span, what, hint="a definition that uses itself twice doubles each time"
-            )
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            what = f"`{env.within}` is expanded with too many different arguments"
+            raise error_at(e.span, what, hint="write some of the definitions out")
         if env.depth > MAX_DEPTH:
-            raise error_at(e.span, f"expands to more than {MAX_DEPTH} operators in one another")
+            raise _too_deep(e.span)
+        term = self._expr(e, env.deeper())
+        shared = self._share(term)
+        if shared.size > MAX_NODES:
+            raise _too_large(e.span, env.within)
+        if shared.depth > MAX_DEPTH:
+            raise _too_deep(e.span)
+        return term
+
+    def _share(self, term: Core) -> _Shared:
+        """Number a term whose parts have been numbered, and measure it."""
+        if (known := self._shared.get(id(term))) is not None:
+            return known
+        parts = [self._share(part) for part in children(term)]
+        name = term.name if isinstance(term, Rel) else ""
+        key = term.key if isinstance(term, Rel | ForKey) else None
+        said = (type(term), name, key, tuple(part.number for part in parts))
+        shared = _Shared(
+            term,
+            self._numbers.setdefault(said, len(self._numbers)),
+            1 + sum(part.size for part in parts),
+            1 + max((part.depth for part in parts), default=0),
+        )
+        self._shared[id(term)] = shared
+        return shared
+
+    def _expr(self, e: ast.Expr, inner: _Env) -> Core:
         pos = e.span.position
-        inner = _Env(env.keys, env.params, env.taken, env.expansion, env.depth + 1)
         match e:
             case ast.Ref():
                 return self._ref(e, inner, pos)
@@ -196,7 +261,7 @@ class _Lowering:
                 fresh = _fresh(e.key.text, inner.taken)
                 keys = {**inner.keys, e.key.text: fresh}
                 taken = inner.taken | {fresh}
-                body = _Env(keys, inner.params, taken, inner.expansion, inner.depth)
+                body = replace(inner, keys=keys, taken=taken)
                 return ForKey(fresh, self.expr(e.body, body), pos)
 
     def _ref(self, e: ast.Ref, env: _Env, pos: Position) -> Core:
@@ -228,7 +293,7 @@ class _Lowering:
         if e.key is not None:
             return self._expand(item, e.span, env, {item.key.text: env.keys[e.key.text]}, params)
         fresh = _fresh(item.key.text, env.taken)
-        union = _Env(env.keys, env.params, env.taken | {fresh}, env.expansion, env.depth)
+        union = replace(env, taken=env.taken | {fresh})
         return ForKey(fresh, self._expand(item, e.span, union, {item.key.text: fresh}, params), pos)
 
     def _expand(
@@ -242,14 +307,32 @@ class _Lowering:
         if env.expansion >= MAX_EXPANSION:
             what = f"more than {MAX_EXPANSION} definitions inside one another"
             raise error_at(span, what, hint="write some of them out")
+        # SOUND BECAUSE an expansion depends on the definition, its keys, what its arguments say,
+        # and the key variables that are taken; terms of one number say the same.
+        numbers = tuple(self._shared[id(term)].number for term in params.values())
+        use = (item.name.text, tuple(keys.values()), numbers, env.taken)
+        if (known := self._expanded.get(use)) is not None:
+            return known
         # SOUND BECAUSE: `taken` keeps every key variable of the place of use, so no `for` of the
         # definition can bind one that an argument brings along.
-        inside = _Env(keys, params, env.taken, env.expansion + 1, env.depth)
-        return self.expr(item.body, inside)
+        inside = _Env(keys, params, env.taken, env.expansion + 1, env.depth, item.name.text)
+        term = self._expanded[use] = self.expr(item.body, inside)
+        return term
 
 
-def _keyed_env(key: ast.Ident | None) -> _Env:
-    return _Env({key.text: KEY}, {}, frozenset((KEY,))) if key is not None else _Env()
+def _keyed_env(key: ast.Ident | None, within: str) -> _Env:
+    if key is None:
+        return _Env(within=within)
+    return _Env({key.text: KEY}, {}, frozenset((KEY,)), within=within)
+
+
+def _too_large(span: Span, within: str) -> SpecError:
+    what = f"`{within}` has more than {MAX_NODES} operators once its definitions are written out"
+    return error_at(span, what, hint="a definition that uses another one twice doubles its size")
+
+
+def _too_deep(span: Span) -> SpecError:
+    return error_at(span, f"expands to more than {MAX_DEPTH} operators in one another")
 
 
 def _fresh(name: str, taken: frozenset[str]) -> str:

@@ -83,6 +83,19 @@ def parse(source: Source) -> ast.File:
     return _Builder(source).file(tree)
 
 
+def begins_like_a_specification(source: Source) -> bool:
+    """Whether the first token of a text begins an item; also of a text without tokens."""
+    from lark.exceptions import UnexpectedCharacters
+
+    from isolang.language.place import ITEM
+
+    try:
+        first = next(_lark().lex(source.text), None)
+    except UnexpectedCharacters:
+        return False
+    return first is None or str(first) in ITEM
+
+
 def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
     """The tokens that begin before ``stop``, as far as the text can be cut into tokens."""
     from lark.exceptions import UnexpectedCharacters

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from isolang.language.core import Check, Core, Diff, Exists, Position, Rel, Spec, Union
 from isolang.language.facts import children, names
-from isolang.language.show import show
+from isolang.language.show import brief
 from isolang.language.source import message_at
 
 _WITHIN_RW = {"rw": ("wr", "ww")}
@@ -50,7 +50,7 @@ def _declared(spec: Spec, check: Check) -> Iterator[str]:
     if bound.key is None and all(part in inside for part in _summands(check.expr)):
         what = (
             f"warning: check `{check.name}` cannot fail: `exists {bound.name}` is declared to "
-            f"contain `{show(check.expr)}`"
+            f"contain `{brief(check.expr)}`"
         )
         hint = "remove it, or ask for more than the declaration does"
         yield message_at(check.pos, spec.texts, what, hint=hint)
@@ -108,7 +108,7 @@ def _subtracted(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator
     if isinstance(e, Diff) and (found := _chosen_in(e.right, chosen)):
         pos = e.right.pos or check.pos
         what = (
-            f"warning: check `{check.name}`: `{show(e)}` gets smaller as `{found[0]}`, which is "
+            f"warning: check `{check.name}`: `{brief(e)}` gets smaller as `{found[0]}`, which is "
             "chosen, gets larger"
         )
         hint = (

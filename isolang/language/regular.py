@@ -11,15 +11,19 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-LIMIT = 4_000
-"""States of a deterministic automaton; a subset construction may grow exponentially."""
+MAX_STATES = 500
+"""Of a deterministic automaton. A subset construction may grow exponentially, and the engine takes
+the product of the states with the transactions of a history."""
+MAX_NFA_STATES = 200_000
+MAX_SUBSETS = 1_000_000
+"""Elements of all subsets of one construction together."""
 
 _State = TypeVar("_State")
 _Pair = tuple[int, int | None]
 
 
 class TooLargeError(Exception):
-    """A subset construction passed ``LIMIT``."""
+    """A construction passed one of the limits above."""
 
 
 class Nfa:
@@ -32,7 +36,13 @@ class Nfa:
         self.final = self.state()
 
     def state(self) -> int:
-        """A new state."""
+        """A new state.
+
+        Raises:
+            TooLargeError: there are ``MAX_NFA_STATES`` already.
+        """
+        if len(self.moves) >= MAX_NFA_STATES:
+            raise TooLargeError
         self.moves.append({})
         self.silent.append([])
         return len(self.moves) - 1
@@ -95,16 +105,21 @@ def determinise(nfa: Nfa) -> Dfa:
     """The subset construction, trimmed.
 
     Raises:
-        TooLargeError: more than ``LIMIT`` subsets.
+        TooLargeError: the subsets are too many or too large.
     """
+    elements = 0
 
     def close(states: Iterable[int]) -> frozenset[int]:
+        nonlocal elements
         todo, seen = list(states), set(states)
         while todo:
             for target in nfa.silent[todo.pop()]:
                 if target not in seen:
                     seen.add(target)
                     todo.append(target)
+        elements += len(seen)
+        if elements > MAX_SUBSETS:
+            raise TooLargeError
         return frozenset(seen)
 
     def successors(subset: frozenset[int]) -> dict[str, frozenset[int]]:
@@ -130,7 +145,7 @@ def _explore(
         row: dict[str, int] = {}
         for letter, target in successors(state).items():
             if target not in number:
-                if len(order) >= LIMIT:
+                if len(order) >= MAX_STATES:
                     raise TooLargeError
                 number[target] = len(order)
                 order.append(target)

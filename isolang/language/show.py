@@ -22,6 +22,9 @@ from isolang.language.core import (
     Union,
 )
 
+MAX_BRIEF = 200
+"""Characters of an expression in a message."""
+
 _LOOSE, _UNION, _TERM, _UNARY = range(4)
 
 
@@ -32,6 +35,13 @@ def show(e: Core) -> str:
     '(so | wr) ; rw?'
     """
     return _show(e)[0]
+
+
+def brief(e: Core) -> str:
+    """The expression for a message: the middle of a very long one is left out."""
+    text = show(e)
+    half = MAX_BRIEF // 2
+    return text if len(text) <= MAX_BRIEF else f"{text[:half]} … {text[-half:]}"
 
 
 def show_check(check: Check) -> str:

@@ -16,9 +16,11 @@ from isolang.language.scope import ANY, BUILTINS, Entry, Scope, Sort
 from isolang.language.source import Source, Span, error_at, warning_at
 from isolang.language.unknown_names import what_was_meant
 
-MAX_CALL_DEPTH = 20
 MAX_DEPTH = 200
 """Expressions inside one another, calls expanded."""
+MAX_STEPS = 100_000
+"""Expressions looked at. A definition is looked at once for each list of its arguments' sorts, and
+there can be many such lists."""
 
 
 def check_sorts(items: Iterable[ast.Item], main: Source) -> Scope:
@@ -47,10 +49,12 @@ def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
     """Every item's first error. What is wrongly declared counts as anything where it is used."""
     items = tuple(items)
     checker = _Checker(items)
-    errors = []
+    errors: list[SpecError] = []
     for item in items:
         try:
             checker.item(item)
+        except _TooLargeError as error:
+            return [*errors, error]
         except SpecError as error:
             errors.append(error)
             if isinstance(item, ast.Let | ast.ExistsItem) and item.name.text not in checker.entries:
@@ -59,15 +63,20 @@ def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
     return errors
 
 
+class _TooLargeError(SpecError):
+    """A limit of this module is passed, whatever the arguments of the calls around it are."""
+
+
 class _Context(Struct, frozen=True):
     """What an expression may refer to besides the global names."""
 
     keys: frozenset[str] = frozenset()
     params: Mapping[str, Sort] = field(default_factory=dict)
-    depth: int = 0
+    called: str = ""
+    """The definition whose call is expanded, if any."""
 
     def with_key(self, key: str) -> _Context:
-        return _Context(self.keys | {key}, self.params, self.depth)
+        return _Context(self.keys | {key}, self.params, self.called)
 
 
 class _Checker:
@@ -79,6 +88,8 @@ class _Checker:
         self.used: dict[str, set[str]] = {}
         self._current = ""
         self._depth = 0
+        self._steps = 0
+        self._calls: dict[tuple[str, tuple[Sort, ...]], Sort] = {}
         self._later = {
             item.name.text: item for item in items if isinstance(item, ast.Let | ast.ExistsItem)
         }
@@ -127,6 +138,7 @@ class _Checker:
             if not uses(item.body, binder.text):
                 self._warn(binder.span, f"`{binder.text}` is bound but never used")
         self.entries[item.name.text] = Entry(item.name.text, sort, item.key is not None, item)
+        self._calls[item.name.text, (ANY,) * len(names)] = sort
 
     def _exists(self, item: ast.ExistsItem) -> None:
         self._declare(item.name)
@@ -174,13 +186,25 @@ class _Checker:
     def _warn(self, span: Span, what: str) -> None:
         self._unused_binders.append((span.source, warning_at(span, what)))
 
+    @staticmethod
+    def _too_large(span: Span, what: str) -> _TooLargeError:
+        error = error_at(span, what, hint="write some of the definitions out")
+        place = span.position
+        return _TooLargeError(
+            str(error), file=place.file, line=place.line, column=place.column, hint=error.hint
+        )
+
     # Expressions
 
     def expr(self, e: ast.Expr, context: _Context) -> Sort:
         """The sort of an expression."""
         if self._depth >= MAX_DEPTH:
             what = f"nested too deeply (expected at most {MAX_DEPTH} levels)"
-            raise error_at(e.span, what, hint="write some of the definitions out")
+            raise self._too_large(e.span, what)
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            who = context.called or self._current
+            raise self._too_large(e.span, f"`{who}` is used with too many kinds of arguments")
         self._depth += 1
         try:
             return self._expr(e, context)
@@ -228,7 +252,7 @@ class _Checker:
                 sort = want_relation(e.arg, self.expr(e.arg, context), f"`{e.op}` needs a relation")
                 return Sort("set", sort.left if e.op == "domain" else sort.right)
             case ast.For():
-                if not ast.uses_key(e.body, e.key.text) and not context.depth:
+                if not ast.uses_key(e.body, e.key.text) and not context.called:
                     self._warn(e.key.span, f"`{e.key.text}` is bound but never used")
                 return self.expr(e.body, context.with_key(e.key.text))
 
@@ -273,22 +297,29 @@ class _Checker:
             raise error_at(e.span, what, hint=f"write `{_call_form(entry)}`")
         if e.key is not None:
             self._want_key(e.name, e.key, entry, context)
-        if context.depth >= MAX_CALL_DEPTH:
-            raise error_at(e.span, f"calls nested too deeply (expected at most {MAX_CALL_DEPTH})")
+        # SOUND BECAUSE the sort of a definition's body depends on the arguments through their sorts
+        # alone, and a body that was refused has ended the check of the whole item.
+        known = self._calls.get((e.name, tuple(args)))
+        if known is not None:
+            return known
         names = [param.text for param in entry.params]
         key = entry.item.key
         inner = _Context(
             frozenset((key.text,)) if key is not None else frozenset(),
             dict(zip(names, args, strict=True)),
-            context.depth + 1,
+            e.name,
         )
         try:
-            return self.expr(entry.item.body, inner)
+            sort = self.expr(entry.item.body, inner)
+        except _TooLargeError:
+            raise
         except SpecError as error:
             given = ", ".join(f"`{n}` is {s}" for n, s in zip(names, args, strict=True))
             first = str(error).split("\n", 1)[0]
             what = f"`{e.name}` cannot take this argument ({given})"
             raise error_at(e.span, what, hint=error.hint, context=f"because {first}") from None
+        self._calls[e.name, tuple(args)] = sort
+        return sort
 
     def _resolve(self, name: str, span: Span, context: _Context) -> Entry:
         self.used.setdefault(self._current, set()).add(name)
