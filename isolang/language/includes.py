@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from isolang.errors import SpecError
 from isolang.language import ast
-from isolang.language.library import SPECS, library_file, near_names
+from isolang.language.library import SPECS, library_source, near_names
 from isolang.language.parser import begins_like_a_specification, parse
 from isolang.language.source import Source, Span, error_at
 
@@ -68,12 +68,7 @@ def gather_carried(sources: Sequence[Source]) -> Gathered:
 
 
 _parsed = lru_cache(maxsize=256)(parse)
-"""By identity of the source: only the library's, which are read once, are found again."""
-
-
-@lru_cache(maxsize=256)
-def _library_source(path: Path) -> Source:
-    return _read(path, None)
+"""By identity of the source: only the library's, which are made once, are found again."""
 
 
 def read_source(path: Path, *, span: Span | None = None) -> Source:
@@ -86,11 +81,13 @@ def read_source(path: Path, *, span: Span | None = None) -> Source:
     Raises:
         SpecError: it cannot be read, is too large, or is not UTF-8.
     """
-    return _library_source(path) if path.parent == SPECS else _read(path, span)
+    if path.resolve().parent == SPECS and (source := library_source(path.name)) is not None:
+        return source
+    return _read(path, span)
 
 
 def _read(path: Path, span: Span | None) -> Source:
-    name = source_name(path)
+    name = str(path)
 
     def fail(what: str, hint: str = "", line: int = 0) -> SpecError:
         if span is not None:
@@ -134,13 +131,8 @@ def readable(name: str) -> str:
     return text if len(text) <= 200 else f"{text[:100]}…{text[-60:]}"
 
 
-def source_name(path: Path) -> str:
-    """What messages call a file."""
-    return f"library:{path.name}" if path.resolve().parent == SPECS else str(path)
-
-
 class _Found(Struct, frozen=True):
-    """A text, and the file that it was read from, if any."""
+    """A text, and the file that it was read from; ``None`` for a text of the library, too."""
 
     source: Source
     path: Path | None
@@ -148,6 +140,10 @@ class _Found(Struct, frozen=True):
     @property
     def identity(self) -> object:
         return self.source.name if self.path is None else self.path.resolve()
+
+    @property
+    def in_library(self) -> bool:
+        return self.source.name.startswith("library:")
 
 
 class _Places(Protocol):
@@ -185,7 +181,7 @@ class _Walk:
             raise error_at(include.span, what)
         self._seen.add(found.identity)
         self._sources.append(source)
-        file = _parsed(source) if source.name.startswith("library:") else parse(source)
+        file = _parsed(source) if found.in_library else parse(source)
         for item in file.items:
             if not isinstance(item, ast.Include):
                 self._items.append(item)
@@ -212,19 +208,24 @@ class _Files:
             what = f"an include names a file within its folder (got {readable(include.file)})"
             hint = f'give the folder with --include, and write `include "{wanted.name}"`'
             raise error_at(span, what, hint=hint)
-        known = library_file(include.file)
+        known = library_source(include.file)
         folders = [*([place.path.parent] if place.path else []), *self._include_path]
+        if place.in_library:
+            folders = []
         for folder in folders:
             found = folder / wanted
             if not is_there(found) or found.is_dir():
                 continue
             if not found.resolve().is_relative_to(folder.resolve()):
                 raise error_at(span, f"{readable(str(found))} is a link that leaves its folder")
-            if known is not None and found.resolve() != known:
+            source = read_source(found, span=span)
+            if source is known:
+                break
+            if known is not None:
                 self.notes.append(f'include "{wanted}" is {found}, not the library\'s file')
-            return _Found(read_source(found, span=span), found)
+            return _Found(source, found)
         if known is not None:
-            return _Found(read_source(known), known)
+            return _Found(known, None)
         raise _not_found(include, ", ".join([*map(str, folders), "the library"]))
 
 
@@ -249,8 +250,8 @@ class _Carried:
         )
         if ranked:
             return _Found(ranked[0][2], None)
-        if (known := library_file(include.file)) is not None:
-            return _Found(read_source(known), known)
+        if (known := library_source(include.file)) is not None:
+            return _Found(known, None)
         raise _not_found(include, "the texts given, the library")
 
 

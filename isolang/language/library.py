@@ -1,16 +1,27 @@
-"""The library of levels that comes with the package: one ``.iso`` file per level or alias."""
+"""The library of levels that comes with the package.
+
+A name of the library is one of three things: a file of ``isolang/specs``; an alias, which is a row
+of ``aliases.toml`` there; or a level with the suffix ``-nosession``, whose text is made from the
+level's own by ``derive``. Each has a text, which is all that anyone else needs to know.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
+import textwrap
 from functools import cache
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from isolang.language.source import Source
+
 SPECS = Path(__file__).resolve().parent.parent / "specs"
 """Where the library's files are; they are read in place, as package data."""
+
+NO_SESSION = "-nosession"
 
 FRAGMENTS = {
     "rf": "prelude.iso",
@@ -25,15 +36,26 @@ FRAGMENTS = {
 }
 """Names that the library's fragments define, and the fragment: for the hint at an unknown name."""
 
-_HEADER = re.compile(r'^\s*spec\s+([A-Za-z0-9_-]+)(?:\s+"([^"\n]*)")?', re.MULTILINE)
-_ALIAS = re.compile(r"^//\s*alias of ([a-z0-9-]+)", re.MULTILINE)
-_INCLUDE = re.compile(r'^\s*include\s+"([^"\n]+)"', re.MULTILINE)
-_STYLES = {
+Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
+
+_HEADER = re.compile(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)
+_INCLUDE = re.compile(r'^include\s+"([^"\n]+)\.iso"', re.MULTILINE)
+_COMMENT_AT_TOP = re.compile(r"(?://.*\n|\n)*")
+_REASON = """\
+// {name} without sessions: {name} with `init` in place of `so`. The library makes this text of the suffix.
+//
+// Source: as {name}.
+// Theorem: those of {name} hold here: their proofs ask of `so` only that it is an order that contains `init`, by
+// which the initial transaction comes first.
+// Forbids what {name} forbids, as far as no session edge is needed.
+// Complexity: as {name}.
+"""  # noqa: E501
+_STYLES: dict[str, Style] = {
     "adya": "dependencies",
     "commit-order": "commit order",
     "visibility": "visibility",
 }
-"""Fragments, without ``-nosession``, and what is chosen besides the sources of the reads."""
+"""Fragments, and what is chosen besides the sources of the reads."""
 
 
 class LibraryEntry(Struct, frozen=True, kw_only=True):
@@ -45,14 +67,23 @@ class LibraryEntry(Struct, frozen=True, kw_only=True):
         alias_of: the level whose checks it shares, or empty.
         style: the school of its axioms: ``dependencies`` (Adya), ``commit order`` (Biswas, Enea) or
             ``visibility`` (Cerone, Burckhardt).
-        path: the file.
+        text: its specification.
     """
 
     name: str
     title: str
     alias_of: str
-    style: str
-    path: Path
+    style: Style
+    text: str
+
+
+class _Alias(Struct, frozen=True):
+    """A row of ``aliases.toml``; ``header`` is the name in the text if it is not the alias."""
+
+    of: str
+    title: str
+    note: str
+    header: str = ""
 
 
 @cache
@@ -63,17 +94,16 @@ def list_library() -> tuple[LibraryEntry, ...]:
     ['serializability, with session order']
     """
     entries = []
-    for path in sorted(SPECS.glob("*.iso"), key=lambda path: path.stem):
-        text = path.read_text(encoding="utf-8")
+    for name in _names():
+        text = _text(name)
         if header := _HEADER.search(text):
-            alias = _ALIAS.search(text)
             entries.append(
                 LibraryEntry(
-                    name=path.stem,
-                    title=header.group(2) or "",
-                    alias_of=alias.group(1) if alias else "",
-                    style=_style(path),
-                    path=path,
+                    name=name,
+                    title=header[2],
+                    alias_of=_aliases()[name].of if name in _aliases() else "",
+                    style=_style(name),
+                    text=text,
                 )
             )
     return tuple(entries)
@@ -83,14 +113,6 @@ def plain_levels() -> list[str]:
     """The levels in their usual form: no alias, no other style, with sessions."""
     names = [entry.name for entry in list_library() if not entry.alias_of]
     return [name for name in names if not re.search(r"-(adya|co|vis|nosession)(-|$)", name)]
-
-
-def _style(path: Path) -> str:
-    """Of the fragment that a file of the library includes, directly or through another level."""
-    style = _STYLES.get(path.stem.removesuffix("-nosession"), "")
-    for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
-        style = style or _style(SPECS / name)
-    return style
 
 
 def normalise(name: str) -> str:
@@ -103,15 +125,120 @@ def normalise(name: str) -> str:
     return f"{plain[:-1]}-plus" if plain.endswith("+") else plain
 
 
-def library_file(name: str) -> Path | None:
-    """The library's file of that name (any case, with or without ``.iso``), fragments included."""
+@cache
+def library_source(name: str) -> Source | None:
+    """The library's text of that name (any case, with or without ``.iso``), fragments included."""
     wanted = normalise(name)
-    return next((path for path in SPECS.glob("*.iso") if path.stem == wanted), None)
+    return Source(f"library:{wanted}.iso", _text(wanted)) if _is_name(wanted) else None
 
 
 def near_names(name: str) -> list[str]:
-    """The library's files whose names resemble ``name``, best first."""
+    """The library's names that resemble ``name``, best first."""
     wanted = normalise(name)
-    names = sorted(path.stem for path in SPECS.glob("*.iso"))
+    names = _names()
     close = difflib.get_close_matches(wanted, names, 4, 0.6)
     return close or [known for known in names if wanted and wanted in known][:4]
+
+
+# --- names and texts ---
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(path.stem for path in SPECS.glob("*.iso"))
+
+
+@cache
+def _aliases() -> dict[str, _Alias]:
+    import msgspec
+
+    return msgspec.toml.decode((SPECS / "aliases.toml").read_bytes(), type=dict[str, _Alias])
+
+
+def _names() -> list[str]:
+    derived = {f"{name}{NO_SESSION}" for name in _files() if _has_no_session_form(name)}
+    return sorted(_files() | _aliases().keys() | derived)
+
+
+def _is_name(name: str) -> bool:
+    if name in _files():
+        return True
+    level = name.removesuffix(NO_SESSION)
+    return _has_no_session_form(level) if level != name else name in _aliases()
+
+
+@cache
+def _text(name: str) -> str:
+    """The text of a name of the library."""
+    if name in _files():
+        return (SPECS / f"{name}.iso").read_text(encoding="utf-8")
+    if name.endswith(NO_SESSION):
+        return _without_sessions(name.removesuffix(NO_SESSION))
+    alias = _aliases()[name]
+    note = textwrap.fill(alias.note, 118, initial_indent="// ", subsequent_indent="// ")
+    return (
+        f"// alias of {alias.of}\n//\n{note}\n\n"
+        f'spec {alias.header or name} "{alias.title}"\n\ninclude "{alias.of}.iso"\n'
+    )
+
+
+def _style(name: str) -> Style:
+    """Of the fragment that a text of the library includes, directly or through another level."""
+    style = _STYLES.get(name.removesuffix(NO_SESSION), "")
+    for included in _INCLUDE.findall(_text(name)):
+        style = style or _style(included)
+    return style
+
+
+# --- levels without sessions ---
+
+
+@cache
+def _has_no_session_form(name: str) -> bool:
+    """Whether a file of the library has a form without sessions.
+
+    It has one if it says something of sessions, itself or through what it includes, and is not made
+    of such a form: a session guarantee says ``so`` where it means it, and nowhere else.
+    """
+    if name not in _files():
+        return False
+    includes = _INCLUDE.findall(_text(name))
+    if any(included.endswith(NO_SESSION) for included in includes):
+        return False
+    return bool(_sessions(_text(name))) or any(map(_has_no_session_form, includes))
+
+
+def _sessions(text: str) -> list[int]:
+    """Where ``so`` stands in a text."""
+    from isolang.language.parser import tokens
+
+    if not re.search(r"\bso\b", text):
+        return []
+    return [token.start_pos or 0 for token in tokens(Source("", text)) if token == "so"]
+
+
+def _without_sessions(name: str) -> str:
+    """The text of a level with ``init`` in place of ``so``, here and in what it includes.
+
+    SOUND BECAUSE the form without sessions is by definition the level in which sessions say
+    nothing: ``so`` is then the least relation that the language allows it to be, ``init``, which
+    puts the initial transaction first and which every session order contains. The names of the
+    level's theorems stay true, as their proofs ask of ``so`` only that it is an order that contains
+    ``init``. ``facts.without_sessions`` does the same to a specification that is loaded; the tests
+    compare the two.
+    """
+    text = _text(name)
+    for at in reversed(_sessions(text)):
+        text = f"{text[:at]}init{text[at + 2 :]}"
+    text = _INCLUDE.sub(_include_without_sessions, _COMMENT_AT_TOP.sub("", text, 1))
+    header = _HEADER.match(text)
+    if header is not None:
+        title = header[2].removesuffix(", with session order")
+        line = f'spec {header[1]}{NO_SESSION} "{title}, without sessions"'
+        text = f"{line}{text[header.end() :]}"
+    return f"{_REASON.format(name=name)}\n{text}"
+
+
+def _include_without_sessions(found: re.Match[str]) -> str:
+    suffix = NO_SESSION if _has_no_session_form(found[1]) else ""
+    return f'include "{found[1]}{suffix}.iso"'

@@ -18,7 +18,7 @@ from isolang.language.includes import (
     read_source,
     readable,
 )
-from isolang.language.library import library_file, near_names, plain_levels
+from isolang.language.library import library_source, near_names, plain_levels
 from isolang.language.lower import lower
 from isolang.language.sorts import check_sorts
 from isolang.language.sorts import find_errors as find_sort_errors
@@ -71,7 +71,7 @@ def load_spec(
         if not folder.is_dir():
             raise SpecError(f"{folder}: not a folder (given as a place for includes)")
     gathered = gather(source, path=path, include_path=folders)
-    return _lowered(gathered, path.stem if path is not None else "text", notes)
+    return _lowered(gathered, notes)
 
 
 def load_texts(texts: Mapping[str, str]) -> Spec:
@@ -86,17 +86,17 @@ def load_texts(texts: Mapping[str, str]) -> Spec:
     sources = [Source(name, text) for name, text in texts.items()]
     if not sources:
         raise SpecError("no specification is given (got no text)")
-    stem = Path(sources[0].name.rpartition(":")[2]).stem
-    return _lowered(gather_carried(sources), stem, [])
+    return _lowered(gather_carried(sources), [])
 
 
-def _lowered(gathered: Gathered, default_name: str, notes: Sequence[str]) -> Spec:
+def _lowered(gathered: Gathered, notes: Sequence[str]) -> Spec:
     source = gathered.sources[0]
+    stem = Path(source.name.removeprefix("library:").strip("<>")).stem
     scope = check_sorts(gathered.items, source)
     lowered = lower(gathered.items, scope)
     header = gathered.main.header
     return Spec(
-        name=header.name if header else default_name,
+        name=header.name if header else stem,
         title=header.title if header else "",
         source=source.name,
         checks=lowered.checks,
@@ -153,21 +153,21 @@ def _locate(given: str | os.PathLike[str]) -> tuple[Source, Path | None, list[st
         if "\n" in given or _TEXT.match(given):
             return Source("<text>", given), None, []
         looks_like_path = given.endswith(".iso") or "/" in given or os.sep in given
-        if not looks_like_path and (found := library_file(given)):
+        if not looks_like_path and (found := library_source(given)):
             notes = []
             if is_there(Path(given)):
                 hint = f"write ./{given} for the file"
                 notes.append(f"{given} is the library's level, not the file of that name; {hint}")
-            return read_source(found), found, notes
+            return found, None, notes
     if isinstance(given, str) and not given.strip():
         raise SpecError("no specification is given (got an empty text)")
     path = Path(given)
     if is_there(path):
         return read_source(path), path, []
-    known = library_file(path.name) if path.suffix == ".iso" else None
+    known = library_source(path.name) if path.suffix == ".iso" else None
     if known is not None:
-        note = f"there is no file {path}; the library's {known.name} is used"
-        return read_source(known), known, [note]
+        library = known.name.removeprefix("library:")
+        return known, None, [f"there is no file {path}; the library's {library} is used"]
     raise _not_found(path)
 
 

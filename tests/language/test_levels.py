@@ -14,7 +14,13 @@ from isolang.errors import SpecError
 from isolang.language import facts
 from isolang.language.automaton import Automaton
 from isolang.language.classify import classify
-from isolang.language.library import SPECS, LibraryEntry, library_file, list_library, near_names
+from isolang.language.library import (
+    SPECS,
+    LibraryEntry,
+    library_source,
+    list_library,
+    near_names,
+)
 from isolang.language.load import load_spec
 from isolang.language.route import native_plan, without_real_time, without_sessions
 
@@ -150,8 +156,9 @@ def test_nosession_forms_are_the_level_without_sessions() -> None:
 
 @pytest.mark.parametrize("entry", list_library(), ids=lambda entry: entry.name)
 def test_every_level_says_what_it_is(entry: LibraryEntry) -> None:
-    text = entry.path.read_text(encoding="utf-8")
+    text = entry.text
     spec = load_spec(entry.name)
+    assert spec.texts[spec.source] == text
     assert text.startswith("// ")
     assert spec.name.lower() == entry.name
     assert spec.title == entry.title != ""
@@ -161,16 +168,9 @@ def test_every_level_says_what_it_is(entry: LibraryEntry) -> None:
 
 
 def test_fragments_parse_and_are_no_levels() -> None:
-    fragments = {path.stem for path in SPECS.glob("*.iso")} - {e.name for e in list_library()}
-    assert fragments == {
-        "prelude",
-        "adya",
-        "commit-order",
-        "commit-order-nosession",
-        "visibility",
-        "visibility-nosession",
-    }
-    for name in fragments:
+    files = {path.stem for path in SPECS.glob("*.iso")} - {e.name for e in list_library()}
+    assert files == {"prelude", "adya", "commit-order", "visibility"}
+    for name in (*files, "commit-order-nosession", "visibility-nosession"):
         checks = [check.name for check in load_spec(name).checks]
         assert checks == (["EXT"] if name.startswith("visibility") else [])
 
@@ -270,11 +270,52 @@ def test_near_names() -> None:
     assert near_names("serialisable")[0] == "serializable"
     assert near_names("snapshot")[0].endswith("snapshot-isolation")
     assert near_names("qqqq") == []
-    assert library_file("qqqq") is None
+    assert near_names("si-nosesion")[0] == "si-nosession"
+    assert library_source("qqqq") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pl-2-nosession", "ryw-nosession", "adya-nosession", "si-nosession-nosession", "-nosession"],
+)
+def test_only_what_speaks_of_sessions_has_a_form_without(name: str) -> None:
+    """A session guarantee means its `so`; Adya's levels have none; an alias has another name."""
+    with pytest.raises(SpecError, match="no level of the library has this name"):
+        load_spec(name)
+
+
+def test_a_text_may_include_any_name_of_the_library() -> None:
+    """Also those that have no file, in any case, and from beside the library's files."""
+    for name in ("SI-nosession.iso", "serializable", "visibility-nosession.iso"):
+        assert load_spec(f'include "{name}"\n').texts.keys() > {"<text>"}
+    spec = load_spec('include "si-vis-nosession.iso"\n')
+    assert list(spec.texts) == [
+        "<text>",
+        "library:si-vis-nosession.iso",
+        "library:visibility-nosession.iso",
+        "library:prelude.iso",
+    ]
+
+
+def test_no_folder_changes_what_the_library_includes(tmp_path: Path) -> None:
+    """A level of the library is the same whatever lies about."""
+    for name in ("prelude", "visibility", "visibility-nosession"):
+        (tmp_path / f"{name}.iso").write_text("acyclic so as nonsense\n")
+    for name in ("si-vis", "si-vis-nosession"):
+        assert load_spec(name, include_path=[tmp_path]).texts == load_spec(name).texts
+
+
+def test_a_form_without_sessions_says_nothing_of_them() -> None:
+    """`so` is gone from the text, and the titles say so."""
+    for entry in list_library():
+        if entry.name.endswith("-nosession"):
+            assert not facts.uses_sessions(load_spec(entry.name))
+            assert entry.title.endswith(", without sessions")
+            assert entry.title.count("session") == 1
 
 
 def test_library_files_have_no_crlf_and_end_in_a_newline() -> None:
-    for path in SPECS.glob("*.iso"):
+    for path in SPECS.iterdir():
         data = path.read_bytes()
         assert b"\r" not in data
         assert data.endswith(b"\n")
