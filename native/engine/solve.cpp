@@ -5,7 +5,6 @@
 #include <chrono>
 #include <limits>
 #include <optional>
-#include <span>
 
 #include "core/prefetch.hpp"
 #include "engine/one_cycle.hpp"
@@ -38,16 +37,15 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
     return h.op_kind[idx(op)] == static_cast<std::uint8_t>(OpKind::read) ||
            h.op_kind[idx(op)] == static_cast<std::uint8_t>(OpKind::read_list);
   };
-  const auto list = [&](std::int64_t op) {
-    const auto l = idx(h.op_value[idx(op)]);
-    return std::span(h.list_values).subspan(idx(h.list_start[l]), idx(h.list_start[l + 1] - h.list_start[l]));
+  // The last element of a list; nil and the empty list are both the initial state of a list.
+  const auto seen = [&](std::int64_t op) {
+    const std::int32_t value = h.op_value[idx(op)];
+    if (h.op_kind[idx(op)] != static_cast<std::uint8_t>(OpKind::read_list)) return value;
+    const std::int64_t end = h.list_start[idx(value) + 1];
+    return end > h.list_start[idx(value)] ? h.list_values[idx(end - 1)] : kNil;
   };
   const auto saw_the_same = [&](std::int64_t a, std::int64_t b) {
-    if (h.op_kind[idx(a)] != h.op_kind[idx(b)] || h.op_source[idx(a)] != h.op_source[idx(b)]) return false;
-    if (h.op_value[idx(a)] == h.op_value[idx(b)]) return true;
-    if (h.op_kind[idx(a)] != static_cast<std::uint8_t>(OpKind::read_list)) return false;
-    const auto x = list(a), y = list(b);
-    return x.empty() == y.empty() && (x.empty() || x.back() == y.back());
+    return h.op_source[idx(a)] == h.op_source[idx(b)] && seen(a) == seen(b);
   };
   std::vector<std::int32_t> source(h.op_kind.size(), -1);
   std::vector<std::int32_t> written;  // keys that the transaction has written so far
