@@ -116,30 +116,30 @@ class _Checker:
     def _anomaly(self, step: AnomalyStep) -> list[int]:
         facts = self._facts
         self._belongs(step.op, step.txn)
-        if step.other_op != _UNUSED:
+        if step.other_op is not None:
             self._belongs(step.other_op, step.other_txn)
             if facts.key[step.other_op] != facts.key[step.op]:
                 raise CertificateRejected("anomaly: the two operations have different keys")
         readers = [step.txn]
         if not self._judges_reads:
             # Without rf only a contradiction in vo, which every ww contains, is a violation.
-            other = step.op if step.other_op == _UNUSED else step.other_op
+            other = step.op if step.other_op is None else step.other_op
             if not contradicts_order(facts, step.op, other):
                 raise CertificateRejected("anomaly: the spec judges no reads, and vo is an order")
             readers.append(facts.txn_of[other])
-        elif step.kind == Anomaly.INCOMPATIBLE_ORDER and step.other_op != _UNUSED:
+        elif step.kind == Anomaly.INCOMPATIBLE_ORDER and step.other_op is not None:
             if not incompatible(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: one list read is a prefix of the other")
-            readers.append(step.other_txn)
+            readers.append(facts.txn_of[step.other_op])
         elif step.kind not in anomalies_of(facts, step.op):
             raise CertificateRejected(
                 f"anomaly: operation {step.op} shows none of kind {step.kind}"
             )
         return [self._included(t) ^ 1 for t in dict.fromkeys(readers)]
 
-    def _belongs(self, op: int, txn: int) -> None:
+    def _belongs(self, op: int, txn: int | None) -> None:
         facts = self._facts
-        if not (0 <= txn < facts.n and facts.op_start[txn] <= op < facts.op_start[txn + 1]):
+        if txn is None or not (0 <= txn < facts.n and facts.op_start[txn] <= op < facts.op_start[txn + 1]):
             raise CertificateRejected(f"operation {op} is not of transaction {txn}")
 
     def _choice(self, op: int) -> list[int]:

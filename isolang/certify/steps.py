@@ -14,6 +14,9 @@ from msgspec import Struct
 from isolang.certify.errors import CertificateRejected
 
 
+_NOTHING = -1
+
+
 class Source(Struct, frozen=True):
     """The external read ``op`` reads from ``txn``."""
 
@@ -75,17 +78,18 @@ class Edge(Struct, frozen=True):
 
 
 class AnomalyStep(Struct, frozen=True):
-    """An intrinsic anomaly of kind ``kind``, and what it contradicts, or -1."""
+    """An intrinsic anomaly of kind ``kind``, and the transaction and operation it contradicts."""
 
     kind: int
     txn: int
     op: int
-    other_txn: int = -1
-    other_op: int = -1
+    other_txn: int | None = None
+    other_op: int | None = None
 
     def plain(self) -> tuple[Any, ...]:
-        """As in certificates."""
-        return ("anomaly", self.kind, self.txn, self.op, self.other_txn, self.other_op)
+        """As in certificates, where -1 stands for nothing."""
+        others = (_NOTHING if i is None else i for i in (self.other_txn, self.other_op))
+        return ("anomaly", self.kind, self.txn, self.op, *others)
 
 
 class ChoiceStep(Struct, frozen=True):
@@ -154,7 +158,9 @@ def parse_step(raw: Any) -> Step:
     name, *rest = _sequence(raw, "step")
     match name, len(rest):
         case "anomaly", 5:
-            return AnomalyStep(*(_integer(i) for i in rest))
+            numbers = [_integer(i) for i in rest]
+            others = (None if i == _NOTHING else i for i in numbers[3:])
+            return AnomalyStep(*numbers[:3], *others)
         case "exhaustion", 1:
             return ExhaustionStep(_integer(rest[0]))
         case "choice", 1:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
 _PLAIN_WIDTH = 80
+# Of longer cycles and lists of transactions, this many are shown at each end, and where the others
+# stand.
+_LONGEST, _ENDS = 24, 4
 
 
 def console(stream: IO[str]) -> Console:
@@ -82,7 +85,7 @@ def _cycles(argument: dict[str, Any]) -> bool:
 def _violation(violation: dict[str, Any], report: Report) -> Iterator[RenderableType]:
     spec = report["spec"]
     yield ""
-    yield from _transactions(violation["transactions"], report)
+    yield from _transactions(violation, report)
     yield ""
     yield from _argument(violation["argument"], 2)
     if violation["relaxed"]:
@@ -96,7 +99,12 @@ def _violation(violation: dict[str, Any], report: Report) -> Iterator[Renderable
             yield _indented(says[outcome], 2)
 
 
-def _transactions(transactions: list[dict[str, Any]], report: Report) -> Iterator[RenderableType]:
+def _transactions(violation: dict[str, Any], report: Report) -> Iterator[RenderableType]:
+    transactions, others = violation["transactions"], []
+    if len(transactions) > _LONGEST:
+        named = _named(violation["argument"])
+        others = [txn for txn in transactions if txn["name"] not in named]
+        transactions = [txn for txn in transactions if txn["name"] in named]
     grid = _grid(2)
     for txn in transactions:
         session = f"session {txn['session']}" if txn["session"] else ""
@@ -109,6 +117,30 @@ def _transactions(transactions: list[dict[str, Any]], report: Report) -> Iterato
             operations + more,
         )
     yield _padded(grid, 2)
+    if others:
+        places = (f"{txn['name']} ({_place(txn['where'], report)})" for txn in others)
+        yield _indented(f"and {_count(len(others), 'other')}: {', '.join(places)}", 2, hang=4)
+
+
+def _named(node: dict[str, Any]) -> set[str]:
+    """The transactions at the ends of the edges that are printed."""
+    match node["kind"]:
+        case "argument":
+            inner = [lemma["reason"] for lemma in node["lemmas"]] + [node["conclusion"]]
+            return {name for part in inner for name in _named(part)}
+        case "split":
+            return {name for case in node["cases"] for name in _named(case["argument"])}
+        case "cycle":
+            first, _, last = _parts(node["edges"])
+            return {edge[end] for edge in (*first, *last) for end in ("source", "target")}
+    return set()
+
+
+def _parts(edges: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """The first edges of a cycle, those that are left out, and the last ones."""
+    if len(edges) <= _LONGEST:
+        return edges, [], []
+    return edges[:_ENDS], edges[_ENDS:-_ENDS], edges[-_ENDS:]
 
 
 def _place(where: str, report: Report) -> str:
@@ -154,12 +186,23 @@ def _node(node: dict[str, Any], indent: int) -> Iterator[RenderableType]:
 
 
 def _cycle(cycle: dict[str, Any], indent: int) -> Iterator[RenderableType]:
+    first, left_out, last = _parts(cycle["edges"])
+    if left_out:
+        yield _indented(f"a cycle of {len(cycle['edges'])} edges:", indent)
+    yield _edges(first, indent)
+    if left_out:
+        names = ", ".join(_short(edge["source"]) for edge in (*left_out, last[0]))
+        yield _indented(f"… {len(left_out)} more, through {names} …", indent)
+        yield _edges(last, indent)
+
+
+def _edges(edges: list[dict[str, Any]], indent: int) -> RenderableType:
     grid = _grid(2)
-    for edge in cycle["edges"]:
+    for edge in edges:
         label = f"{edge['relation']} {edge['key']}".rstrip()
         text = edge["text"] + (" (assumed)" if edge["assumed"] else _because(edge["because"]))
         grid.add_row(f"{_short(edge['source'])} -{label}-> {_short(edge['target'])}", text)
-    yield _padded(grid, indent)
+    return _padded(grid, indent)
 
 
 def _short(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from isolang.certify.certificate import Certificate
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
+from isolang.certify.steps import AnomalyStep
 from isolang.explain import names
 from isolang.language.classify import Plan
 from isolang.limits import Spending
@@ -99,7 +100,7 @@ class Run(ABC):
         if anomaly is None:
             return None
         a = anomaly
-        return Refutation.of([("anomaly", int(a.kind), a.txn, a.op, a.other_txn, a.other_op)])
+        return Refutation((AnomalyStep(int(a.kind), a.txn, a.op, a.other_txn, a.other_op),))
 
     def note(self, text: str) -> None:
         """Something worth knowing about how the verdict was found."""

@@ -48,13 +48,13 @@ from isolang.explain.violation import (
     SplitView,
     Violation,
 )
-from isolang.explain.words import Words
+from isolang.explain.words import Words, counted
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.problem import Problem
 
 # The search for an argument may look at so many clauses: well under a second.
 EFFORT = 150_000
-# An argument with more edges than this fills screens, and nobody follows it.
+# An argument of several cycles with more edges than this fills screens, and nobody follows it.
 READABLE = 48
 
 
@@ -79,21 +79,20 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
 
 
 def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
-    history = problem.history
-    txns = [t for t in dict.fromkeys((step.other_txn, step.txn)) if t not in (-1, history.t0)]
+    history, anomaly = problem.history, _anomaly(step)
+    matters = anomaly.operations(history)
+    txns = sorted({history.transaction_of(op) for op in matters})
     part = part_of(history, operations_of(history, txns))
-    (inner,) = part.to_part([step])
-    assert isinstance(inner, AnomalyStep)
     words = Words(part.history, Facts(part.history))
-    matters = {op for op in (inner.op, inner.other_op) if op >= 0}
+    inner = {i for i, op in enumerate(part.ops) if op in matters}
     name = names.name_of_step(step)
     return Violation(
         anomaly=name,
         meaning=names.meaning(name),
         check="",
-        transactions=show_transactions(part, words, [inner.other_txn, inner.txn], matters),
+        transactions=show_transactions(part, words, range(part.history.t0), inner),
         argument=ArgumentView(
-            lemmas=(), conclusion=PlainReason(text=_evidence(problem, step) + ".")
+            lemmas=(), conclusion=PlainReason(text=anomaly.evidence(history) + ".")
         ),
         of_transactions=len(txns),
     )
@@ -131,15 +130,14 @@ def _without_a_cycle(problem: Problem, anomaly: str, text: str) -> Violation:
     )
 
 
-def _evidence(problem: Problem, step: AnomalyStep) -> str:
-    anomaly = Anomaly(
+def _anomaly(step: AnomalyStep) -> Anomaly:
+    return Anomaly(
         kind=AnomalyKind(step.kind),
         txn=step.txn,
         op=step.op,
         other_txn=step.other_txn,
         other_op=step.other_op,
     )
-    return anomaly.evidence(problem.history)
 
 
 class _Explainer:
@@ -280,15 +278,17 @@ class _Explainer:
                 (whole,) = self._part.to_whole([clause.step])
                 assert isinstance(whole, AnomalyStep)
                 self._mention(clause.step.txn, clause.step.op)
-                return PlainReason(text=_evidence(self._problem, whole), because=because)
+                text = _anomaly(whole).evidence(self._problem.history)
+                return PlainReason(text=text, because=because)
         return PlainReason(text=clause.note, because=because)
 
     def _cycle(self, step: CycleStep, assumed: frozenset[Signed]) -> CycleView:
         edges = _rotated(step.edges)
         only = sum(edge.relation == "rw" for edge in edges) == 1
         views = []
+        first = self._edges == 0  # a single cycle is an argument, however long it is
         self._edges += len(edges)
-        if self._edges > READABLE:
+        if self._edges > READABLE and not first:
             raise TooLongError
         for edge in edges:
             ops = self._mention_edge(edge)
@@ -311,7 +311,7 @@ class _Explainer:
     def _mention_edge(self, edge: Edge) -> list[int]:
         """Show the transactions of an edge, and the operations it is about; give these."""
         ops = self._words.operations_of_edge(edge)
-        if edge.relation == "ww" and (shown := self._premises.shown_by(edge)) >= 0:
+        if (shown := self._premises.shown_by(edge)) is not None:
             ops.append(shown)
         self._relations.add(edge.relation)
         self._mention(edge.a)
@@ -319,20 +319,19 @@ class _Explainer:
         if edge.relation == "rw":  # a lost update is one by what the reader itself wrote
             self._mention(edge.a, self._words.write_of(edge.a, edge.key))
         for op in ops:
-            if op >= 0:
-                self._mention(self._facts.txn_of[op], op)
+            self._mention(self._facts.txn_of[op], op)
         return ops
 
     def _evidence_of(self, edge: Edge) -> str:
-        shown = self._premises.shown_by(edge) if edge.relation == "ww" else -1
-        if shown < 0:
+        shown = self._premises.shown_by(edge)
+        if shown is None:
             return ""
         reader = self._words.txn(self._facts.txn_of[shown])
         return f", as {reader} read {self._words.value(shown)}"
 
-    def _mention(self, txn: int, op: int = -1) -> None:
+    def _mention(self, txn: int, op: int | None = None) -> None:
         self._mentioned.setdefault(txn)
-        if op >= 0:
+        if op is not None:
             self._matters.add(op)
 
     def _unargued(self) -> tuple[ArgumentView, str]:
@@ -344,10 +343,10 @@ class _Explainer:
         view = self._cycle(best, assumed)
         choices = sum(isinstance(step, ChoiceStep) for step in self._steps)
         text = (
-            f"No choice of sources and orders avoids a cycle: the refutation has {len(cycles)} "
-            f"cycles and {choices} ambiguous reads over "
-            f"{self._part.history.columns.transactions()} transactions, too many to list; "
-            f"the certificate has them all. The simplest of the cycles"
+            f"No choice of sources and orders avoids a cycle: the refutation has "
+            f"{counted(len(cycles), 'cycle')} and {counted(choices, 'ambiguous read')} over "
+            f"{counted(self._part.history.columns.transactions(), 'transaction')}, too many to "
+            f"list; the certificate has them all. The simplest of the cycles"
         )
         case = CaseView(assumption=text, argument=ArgumentView(lemmas=(), conclusion=view))
         weakest = names.weakest([self._name(step) for step in cycles])

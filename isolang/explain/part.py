@@ -93,7 +93,7 @@ def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
     for step in steps:
         match step:
             case AnomalyStep():
-                found |= {step.txn, step.other_txn}
+                found |= {step.txn} if step.other_txn is None else {step.txn, step.other_txn}
             case ChoiceStep():
                 found.add(history.transaction_of(step.op))
             case CycleStep():
@@ -293,8 +293,8 @@ def _renumbered(
                 step,
                 txn=txn(step.txn),
                 op=op(step.op),
-                other_txn=txn(step.other_txn),
-                other_op=op(step.other_op),
+                other_txn=None if step.other_txn is None else txn(step.other_txn),
+                other_op=None if step.other_op is None else op(step.other_op),
             )
         case ChoiceStep():
             return ChoiceStep(op(step.op))

@@ -51,12 +51,12 @@ class Premises:
                 return True if facts.certain(txn) else None
         return None
 
-    def shown_by(self, edge: Edge) -> int:
-        """The list read that shows the order of two writers; -1 if none does, or it needs none."""
-        if self._facts.n in (edge.a, edge.b):
-            return -1
+    def shown_by(self, edge: Edge) -> int | None:
+        """The list read that shows the order of two writers, if one does and it needs one."""
+        if edge.relation != "ww" or self._facts.n in (edge.a, edge.b):
+            return None
         fact = self.fact(Before(edge.key, edge.a, edge.b))
-        return self._longest[edge.key] if fact else -1
+        return self._longest[edge.key] if fact else None
 
     def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
         """Clauses that hold by the meaning of their literals alone."""

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _LONGEST = 44  # characters of a value in a sentence
 
 
+def counted(number: int, what: str) -> str:
+    """``1 cycle``, ``2 cycles``."""
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
 class Words:
     """Turns numbers of a history into sentences."""
 
@@ -47,16 +52,16 @@ class Words:
 
     def places(self, ops: Iterable[int]) -> tuple[str, ...]:
         """Where operations stand, each place once."""
-        return tuple(dict.fromkeys(self.history.where_op(op) for op in ops if op >= 0))
+        return tuple(dict.fromkeys(self.history.where_op(op) for op in ops))
 
-    def write_of(self, txn: int, key: int) -> int:
-        """The last write of a key by a transaction; -1 for T0."""
-        return -1 if txn == self.facts.n else self.facts.last[txn].get(key, -1)
+    def write_of(self, txn: int, key: int) -> int | None:
+        """The last write of a key by a transaction, if it writes it; T0 has no operations."""
+        return None if txn == self.facts.n else self.facts.last[txn].get(key)
 
     def wrote(self, txn: int, key: int) -> str:
         """What a transaction did to a key: ``wrote x = 5``, ``appended 5 to x``."""
         op = self.write_of(txn, key)
-        if op < 0:
+        if op is None:
             return f"wrote {self.key(key)}"
         value = self.value(op)
         if int(self.history.columns.op_kind[op]) == APPEND:
@@ -105,7 +110,7 @@ class Words:
                 return self.before(edge.key, edge.a, edge.b)
         past = f"but {b} had overwritten it" if only_rw else f"which {b} overwrote"
         if self.facts.is_list(edge.op):
-            value = self.value(self.write_of(edge.b, edge.key))
+            value = self.value(self.facts.last[edge.b][edge.key])
             past = f"{'but ' if only_rw else ''}without the {value} that {b} "
             past += "had appended" if only_rw else "appended"
             return f"{a} read {self.seen(edge.op)}, {past}"
@@ -115,13 +120,15 @@ class Words:
         """The operations that an edge is about."""
         match edge.relation:
             case "wr":
-                return [edge.op, self.write_of(edge.a, edge.key)]
+                read, writers = [edge.op], [edge.a]
             case "ww":
-                return [self.write_of(edge.a, edge.key), self.write_of(edge.b, edge.key)]
+                read, writers = [], [edge.a, edge.b]
             case "rw":
-                writes = [self.write_of(t, edge.key) for t in (edge.b, edge.writer)]
-                return [edge.op, *writes]
-        return []
+                read, writers = [edge.op], [edge.b, edge.writer]
+            case _:
+                return []
+        writes = (self.write_of(txn, edge.key) for txn in writers)
+        return [*read, *(op for op in writes if op is not None)]
 
     def literal(self, positive: bool, literal: Literal) -> str:
         """What a literal says."""

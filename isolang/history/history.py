@@ -129,7 +129,7 @@ class History(Struct, frozen=True, kw_only=True):
         Labels that the input uses twice are followed by the session (``T7@client 3``), and, if that
         does not do, by the transaction's number (``T7@client 3#12``).
         """
-        if txn == self.t0 or int(self.columns.txn_status[txn]) == c.INITIAL:
+        if self._is_initial(txn):
             return "T0"
         number = int(self.columns.txn_label[txn])
         rank = int(self._labels()[txn])
@@ -137,6 +137,12 @@ class History(Struct, frozen=True, kw_only=True):
             return f"T{number}"
         session = self.session_name(int(self.columns.txn_session[txn]))
         return f"T{number}@{session}" + (f"#{txn}" if rank > 1 else "")
+
+    def _is_t0(self, txn: int) -> bool:
+        return _number(txn) == self.t0
+
+    def _is_initial(self, txn: int) -> bool:
+        return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
     def _labels(self) -> Any:
         """For each transaction: 0 if its label is unique, 1 if it is in its session, else 2."""
@@ -158,17 +164,17 @@ class History(Struct, frozen=True, kw_only=True):
 
     def session_of(self, txn: int) -> str:
         """Give the name of a transaction's session; T0 has none."""
-        if txn == self.t0 or int(self.columns.txn_status[txn]) == c.INITIAL:
+        if self._is_initial(txn):
             return ""
         return self.session_name(int(self.columns.txn_session[txn]))
 
     def status(self, txn: int) -> StatusName:
         """Give the status of a transaction, in words."""
-        return c.STATUS_NAMES[c.INITIAL if txn == self.t0 else int(self.columns.txn_status[txn])]
+        return c.STATUS_NAMES[c.INITIAL if self._is_t0(txn) else int(self.columns.txn_status[txn])]
 
     def where(self, txn: int) -> str:
         """Say where in the input a transaction stands: ``a.edn:12``, ``a.bincode byte 234``."""
-        if txn == self.t0:
+        if self._is_t0(txn):
             return "the initial state"
         return self._place(self.columns.txn_file[txn], int(self.columns.txn_position[txn]))
 
@@ -199,7 +205,7 @@ class History(Struct, frozen=True, kw_only=True):
 
     def op_value(self, op: int) -> str:
         """Give what an operation wrote or returned, as text: ``5``, ``[1 2]``, ``?`` if unknown."""
-        value = int(self.columns.op_value[op])
+        value = int(self.columns.op_value[_number(op)])
         if int(self.columns.op_kind[op]) == c.READ_LIST and value != c.UNKNOWN_VALUE:
             return "[" + " ".join(self.value(v) for v in self._list(value)) + "]"
         return self.value(value)
@@ -214,11 +220,11 @@ class History(Struct, frozen=True, kw_only=True):
         """Give the transaction that an operation belongs to."""
         import numpy as np
 
-        return int(np.searchsorted(self.columns.op_start, op, side="right")) - 1
+        return int(np.searchsorted(self.columns.op_start, _number(op), side="right")) - 1
 
     def operations_of(self, txn: int) -> range:
         """Give the numbers of a transaction's operations; T0 has none."""
-        if txn == self.t0:
+        if self._is_t0(txn):
             return range(0)
         start = self.columns.op_start
         return range(int(start[txn]), int(start[txn + 1]))
@@ -288,6 +294,17 @@ class History(Struct, frozen=True, kw_only=True):
         """Give all transactions as Python objects, in the history's order."""
         for txn in range(self.columns.transactions()):
             yield self.transaction(txn)
+
+
+def _number(i: int) -> int:
+    """The number of a transaction or an operation: -1 is none, and not the last one.
+
+    Raises:
+        IndexError: it is negative.
+    """
+    if i < 0:
+        raise IndexError(f"no transaction or operation has the number {i}")
+    return i
 
 
 def _repeated(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:

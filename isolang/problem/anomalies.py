@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from isolang.history.columns import APPEND, READ_LIST, SOURCE_MISSING, UNKNOWN_VALUE
+from isolang.history.columns import (
+    ABORTED,
+    APPEND,
+    INITIAL,
+    READ_LIST,
+    SOURCE_MISSING,
+    UNKNOWN_VALUE,
+)
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -56,15 +64,17 @@ class Anomaly(Struct, frozen=True, kw_only=True):
         txn: the reader.
         op: its read.
         other_txn: the transaction that the read contradicts (the reader itself where it contradicts
-            an own write), or -1.
-        other_op: the operation that it contradicts, or -1.
+            an own write).
+        other_op: the operation that it contradicts. A split append has none where it is the order
+            of the transactions that the list contradicts; ``other_txn`` is then the one that stands
+            in it twice.
     """
 
     kind: AnomalyKind
     txn: int
     op: int
-    other_txn: int
-    other_op: int
+    other_txn: int | None = None
+    other_op: int | None = None
 
     def evidence(self, history: History) -> str:
         """Say in one sentence what was read, where, and what it contradicts."""
@@ -72,11 +82,58 @@ class Anomaly(Struct, frozen=True, kw_only=True):
         reason = _REASONS[self.kind](self, history)
         return f"{reader} read {_seen(history, self.op)} ({place}), {reason}"
 
+    def operations(self, history: History) -> tuple[int, ...]:
+        """Give the operations that the evidence speaks of, the read first."""
+        if self.other_op is not None:
+            return self.op, self.other_op
+        if self.kind is AnomalyKind.SPLIT_APPEND:
+            return self.op, *_torn(self, history)
+        return (self.op,)
+
 
 def anomaly_of_row(row: Sequence[int]) -> Anomaly:
-    """Make an anomaly of the five numbers that the native core gives."""
-    kind, txn, op, other_txn, other_op = row
+    """Make an anomaly of the five numbers that the native core gives: -1 stands for nothing."""
+    kind, txn, op, *others = row
+    other_txn, other_op = (None if i < 0 else i for i in others)
     return Anomaly(kind=AnomalyKind(kind), txn=txn, op=op, other_txn=other_txn, other_op=other_op)
+
+
+def shown_order(history: History, op: int) -> list[int]:
+    """Give appends of the transactions whose elements a list read shows, in order: one for a block.
+
+    A transaction with an append that the list lacks comes again at the end, with that one, unless
+    it is the last: what is missing was appended after all that is shown. Empty for other reads.
+    """
+    columns = history.columns
+    number = int(columns.op_value[op])
+    if int(columns.op_kind[op]) != READ_LIST or number == UNKNOWN_VALUE:
+        return []
+    append_of: dict[int, int] = {}
+    appends = (columns.op_kind == APPEND) & (columns.op_key == columns.op_key[op])
+    for append in (appends & (columns.op_ok != 0)).nonzero()[0].tolist():
+        if int(columns.txn_status[history.transaction_of(append)]) not in (ABORTED, INITIAL):
+            append_of.setdefault(int(columns.op_value[append]), append)
+    start, end = columns.list_start[number : number + 2].tolist()
+    elements: list[int] = columns.list_values[start:end].tolist()
+    shown = [append_of[v] for v in elements if v in append_of]
+    blocks = [next(block) for _, block in groupby(shown, history.transaction_of)]
+    missing: dict[int, int] = {}
+    for append in sorted(append_of[value] for value in append_of.keys() - set(elements)):
+        missing.setdefault(history.transaction_of(append), append)
+    for append in blocks[:-1]:
+        txn = history.transaction_of(append)
+        if txn in missing and txn != history.transaction_of(blocks[-1]):
+            return [*blocks, missing[txn]]
+    return blocks
+
+
+def _torn(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
+    """An append of the transaction that stands twice, one of another, and its own after that."""
+    order = shown_order(history, anomaly.op)
+    first, last, *_ = (
+        i for i, append in enumerate(order) if history.transaction_of(append) == anomaly.other_txn
+    )
+    return order[first], order[first + 1], order[last]
 
 
 def _seen(history: History, op: int) -> str:
@@ -98,27 +155,38 @@ def _is_list(history: History, op: int) -> bool:
     return int(columns.op_kind[op]) == READ_LIST and int(columns.op_value[op]) != UNKNOWN_VALUE
 
 
+def _contradicted(anomaly: Anomaly) -> int:
+    """The other operation, of a kind that has one."""
+    assert anomaly.other_op is not None, f"a {anomaly.kind.title} without a second operation"
+    return anomaly.other_op
+
+
 def _other(anomaly: Anomaly, history: History) -> str:
-    return f"{history.describe_op(anomaly.other_op)} at {history.where_op(anomaly.other_op)}"
+    op = _contradicted(anomaly)
+    return f"{history.describe_op(op)} at {history.where_op(op)}"
 
 
 def _writer(anomaly: Anomaly, history: History) -> str:
-    return history.label(anomaly.other_txn)
+    return history.label(history.transaction_of(_contradicted(anomaly)))
 
 
 def _verb(anomaly: Anomaly, history: History) -> str:
-    return "appended" if int(history.columns.op_kind[anomaly.other_op]) == APPEND else "wrote"
+    return "appended" if _is_append(anomaly, history) else "wrote"
 
 
 def _object(anomaly: Anomaly, history: History) -> str:
     """What the other operation wrote, as a part of the sentence: of a list, the element."""
-    if int(history.columns.op_kind[anomaly.other_op]) == APPEND:
-        return f"whose element {history.op_value(anomaly.other_op)}"
+    if _is_append(anomaly, history):
+        return f"whose element {history.op_value(_contradicted(anomaly))}"
     return "which"
 
 
+def _is_append(anomaly: Anomaly, history: History) -> bool:
+    return int(history.columns.op_kind[_contradicted(anomaly)]) == APPEND
+
+
 def _thin_air(anomaly: Anomaly, history: History) -> str:
-    if anomaly.other_op >= 0:
+    if anomaly.other_op is not None:
         return f"and names as its source {_other(anomaly, history)}, which is no write of that key"
     if int(history.columns.op_source[anomaly.op]) == SOURCE_MISSING:
         return "from a write that the input names but does not hold"
@@ -137,9 +205,10 @@ def _unwritten(anomaly: Anomaly, history: History) -> str:
 
 
 def _aborted(anomaly: Anomaly, history: History) -> str:
-    place = history.where_op(anomaly.other_op)
+    other = _contradicted(anomaly)
+    place = history.where_op(other)
     verb = _verb(anomaly, history)
-    if history.columns.op_ok[anomaly.other_op]:
+    if history.columns.op_ok[other]:
         who = f"only the aborted {_writer(anomaly, history)} {verb}"
     else:
         who = f"only an operation of {_writer(anomaly, history)} that failed {verb}"
@@ -148,14 +217,14 @@ def _aborted(anomaly: Anomaly, history: History) -> str:
 
 def _intermediate(anomaly: Anomaly, history: History) -> str:
     writer, other = _writer(anomaly, history), _other(anomaly, history)
-    if int(history.columns.op_kind[anomaly.other_op]) == APPEND:
+    if _is_append(anomaly, history):
         return f"which ends inside the appends of {writer}: after {other}"
     return f"which {writer} overwrote before it ended ({other})"
 
 
 def _future(anomaly: Anomaly, history: History) -> str:
     verb = _verb(anomaly, history)
-    reader, place = history.label(anomaly.txn), history.where_op(anomaly.other_op)
+    reader, place = history.label(anomaly.txn), history.where_op(_contradicted(anomaly))
     return f"{_object(anomaly, history)} {reader} itself {verb} only later ({place})"
 
 
@@ -168,9 +237,10 @@ def _not_last_own(anomaly: Anomaly, history: History) -> str:
 
 
 def _incompatible(anomaly: Anomaly, history: History) -> str:
-    other = _value(history, anomaly.other_op)
+    other = _contradicted(anomaly)
     return (
-        f"but {_writer(anomaly, history)} read {other} ({history.where_op(anomaly.other_op)}): "
+        f"but {_writer(anomaly, history)} read {_value(history, other)} "
+        f"({history.where_op(other)}): "
         "neither is a prefix of the other"
     )
 
@@ -183,6 +253,12 @@ def _duplicate(anomaly: Anomaly, history: History) -> str:
 
 
 def _split(anomaly: Anomaly, history: History) -> str:
+    if anomaly.other_op is None:
+        first, between, last = (
+            f"{history.describe_op(op)} of {history.label(history.transaction_of(op))}"
+            for op in _torn(anomaly, history)
+        )
+        return f"which puts the {between} after the {first} and before the {last}"
     return (
         f"where the appends of {_writer(anomaly, history)} do not stand together, all of them, "
         f"in the order in which it made them ({_other(anomaly, history)})"
