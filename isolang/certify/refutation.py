@@ -139,7 +139,9 @@ class _Checker:
 
     def _belongs(self, op: int, txn: int | None) -> None:
         facts = self._facts
-        if txn is None or not (0 <= txn < facts.n and facts.op_start[txn] <= op < facts.op_start[txn + 1]):
+        if txn is None or not (
+            0 <= txn < facts.n and facts.op_start[txn] <= op < facts.op_start[txn + 1]
+        ):
             raise CertificateRejected(f"operation {op} is not of transaction {txn}")
 
     def _choice(self, op: int) -> list[int]:

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from isolang.certify.errors import CertificateRejected
 
-
 _NOTHING = -1
 
 

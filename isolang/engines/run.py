@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from isolang.certify.certificate import Certificate
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
-from isolang.certify.steps import AnomalyStep
 from isolang.explain import names
 from isolang.language.classify import Plan
 from isolang.limits import Spending
@@ -99,6 +98,8 @@ class Run(ABC):
             anomaly = find_order_contradiction(problem)
         if anomaly is None:
             return None
+        from isolang.certify.steps import AnomalyStep
+
         a = anomaly
         return Refutation((AnomalyStep(int(a.kind), a.txn, a.op, a.other_txn, a.other_op),))
 

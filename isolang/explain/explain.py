@@ -13,6 +13,7 @@ from isolang.certify.steps import (
     Edge,
     ExhaustionStep,
     In,
+    Literal,
     OrderStep,
     Source,
     Step,
@@ -225,6 +226,7 @@ class _Explainer:
             view = self._view(against, assumed | {literal})
             # Lemmas of one case say nothing in the next; their numbers are not used again.
             self._numbers = saved
+            self._mention_literal(literal[1])
             cases.append(CaseView(assumption=self._words.literal(*literal), argument=view))
         return SplitView(text=self._question(split), cases=tuple(cases))
 
@@ -244,6 +246,7 @@ class _Explainer:
                 return f"{words.txn(txn)} took effect, or did not"
 
     def _lemma(self, lemma: Derived | Refuted, assumed: frozenset[Signed]) -> LemmaView:
+        self._mention_literal(lemma.literal[1])
         self._count += 1
         number = self._count
         reason: CycleView | ArgumentView | PlainReason
@@ -269,7 +272,9 @@ class _Explainer:
         match clause.step:
             case ChoiceStep(op):
                 self._mention(self._facts.txn_of[op], op)
-                left = "the only source left" if but else "the read has no source left"
+                left = "the only source left"
+                if but is None or not isinstance(but[1], Source):
+                    left = f"the read of {self._words.seen(op)} has no source left"
                 return PlainReason(text=left, because=because)
             case OrderStep(key):
                 text = f"the versions of {self._words.key(key)} are in an order"
@@ -280,6 +285,8 @@ class _Explainer:
                 self._mention(clause.step.txn, clause.step.op)
                 text = _anomaly(whole).evidence(self._problem.history)
                 return PlainReason(text=text, because=because)
+        for _, literal in clause.literals:
+            self._mention_literal(literal)
         return PlainReason(text=clause.note, because=because)
 
     def _cycle(self, step: CycleStep, assumed: frozenset[Signed]) -> CycleView:
@@ -321,6 +328,18 @@ class _Explainer:
         for op in ops:
             self._mention(self._facts.txn_of[op], op)
         return ops
+
+    def _mention_literal(self, literal: Literal) -> None:
+        """Show what a sentence about a literal speaks of."""
+        match literal:
+            case Before(key, a, b):
+                for txn in (a, b):
+                    self._mention(txn, self._words.write_of(txn, key))
+            case Source(op, txn):
+                self._mention(self._facts.txn_of[op], op)
+                self._mention(txn, self._words.write_of(txn, self._facts.key[op]))
+            case In(txn):
+                self._mention(txn)
 
     def _evidence_of(self, edge: Edge) -> str:
         shown = self._premises.shown_by(edge)

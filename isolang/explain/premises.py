@@ -70,13 +70,13 @@ class Premises:
                 for txn in (literal.txn, facts.txn_of[literal.op]):
                     if not facts.certain(txn):
                         both = (signed(False, literal), signed(True, In(txn)))
-                        found.append(Clause(both, None, 0.5, words.read_from(*_of(literal))))
+                        found.append(Clause(both, None, 0.5, words.only_if(literal, txn)))
             if isinstance(literal, Before):
                 for first, second in ((literal.a, literal.b), (literal.b, literal.a)):
                     if not facts.certain(first):
                         last = signed(False, Before(literal.key, first, second))
                         ins = (signed(True, In(first)), signed(False, In(second)))
-                        note = f"otherwise no write of {words.txn(first)} would count"
+                        note = f"{words.txn(first)} comes last unless it took effect"
                         found.append(Clause((last, *ins), None, 0.5, note))
         for sources in by_read.values():
             for i, one in enumerate(sources):
@@ -84,7 +84,3 @@ class Premises:
                     both = (signed(False, one), signed(False, other))
                     found.append(Clause(both, None, 1.0, "a read has one source"))
         return found
-
-
-def _of(literal: Source) -> tuple[int, int]:
-    return literal.op, literal.txn

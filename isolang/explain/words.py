@@ -81,6 +81,12 @@ class Words:
             return f"{reader} read {self.seen(op)}, up to what {self.txn(writer)} appended"
         return f"{reader} read {self.seen(op)} from {self.txn(writer)}"
 
+    def only_if(self, source: Source, txn: int) -> str:
+        """``T2 can read x = 1 from T1 only if T1 took effect``."""
+        reader, writer = self.txn(self.facts.txn_of[source.op]), self.txn(source.txn)
+        read = f"{reader} can read {self.seen(source.op)} from {writer}"
+        return f"{read} only if {self.txn(txn)} took effect"
+
     def before(self, key: int, a: int, b: int) -> str:
         """``T1 wrote x = 1 before T2 wrote x = 2``."""
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
