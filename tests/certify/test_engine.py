@@ -6,6 +6,7 @@ import pytest
 from support.certify import both, history, some_strategy
 
 from isolang.certify.proofs import Refutation, Witness
+from isolang.certify.steps import AnomalyStep
 from isolang.errors import UnsupportedError
 from isolang.history import UNKNOWN, Transaction
 from isolang.language.classify import classify
@@ -80,7 +81,7 @@ def engine_proof(h, plan):
         return None
     if plan.uses_reads_from and (found := problem.anomalies(limit=1)):
         a = found[0]
-        return Refutation.of([("anomaly", int(a.kind), a.txn, a.op, a.other_txn, a.other_op)])
+        return Refutation((AnomalyStep(int(a.kind), a.txn, a.op, a.other_txn, a.other_op),))
     strategy = some_strategy(h)
     result = solve(h.columns, problem.native, plan.automata, seconds=20, strategy=strategy)
     if isinstance(result, Model):

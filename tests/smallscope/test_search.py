@@ -124,6 +124,6 @@ def test_the_time_ends_the_search_and_the_bound_says_so() -> None:
 def test_too_many_choices_end_a_history_not_the_search() -> None:
     text = 'include "adya.iso"\nexists r : relation on T\nrequire T * T in r as c\nempty r as d\n'
     spec = load_spec(text)
-    found = search.search(spec, seconds=2, transactions=3)
+    found = search.search(spec, seconds=10, transactions=3)
     assert found.skipped
     assert not found.complete

@@ -59,7 +59,7 @@ def test_forced_they_agree_with_brute_force(plans, strategy):
     rng = random.Random(3)
     counts = Counter()
     compared = 0
-    while compared < 120:
+    while compared < 240:
         given = any_history(rng)
         try:
             expected = expected_verdicts(given, [LEVELS[name] for name in LINES])

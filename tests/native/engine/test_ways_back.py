@@ -173,7 +173,7 @@ def test_checkers_agree_on_changed_witnesses() -> None:
 def test_refutations_are_of_their_level() -> None:
     """What refutes a level does not refute a weaker one that the history satisfies."""
     tried: Counter[str] = Counter()
-    for history in histories(82, 200):
+    for history in histories(82, 500):
         given = to_tool(history)
         if build_problem(given).anomalies(limit=1):
             continue
