@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.readers.reading import Reading
 from isolang.history.transaction import Transaction
 from isolang.history.values import UNKNOWN, encode
-
-if TYPE_CHECKING:
-    from isolang.history.history import History
 
 _FORMS = (
     'expected ("r", key, result), ("w", key, value) or ("append", key, value); '
@@ -20,27 +17,18 @@ _FORMS = (
 )
 
 
-def build_history(
-    transactions: Iterable[Transaction], *, initial: object = None, name: str = "<memory>"
-) -> History:
-    """Build a history; see ``History.from_transactions``."""
-    from isolang.history.history import History
-
-    given = list(transactions)
+def build(given: Sequence[Transaction], *, initial: object, name: str) -> Reading:
+    """Build the columns of a history; see ``History.from_transactions``."""
     builder = _Builder(given, initial, name)
     for index, transaction in enumerate(given):
         builder.add(index, transaction)
-    columns = builder.finish()
-    return History(
-        columns=columns,
-        name=name,
-        format="memory",
+    return Reading(
+        columns=builder.finish(),
         position_unit="record",
         initial=builder.initial_sentence(),
         session="as given" if given else "",
         real_time=builder.time_sentence(),
         ignored=builder.ignored(),
-        sha256=hashlib.sha256(repr((given, initial)).encode()).hexdigest(),
         session_names=tuple(str(s) for s in builder.sessions),
     )
 

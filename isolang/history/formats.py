@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 
 from isolang.errors import HistoryError
+from isolang.history.readers import awdit, cobra, dbcop, jepsen, plume, viper
+from isolang.history.readers.reading import Reading
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -15,28 +18,28 @@ class Format(Struct, frozen=True, kw_only=True):
     Attributes:
         name: as ``--from`` takes it.
         title: what it is, for lists and messages.
-        logs: whether a directory of log files is one history.
-        log_prefix: how the names of its log files start.
+        read: its reader: of files, with ``timeout=`` in seconds (0 is none), to a :class:`Reading`.
+        log_prefix: how the names of its files start, where a directory of log files is one history.
     """
 
     name: str
     title: str
-    logs: bool = False
+    read: Callable[..., Reading]
     log_prefix: str = ""
 
 
 FORMATS: Final = {
     f.name: f
     for f in (
-        Format(name="edn", title="Jepsen/Elle operations in EDN"),
-        Format(name="jepsen-json", title="Jepsen/Elle operations in JSON"),
-        Format(name="dbcop", title="dbcop bincode"),
-        Format(name="dbcop-json", title="dbcop JSON"),
-        Format(name="hist", title="dbcop .hist text"),
-        Format(name="cobra", title="Cobra client logs T*.log", logs=True, log_prefix="T"),
-        Format(name="viper", title="Viper JSON logs J*.log", logs=True, log_prefix="J"),
-        Format(name="plume", title="Plume, PolySI and IsoVista text"),
-        Format(name="awdit", title="AWDIT text"),
+        Format(name="edn", title="Jepsen/Elle operations in EDN", read=jepsen.read),
+        Format(name="jepsen-json", title="Jepsen/Elle operations in JSON", read=jepsen.read),
+        Format(name="dbcop", title="dbcop bincode", read=dbcop.read_bincode),
+        Format(name="dbcop-json", title="dbcop JSON", read=dbcop.read_json),
+        Format(name="hist", title="dbcop .hist text", read=dbcop.read_hist),
+        Format(name="cobra", title="Cobra client logs T*.log", read=cobra.read, log_prefix="T"),
+        Format(name="viper", title="Viper JSON logs J*.log", read=viper.read, log_prefix="J"),
+        Format(name="plume", title="Plume, PolySI and IsoVista text", read=plume.read),
+        Format(name="awdit", title="AWDIT text", read=awdit.read),
     )
 }
 ALIASES: Final = {"polysi": "plume", "isovista": "plume", "bincode": "dbcop"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -84,9 +85,22 @@ class History(Struct, frozen=True, kw_only=True):
         Raises:
             HistoryError: for anything that is not a transaction, naming its place.
         """
-        from isolang.history.build import build_history
+        from isolang.history.build import build
 
-        return build_history(transactions, initial=initial, name=name)
+        given = list(transactions)
+        built = build(given, initial=initial, name=name)
+        return cls(
+            columns=built.columns,
+            name=name,
+            format="memory",
+            position_unit=built.position_unit,
+            initial=built.initial,
+            session=built.session,
+            real_time=built.real_time,
+            ignored=built.ignored,
+            sha256=hashlib.sha256(repr((given, initial)).encode()).hexdigest(),
+            session_names=built.session_names,
+        )
 
     # --- sizes ---
 

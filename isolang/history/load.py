@@ -12,7 +12,7 @@ from isolang.history.detect import Guess, detect, walk_cobra
 from isolang.history.formats import FORMATS, format_named, list_of_formats
 from isolang.history.history import History
 from isolang.history.initial import declare_labelled
-from isolang.history.readers.reading import Reading
+from isolang.history.readers.reading import Files
 from isolang.history.sources import Source, plain_name, read_source
 
 
@@ -42,13 +42,15 @@ def load_history(
     """
     source = read_source(path_or_stream)
     name, files, ignored = _choose(source, format)
-    if FORMATS[name].name == "cobra":
+    options = {}
+    if name == "cobra":
         _check_timestamps(files, timestamps)
+        options["timestamps"] = timestamps
     elif timestamps:
         msg = f"{source.name}: timestamps are an option of Cobra logs (this is {name})"
         raise HistoryError(msg)
     digest = _Digest(files)
-    reading = _read(name, files, timestamps, timeout or 0.0)
+    reading = FORMATS[name].read(files, timeout=timeout or 0.0, **options)
     notes = reading.notes
     said = reading.initial
     if initial is not None:
@@ -70,8 +72,6 @@ def load_history(
         session_names=reading.session_names,
     )
 
-
-Files = tuple[tuple[str, bytes], ...]
 
 _LARGE = 1 << 20  # bytes that are worth a thread
 
@@ -108,7 +108,7 @@ def _choose(source: Source, wanted: str) -> tuple[str, Files, tuple[str, ...]]:
             return chosen.name, source.files, ()
         return _only(source.name, detect(source.files[0][1])), source.files, ()
     guesses = [(file, data, detect(data)) for file, data in source.files]
-    for form in (f for f in FORMATS.values() if f.logs):
+    for form in (f for f in FORMATS.values() if f.log_prefix):
         if chosen is form or (
             chosen is None and any(g.formats == (form.name,) for *_, g in guesses)
         ):
@@ -190,34 +190,3 @@ def _check_timestamps(files: Files, timestamps: bool) -> None:
         have = "without" if timestamps else "with"
         msg = f"{file}: the sizes of its records fit Cobra logs {have} timestamps only; {hint}"
         raise HistoryError(msg)
-
-
-def _read(name: str, files: Files, timestamps: bool, timeout: float) -> Reading:
-    from isolang.history.readers import native
-
-    file, data = files[0]
-    match name:
-        case "edn" | "jepsen-json":
-            return native.read_jepsen(file, data, timeout)
-        case "dbcop":
-            return native.read_bincode(file, data, timeout)
-        case "dbcop-json":
-            from isolang.history.readers.dbcop_json import read_dbcop_json
-
-            return read_dbcop_json(file, data, timeout)
-        case "hist":
-            from isolang.history.readers.hist import read_hist
-
-            return read_hist(file, data, timeout)
-        case "cobra":
-            return native.read_cobra(files, timestamps, timeout)
-        case "viper":
-            from isolang.history.readers.viper import read_viper
-
-            return read_viper(files, timeout)
-        case "plume":
-            return native.read_plume(file, data, timeout)
-        case "awdit":
-            return native.read_awdit(file, data, timeout)
-    msg = f"no reader for {name}"
-    raise AssertionError(msg)

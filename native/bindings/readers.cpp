@@ -62,19 +62,6 @@ nb::tuple without_gil(double seconds, Read&& read) {
   return as_python(std::move(reading));
 }
 
-// The same for readers that leave what is not regular to others: None.
-template <typename Read>
-nb::object if_regular(double seconds, Read&& read) {
-  Budget budget = interruptible_budget(seconds);
-  std::optional<Reading> reading;
-  {
-    nb::gil_scoped_release released;
-    reading = read(budget);
-  }
-  if (!reading) return nb::none();
-  return as_python(std::move(*reading));
-}
-
 // Files held as long as they are read.
 class Files {
  public:
@@ -128,14 +115,6 @@ void register_readers(nb::module_& m) {
 
   m.def("read_in_large_pages", &read_in_large_pages, "file"_a, "size"_a,
         "The next `size` bytes of a file descriptor, fewer where it ends, in memory of large pages.");
-  m.def("read_edn", [](nb::object data, const std::string& name, double timeout) {
-    const Buffer buffer(data);
-    return without_gil(timeout, [&](Budget& budget) { return read_edn(buffer.bytes(), name, budget); });
-  }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
-  m.def("read_bincode", [](nb::object data, const std::string& name, double timeout) {
-    const Buffer buffer(data);
-    return without_gil(timeout, [&](Budget& budget) { return read_bincode(buffer.bytes(), name, budget); });
-  }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
   m.def(
       "read_cobra",
       [](const std::vector<std::pair<std::string, nb::object>>& files, bool timestamps, double timeout) {
@@ -143,24 +122,22 @@ void register_readers(nb::module_& m) {
         return without_gil(timeout, [&](Budget& budget) { return read_cobra(held.named(), timestamps, budget); });
       },
       "files"_a, "timestamps"_a = false, "timeout"_a = 0.0);
-  m.def("read_text", [](nb::object data, const std::string& kind, const std::string& name, double timeout) {
-    const auto read = kind == "awdit" ? read_awdit : read_plume;
-    if (kind != "awdit" && kind != "plume" && kind != "polysi" && kind != "isovista")
-      throw nb::value_error(("unknown kind of text: " + kind + " (expected plume, polysi, isovista or awdit)").c_str());
-    const Buffer buffer(data);
-    return without_gil(timeout, [&](Budget& budget) { return read(buffer.bytes(), name, budget); });
-  }, "data"_a, "kind"_a, "file_name"_a = "", "timeout"_a = 0.0);
-  m.def("read_regular_viper", [](const std::vector<std::pair<std::string, nb::object>>& files, double timeout) {
+  m.def("read_viper", [](const std::vector<std::pair<std::string, nb::object>>& files, double timeout) {
     const Files held(files);
-    return if_regular(timeout, [&](Budget& budget) { return read_regular_viper(held.named(), budget); });
+    return without_gil(timeout, [&](Budget& budget) { return read_viper(held.named(), budget); });
   }, "files"_a, "timeout"_a = 0.0);
-  m.def("read_regular_text", [](nb::object data, const std::string& kind, const std::string& name, double timeout) {
-    const auto read = kind == "hist" ? read_regular_hist : read_regular_dbcop_json;
-    if (kind != "hist" && kind != "dbcop-json")
-      throw nb::value_error(("unknown kind of text: " + kind + " (expected hist or dbcop-json)").c_str());
-    const Buffer buffer(data);
-    return if_regular(timeout, [&](Budget& budget) { return read(buffer.bytes(), name, budget); });
-  }, "data"_a, "kind"_a, "file_name"_a = "", "timeout"_a = 0.0);
+  const auto one_file = [&m](const char* name, Reading (*read)(std::string_view, const std::string&, Budget&)) {
+    m.def(name, [read](nb::object data, const std::string& file_name, double timeout) {
+      const Buffer buffer(data);
+      return without_gil(timeout, [&](Budget& budget) { return read(buffer.bytes(), file_name, budget); });
+    }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
+  };
+  one_file("read_edn", read_edn);
+  one_file("read_bincode", read_bincode);
+  one_file("read_dbcop_json", read_dbcop_json);
+  one_file("read_hist", read_hist);
+  one_file("read_plume", read_plume);
+  one_file("read_awdit", read_awdit);
 }
 
 }  // namespace isolang

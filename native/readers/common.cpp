@@ -26,6 +26,10 @@ void fail_byte(const std::string& name, std::int64_t byte, const std::string& wh
   throw ReadError(where(name, "byte", byte, what), byte);
 }
 
+void fail_at(const std::string& name, const std::string& where, const std::string& what, std::int64_t line) {
+  throw ReadError((name.empty() ? "" : name + ": ") + where + ": " + what, line);
+}
+
 void unsupported_line(const std::string& name, std::int64_t line, const std::string& what) {
   throw UnsupportedInput(where(name, "line", line, what), line);
 }

@@ -12,6 +12,8 @@ namespace isolang {
 // "NAME: line 12: what", or without the name where the caller did not give one.
 [[noreturn]] void fail_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void fail_byte(const std::string& name, std::int64_t byte, const std::string& what);
+// "NAME: WHERE: what", where it takes more to say the place.
+[[noreturn]] void fail_at(const std::string& name, const std::string& where, const std::string& what, std::int64_t line);
 [[noreturn]] void unsupported_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void unsupported_byte(const std::string& name, std::int64_t byte, const std::string& what);
 
@@ -50,6 +52,12 @@ class Numbers {
   Atoms* atoms_;
   std::vector<std::int32_t> small_;
 };
+
+// The text after a byte order mark, if there is one.
+inline std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
 
 // Is this UTF-8 (no overlong forms, no surrogates)? Two different invalid strings shown alike would be a wrong verdict,
 // so they are refused rather than repaired.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 namespace isolang {
@@ -30,6 +31,38 @@ void append_utf8(std::string& out, std::uint32_t code) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// A double by the shortest digits that give it back, laid out as Python's repr does: one value has one text in all
+// readers, and in Python.
+std::string text_of(double value) {
+  char buffer[32];
+  const auto [stop, error] = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
+  (void)error;  // it is large enough
+  std::string digits;
+  const char* p = buffer;
+  for (; *p != 'e'; ++p)
+    if (is_digit(*p)) digits += *p;
+  int exponent = 0;
+  std::from_chars(p + (p[1] == '+' ? 2 : 1), stop, exponent);
+  const int point = exponent + 1;  // of the digits, those before the point
+  const bool scientific = exponent < -4 || exponent >= 16;
+  std::string out(*buffer == '-' ? 1 : 0, '-');
+  const auto zeros = [&out](int n) { out.append(static_cast<std::size_t>(std::max(n, 0)), '0'); };
+  const auto whole = static_cast<std::size_t>(scientific ? 1 : std::clamp(point, 0, static_cast<int>(digits.size())));
+  out.append(digits, 0, whole);
+  if (whole == 0) out += '0';
+  if (!scientific) zeros(point - static_cast<int>(digits.size()));
+  if (!scientific || whole < digits.size()) out += '.';
+  if (!scientific) zeros(-point);
+  out.append(digits, whole);
+  if (out.back() == '.') out += '0';
+  if (scientific) {
+    out += exponent < 0 ? "e-" : "e+";
+    if (std::abs(exponent) < 10) out += '0';
+    out += std::to_string(std::abs(exponent));
+  }
+  return out;
+}
+
 // A number if it starts like one: EDN symbols may not begin with a digit, nor with a sign and a digit.
 bool starts_number(std::string_view token) {
   if (token.empty()) return false;
@@ -47,6 +80,17 @@ std::string Forms::here() const {
   const char* line = p_;
   while (line > begin_ && line[-1] != '\n') --line;
   return quoted({p_, static_cast<std::size_t>(q - p_)}) + " at column " + std::to_string(p_ - line + 1);
+}
+
+std::string Forms::shown() {
+  if (at_end()) return "the end of the file";
+  const Mark start = mark();
+  if (const char c = peek(); c == ')' || c == ']' || c == '}') {
+    next();
+  } else {
+    skip();
+  }
+  return quoted(since(start));
 }
 
 void Forms::expected(const std::string& what, const std::string& hint) const {
@@ -271,10 +315,7 @@ bool Forms::number(std::string_view token, std::string& text, std::uint64_t& nat
   const auto [stop, error] = std::from_chars(body.data(), body.data() + body.size(), value);
   if (stop != body.data() + body.size() || error == std::errc::invalid_argument) bad("a malformed number");
   if (decimal || error != std::errc{}) return false;  // arbitrary precision, or beyond a double: as written
-  char buffer[64];
-  const auto printed = std::to_chars(buffer, buffer + sizeof buffer, negative ? -value : value);
-  text.assign(buffer, printed.ptr);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  text = text_of(negative && value != 0 ? -value : value);  // -0.0 equals 0.0
   return false;
 }
 

@@ -4,7 +4,9 @@
 // is then the same sequence of forms as `{"type" "ok" "value" [["w" "x" 1]]}`. Only `null` needs a word of its own.
 #pragma once
 #include <array>
+#include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -79,12 +81,53 @@ class Forms {
   }
   // The integer here, if it is one that fits 64 bits: then it is consumed.
   bool integer(std::int64_t& n);
+  // The same of JSON's words and of unsigned numbers.
+  bool natural(std::uint64_t& n) {
+    const auto [stop, error] = std::from_chars(p_, end_, n);
+    if (error != std::errc{} || (*p_ == '0' && stop - p_ > 1) || (stop < end_ && in_token(*stop))) return false;
+    p_ = stop;
+    return true;
+  }
+  bool flag(bool& value) {
+    value = p_ < end_ && *p_ == 't';
+    return take(value ? std::string_view("true") : std::string_view("false"));
+  }
+  bool null() { return take("null"); }
+  // The name of a field, or another word in quotes, if it is this one: consumed then.
+  template <std::size_t size>
+  bool name(const char (&word)[size]) {
+    if (static_cast<std::size_t>(end_ - p_) <= size || *p_ != '"' || p_[size] != '"') return false;
+    if (std::memcmp(p_ + 1, word, size - 1) != 0) return false;  // of constant size: a comparison or two
+    p_ += size + 1;
+    return true;
+  }
+  // [ element, … ] and { "field": value, … } of JSON; what they are given reads one element, or name and value.
+  template <typename Element>
+  void array(Element&& element) {
+    next();
+    for (blank(); peek() != ']'; blank()) {
+      if (at_end()) fail("the file ends inside a list (expected ']'); hint: truncated");
+      element();
+    }
+    next();
+  }
+  template <typename Field>
+  void object(Field&& field) {
+    next();
+    for (blank(); peek() != '}'; blank()) {
+      if (at_end()) fail("the file ends inside an object (expected '}'); hint: truncated");
+      if (peek() != '"') expected("a field name in quotes");
+      field();
+    }
+    next();
+  }
   // Skips the form here, however deep.
   void skip();
 
   [[noreturn]] void fail(const std::string& what) const { fail_line(name_, line_, what); }
   // "expected X (got Y at column N)" about what stands here.
   [[noreturn]] void expected(const std::string& what, const std::string& hint = "") const;
+  std::string shown();  // the form that stands here, quoted and passed over, for a message
   std::string here() const;  // the token or bracket that stands here, quoted, and its column, from 1, in bytes
 
  private:
@@ -105,6 +148,12 @@ class Forms {
   }
   static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+  bool take(std::string_view word) {
+    if (!std::string_view(p_, static_cast<std::size_t>(end_ - p_)).starts_with(word)) return false;
+    if (p_ + word.size() < end_ && in_token(p_[word.size()])) return false;
+    p_ += word.size();
+    return true;
+  }
   bool slow_blank();
   std::int32_t slow_atom(Atoms& atoms, Numbers& numbers);
   std::string_view string();      // after the opening quote; valid until the next string

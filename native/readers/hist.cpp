@@ -1,121 +1,159 @@
-// Regular .hist text of dbcop: `[x:=1 y==2] [x==?]!`, comments after `//`, lines of dashes between sessions.
+// dbcop's .hist text: `[x:=1 y==2] [x==?]!`, comments after `//`, lines of dashes between sessions.
+#include <charconv>
+
 #include "readers/common.hpp"
-#include "readers/cursor.hpp"
+#include "readers/versions.hpp"
 
 namespace isolang {
 namespace {
 
 class Hist {
  public:
-  Hist(std::string_view text, History& history, Budget& budget)
-      : in_(text), h_(history), values_(history.values), budget_(budget) {}
+  Hist(std::string_view text, const std::string& name, History& history, Budget& budget)
+      : p_(text.data()), end_(p_ + text.size()), name_(name), h_(history), values_(history.values), budget_(budget) {}
 
-  bool read() {
-    while (!in_.at_end()) {
+  void read(Remarks& remarks) {
+    while (true) {
       budget_.poll();
       blanks();
-      if (in_.peek() == '-' ? !dashes() : !tokens()) return false;
-      if (!in_.at_end() && !in_.newline()) return false;
+      if (at_line_end() || *p_ != '-' || !dashes()) {
+        for (; !at_line_end(); blanks()) token();
+      }
+      if (p_ == end_) break;
+      ++p_;
+      ++line_;
     }
-    empty_ += !used_ && h_.transactions() > 0 ? 1 : 0;
-    return !open_;
+    if (opened_ != 0) fail_line(name_, opened_, "a transaction without ']' (the file ends inside it)");
+    if (used_) sessions_.push_back(seen_);
+    remarks.emplace_back("sessions", sessions_);
+    remarks.emplace_back("empty_sessions",
+                         h_.transactions() == 0 ? seen_ - 1 : seen_ - static_cast<std::int64_t>(sessions_.size()));
   }
-
-  const std::vector<std::int64_t>& labels() const { return labels_; }
-  std::int64_t empty() const { return empty_; }
 
  private:
+  static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+  static bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; }
+
+  bool at_line_end() const { return p_ == end_ || *p_ == '\n'; }
+  bool next_is(std::string_view word) const {
+    return std::string_view(p_, static_cast<std::size_t>(end_ - p_)).starts_with(word);
+  }
+  bool take(std::string_view word) {
+    if (!next_is(word)) return false;
+    p_ += word.size();
+    return true;
+  }
+  // Blanks and a comment; stays in the line.
   void blanks() {
-    for (in_.blanks(); in_.peek() == '\f' || in_.peek() == '\v'; in_.blanks()) in_.next();
+    while (p_ < end_ && is_blank(*p_)) ++p_;
+    if (next_is("//"))
+      while (!at_line_end()) ++p_;
   }
 
-  // To the end of the line: false at what is no plain text.
-  bool comment() {
-    for (char c = in_.peek(); (c >= ' ' && c <= '~') || c == '\t' || c == '\r'; c = in_.peek()) in_.next();
-    return in_.at_end() || in_.peek() == '\n';
-  }
-
+  // A line of two dashes or more ends the session.
   bool dashes() {
-    if (open_ || !in_.take("--")) return false;
-    while (in_.take('-')) {
+    const char* const start = p_;
+    while (p_ < end_ && *p_ == '-') ++p_;
+    const bool enough = p_ - start >= 2;
+    blanks();
+    if (!enough || !at_line_end()) {
+      p_ = start;
+      return false;
     }
-    if (used_) {
-      ++session_;
-      labels_.push_back(labels_.back() + 1);
-    } else {
-      ++empty_;
-      ++labels_.back();
-    }
+    if (opened_ != 0)
+      fail_line(name_, line_, "a session ends inside the transaction of line " + std::to_string(opened_) + " (no ']')");
+    if (used_) sessions_.push_back(seen_);
     used_ = false;
-    blanks();
-    return !in_.take("//") || comment();
+    ++seen_;
+    return true;
   }
 
-  bool tokens() {  // to the end of the line
-    for (blanks(); !in_.at_end() && in_.peek() != '\n'; blanks()) {
-      if (in_.take("//")) {
-        if (!comment()) return false;
-      } else if (in_.take('[')) {
-        if (open_) return false;
-        open_ = true;
-        txn_ = h_.begin_transaction(session_, Status::committed, h_.transactions() + 1, in_.line());
-      } else if (!open_) {
-        return false;
-      } else if (in_.take(']')) {
-        if (!close()) return false;
-      } else if (!event()) {
-        return false;
-      }
+  void token() {
+    if (*p_ == '[') {
+      if (opened_ != 0) fail_line(name_, line_, "'[' inside the transaction of line " + std::to_string(opened_) + " (no ']')");
+      ++p_;
+      opened_ = line_;
+      txn_ = h_.begin_transaction(static_cast<std::int32_t>(sessions_.size()), Status::committed,
+                                  h_.transactions() + 1, line_);
+      used_ = true;
+    } else if (*p_ == ']') {
+      close();
+    } else {
+      event();
     }
-    return true;
   }
 
-  bool close() {
-    if (h_.op_start[static_cast<std::size_t>(txn_)] == h_.operations()) return false;
+  void close() {
+    if (opened_ == 0) outside("']'");
+    if (h_.op_start[static_cast<std::size_t>(txn_)] == h_.operations())
+      fail_line(name_, line_, "an empty transaction (got [], expected events in it)");
+    ++p_;
     blanks();
-    if (in_.take('!')) h_.txn_status[static_cast<std::size_t>(txn_)] = static_cast<std::uint8_t>(Status::aborted);
-    open_ = false;
-    used_ = true;
-    return true;
+    if (take("!")) h_.txn_status[static_cast<std::size_t>(txn_)] = static_cast<std::uint8_t>(Status::aborted);
+    opened_ = 0;
   }
 
-  bool event() {
-    const std::string_view variable = in_.name();
-    if (variable.empty()) return false;
-    blanks();
-    const bool write = in_.take(":=");
-    if (!write && !in_.take("==")) return false;
-    blanks();
+  void event() {
+    const char* const start = p_;
+    while (p_ < end_ && is_name(*p_)) ++p_;
+    const std::string_view variable(start, static_cast<std::size_t>(p_ - start));
+    spaces();
+    const bool write = take(":=");
+    if (variable.empty() || (!write && !take("=="))) bad(start);
+    spaces();
+    std::int32_t value = kNil;
+    if (write || !take("?")) {
+      const char* const digits = p_;
+      std::uint64_t version = 0;
+      const auto [stop, error] = std::from_chars(p_, end_, version);
+      if (error == std::errc::invalid_argument || (stop < end_ && is_name(*stop))) bad(start);
+      if (error == std::errc::result_out_of_range)
+        fail_line(name_, line_, "a version beyond 64 bits (got " +
+                                    quoted({digits, static_cast<std::size_t>(stop - digits)}) + ")");
+      p_ = stop;
+      value = values_.natural(version);
+    }
+    if (opened_ == 0) outside(quoted({start, static_cast<std::size_t>(p_ - start)}));
     const std::int32_t key = h_.key_of(h_.key_atoms.intern_text(AtomKind::string, variable));
-    std::uint64_t version = 0;
-    if (!write && in_.take('?')) {
-      h_.add_op(OpKind::read, key, kNil, in_.line());
-      return true;
-    }
-    if (!in_.natural(version)) return false;
-    h_.add_op(write ? OpKind::write : OpKind::read, key, values_.natural(version), in_.line());
-    return true;
+    h_.add_op(write ? OpKind::write : OpKind::read, key, value, line_);
   }
 
-  Cursor in_;
+  void spaces() {
+    while (p_ < end_ && is_blank(*p_)) ++p_;
+  }
+
+  [[noreturn]] void outside(const std::string& what) const {
+    fail_line(name_, line_, what + " outside a transaction (no '[' before it)");
+  }
+
+  [[noreturn]] void bad(const char* start) const {
+    const char* stop = start;
+    while (stop < end_ && *stop != '\n' && *stop != '\r' && stop - start < 20) ++stop;
+    fail_line(name_, line_, "not a history (got " + quoted({start, static_cast<std::size_t>(stop - start)}) +
+                                ", expected [x:=1 y==2 z==?], ] or ]!, a line of dashes, or // and a comment)");
+  }
+
+  const char* p_;
+  const char* end_;
+  const std::string& name_;
   History& h_;
   Numbers values_;
   Budget& budget_;
-  std::vector<std::int64_t> labels_{1};  // of the sessions with transactions: which one of the file's it is
-  std::int64_t empty_ = 0;               // sessions
-  std::int32_t session_ = 0, txn_ = 0;
-  bool used_ = false, open_ = false;
+  std::vector<std::int64_t> sessions_;  // those with transactions: which one of the file's it is
+  std::int64_t seen_ = 1;               // sessions of the file, the one here included
+  std::int64_t line_ = 1, opened_ = 0;  // where the transaction here began; 0 outside
+  std::int32_t txn_ = 0;
+  bool used_ = false;                   // the session here has transactions
 };
 
 }  // namespace
 
-std::optional<Reading> read_regular_hist(std::string_view text, const std::string& name, Budget& budget) {
+Reading read_hist(std::string_view text, const std::string& name, Budget& budget) {
   check_size(name, 2 * text.size());  // a transaction takes six bytes here: twice as many fit as in other formats
   Reading out;
-  Hist hist(text, out.history, budget);
-  if (!hist.read()) return std::nullopt;
-  out.remarks.emplace_back("sessions", hist.labels());
-  out.remarks.emplace_back("empty", hist.empty());
+  Hist(without_byte_order_mark(text), name, out.history, budget).read(out.remarks);
+  nil_for_unwritten_zeros(out);
   return out;
 }
 

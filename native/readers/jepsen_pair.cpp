@@ -44,7 +44,7 @@ class Pairing {
     if (transactions_.empty())
       fail_line(name_, ops_.front().line,
                 "no transactions (got " + std::to_string(ops_.size()) + " operation maps: " + std::to_string(others_) +
-                    " of no client, " + std::to_string(orphans_) +
+                    " of no client, " + std::to_string(strays_) +
                     " completions without operations; expected :invoke or :ok)");
     h_.has_time = invocations_ > 0;
     for (const Transaction& t : transactions_) {
@@ -124,7 +124,7 @@ class Pairing {
     }
     if (open == kNone) {
       if (op.value_kind != Value::micro_ops) {  // :fail or :info of nothing
-        ++orphans_;
+        ++strays_;
         return;
       }
       ++uninvoked_;
@@ -246,7 +246,7 @@ class Pairing {
     remarks_.emplace_back("info", count(Type::info));
     remarks_.emplace_back("unfinished", count(Type::missing));
     remarks_.emplace_back("completions_without_invocation", uninvoked_);
-    remarks_.emplace_back("orphans", orphans_);
+    remarks_.emplace_back("stray_completions", strays_);
     remarks_.emplace_back("nonclient", others_);
     remarks_.emplace_back("nonclient_processes", in_.others);
     remarks_.emplace_back("resumed_after_info", resumed_);
@@ -275,7 +275,7 @@ class Pairing {
   std::vector<std::int32_t> session_of_;  // process → session
   std::vector<std::int64_t> session_labels_;
   std::int64_t counts_[5] = {};           // transactions by the type of their completion
-  std::int64_t invocations_ = 0, uninvoked_ = 0, orphans_ = 0, others_ = 0, resumed_ = 0, unknown_reads_ = 0;
+  std::int64_t invocations_ = 0, uninvoked_ = 0, strays_ = 0, others_ = 0, resumed_ = 0, unknown_reads_ = 0;
   std::int64_t odd_values_ = 0, differing_ = 0, first_differing_ = 0;
 };
 

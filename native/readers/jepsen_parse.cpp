@@ -289,9 +289,7 @@ class Parser {
 
 Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget) {
   check_size(name, data.size());
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (data.starts_with(kByteOrderMark)) data.remove_prefix(kByteOrderMark.size());
-  return Parser(data, name, history, budget).parse();
+  return Parser(without_byte_order_mark(data), name, history, budget).parse();
 }
 
 }  // namespace isolang::jepsen

@@ -5,7 +5,6 @@
 // the bytes that are left before anything is sized by them.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -56,10 +55,10 @@ Reading read_plume(std::string_view data, const std::string& name, Budget& budge
 // AWDIT's `test` text.
 Reading read_awdit(std::string_view data, const std::string& name, Budget& budget);
 
-// Of formats that have their reader in Python: files of the shape in which programs write them; nullopt for any others
-// (see readers/cursor.hpp).
-std::optional<Reading> read_regular_viper(const std::vector<NamedBytes>& files, Budget& budget);
-std::optional<Reading> read_regular_dbcop_json(std::string_view text, const std::string& name, Budget& budget);
-std::optional<Reading> read_regular_hist(std::string_view text, const std::string& name, Budget& budget);
+// dbcop's JSON and its .hist text.
+Reading read_dbcop_json(std::string_view text, const std::string& name, Budget& budget);
+Reading read_hist(std::string_view text, const std::string& name, Budget& budget);
+// Viper's JSON logs: one file is one session.
+Reading read_viper(const std::vector<NamedBytes>& files, Budget& budget);
 
 }  // namespace isolang

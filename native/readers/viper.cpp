@@ -1,46 +1,236 @@
-// Regular Viper logs: lines of {"value": [["r", key, value, flag], …]}, numbers throughout; "nil" may be read.
-#include "readers/common.hpp"
-#include "readers/cursor.hpp"
+// Viper's JSON logs: one file is one session, one line one committed transaction.
+//
+// `i` (insert) and `d` (delete) first read what was there, a value, a tombstone or nothing, and then write: a delete
+// leaves a tombstone with a value of its own. So each is a read and a write here, and a read of a tombstone is matched
+// by its value like any other; the flags *is_dead* and *ready* say nothing more.
+//
+// The fourth slot of `r` is *is_dead* in Viper's own logs and the transaction's outcome in IsoVista's. Where nobody
+// deletes, nothing can be dead: a `true` there shows that the slots are outcomes.
+#include <algorithm>
+
+#include "readers/forms.hpp"
 
 namespace isolang {
 namespace {
+
+enum class Flag : std::int8_t { missing, no, yes };
 
 class Viper {
  public:
   Viper(History& history, Budget& budget)
       : h_(history), keys_(history.key_atoms), values_(history.values), budget_(budget) {}
 
-  bool file(std::int32_t number, std::string_view text) {
-    Cursor in(text);
+  void file(std::int32_t number, const NamedBytes& file) {
     const std::int32_t session = h_.sessions;
-    while (true) {
-      in.blanks();
-      if (in.newline()) continue;
-      if (in.at_end()) return true;
+    Forms json(without_byte_order_mark(file.bytes), file.name);
+    json.read_json();
+    json_ = &json;
+    name_ = &file.name;
+    for (json.blank(); !json.at_end(); json.blank()) {
       budget_.poll();
-      const std::int64_t line = in.line();
-      h_.begin_transaction(session, Status::committed, h_.transactions() + 1, line, number);
-      if (!transaction(in, line) || in.line() != line) return false;
-      in.blanks();
-      if (!in.at_end() && !in.newline()) return false;
+      transaction(session, number);
     }
   }
 
-  // A read whose fourth slot is true, of a dead value, where nothing is ever deleted: the slots are outcomes.
-  bool apply_outcomes() {
-    if (!dead_read_) return false;
+  void finish(Remarks& remarks) {
+    const bool outcomes = !deletes_ && dead_reads_;
+    if (outcomes) apply_outcomes();
+    remarks.emplace_back("outcomes", outcomes);
+    remarks.emplace_back("initial_reads", mark_initial_reads());
+    std::ranges::sort(unknown_fields_);
+    remarks.emplace_back("unknown_fields", unknown_fields_);
+    if (initial_ >= 0) remarks.emplace_back("initial", initial_);
+  }
+
+ private:
+  // A mark at the value that stands here, for the message if it turns out to be something else.
+  Forms::Mark start() {
+    json_->blank();
+    return json_->mark();
+  }
+
+  std::string place() const {
+    return "line " + std::to_string(line_) + (operation_ > 0 ? ", operation " + std::to_string(operation_) : "");
+  }
+
+  [[noreturn]] void bad(Forms::Mark start, const std::string& what, const std::string& expected) {
+    json_->back_to(start);
+    const std::string got = json_->shown();
+    fail_at(*name_, place(), what + " (got " + got + ", expected " + expected + ")", line_);
+  }
+
+  void transaction(std::int32_t session, std::int32_t file) {
+    const auto mark = start();
+    line_ = json_->line();
+    operation_ = 0;
+    constexpr const char* kShape = "{\"value\": [...]}";
+    if (json_->peek() != '{') bad(mark, "not a transaction", kShape);
+    const std::int32_t txn = h_.begin_transaction(session, Status::committed, ++ordinal_, line_, file);
+    bool has_value = false, initial = false;
+    // Ranges may stand in the initial transaction only, and what it is may stand after them.
+    range_ = Forms::Mark{};
+    json_->object([&] {
+      if (json_->name("value")) {
+        const auto list = start();
+        if (has_value || json_->peek() != '[') bad(has_value ? mark : list, "not a transaction", kShape);
+        has_value = true;
+        json_->array([&] {
+          ++operation_;
+          operation();
+        });
+        operation_ = 0;
+      } else if (json_->name("isInitial")) {
+        const auto flag = start();
+        if (!json_->flag(initial)) bad(flag, "\"isInitial\" is no truth value", "true or false");
+      } else {
+        std::string other(json_->word());
+        if (std::ranges::find(unknown_fields_, other) == unknown_fields_.end())
+          unknown_fields_.push_back(std::move(other));
+        json_->skip();
+      }
+    });
+    if (!has_value) bad(mark, "not a transaction", kShape);
+    if (initial) {
+      if (initial_ >= 0) fail_at(*name_, place(), "a second \"isInitial\" transaction (expected one at most)", line_);
+      initial_ = txn;
+      --ordinal_;
+      h_.txn_label[static_cast<std::size_t>(txn)] = 0;
+    } else if (range_.p != nullptr) {
+      json_->back_to(range_);
+      unsupported_line(*name_, line_,
+                       "a range query, which reads the absence of keys too and cannot be judged key by key (got " +
+                           json_->shown() + "); hint: a history of r, w, i and d can");
+    }
+  }
+
+  void operation() {
+    const auto mark = start();
+    if (json_->peek() != '[') not_an_operation(mark);
+    char kind = '\0';
+    int slot = 0;
+    std::int32_t key = 0, value = 0, read = kNil;
+    bool has_read = false, ok = true;
+    Flag flag = Flag::missing;
+    json_->array([&] {
+      const auto here = start();
+      if (slot == 0) {
+        kind = json_->name("r") ? 'r' : json_->name("w") ? 'w' : json_->name("i") ? 'i' : json_->name("d") ? 'd' : 'R';
+        if (kind == 'R') {
+          if (!json_->name("range")) not_an_operation(mark);
+          if (range_.p == nullptr) range_ = mark;
+        }
+      } else if (kind == 'R') {
+        slot == 3 || slot == 4 ? rows(here) : json_->skip();
+      } else if (slot == 1) {
+        key = scalar(h_.key_atoms, keys_, "key");
+      } else if (slot == 2) {
+        value = kind == 'r' ? read_value() : scalar(h_.values, values_, "value");
+      } else if (slot == 3 && (kind == 'r' || kind == 'w')) {
+        flag = boolean() ? Flag::yes : Flag::no;
+      } else if (slot == 3) {
+        has_read = !json_->null();
+        if (has_read) read = read_value();
+      } else if ((slot == 4 || slot == 5) && (kind == 'i' || kind == 'd')) {
+        const bool succeeded = boolean();
+        if (slot == 5) ok = succeeded;
+      } else {
+        json_->skip();
+      }
+      ++slot;
+    });
+    if (kind == 'R') {
+      if (slot < 5) bad(mark, "not a range", "rows of {\"id\": key, \"val\": value} in its fourth and fifth slots");
+      return;
+    }
+    if (slot < (kind == 'r' || kind == 'w' ? 3 : 6)) not_an_operation(mark);
+    if (kind == 'r') {
+      dead_reads_ = dead_reads_ || flag == Flag::yes;
+      add(OpKind::read, key, value, flag, true);
+    } else if (kind == 'w') {
+      add(OpKind::write, key, value, flag, flag != Flag::no);
+    } else {
+      deletes_ = true;
+      if (has_read) add(OpKind::read, key, read, Flag::missing, ok);
+      add(OpKind::write, key, value, Flag::missing, ok);
+    }
+  }
+
+  [[noreturn]] void not_an_operation(Forms::Mark mark) {
+    bad(mark, "not an operation",
+        R"(["r", key, value, dead], ["w", key, value, succeeded], ["i", key, value, read, dead, succeeded, …] or )"
+        R"(["d", …])");
+  }
+
+  // The initial state as the answer to a query of everything; tombstones are values too.
+  void rows(Forms::Mark mark) {
+    if (json_->peek() != '[') bad(mark, "not a range", "rows of {\"id\": key, \"val\": value}");
+    json_->array([&] {
+      const auto row = start();
+      std::int32_t key = -1, value = -1;
+      if (json_->peek() != '{') bad(row, "not a row", "{\"id\": key, \"val\": value}");
+      json_->object([&] {
+        if (json_->name("id")) {
+          key = scalar(h_.key_atoms, keys_, "key");
+        } else if (json_->name("val")) {
+          value = scalar(h_.values, values_, "value");
+        } else {
+          json_->word();
+          json_->skip();
+        }
+      });
+      if (key < 0 || value < 0) bad(row, "not a row", "{\"id\": key, \"val\": value}");
+      add(OpKind::write, key, value, Flag::missing, true);
+    });
+  }
+
+  std::int32_t read_value() {
+    json_->blank();
+    if (json_->name("nil")) return kNil;
+    return scalar(h_.values, values_, "value");
+  }
+
+  std::int32_t scalar(Atoms& atoms, Numbers& numbers, const char* what) {
+    const auto mark = start();
+    const char c = json_->peek();
+    if (const bool number = c == '-' || (c >= '0' && c <= '9'); number || c == '"') return json_->atom(atoms, numbers);
+    bool flag = false;
+    if (json_->null()) return kNil;
+    if (!json_->flag(flag)) bad(mark, std::string("not a ") + what, "a number or a string");
+    return atoms.intern_text(AtomKind::other, flag ? "true" : "false");
+  }
+
+  bool boolean() {
+    const auto mark = start();
+    bool found = false;
+    if (!json_->flag(found)) bad(mark, "not a truth value", "true or false");
+    return found;
+  }
+
+  void add(OpKind kind, std::int32_t key, std::int32_t value, Flag flag, bool ok) {
+    h_.add_op(kind, h_.key_of(key), value, json_->line(), ok);
+    flags_.push_back(flag);
+  }
+
+  bool is_read(std::size_t op) const { return h_.op_kind[op] == static_cast<std::uint8_t>(OpKind::read); }
+
+  // The fourth slots as outcomes: a transaction whose slots are false throughout was aborted; in a mix, the slot of a
+  // write is still its own.
+  void apply_outcomes() {
     for (std::size_t t = 0; t < h_.txn_status.size(); ++t) {
-      bool any = false;
       const auto first = static_cast<std::size_t>(h_.op_start[t]), last = static_cast<std::size_t>(h_.op_start[t + 1]);
-      for (std::size_t i = first; i < last; ++i) any = any || flags_[i] != 0;
-      if (!any && last > first) h_.txn_status[t] = static_cast<std::uint8_t>(Status::aborted);
-      for (std::size_t i = first; i < last; ++i) h_.op_ok[i] = !any || is_read(i) ? 1 : flags_[i];
+      const bool initial = static_cast<std::int64_t>(t) == initial_;
+      const bool aborted = !initial && first < last &&
+                           std::all_of(flags_.begin() + h_.op_start[t], flags_.begin() + h_.op_start[t + 1],
+                                       [](Flag flag) { return flag == Flag::no; });
+      if (aborted) h_.txn_status[t] = static_cast<std::uint8_t>(Status::aborted);
+      for (std::size_t i = first; i < last; ++i)
+        h_.op_ok[i] = initial || aborted || is_read(i) || flags_[i] != Flag::no ? 1 : 0;
     }
-    return true;
   }
 
-  // A value that nobody wrote to the key was there before.
-  void mark_initial_reads() {
+  // A value that nobody wrote to the key was there before. With a declared initial state only 0 may be unexplained; any
+  // other value stays a read of what nobody wrote.
+  std::int64_t mark_initial_reads() {
     const std::size_t m = h_.op_kind.size();
     std::size_t size = 1024;
     while (size < 2 * m) size *= 2;
@@ -56,73 +246,46 @@ class Viper {
         const auto [at, pair] = slot(i);
         written[at] = pair;
       }
+    const auto is_zero = [&](std::int32_t value) {
+      return value == h_.values.find_integer(0) ||
+             (h_.values.kind(value) == AtomKind::string && h_.values.text(value) == "0");
+    };
+    std::int64_t found = 0;
     for (std::size_t i = 0; i < m; ++i)
-      if (is_read(i) && h_.op_value[i] != kNil && written[slot(i).first] < 0) h_.op_source[i] = kSourceInitial;
-  }
-
- private:
-  bool is_read(std::size_t op) const { return h_.op_kind[op] == static_cast<std::uint8_t>(OpKind::read); }
-
-  bool transaction(Cursor& in, std::int64_t line) {
-    if (!in.mark('{') || !in.take("\"value\"") || !in.mark(':') || !in.mark('[')) return false;
-    for (bool first = true; !in.take(']'); first = false) {
-      if ((!first && !in.mark(',')) || !operation(in, line)) return false;
-      in.blanks();
-    }
-    in.blanks();
-    return in.take('}');
-  }
-
-  bool operation(Cursor& in, std::int64_t line) {
-    if (!in.mark('[') || !in.take('"')) return false;
-    const bool read = in.take('r');
-    if ((!read && !in.take('w')) || !in.take('"') || !in.mark(',')) return false;
-    std::int32_t key = 0, value = kNil;
-    if (!number(in, keys_, key) || !in.mark(',')) return false;
-    if (!(read && in.take("\"nil\"")) && !number(in, values_, value)) return false;
-    bool flag = false;
-    if (!in.mark(',') || !in.flag(flag)) return false;
-    in.blanks();
-    if (!in.take(']')) return false;
-    h_.add_op(read ? OpKind::read : OpKind::write, h_.key_of(key), value, line, read || flag);
-    flags_.push_back(flag ? 1 : 0);
-    dead_read_ = dead_read_ || (read && flag);
-    return true;
-  }
-
-  static bool number(Cursor& in, Numbers& numbers, std::int32_t& atom) {
-    std::int64_t negative = 0;
-    std::uint64_t natural = 0;
-    if (in.peek() == '-') {
-      if (!in.negative(negative)) return false;
-      atom = numbers.integer(negative);
-    } else {
-      if (!in.natural(natural)) return false;
-      atom = numbers.natural(natural);
-    }
-    return true;
+      if (is_read(i) && h_.op_value[i] != kNil && written[slot(i).first] < 0 &&
+          (initial_ < 0 || is_zero(h_.op_value[i]))) {
+        h_.op_source[i] = kSourceInitial;
+        ++found;
+      }
+    return found;
   }
 
   History& h_;
   Numbers keys_, values_;
   Budget& budget_;
-  std::vector<std::uint8_t> flags_;  // per operation: its fourth slot
-  bool dead_read_ = false;
+  Forms* json_ = nullptr;  // of the file here
+  const std::string* name_ = nullptr;
+  std::int64_t line_ = 0, operation_ = 0;  // where we are, from 1
+  std::int64_t ordinal_ = 0;               // transactions, the initial one left out
+  Forms::Mark range_{};                    // the first range of the transaction here
+  std::vector<Flag> flags_;                // per operation: its fourth slot
+  std::vector<std::string> unknown_fields_;
+  std::int64_t initial_ = -1;  // the "isInitial" transaction
+  bool deletes_ = false, dead_reads_ = false;
 };
 
 }  // namespace
 
-std::optional<Reading> read_regular_viper(const std::vector<NamedBytes>& files, Budget& budget) {
+Reading read_viper(const std::vector<NamedBytes>& files, Budget& budget) {
   Reading out;
   Viper viper(out.history, budget);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     bytes += files[i].bytes.size();
     check_size(files[i].name, bytes);
-    if (!viper.file(static_cast<std::int32_t>(i), files[i].bytes)) return std::nullopt;
+    viper.file(static_cast<std::int32_t>(i), files[i]);
   }
-  out.remarks.emplace_back("outcomes", viper.apply_outcomes());
-  viper.mark_initial_reads();
+  viper.finish(out.remarks);
   return out;
 }
 

@@ -100,6 +100,42 @@ AWDIT = [
     b"w 0 0\nw 1 0\n=====\nw 0 1\n-----\nr 0 1\nr 1 0\n=====\nr 0 1",
     b"r 5 6\n---\n---\n=\nw 5 6\n",
 ]
+HIST = [
+    b"""// two sessions
+[x:=1 y==0 z==?] [x:=2]!   // and a comment
+---
+-----  // empty
+[ x == 18446744073709551615
+  w_2 := 7 ] ! [x==0 y:=3]
+--
+"""
+]
+DBCOP_JSON = [
+    b"""{"params": {"id": 1, "n_node": 2}, "info": "a", "start": "2020", "end": null, "data": [
+ [{"events": [{"Write": {"variable": 1, "version": 1}}, {"Read": {"version": 0, "variable": 2}}],
+   "committed": true}, {"committed": false, "events": []}],
+ [], [{"events": [["r", 1, null], ["w", 18446744073709551615, 2], ["r", 1, 1]], "committed": true}]
+]}
+""",
+    b'[[{"events":[{"Read":{"variable":1,"version":null}}],"committed":true}],[]]\n',
+]
+VIPER = [
+    b"""{"value": [["w", 1, 1, true], ["r", 2, "nil", false]]}
+{"value": [["r", 1, -9223372036854775808, false], ["w", 2, 18446744073709551615, false]]}
+
+{"value": []}\r
+{ "value" : [ [ "i" , "a" , 1 , null, false, true ] , ["w", 1, 2.5, true]], "x": {"y": [1]}}
+""",
+    b"""{"value": [["w", 1, 1, true], ["r", 2, 5, true]]}
+{"value": [["w", 1, 2, false], ["r", 2, 5, false]]}
+{"value": [["range", 0, 9, [{"id": 1, "val": 3}], []]], "isInitial": true}
+""",
+]
+
+
+def read_one_viper_log(data: bytes) -> object:
+    """Read a log as the only one of its history."""
+    return _native.read_viper([("a.log", data)])
 
 
 def readers() -> list[tuple[str, Read, bytes]]:
@@ -107,8 +143,11 @@ def readers() -> list[tuple[str, Read, bytes]]:
     out: list[tuple[str, Read, bytes]] = []
     out += [("edn", _native.read_edn, sample) for sample in EDN]
     out += [("bincode", _native.read_bincode, sample) for sample in BINCODE]
-    out += [("plume", lambda b: _native.read_text(b, "plume"), sample) for sample in PLUME]
-    out += [("awdit", lambda b: _native.read_text(b, "awdit"), sample) for sample in AWDIT]
+    out += [("plume", _native.read_plume, sample) for sample in PLUME]
+    out += [("awdit", _native.read_awdit, sample) for sample in AWDIT]
+    out += [("hist", _native.read_hist, sample) for sample in HIST]
+    out += [("dbcop-json", _native.read_dbcop_json, sample) for sample in DBCOP_JSON]
+    out += [("viper", read_one_viper_log, sample) for sample in VIPER]
     for first, second in COBRA:
         for timestamps in (False, True):
 

@@ -1,1 +1,1 @@
-"""One reader per format; the hot ones are native and only described here."""
+"""One reader for each format: the native core reads, and here its remarks become sentences."""

@@ -139,7 +139,7 @@ def test_a_completion_of_nothing_makes_no_transaction() -> None:
         "{:type :fail :process 0 :value [[:w 1 2]]}\n"
     )
     assert [(t.status, t.ops) for t in txns] == [(ABORTED, [("w", 1, 2)])]
-    assert remarks["orphans"] == 2
+    assert remarks["stray_completions"] == 2
 
 
 def test_a_completion_with_other_operations_is_remarked() -> None:

@@ -21,7 +21,7 @@ def test_the_name_starts_the_message() -> None:
     with pytest.raises(ReadError, match=r"^h\.bin: byte 0: "):
         _native.read_bincode(b"5", "h.bin")
     with pytest.raises(ReadError, match=r"^h\.txt: line 1: "):
-        _native.read_text(b"5", "plume", "h.txt")
+        _native.read_plume(b"5", "h.txt")
 
 
 def test_any_buffer_is_read_without_a_copy(tmp_path: Path) -> None:
@@ -33,16 +33,23 @@ def test_any_buffer_is_read_without_a_copy(tmp_path: Path) -> None:
             assert _native.read_bincode(buffer)[0].operations() == 1
     with pytest.raises(TypeError):
         _native.read_bincode("text")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="unknown kind of text"):
-        _native.read_text(b"", "yaml")
 
 
 def test_time_limits_and_interrupts_stop_every_reader() -> None:
     many = {
         "edn": (_native.read_edn, b"{:type :ok :process 0 :value [[:w 1 2]]}\n" * 5000),
         "bincode": (_native.read_bincode, bincode([[([(True, 1, 2, True)], True)] * 5000])),
-        "plume": (lambda b, **o: _native.read_text(b, "plume", **o), b"w(1,1,1,1)\n" * 5000),
-        "awdit": (lambda b, **o: _native.read_text(b, "awdit", **o), b"w 1 1\n" * 5000),
+        "plume": (_native.read_plume, b"w(1,1,1,1)\n" * 5000),
+        "awdit": (_native.read_awdit, b"w 1 1\n" * 5000),
+        "hist": (_native.read_hist, b"[x:=1]\n" * 5000),
+        "dbcop-json": (
+            _native.read_dbcop_json,
+            b"[[" + b",".join([b'{"events": [["w", 1, 1]], "committed": true}'] * 5000) + b"]]",
+        ),
+        "viper": (
+            lambda b, **o: _native.read_viper([("a", b)], **o),
+            b'{"value": [["w", 1, 1, true]]}\n' * 5000,
+        ),
         "cobra": (
             lambda b, **o: _native.read_cobra([("a", b)], **o),
             cobra([record for i in range(5000) for record in (("S", i), ("C", i))]),
@@ -104,9 +111,9 @@ def test_the_corpora_are_read_whole() -> None:
     assert counts["yuga-G2-a.cobra"] == (37190, 86792, "genuine")
     assert counts["rubis-10k.cobra"] == (10289, 50747, "duplicate-values")
     for path in sorted((CORPORA / "weak").rglob("*.txt")):
-        _native.read_text(path.read_bytes(), "awdit")[0].validate()
+        _native.read_awdit(path.read_bytes())[0].validate()
     for path in sorted((CORPORA / "anomalies" / "text").glob("*.txt")):
-        _native.read_text(path.read_bytes(), "plume")[0].validate()
+        _native.read_plume(path.read_bytes())[0].validate()
     outcomes = {}
     for path in sorted((CORPORA / "edn").rglob("*.edn")):
         outcomes[path.relative_to(CORPORA / "edn").as_posix()] = outcome(

@@ -22,7 +22,7 @@ from isolang._native import ReadError
 
 
 def text(data: bytes, kind: str) -> tuple[list[Txn], dict[str, Any]]:
-    columns, remarks = _native.read_text(data, kind)
+    columns, remarks = (_native.read_awdit if kind == "awdit" else _native.read_plume)(data)
     zero = 0 if kind != "awdit" else None
     assert all(atom(columns.value(int(v))) == zero for v in columns.initial_value)
     assert not columns.has_time
@@ -114,7 +114,7 @@ def test_plume_lines_by_a_second_reading(lines: list[tuple[str, int, int, int, b
 )
 def test_plume_errors_name_the_line(data: bytes, message: str) -> None:
     with pytest.raises(ReadError) as error:
-        _native.read_text(data, "plume")
+        _native.read_plume(data)
     assert str(error.value).startswith(message)
 
 
@@ -165,5 +165,5 @@ def test_awdit_separators_with_nothing_between_make_no_transaction() -> None:
 )
 def test_awdit_errors_name_the_line(data: bytes, message: str) -> None:
     with pytest.raises(ReadError) as error:
-        _native.read_text(data, "awdit")
+        _native.read_awdit(data)
     assert str(error.value).startswith(message)

@@ -1,0 +1,24 @@
+"""AWDIT's text: ``r key value`` lines between separators."""
+
+from __future__ import annotations
+
+from isolang.history.readers.reading import Files, Reading, call_native
+
+
+def read(files: Files, *, timeout: float) -> Reading:
+    """Read one file.
+
+    Raises:
+        HistoryError: naming file and line.
+    """
+    from isolang import _native
+
+    ((name, data),) = files
+    columns, _ = call_native(_native.read_awdit, data, name, timeout=timeout)
+    return Reading(
+        columns=columns,
+        position_unit="line",
+        initial="none: a read of a number that nobody wrote comes from nowhere",
+        session="what stands between two lines of =",
+        real_time="none: the format has no times",
+    )

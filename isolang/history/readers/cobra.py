@@ -1,0 +1,52 @@
+"""Cobra's client logs: one file is one client is one session."""
+
+from __future__ import annotations
+
+from isolang.history.readers.reading import Files, Reading, call_native, counted, file_sessions
+
+
+def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
+    """Read the logs of one history.
+
+    Args:
+        files: name and contents of each log.
+        timeout: seconds; 0 for no limit.
+        timestamps: whether starts and commits are followed by a time.
+
+    Raises:
+        HistoryError: naming file and byte.
+        UnsupportedError: for reads of deleted keys, naming file and byte.
+    """
+    from isolang import _native
+
+    columns, say = call_native(_native.read_cobra, list(files), timestamps, timeout=timeout)
+    ignored, notes = [], []
+    if say["empty_files"]:
+        ignored.append(f"{counted(say['empty_files'], 'log')} without transactions")
+    if say["duplicate_values"]:
+        notes.append("every write id is 0xabddefee: a write is identified by key and value")
+    else:
+        notes.append("a read names its write by id: values play no part")
+    if say["missing_sources"]:
+        notes.append(f"{counted(say['missing_sources'], 'read')} of a write that is in no log")
+    if say["contradicting_sources"]:
+        notes.append(
+            f"{counted(say['contradicting_sources'], 'read')} of a write that has another "
+            "transaction, key or value"
+        )
+    if say["unfinished"]:
+        logs = counted(say["unfinished"], "log")
+        notes.append(f"{logs} cut inside a transaction: indeterminate")
+    real_time = "none: the logs are read without timestamps"
+    if columns.has_time:
+        real_time = "the timestamps of start and commit"
+    return Reading(
+        columns=columns,
+        position_unit="byte",
+        initial="a read from the reserved ids 0xbebeebee (loaded before) or 0xdeadbeef (absent)",
+        session="one log file",
+        real_time=real_time,
+        ignored=tuple(ignored),
+        notes=tuple(notes),
+        session_names=file_sessions(columns, files),
+    )

@@ -1,0 +1,99 @@
+"""dbcop's three formats: the bincode of the older one, JSON and ``.hist`` text of the newer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from isolang.history.readers.reading import (
+    Files,
+    Reading,
+    call_native,
+    counted,
+    unknown_fields,
+)
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
+
+_SESSION = "the order of transactions in a session of the file"
+_REAL_TIME = "none: the format has no times"
+
+
+def read_bincode(files: Files, *, timeout: float) -> Reading:
+    """Read dbcop's bincode.
+
+    Raises:
+        HistoryError: naming file and byte.
+    """
+    from isolang import _native
+
+    ((name, data),) = files
+    columns, say = call_native(_native.read_bincode, data, name, timeout=timeout)
+    ignored, notes = [], []
+    if say["failed_events"]:
+        ignored.append(counted(say["failed_events"], "failed operation"))
+    if say["info"]:
+        notes.append(f"recorded from {say['info']}")
+    if say["plan"]:
+        notes.append("nothing in it succeeded: this is a plan that was never run")
+    return Reading(
+        columns=columns,
+        position_unit="byte",
+        initial="a read of 0",
+        session=_SESSION,
+        real_time=_REAL_TIME,
+        ignored=(*ignored, *_empty_sessions(say)),
+        notes=tuple(notes),
+    )
+
+
+def read_json(files: Files, *, timeout: float) -> Reading:
+    """Read dbcop's JSON.
+
+    Raises:
+        HistoryError: naming file, line, session, transaction and event.
+    """
+    from isolang import _native
+
+    ((name, data),) = files
+    columns, say = call_native(_native.read_dbcop_json, data, name, timeout=timeout)
+    return _versions(columns, say, "record", (*unknown_fields(say), *_empty_sessions(say)))
+
+
+def read_hist(files: Files, *, timeout: float) -> Reading:
+    """Read dbcop's ``.hist`` text.
+
+    Raises:
+        HistoryError: naming file and line.
+    """
+    from isolang import _native
+
+    ((name, data),) = files
+    columns, say = call_native(_native.read_hist, data, name, timeout=timeout)
+    return _versions(columns, say, "line", _empty_sessions(say))
+
+
+def _versions(
+    columns: Columns,
+    say: Mapping[str, Any],
+    unit: Literal["line", "record"],
+    ignored: tuple[str, ...],
+) -> Reading:
+    reads = say["zero_reads"]
+    note = f"{counted(reads, 'read')} of version 0, which nobody wrote: the initial state"
+    return Reading(
+        columns=columns,
+        position_unit=unit,
+        initial="a read of null, or of version 0 where no transaction wrote 0 to the key",
+        session=_SESSION,
+        real_time=_REAL_TIME,
+        ignored=ignored,
+        notes=(note,) if reads else (),
+        session_names=tuple(str(s) for s in say["sessions"]),
+    )
+
+
+def _empty_sessions(say: Mapping[str, Any]) -> tuple[str, ...]:
+    empty = say["empty_sessions"]
+    return (f"{counted(empty, 'session')} without transactions",) if empty else ()

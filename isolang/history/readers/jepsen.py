@@ -1,0 +1,81 @@
+"""Jepsen's operations, in EDN or JSON."""
+
+from __future__ import annotations
+
+from isolang.history.readers.reading import Files, Reading, call_native, counted
+
+
+def read(files: Files, *, timeout: float) -> Reading:
+    """Read one file.
+
+    Raises:
+        HistoryError: naming file and line.
+        UnsupportedError: for operations that are no transactions, naming file and line.
+    """
+    from isolang import _native
+
+    ((name, data),) = files
+    columns, say = call_native(_native.read_edn, data, name, timeout=timeout)
+    ignored, notes = [], []
+    if say["nonclient"]:
+        who = ", ".join(say["nonclient_processes"])
+        ignored.append(
+            f"{counted(say['nonclient'], 'operation')} of no client" + (f" ({who})" if who else "")
+        )
+    if say["stray_completions"]:
+        stray = counted(say["stray_completions"], "completion")
+        ignored.append(f"{stray} without invocation or operations")
+    if say["unknown_reads"]:
+        ignored.append(
+            f"{counted(say['unknown_reads'], 'read')} of unfinished or failed transactions, "
+            "whose results are not known"
+        )
+    if say["odd_values"]:
+        ignored.append(
+            f"the :value of {counted(say['odd_values'], 'completion')}, no list of operations"
+        )
+    if say["odd_times"]:
+        odd = "of :time or :index that is no integer"
+        ignored.append(f"{counted(say['odd_times'], 'value')} {odd}")
+    if say["timed_maps"]:
+        ignored.append(":time (the order of operations decides)")
+    if say["unfinished"]:
+        unfinished = counted(say["unfinished"], "invocation")
+        notes.append(f"{unfinished} without completion: indeterminate")
+    if say["resumed_after_info"]:
+        notes.append(
+            f"{counted(say['resumed_after_info'], 'process', 'processes')} went on after :info; "
+            "the session goes on too"
+        )
+    if say["completion_differs"]:
+        notes.append(
+            f"{counted(say['completion_differs'], 'completion')} with other operations than "
+            f"invoked, the first in line {say['completion_differs_first_line']}; "
+            "the completion counts"
+        )
+    if say["time_goes_back"]:
+        notes.append(
+            f":time goes back {counted(say['time_goes_back'], 'time')}, first in line "
+            f"{say['time_goes_back_first_line']}"
+        )
+    if say["index"] == "reorders lines":
+        notes.append(":index orders the operations, and not as the lines stand")
+    elif say["index"] == "repeated":
+        notes.append(":index repeats, so the order of lines counts")
+    real_time = "none: the file has completions only, no :invoke"
+    if columns.has_time:
+        by = ":index" if say["order"] == "index" else "lines"
+        real_time = f"the order of {by}, from :invoke to :ok or :fail"
+    session = "one :process"
+    if not say["has_process"]:
+        session = "each transaction is its own: there is no :process"
+    return Reading(
+        columns=columns,
+        position_unit="line",
+        initial="a read of nil or of the empty list",
+        session=session,
+        real_time=real_time,
+        ignored=tuple(ignored),
+        notes=tuple(notes),
+        session_names=tuple(str(p) for p in say["session_labels"]),
+    )

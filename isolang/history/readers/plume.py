@@ -1,0 +1,39 @@
+"""The text of Plume, PolySI and IsoVista: ``r(key,value,session,transaction)``."""
+
+from __future__ import annotations
+
+from isolang.history.readers.reading import Files, Reading, call_native, counted
+
+
+def read(files: Files, *, timeout: float) -> Reading:
+    """Read one file.
+
+    Raises:
+        HistoryError: naming file and line.
+    """
+    from isolang import _native
+
+    ((name, data),) = files
+    columns, say = call_native(_native.read_plume, data, name, timeout=timeout)
+    notes = []
+    if say["zero_writes"]:
+        writes = counted(say["zero_writes"], "write")
+        notes.append(f"{writes} of 0: a read of 0 may come from there, too")
+    if say["aborted_transactions"]:
+        notes.append(
+            f"{counted(say['aborted_lines'], 'line')} of aborted transactions without names: "
+            f"{counted(say['aborted_transactions'], 'run')} of lines"
+        )
+    if say["interleaved_lines"]:
+        notes.append(
+            f"{counted(say['interleaved_lines'], 'line')} apart from the others of the transaction"
+        )
+    return Reading(
+        columns=columns,
+        position_unit="line",
+        initial="a read of 0",
+        session="the third number of a line",
+        real_time="none: the format has no times",
+        notes=tuple(notes),
+        session_names=tuple(str(s) for s in say["session_labels"]),
+    )
