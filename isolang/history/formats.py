@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from isolang.errors import HistoryError
-from isolang.history.readers import awdit, cobra, dbcop, jepsen, plume, viper
-from isolang.history.readers.reading import Reading
+
+if TYPE_CHECKING:
+    from isolang.history.readers.reading import Files, Reading
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -18,28 +19,35 @@ class Format(Struct, frozen=True, kw_only=True):
     Attributes:
         name: as ``--from`` takes it.
         title: what it is, for lists and messages.
-        read: its reader: of files, with ``timeout=`` in seconds (0 is none), to a :class:`Reading`.
+        reader: its module in ``isolang.history.readers``, and the function; imported when used.
         log_prefix: how the names of its files start, where a directory of log files is one history.
     """
 
     name: str
     title: str
-    read: Callable[..., Reading]
+    reader: str
     log_prefix: str = ""
+
+    def read(self, files: Files, **options: Any) -> Reading:
+        """Read a history; ``timeout=`` in seconds, 0 for none."""
+        module, _, function = self.reader.partition(":")
+        found = getattr(import_module(f"isolang.history.readers.{module}"), function)
+        reading: Reading = found(files, **options)
+        return reading
 
 
 FORMATS: Final = {
     f.name: f
     for f in (
-        Format(name="edn", title="Jepsen/Elle operations in EDN", read=jepsen.read),
-        Format(name="jepsen-json", title="Jepsen/Elle operations in JSON", read=jepsen.read),
-        Format(name="dbcop", title="dbcop bincode", read=dbcop.read_bincode),
-        Format(name="dbcop-json", title="dbcop JSON", read=dbcop.read_json),
-        Format(name="hist", title="dbcop .hist text", read=dbcop.read_hist),
-        Format(name="cobra", title="Cobra client logs T*.log", read=cobra.read, log_prefix="T"),
-        Format(name="viper", title="Viper JSON logs J*.log", read=viper.read, log_prefix="J"),
-        Format(name="plume", title="Plume, PolySI and IsoVista text", read=plume.read),
-        Format(name="awdit", title="AWDIT text", read=awdit.read),
+        Format(name="edn", title="Jepsen/Elle operations in EDN", reader="jepsen:read"),
+        Format(name="jepsen-json", title="Jepsen/Elle operations in JSON", reader="jepsen:read"),
+        Format(name="dbcop", title="dbcop bincode", reader="dbcop:read_bincode"),
+        Format(name="dbcop-json", title="dbcop JSON", reader="dbcop:read_json"),
+        Format(name="hist", title="dbcop .hist text", reader="dbcop:read_hist"),
+        Format(name="cobra", title="Cobra client logs T*.log", reader="cobra:read", log_prefix="T"),
+        Format(name="viper", title="Viper JSON logs J*.log", reader="viper:read", log_prefix="J"),
+        Format(name="plume", title="Plume, PolySI and IsoVista text", reader="plume:read"),
+        Format(name="awdit", title="AWDIT text", reader="awdit:read"),
     )
 }
 ALIASES: Final = {"polysi": "plume", "isovista": "plume", "bincode": "dbcop"}
