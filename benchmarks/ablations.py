@@ -33,7 +33,7 @@ SIMULATED = {
 RUN = """
 import json, sys, time
 from isolang import load_history, load_spec
-from isolang.language.route import native_plan
+from isolang.language.classify.route import native_plan
 from isolang.problem import build_problem
 from isolang.solvers import native
 history = load_history(sys.argv[1])

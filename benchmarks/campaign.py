@@ -60,7 +60,7 @@ from isolang.certify.native import native_checks
 from isolang.certify.proofs import Refutation, Witness, check_proof
 from isolang.engines.event_graph import EventGraphRun
 from isolang.history import History as ToolHistory
-from isolang.language.classify import NotAnEventGraph, Plan, classify
+from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
 from isolang.language.library import list_library
 from isolang.limits import Spending
 from isolang.options import Options

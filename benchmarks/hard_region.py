@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass
 
 from isolang.history import History, Transaction
-from isolang.language.classify import classify
+from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import Problem, build_problem
 from isolang.solvers import native

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from isolang.history import load_history as _load_history
+from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
-from isolang.language.route import Route, route
 from isolang.limits import Spending, memory_cap
 from isolang.options import Options, ReadOptions
 from isolang.pipeline import decide
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
     from isolang.verdict import Verdict
 
 __all__ = ["check", "load_history", "load_spec"]
@@ -91,7 +91,7 @@ def check(
     Args:
         history: of ``load_history`` or ``History.from_transactions``.
         spec: of ``load_spec``, or what that takes: a level's name, a file, the text itself; or a
-            route (``isolang.language.route``), to choose one once for many histories.
+            route (``isolang.language.classify.route``), to choose one once for many histories.
         timeout: seconds for all phases together; when they are over, the verdict is unknown.
         memory: megabytes that the check may allocate; beyond, the verdict is unknown (Linux; other
             platforms have no such limit).

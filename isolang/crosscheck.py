@@ -18,8 +18,8 @@ from isolang.engines.reconstruct import reconstruct
 from isolang.errors import IsolangError, SolverError, UnsupportedError
 from isolang.explain.part import Part, part_of
 from isolang.explain.smaller import shrink
-from isolang.language.classify import Plan
-from isolang.language.relational import Relational
+from isolang.language.classify.event_graph import Plan
+from isolang.language.classify.relational import Relational
 from isolang.problem import Problem, build_problem, find_order_contradiction
 from isolang.solvers import native
 from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
@@ -36,7 +36,7 @@ from isolang.solvers.registry import (
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown", "wrong"]
 

@@ -17,7 +17,7 @@ from isolang.verdict import Invalid, Unknown
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
     from isolang.verdict import Verdict
 
 Standing: TypeAlias = Literal["satisfied", "violated", "unknown", "no times"]
@@ -191,8 +191,8 @@ def levels_of(
 
 
 def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
+    from isolang.language.classify.route import route
     from isolang.language.load import load_spec
-    from isolang.language.route import route
 
     try:
         verdict = decide_one(route(load_spec(name)))

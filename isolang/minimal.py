@@ -17,7 +17,7 @@ from isolang.verdict import Invalid
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
 
 
 def minimise(verdict: Invalid, route: Route, *, seconds: float = 10.0, seed: int = 0) -> History:

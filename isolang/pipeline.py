@@ -13,7 +13,7 @@ from isolang.verdict import Verdict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
     from isolang.problem import Problem
 
 __all__ = ["Options", "Progress", "decide"]

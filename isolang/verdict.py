@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations
     from isolang.explain.violation import Violation
     from isolang.history.history import History
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
     from isolang.solvers.native import Model
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown"]

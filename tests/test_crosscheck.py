@@ -14,8 +14,8 @@ from isolang import check, load_history, load_spec
 from isolang.crosscheck import claim, cross_check, disagree, parse_pair, partners
 from isolang.encodings.registry import ENCODINGS
 from isolang.errors import SolverError
-from isolang.language.classify import classify
-from isolang.language.route import native_plan, route
+from isolang.language.classify.event_graph import classify
+from isolang.language.classify.route import native_plan, route
 from isolang.solvers.registry import ENGINE, SOLVERS, Pair, fitting, stages_of
 
 SER = classify(load_spec("ser"))

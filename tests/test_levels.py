@@ -12,9 +12,9 @@ from oracle.pipeline import to_tool
 from support.cli import run_here
 
 from isolang.api import check
+from isolang.language.classify.route import route
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
-from isolang.language.route import route
 from isolang.levels import IMPLIES, NEED_TIMES, levels_of
 
 ROWS = {row["history"]: row for row in litmus_table()}

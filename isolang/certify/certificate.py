@@ -25,7 +25,7 @@ from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
 
 FORMAT = 1
 

@@ -18,9 +18,9 @@ from isolang.certify.relations import (
 )
 from isolang.certify.rows import Rows, bits, members_of, transposed
 from isolang.certify.world import World
-from isolang.language.core import Check, Exists, Spec
-from isolang.language.facts import mentioned, names, speaks_of_events, uses_reads_from
-from isolang.language.heredity import why_not_hereditary
+from isolang.language.classify.relational import why_not_hereditary
+from isolang.language.meaning.core import Check, Exists, Spec
+from isolang.language.meaning.facts import mentioned, names, speaks_of_events, uses_reads_from
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -39,7 +39,7 @@ def check_exhaustion(
     """Check that no choice for some transactions meets the spec, and hence none for the whole.
 
     Every relation is restricted to the transactions and T0; a read that may have its source outside
-    may have none. SOUND BECAUSE the spec is hereditary (``isolang.language.heredity``): from
+    may have none. SOUND BECAUSE the spec is closed under sub-histories (docs/routes.md): from
     relations that meet it on the whole, the restrictions to these transactions meet it, and the
     restrictions are among what is tried. Of another spec only the whole history will do.
 

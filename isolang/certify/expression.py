@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.orders import over_one_order, translated
-from isolang.language.core import (
+from isolang.language.meaning.core import (
     Check,
     Core,
     ForKey,

@@ -10,7 +10,7 @@ from isolang.certify.proofs import Refutation, Witness
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
 
 _NOT_CERTIFIED = "not certified: "
 

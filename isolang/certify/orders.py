@@ -26,7 +26,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from isolang.certify.errors import NotCertifiedError
-from isolang.language.core import (
+from isolang.language.meaning.core import (
     Check,
     Core,
     Diff,

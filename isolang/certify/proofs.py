@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from isolang.certify.steps import Step
     from isolang.history.history import History
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
 
 
 class Witness(Struct, frozen=True, eq=False):
@@ -143,7 +143,7 @@ def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | Non
     from isolang.certify.refutation import check_refutation
     from isolang.certify.relations import check_relations
     from isolang.certify.witness import check_witness
-    from isolang.language.theorems import event_graph_form
+    from isolang.language.classify.theorems import event_graph_form
 
     if isinstance(proof, Witness | Refutation):
         # Those speak of version orders; a theorem may say that the spec does, too.

@@ -29,7 +29,7 @@ from isolang.certify.steps import (
     parse_step,
 )
 from isolang.certify.witness import certifiable
-from isolang.language.core import Spec
+from isolang.language.meaning.core import Spec
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -13,7 +13,7 @@ from isolang.certify.machine import Machine, machine
 from isolang.certify.orders import EARLIER
 from isolang.certify.product import Product
 from isolang.certify.ways_back import Read, WaysBack
-from isolang.language.core import Check, Spec
+from isolang.language.meaning.core import Check, Spec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from isolang.certify.facts import APPEND, WRITE, Facts
 from isolang.certify.rows import Rows, bits, bits_of, closed, members_of, transposed, union
-from isolang.language.core import (
+from isolang.language.meaning.core import (
     Core,
     Diff,
     Domain,
@@ -30,7 +30,7 @@ from isolang.language.core import (
     Star,
     Union,
 )
-from isolang.language.facts import children
+from isolang.language.meaning.facts import children
 
 
 class World:

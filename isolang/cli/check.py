@@ -21,7 +21,7 @@ from isolang.options import Options, ReadOptions
 from isolang.processors import processors
 
 if TYPE_CHECKING:
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
 
 
 def load_routes(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str, Route], ...]:
@@ -30,8 +30,8 @@ def load_routes(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str
     Raises:
         SpecError: the first one that cannot be used.
     """
+    from isolang.language.classify.route import route
     from isolang.language.load import load_spec
-    from isolang.language.route import route
 
     return tuple((name, route(load_spec(name, include_path=include))) for name in specs)
 

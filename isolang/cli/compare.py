@@ -24,7 +24,7 @@ from isolang.cli.report import EXIT_INPUT, EXIT_REJECTED
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
 Row = dict[str, Any]

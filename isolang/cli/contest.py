@@ -19,7 +19,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
 
@@ -53,7 +53,7 @@ def measure(entry: Entry, phase: Callable[[str], object]) -> dict[str, Any]:
     """Run, and give a row: the outcome, and what it cost by stage."""
     from isolang.crosscheck import has_intrinsic_violation
     from isolang.history import load_history
-    from isolang.language.classify import Plan
+    from isolang.language.classify.event_graph import Plan
     from isolang.problem import build_problem
     from isolang.solvers import native
     from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from isolang.cli.job import Job
     from isolang.cli.report import Report
     from isolang.history.history import History
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
     from isolang.limits import Spending
     from isolang.verdict import Verdict
 

@@ -13,7 +13,7 @@ from isolang.errors import IsolangError, SolverError
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
     from isolang.history.history import History
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
 
 # Which theories a format can say, what suits it best first.
 THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
@@ -93,7 +93,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
     from isolang.encodings.registry import ENCODINGS
     from isolang.encodings.relational_formula import question_of
     from isolang.errors import UnsupportedError
-    from isolang.language.classify import Plan
+    from isolang.language.classify.event_graph import Plan
     from isolang.problem import build_problem
     from isolang.problem.polygraph import build_polygraph
     from isolang.solvers.pair import written_spec

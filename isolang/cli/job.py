@@ -14,7 +14,7 @@ from isolang.errors import IsolangError
 from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
     from isolang.verdict import Invalid, Verdict
 
 

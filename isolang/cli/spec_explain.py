@@ -15,9 +15,9 @@ from isolang.cli.report import EXIT_INPUT, EXIT_VALID
 from isolang.errors import SpecError
 
 if TYPE_CHECKING:
-    from isolang.language.automaton import Automaton
-    from isolang.language.core import Check, Spec
-    from isolang.language.plan import Route
+    from isolang.language.classify.automaton import Automaton
+    from isolang.language.classify.plan import Route
+    from isolang.language.meaning.core import Check, Spec
 
 ENGINES = {
     "event graph": "the native engine searches for sources and version orders such that the event "
@@ -27,8 +27,6 @@ ENGINES = {
     "anti-dependency leads to where a path of dependencies comes from",
     "saturation": "the native engine adds what the axioms force until nothing is missing: "
     "polynomial where every read has one source, a search over the sources where not",
-    "order clauses": "the native engine searches for orders: each axiom says of pairs of "
-    "transactions that one of two things comes first",
     "relational": "every pair that a chosen relation may have becomes a variable of a solver, and "
     "every axiom is written out over them: any specification, but small histories only",
 }
@@ -59,8 +57,8 @@ class _Judged(Struct, frozen=True):
 
 def explain(name: str, *, include: Sequence[str], output: str) -> int:
     """Print what is known of a specification, and give the exit code."""
+    from isolang.language.classify.route import route
     from isolang.language.load import load_spec
-    from isolang.language.route import route
 
     way: Route | None = None
     refused = ""
@@ -84,9 +82,9 @@ def explain(name: str, *, include: Sequence[str], output: str) -> int:
 
 
 def _judge(spec: Spec, check: Check) -> _Judged:
-    from isolang.language.classify import NotAnEventGraph, classify
-    from isolang.language.lower import CANONICAL_EXISTS
-    from isolang.language.source import excerpt
+    from isolang.language.classify.event_graph import NotAnEventGraph, classify
+    from isolang.language.meaning.lower import CANONICAL_EXISTS
+    from isolang.language.syntax.source import excerpt
 
     # Alone, and with what event graphs know of: a foreign relation is then named where it is used.
     exists = tuple(e for e in spec.exists if e == CANONICAL_EXISTS.get(e.name))
@@ -128,7 +126,7 @@ def faster(spec: Spec) -> str:
 def _as_text(
     spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]
 ) -> Iterator[str]:
-    from isolang.language import facts
+    from isolang.language.meaning import facts
 
     yield f"{spec.name}: {spec.title}" if spec.title else spec.name
     yield from _field("from", ", ".join(spec.texts))
@@ -169,7 +167,7 @@ def _as_text(
     hints = list(dict.fromkeys(hints))
     if other := faster(spec):
         hints.insert(0, f"`{other}` is the same level, and an event graph")
-    if way is None or way.kind in ("order clauses", "relational"):
+    if way is None or way.kind == "relational":
         for i, hint in enumerate(hints):
             if not i:
                 yield ""
@@ -204,7 +202,7 @@ def _chosen(spec: Spec) -> str:
 
 
 def _check(one: _Judged) -> Iterator[str]:
-    from isolang.language.show import show_check
+    from isolang.language.meaning.show import show_check
 
     check = one.check
     yield from _field("check", show_check(replace(check, title="")))
@@ -258,7 +256,7 @@ def _question(automaton: Automaton) -> str:
 
 def _drawn(automaton: Automaton) -> Iterator[str]:
     """The moves of the automaton, a line for each pair of states; state 0 is the hub."""
-    from isolang.language.automaton import TESTS
+    from isolang.language.classify.automaton import TESTS
 
     moves: dict[tuple[int, int], list[str]] = {}
     for relation, steps in automaton.steps.items():
@@ -280,8 +278,8 @@ def _state(number: int) -> str:
 def _as_json(
     spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]
 ) -> dict[str, Any]:
-    from isolang.language import facts
-    from isolang.language.show import show_check, show_exists
+    from isolang.language.meaning import facts
+    from isolang.language.meaning.show import show_check, show_exists
 
     return {
         "name": spec.name,

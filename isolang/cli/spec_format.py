@@ -23,8 +23,8 @@ def format_files(files: Sequence[str], *, check: bool, diff: bool) -> int:
         diff: change nothing; print what would.
     """
     from isolang.language.includes import read_source
-    from isolang.language.layout import format_text
-    from isolang.language.source import Source
+    from isolang.language.syntax.layout import format_text
+    from isolang.language.syntax.source import Source
 
     changed = failed = False
     for name in files:

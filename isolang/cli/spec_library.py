@@ -11,7 +11,7 @@ from isolang.cli.report import EXIT_INPUT, EXIT_VALID
 from isolang.errors import SpecError
 
 if TYPE_CHECKING:
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
 
 
 def list_levels(*, output: str) -> int:
@@ -44,7 +44,7 @@ def list_levels(*, output: str) -> int:
 
 def class_of(spec: Spec) -> str:
     """The kind of its route; ``-`` if no engine decides it."""
-    from isolang.language.route import route
+    from isolang.language.classify.route import route
 
     try:
         return route(spec).kind
@@ -74,7 +74,7 @@ def show_level(name: str, *, expand: bool, include: Sequence[str], output: str) 
 
 
 def _expanded(spec: Spec) -> str:
-    from isolang.language.show import show_check, show_exists
+    from isolang.language.meaning.show import show_check, show_exists
 
     parts = []
     for file, text in spec.texts.items():
@@ -86,7 +86,7 @@ def _expanded(spec: Spec) -> str:
 
 
 def _as_json(spec: Spec) -> dict[str, Any]:
-    from isolang.language.show import show, show_check, show_exists
+    from isolang.language.meaning.show import show, show_check, show_exists
 
     return {
         "name": spec.name,

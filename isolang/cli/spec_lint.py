@@ -14,7 +14,7 @@ from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
 from isolang.errors import SpecError
 
 if TYPE_CHECKING:
-    from isolang.language.core import Check, Spec
+    from isolang.language.meaning.core import Check, Spec
 
 _HEADER = re.compile(r"^spec\s", re.MULTILINE)
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
@@ -88,7 +88,7 @@ def _print(one: Linted, *, failed: bool) -> None:
 def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bool]:
     """What is found, and whether the file cannot be used at all."""
     from isolang.language.load import find_errors, load_spec
-    from isolang.language.polarity import polarity_warnings
+    from isolang.language.meaning.polarity import polarity_warnings
 
     errors = find_errors(name, include_path=include)
     if errors:
@@ -108,8 +108,7 @@ def _unchecked(spec: Spec) -> Iterator[str]:
 
     What has definitions and no name is a fragment, made to be included.
     """
-    from isolang.language.core import Position
-    from isolang.language.source import message_at
+    from isolang.language.syntax.source import Position, message_at
 
     text = spec.texts.get(spec.source, "")
     if not spec.checks and (_HEADER.search(text) or not text.strip()):
@@ -120,8 +119,8 @@ def _unchecked(spec: Spec) -> Iterator[str]:
 
 def _routed(spec: Spec) -> Sequence[str]:
     """The warnings of the specification, and those that its compilation shows."""
-    from isolang.language.classify import NotAnEventGraph
-    from isolang.language.route import route
+    from isolang.language.classify.event_graph import NotAnEventGraph
+    from isolang.language.classify.route import route
 
     try:
         return route(spec).warnings
@@ -134,8 +133,7 @@ def _routed(spec: Spec) -> Sequence[str]:
 
 def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]:
     """What small histories show, and which were looked at."""
-    from isolang.language.core import Position
-    from isolang.language.source import message_at
+    from isolang.language.syntax.source import Position, message_at
     from isolang.smallscope.search import search
 
     if not any(not check.flag for check in spec.checks) or not seconds:

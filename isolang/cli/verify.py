@@ -10,7 +10,7 @@ from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
 
 
 def verify(certificate: str, history: str) -> int:

@@ -12,8 +12,8 @@ from isolang.encodings.existential import initial
 from isolang.encodings.relation import Relation, bits, closure, may
 from isolang.encodings.universe import Universe
 from isolang.errors import UnsupportedError
-from isolang.language.core import Exists, ForKey, Spec
-from isolang.language.facts import speaks_of_events
+from isolang.language.meaning.core import TRANSITIVE, Exists, ForKey, Spec
+from isolang.language.meaning.facts import speaks_of_events
 from isolang.problem import Problem
 
 LARGEST = 20_000_000
@@ -21,8 +21,6 @@ LARGEST = 20_000_000
 
 STEPS_PER_SECOND = 600_000
 """What the encoder makes of them on an ordinary machine, the solver's part included."""
-
-_TRANSITIVE = frozenset(("so", "rt", "init"))
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -183,7 +181,7 @@ class _Estimate:
         self._sizes = _Sizes(universe.everything, tick)
         orders = {e.name for e in spec.exists if e.kind == "order" and e.key is None}
         self._evaluator: Evaluator[_Bounds] = Evaluator(
-            self._sizes, self._leaf, universe.keys, _TRANSITIVE | orders
+            self._sizes, self._leaf, universe.keys, TRANSITIVE | orders
         )
         self._values: dict[tuple[str, int | None], _Bounds] = {}
         self._open = sum(len(r.sources) for r in universe.reads if len(r.sources) > 1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Generic, Protocol, TypeVar
 
-from isolang.language.core import (
+from isolang.language.meaning.core import (
     Core,
     Diff,
     Domain,
@@ -23,7 +23,7 @@ from isolang.language.core import (
     Star,
     Union,
 )
-from isolang.language.facts import children
+from isolang.language.meaning.facts import children
 
 R = TypeVar("R")
 

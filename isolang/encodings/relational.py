@@ -17,10 +17,10 @@ from isolang.encodings.circuit import TRUE, Circuit
 from isolang.encodings.evaluate import Evaluator, Side
 from isolang.encodings.existential import Chooser, Graph, Order, initial
 from isolang.encodings.relation import EMPTY, Algebra, Relation, relation_of
-from isolang.encodings.relational_checks import TRANSITIVE, Checks
+from isolang.encodings.relational_checks import Checks
 from isolang.encodings.universe import Universe
-from isolang.language.core import Check, Exists, Spec
-from isolang.language.facts import speaks_of_events, uses_reads_from
+from isolang.language.meaning.core import TRANSITIVE, Check, Exists, Spec
+from isolang.language.meaning.facts import speaks_of_events, uses_reads_from
 from isolang.problem import Problem
 
 CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))

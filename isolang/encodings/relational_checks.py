@@ -14,9 +14,19 @@ from isolang.encodings.evaluate import Evaluator, Side
 from isolang.encodings.existential import Graph
 from isolang.encodings.relation import EMPTY, Algebra, Relation, bits, closure, may
 from isolang.encodings.universe import Universe
-from isolang.language.core import Check, Core, Diff, ForKey, Opt, Plus, Rel, Seq, Union
+from isolang.language.meaning.core import (
+    TRANSITIVE,
+    Check,
+    Core,
+    Diff,
+    ForKey,
+    Opt,
+    Plus,
+    Rel,
+    Seq,
+    Union,
+)
 
-TRANSITIVE = frozenset(("so", "rt", "init"))
 """Given relations that contain their own composition."""
 
 

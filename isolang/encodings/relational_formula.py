@@ -25,7 +25,7 @@ from isolang.encodings.decode import order_of
 from isolang.encodings.formula import Builder, Formula
 from isolang.encodings.relational import Chosen, Encoding
 from isolang.history.columns import MAYBE
-from isolang.language.heredity import unread_matter
+from isolang.language.classify.relational import unread_matter
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang.encodings.formula import Theory
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
 
 NAME = "relational"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from isolang.engines.run import Progress, Run
     from isolang.history.history import History
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
     from isolang.limits import Spending
     from isolang.options import Options
 
@@ -28,7 +28,7 @@ def run_of(
 
         return EventGraphRun(history, route, spending, options, progress)
     from isolang.engines.relational import RelationalRun
-    from isolang.language.relational import Relational, relational
+    from isolang.language.classify.relational import Relational, relational
     from isolang.solvers.pair import written_spec
 
     if not isinstance(route, Relational):

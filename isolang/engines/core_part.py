@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from isolang.encodings.relational import Encoding
-from isolang.language.core import Check
-from isolang.language.relational import Relational
+from isolang.language.classify.relational import Relational
+from isolang.language.meaning.core import Check
 from isolang.problem import Inclusion, Problem
 from isolang.solvers import relational as back_end
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Refutation, Witness
 from isolang.engines.run import SWITCHED_OFF, Run
-from isolang.language.classify import Plan
+from isolang.language.classify.event_graph import Plan
 from isolang.problem import Problem
 from isolang.solvers import native
 from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
@@ -20,8 +20,8 @@ from isolang.verdict import Invalid, Unknown, Valid, Verdict
 if TYPE_CHECKING:
     from isolang.certify.steps import Step
     from isolang.explain.smaller import Finder
-    from isolang.language.automaton import Automaton
-    from isolang.language.theorems import Theorem
+    from isolang.language.classify.automaton import Automaton
+    from isolang.language.classify.theorems import Theorem
 
 # Looking for a simpler violation may take twice the engine's time, within these bounds.
 _REFINE_SECONDS = (0.2, 4.0)

@@ -15,7 +15,7 @@ from isolang.problem import build_problem
 from isolang.solvers import native
 
 if TYPE_CHECKING:
-    from isolang.language.classify import Plan
+    from isolang.language.classify.event_graph import Plan
     from isolang.problem import Problem
     from isolang.solvers.answer import NoModel
 

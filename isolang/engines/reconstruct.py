@@ -14,7 +14,7 @@ from isolang.certify.world import World
 if TYPE_CHECKING:
     from isolang.certify.proofs import Witness
     from isolang.history.history import History
-    from isolang.language.theorems import Theorem
+    from isolang.language.classify.theorems import Theorem
 
 LARGEST = 2_000
 """With more transactions than this, the event graph's own witness is what is checked."""

@@ -17,7 +17,7 @@ from isolang.engines.shown import shown_of, shown_of_violation
 from isolang.explain.exhausted import explain_exhausted
 from isolang.explain.explain import explain
 from isolang.history.columns import MAYBE
-from isolang.language.relational import Relational
+from isolang.language.classify.relational import Relational
 from isolang.problem import Problem, build_problem
 from isolang.solvers import relational as back_end
 from isolang.solvers.registry import Pair

@@ -10,7 +10,7 @@ from isolang.certify.certificate import Certificate
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.explain import names
-from isolang.language.classify import Plan
+from isolang.language.classify.event_graph import Plan
 from isolang.limits import Spending
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
@@ -18,8 +18,8 @@ from isolang.verdict import AnomalyCount, Cause, Unknown, Verdict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.core import Spec
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
+    from isolang.language.meaning.core import Spec
 
 Progress: TypeAlias = Callable[[str], object]
 

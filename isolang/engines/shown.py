@@ -10,12 +10,12 @@ from isolang.certify.relations import LARGEST, world_of
 from isolang.certify.rows import bits
 from isolang.certify.world import World
 from isolang.engines.reconstruct import world_of_witness
-from isolang.language.facts import names, speaks_of_events
+from isolang.language.meaning.facts import names, speaks_of_events
 
 if TYPE_CHECKING:
     from isolang.certify.proofs import Relations, Witness
     from isolang.history.history import History
-    from isolang.language.core import Core, Spec
+    from isolang.language.meaning.core import Core, Spec
 
 _MOST = 20
 
@@ -112,7 +112,7 @@ def _line(history: History, world: World, name: str, e: Core) -> str:
 
 
 def _is_set(e: Core) -> bool:
-    from isolang.language.core import Diff, Domain, ForKey, Inter, Range, Rel, Union
+    from isolang.language.meaning.core import Diff, Domain, ForKey, Inter, Range, Rel, Union
 
     match e:
         case Rel():

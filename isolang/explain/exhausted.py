@@ -10,7 +10,7 @@ from isolang.explain.part import operations_of, part_of
 from isolang.explain.transactions import show_transactions
 from isolang.explain.violation import ArgumentView, PlainReason, Violation
 from isolang.explain.words import Words
-from isolang.language.core import Spec
+from isolang.language.meaning.core import Spec
 from isolang.problem import Problem
 
 NAME = "no assignment"

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
 from isolang.explain.part import Part, Sources, part_of, reads_of
-from isolang.language.automaton import TESTS, Automaton
+from isolang.language.classify.automaton import TESTS, Automaton
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
-    from isolang.language.classify import Plan
+    from isolang.language.classify.event_graph import Plan
 
 Engine: TypeAlias = Callable[[Problem, Sequence[Automaton], float], Sequence[Step] | None]
 """Problem, automata, seconds -> a refutation, or ``None`` if there is a model.
@@ -211,7 +211,7 @@ class Finder:
 
     def _relaxed_plan(self, relation: str) -> Plan:
         """The plan without a relation."""
-        from isolang.language.route import without_real_time, without_sessions
+        from isolang.language.classify.route import without_real_time, without_sessions
 
         if relation not in self._relaxed:
             relaxed = without_sessions if relation == "so" else without_real_time

@@ -11,10 +11,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from isolang.errors import SpecError
-from isolang.language import ast
 from isolang.language.library import SPECS, library_source, near_names
-from isolang.language.parser import begins_like_a_specification, parse
-from isolang.language.source import Source, Span, error_at
+from isolang.language.syntax import ast
+from isolang.language.syntax.parser import begins_like_a_specification, parse
+from isolang.language.syntax.source import Source, Span, error_at
 
 MAX_BYTES = 1 << 20
 """No specification is larger; a history given by mistake is."""

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from isolang.language.source import Source
+from isolang.language.syntax.source import Source
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
 """Where the library's files are; they are read in place, as package data."""
@@ -210,7 +210,7 @@ def _has_no_session_form(name: str) -> bool:
 
 def _sessions(text: str) -> list[int]:
     """Where ``so`` stands in a text."""
-    from isolang.language.parser import tokens
+    from isolang.language.syntax.parser import tokens
 
     if not re.search(r"\bso\b", text):
         return []

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from isolang.errors import SpecError
-from isolang.language.core import Spec
 from isolang.language.includes import (
     Gathered,
     gather,
@@ -19,10 +18,11 @@ from isolang.language.includes import (
     readable,
 )
 from isolang.language.library import library_source, near_names, plain_levels
-from isolang.language.lower import lower
-from isolang.language.sorts import check_sorts
-from isolang.language.sorts import find_errors as find_sort_errors
-from isolang.language.source import Source, did_you_mean
+from isolang.language.meaning.core import Spec
+from isolang.language.meaning.lower import lower
+from isolang.language.meaning.sorts import check_sorts
+from isolang.language.meaning.sorts import find_errors as find_sort_errors
+from isolang.language.syntax.source import Source, did_you_mean
 
 _TEXT = re.compile(
     r"\s*(?:(?:spec|include|let|exists|flag|not|acyclic|irreflexive|empty|require|show)[\s(\[]"

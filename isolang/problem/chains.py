@@ -19,7 +19,7 @@ from isolang.problem.event_graph import Ints, reached_inside
 from isolang.problem.problem import Inclusion
 
 if TYPE_CHECKING:
-    from isolang.language.automaton import Automaton
+    from isolang.language.classify.automaton import Automaton
     from isolang.problem.polygraph import Polygraph
 
 

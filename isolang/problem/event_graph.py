@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from isolang.language.automaton import Automaton
+    from isolang.language.classify.automaton import Automaton
     from isolang.problem.problem import Problem
 
 Ints: TypeAlias = NDArray[np.int32]

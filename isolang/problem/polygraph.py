@@ -27,7 +27,7 @@ from isolang.problem.problem import Inclusion, Problem
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from isolang.language.automaton import Automaton
+    from isolang.language.classify.automaton import Automaton
 
 Prune: TypeAlias = Literal["none", "known", "fixpoint"]
 PRUNE: Final[tuple[Prune, ...]] = ("none", "known", "fixpoint")

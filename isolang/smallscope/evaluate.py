@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import permutations, product
 from typing import TypeAlias
 
-from isolang.language import facts
-from isolang.language.core import (
+from isolang.language.meaning import facts
+from isolang.language.meaning.core import (
     Check,
     Core,
     Diff,

@@ -10,8 +10,8 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.language import facts
-from isolang.language.core import Check, Spec
+from isolang.language.meaning import facts
+from isolang.language.meaning.core import Check, Spec
 from isolang.smallscope.evaluate import EVENT_NAMES, Model, given, satisfiable
 from isolang.smallscope.histories import SmallHistory, all_histories, random_histories
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang import _native
-    from isolang.language.automaton import Automaton
+    from isolang.language.classify.automaton import Automaton
 
 NAME = "native"
 ENCODING = "event-graph"

@@ -16,7 +16,7 @@ from isolang.encodings.relational_formula import (
     question_of,
 )
 from isolang.errors import SolverError
-from isolang.language.classify import Plan
+from isolang.language.classify.event_graph import Plan
 from isolang.problem.polygraph import build_polygraph
 from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
 from isolang.solvers.native import Model
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang.language.core import Spec
-    from isolang.language.route import Route
+    from isolang.language.classify.route import Route
+    from isolang.language.meaning.core import Spec
     from isolang.problem import Problem
     from isolang.problem.polygraph import Polygraph
 

@@ -15,7 +15,7 @@ from isolang.problem.polygraph import PRUNE
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Theory
-    from isolang.language.plan import Route
+    from isolang.language.classify.plan import Route
     from isolang.solvers.answer import Answer
 
 #: The native engine's own encoding: it makes variables on demand, and always prunes.

@@ -9,7 +9,7 @@ from isolang.certify.proofs import Refutation, Witness
 from isolang.certify.steps import AnomalyStep
 from isolang.errors import UnsupportedError
 from isolang.history import UNKNOWN, Transaction
-from isolang.language.classify import classify
+from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import build_problem
 from isolang.solvers.native import Model, solve

@@ -13,7 +13,7 @@ from isolang.certify.errors import NotCertifiedError
 from isolang.certify.expression import glushkov, judged, prefix_text, uses_reads
 from isolang.certify.machine import machine
 from isolang.certify.proofs import Witness
-from isolang.language.core import (
+from isolang.language.meaning.core import (
     Check,
     Exists,
     ForKey,

@@ -29,7 +29,7 @@ from isolang.certify.native import native_checks
 from isolang.certify.proofs import Refutation, Witness
 from isolang.certify.propagation import Propagation
 from isolang.certify.refutation import check_refutation
-from isolang.language.core import Seq, Union
+from isolang.language.meaning.core import Seq, Union
 
 # T0 is number 3. Operations: 0 r(x,nil), 1 w(x,1) | 2 r(x,nil), 3 w(x,2) | 4 r(x,1) 5 r(x,2)
 LOST = history(

@@ -15,8 +15,8 @@ from isolang.certify.certificate import Certificate, CertificateError, verify
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Exhaustion, Relations, check_proof
 from isolang.history import History
+from isolang.language.classify.relational import relational
 from isolang.language.load import load_spec
-from isolang.language.relational import relational
 
 LONG_FORK = "w(x,1) || w(y,1) || r(x,1) r(y,nil) || r(x,nil) r(y,1)"
 CHAIN = "w(x,1) -> r(x,1) w(y,1) || r(y,1) r(x,1) w(x,2)"

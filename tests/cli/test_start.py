@@ -12,7 +12,7 @@ from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here
 
 from isolang.cli.arguments import Group, HelpWanted, Parser, UsageProblem
 from isolang.cli.commands import ISOCHECK
-from isolang.language import grammar
+from isolang.language.syntax import grammar
 from isolang.options import Options, ReadOptions
 
 RECORDS = {"options", "reading"}
@@ -26,8 +26,8 @@ PARTS = {
     "isolang.certify.world", "isolang.cli.pool", "isolang.encodings.formula",
     "isolang.encodings.relational", "isolang.engines.relational", "isolang.explain.explain",
     "isolang.explain.violation", "isolang.history.readers.viper", "isolang.history.stats",
-    "isolang.language.hints",
-    "isolang.language.horn", "isolang.language.theorems", "isolang.workload",
+    "isolang.language.syntax.slips", "isolang.language.classify.return_paths",
+    "isolang.language.classify.theorems", "isolang.workload",
 }  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def _terminals(parser):
 
 
 def test_the_tables_are_of_the_grammar():
-    """``python -m isolang.language.grammar`` writes them after a change of the grammar."""
+    """``python -m isolang.language.syntax.grammar`` writes them after a change of the grammar."""
     shipped = json.loads(grammar.TABLES.read_bytes())
     text = grammar.GRAMMAR.read_text(encoding="utf-8")
     assert shipped["grammar"] == grammar.digest(text)

@@ -33,7 +33,7 @@ from isolang.api import load_spec
 from isolang.cli.encode import THEORIES, written
 from isolang.encodings.registry import ENCODINGS
 from isolang.errors import UnsupportedError
-from isolang.language.classify import NotAnEventGraph, classify
+from isolang.language.classify.event_graph import NotAnEventGraph, classify
 from isolang.solvers.registry import SOLVERS, applicable, stages_of
 
 #: Separating histories per triple, and into how many tests they are divided.

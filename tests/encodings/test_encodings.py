@@ -24,7 +24,7 @@ from isolang.encodings.hyper_polygraph import reachability
 from isolang.encodings.registry import ENCODINGS
 from isolang.encodings.relational_formula import Question
 from isolang.errors import SolverError
-from isolang.language.classify import classify
+from isolang.language.classify.event_graph import classify
 from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed
 from isolang.problem.polygraph import PRUNE, build_polygraph

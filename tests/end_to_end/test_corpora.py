@@ -17,7 +17,7 @@ from support.paths import CORPORA
 
 from isolang.api import check, load_history, load_spec
 from isolang.errors import UnsupportedError
-from isolang.language.route import route
+from isolang.language.classify.route import route
 
 #: What the labels call a format, and what ``--from`` does.
 FORMATS = {

@@ -14,7 +14,7 @@ from oracle.history import History, Txn, parse
 from oracle.pipeline import tool_verdict
 
 from isolang.api import load_spec
-from isolang.language.classify import Plan, classify
+from isolang.language.classify.event_graph import Plan, classify
 
 #: store -> what its histories satisfy; one of the strongest levels suffices to imply the others,
 #: but weaker ones take other paths through the engine.

@@ -13,8 +13,8 @@ from oracle.levels import LEVELS, SLOWER, WEAK_STYLES
 from oracle.pipeline import REGRESSIONS, level_of, tool_verdict_of
 
 from isolang.api import load_history, load_spec
-from isolang.language.classify import NotAnEventGraph, classify
-from isolang.language.route import route
+from isolang.language.classify.event_graph import NotAnEventGraph, classify
+from isolang.language.classify.route import route
 
 #: Levels of the table that are no event graphs.
 WAYS_BACK = ("rc", "ra", "cc", "psi")

@@ -15,7 +15,7 @@ from oracle.judged import judged
 from oracle.pipeline import tool_verdict
 
 from isolang.api import load_spec
-from isolang.language.classify import NotAnEventGraph, classify
+from isolang.language.classify.event_graph import NotAnEventGraph, classify
 
 
 def compare(rng: random.Random, checks: Checks, histories: int) -> int:

@@ -11,8 +11,8 @@ from support.engine import proof
 from isolang import _native
 from isolang.api import check
 from isolang.certify.native import check_natively
+from isolang.language.classify.route import native_plan
 from isolang.language.load import load_spec
-from isolang.language.route import native_plan
 from isolang.options import Options
 from isolang.problem import build_problem
 from isolang.processors import cpu_quota, processors

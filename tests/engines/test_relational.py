@@ -16,12 +16,12 @@ from oracle.specifications import random_text
 from isolang.api import check
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction
-from isolang.language.core import Spec
-from isolang.language.facts import mentioned
+from isolang.language.classify.relational import relational
+from isolang.language.classify.theorems import event_graph_form
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
-from isolang.language.relational import relational
-from isolang.language.theorems import event_graph_form
+from isolang.language.meaning.core import Spec
+from isolang.language.meaning.facts import mentioned
 from isolang.verdict import Valid
 
 load = cache(load_spec)

@@ -11,7 +11,7 @@ from support.sentences import FalseSentenceError, check_violation
 from isolang import check, load_spec
 from isolang.explain.names import INTRINSIC
 from isolang.explain.plain import plain
-from isolang.language.route import route
+from isolang.language.classify.route import route
 
 LEVELS = ("pl-1", "pl-2", "rc", "ra", "cc", "psi", "pc", "si", "ser", "strong-si", "sser")
 ROUTES = {name: route(load_spec(name)) for name in LEVELS}

@@ -13,7 +13,7 @@ from isolang.certify.steps import CycleStep, Edge, RupStep, Source
 from isolang.engines import event_graph
 from isolang.explain.part import Sources, part_of
 from isolang.explain.smaller import Finder, cost, shrink
-from isolang.language.classify import classify
+from isolang.language.classify.event_graph import classify
 from isolang.minimal import minimise
 from isolang.problem import build_problem
 from isolang.solvers import native
@@ -136,7 +136,10 @@ def test_whatever_is_explained_is_proved(rows, level):
         assert verdict.violation.transactions
         for how, outcome in verdict.violation.relaxed.items():
             relaxed = classify(spec)
-            from isolang.language.route import without_real_time, without_sessions
+            from isolang.language.classify.route import (
+                without_real_time,
+                without_sessions,
+            )
 
             if outcome == "unknown":  # there was no time for it
                 continue

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-from isolang.language import core
+from isolang.language.meaning import core
 
 from .levels import acyclic, irreflexive, rt, rw, seq, so, union, wr, ww
 

@@ -6,7 +6,7 @@ show.
 
 from __future__ import annotations
 
-from isolang.language import core
+from isolang.language.meaning import core
 
 so, rt, init, wr, ww, rw = (core.Rel(n) for n in ("so", "rt", "init", "wr", "ww", "rw"))
 

@@ -16,8 +16,8 @@ from isolang.api import check, load_spec
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction
 from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
-from isolang.language.core import Check
-from isolang.language.route import Route, route
+from isolang.language.classify.route import Route, route
+from isolang.language.meaning.core import Check
 
 from . import read_committed, semantics
 from .history import UNKNOWN, History, has_time, show, sort_by_session, timed, to_edn

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, permutations, product
 
-from isolang.language import core
+from isolang.language.meaning import core
 
 from .history import UNKNOWN, History, keys, timed
 from .semantics import (

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import permutations, product
 
-from isolang.language import core
+from isolang.language.meaning import core
 
 from .history import UNKNOWN, History, keys
 

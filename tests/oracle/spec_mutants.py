@@ -14,10 +14,10 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from isolang.language import core
-from isolang.language.facts import children, mentioned, rebuild
 from isolang.language.load import load_spec
-from isolang.language.show import show_check, show_exists
+from isolang.language.meaning import core
+from isolang.language.meaning.facts import children, mentioned, rebuild
+from isolang.language.meaning.show import show_check, show_exists
 from isolang.smallscope.evaluate import EVENT_NAMES, given, satisfiable
 from isolang.smallscope.histories import SmallHistory, all_histories, random_histories
 

@@ -11,9 +11,9 @@ from itertools import permutations, product
 
 import pytest
 
-from isolang.language.core import Spec
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
+from isolang.language.meaning.core import Spec
 from oracle import read_committed, relational, semantics
 from oracle.generate import litmus_table, mutated_litmus, random_history
 from oracle.guarantees import GUARANTEE_LITMUS

@@ -9,9 +9,9 @@ import pytest
 from oracle import relational
 from oracle.history import parse
 
-from isolang.language import facts
-from isolang.language.core import Spec
 from isolang.language.load import load_spec
+from isolang.language.meaning import facts
+from isolang.language.meaning.core import Spec
 from isolang.smallscope import histories, search
 from isolang.smallscope.evaluate import EVENT_NAMES, given, satisfiable
 from isolang.smallscope.histories import SmallHistory, all_histories, random_histories

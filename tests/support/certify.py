@@ -15,7 +15,7 @@ from isolang.certify.native import check_natively, native_checks
 from isolang.certify.proofs import check_proof
 from isolang.certify.refutation import check_refutation
 from isolang.history import History, Transaction
-from isolang.language.core import Check, Opt, Plus, Rel, Seq, Spec, Star, Union
+from isolang.language.meaning.core import Check, Opt, Plus, Rel, Seq, Spec, Star, Union
 
 so, rt, wr, ww, rw, init = (Rel(name) for name in ("so", "rt", "wr", "ww", "rw", "init"))
 

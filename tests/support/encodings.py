@@ -29,7 +29,7 @@ from isolang.encodings.relational_formula import (
     question_of,
 )
 from isolang.history import History
-from isolang.language.plan import Route
+from isolang.language.classify.plan import Route
 from isolang.problem import build_problem
 from isolang.problem.polygraph import PRUNE, Polygraph, build_polygraph
 from isolang.solvers.pair import written_spec

@@ -21,7 +21,7 @@ from isolang.certify.proofs import Refutation
 from isolang.certify.refutation import check_refutation
 from isolang.explain.explain import explain
 from isolang.history import History, Transaction
-from isolang.language.classify import classify
+from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.options import Options
 from isolang.problem import build_problem

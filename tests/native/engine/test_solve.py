@@ -10,8 +10,8 @@ from support.engine import PLANS, answer, contended, proof
 from isolang import _native, check
 from isolang.certify.native import check_natively
 from isolang.history import History, Transaction
-from isolang.language.automaton import Automaton
-from isolang.language.classify import classify
+from isolang.language.classify.automaton import Automaton
+from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import build_problem
 from isolang.solvers.native import Model, solve

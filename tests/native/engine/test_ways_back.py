@@ -23,10 +23,10 @@ from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Refutation, Witness, check_proof
 from isolang.history import History as ToolHistory
-from isolang.language.classify import NotAnEventGraph, Plan
-from isolang.language.core import Spec
+from isolang.language.classify.event_graph import NotAnEventGraph, Plan
+from isolang.language.classify.route import native_plan
 from isolang.language.load import load_spec
-from isolang.language.route import native_plan
+from isolang.language.meaning.core import Spec
 from isolang.problem import build_problem
 from isolang.solvers import native
 
@@ -341,7 +341,7 @@ def test_styles_compile_to_the_same() -> None:
 )  # fmt: skip
 def test_refused(text: str, reason: str) -> None:
     """What has no exact form here is left to slower routes, with the reason."""
-    from isolang.language.horn import classify_ways_back
+    from isolang.language.classify.return_paths import classify_ways_back
 
     with pytest.raises(NotAnEventGraph) as refusal:
         classify_ways_back(load_spec(text + "\n"))

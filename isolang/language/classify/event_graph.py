@@ -1,0 +1,290 @@
+"""Which checks compile to event graphs, and the automaton of each.
+
+The theory is in docs/routes.md#event-graphs: why the conditions that are decided here make a cycle
+of the product of a history with the automaton the same as a violation of the check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from isolang.errors import SpecError
+from isolang.language.classify.automaton import RELATIONS, TESTS, Automaton
+from isolang.language.classify.expression import (
+    NotRegularError,
+    closure_around,
+    language_of,
+    plain,
+)
+from isolang.language.classify.plan import Kind, Route
+from isolang.language.classify.regular import (
+    Dfa,
+    TooLargeError,
+    Word,
+    concatenate,
+    find_loop,
+    included,
+    rotations,
+    shortest_word,
+    subtract,
+    without,
+)
+from isolang.language.meaning import facts
+from isolang.language.meaning.core import TRANSITIVE, Check, Core, Spec
+from isolang.language.meaning.lower import CANONICAL_EXISTS
+from isolang.language.syntax.source import Position, message_at
+
+if TYPE_CHECKING:
+    from isolang.language.classify.theorems import Theorem
+
+
+from msgspec.structs import replace
+
+from isolang.language.classify.automaton import LETTERS
+from isolang.language.classify.regular import plus, stretched
+
+
+class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
+    """A check that does not compile to an event graph.
+
+    Attributes:
+        check: its name; empty if the refusal is about a declaration.
+        reason: why, in words.
+    """
+
+    def __init__(self, spec: Spec, pos: Position, reason: str, *, check: str, hint: str) -> None:
+        what = f"check `{check}` is no event graph: {reason}" if check else reason
+        context = ""
+        for candidate in spec.checks:
+            # The construct may stand in a definition, even in another file.
+            if candidate.name == check and (candidate.file, candidate.line) != pos[:2]:
+                context = f"used by check `{check}` in {candidate.file}:{candidate.line}"
+        text = message_at(pos, spec.texts, what, hint=hint, context=context)
+        super().__init__(text, file=pos.file, line=pos.line, column=pos.column, hint=hint)
+        self.check = check
+        self.reason = reason
+
+
+class Plan(Route, frozen=True, kw_only=True):
+    """The route of event graphs: one for each check.
+
+    Attributes:
+        automata: one per check, in the order of ``spec.checks``.
+        theorem: by which ``spec`` says the same as what the user wrote, if it is not that itself.
+    """
+
+    kind: Kind = "event graph"
+    automata: tuple[Automaton, ...]
+    theorem: Theorem | None = None
+
+
+def classify(spec: Spec) -> Plan:
+    """Compile every check to an automaton whose product with a history is exact.
+
+    Args:
+        spec: of ``load_spec``.
+
+    Raises:
+        NotAnEventGraph: the first check, or declaration, that does not compile; with the reason.
+        SpecError: there is nothing to check.
+    """
+    for exists in spec.exists:
+        if exists != CANONICAL_EXISTS.get(exists.name):
+            reason = (
+                f"`exists {exists.name}` is a relation to be searched for; "
+                "event graphs have `rf` and `ww` only"
+            )
+            hint = "`isocheck` decides checks over so, rt, wr, ww and rw; see docs/language.md"
+            pos = exists.over.pos or Position(spec.source, 0, 0)
+            raise NotAnEventGraph(spec, pos, reason, check="", hint=hint)
+    if not spec.checks:
+        what = f"{spec.source}: there is no check, so every history would pass"
+        raise SpecError(what + "\n  hint: write `acyclic so | wr as my-check`", file=spec.source)
+    compiled = [_compile(spec, check) for check in spec.checks]
+    warnings = tuple(warning for _, warning in compiled if warning)
+    return Plan(
+        spec=spec,
+        automata=tuple(automaton for automaton, _ in compiled),
+        uses_reads_from=facts.uses_reads_from(spec),
+        uses_version_order=True,
+        uses_sessions=facts.uses_sessions(spec),
+        uses_real_time=facts.uses_real_time(spec),
+        warnings=(*spec.warnings, *warnings),
+    )
+
+
+_FORMS: Mapping[str, tuple[str, str]] = {
+    "empty": (
+        "`empty` says that a relation has no pair at all, not that it has no cycle",
+        "if a cycle is meant: `acyclic` or `irreflexive`",
+    ),
+    "require": (
+        "`require … in …` compares two relations; an event graph only knows cycles",
+        "PC, SI and SER have forms with `acyclic`; see docs/levels.md",
+    ),
+}
+
+
+def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
+    """The automaton of one check, and a warning or nothing."""
+
+    def refuse(reason: str, e: Core | None = None, hint: str = "") -> NotAnEventGraph:
+        pos = e.pos if e is not None and e.pos is not None else check.pos
+        return NotAnEventGraph(spec, pos, reason, check=check.name, hint=hint)
+
+    if check.flag:
+        reason = "`flag` asks whether every solution meets it; an event graph finds one"
+        raise refuse(reason, hint="remove `flag` to make it an axiom")
+    if check.negated:
+        reason = "`not` demands a cycle; an event graph can only forbid one"
+        raise refuse(reason, hint="remove `not`")
+    if check.kind in _FORMS:
+        reason, hint = _FORMS[check.kind]
+        raise refuse(reason, hint=hint)
+    try:
+        expr = plain(check.expr)
+        language = language_of(expr)
+        if language.nullable:
+            reason = (
+                f"`{check.kind}` of a relation that contains the identity; nothing satisfies it"
+            )
+            raise refuse(reason, check.expr, "`?` and `^*` add the identity; the closure is `^+`")
+        if language.empty:
+            raise refuse("the expression is empty", check.expr)
+        if not without(language, RELATIONS).empty:
+            reason = f"`{check.kind}` of a relation with a part of the identity"
+            raise refuse(reason, check.expr, "`[W]` and `[R]` restrict the steps beside them")
+        if check.kind == "irreflexive":
+            _need_closed(language, refuse, check.expr)
+        base = generators(language_of(expr, stretch=TRANSITIVE), acyclic=check.kind == "acyclic")
+    except NotRegularError as error:
+        raise refuse(error.reason, error.construct, error.hint) from None
+    except TooLargeError:
+        raise refuse("its automaton is too large", check.expr, "name fewer alternatives") from None
+    if (loop := find_loop(base)) is not None:
+        _, turn, _ = loop
+        shown, word = _shown(turn), _shown(sum(loop, ()))
+        reason = f"the loop `{shown}` in `{word}` can turn without ever finishing the whole"
+        construct = closure_around(expr, frozenset(turn)) or check.expr
+        hint = "a closure is possible where each of its steps alone is a step of the whole"
+        raise refuse(reason, construct, hint)
+    return hub_automaton(check.name, base), _cannot_fail(spec, check, base)
+
+
+class _Refuse(Protocol):
+    def __call__(self, reason: str, e: Core | None = None, hint: str = "") -> NotAnEventGraph: ...
+
+
+def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
+    """Refuse ``irreflexive`` unless a word after a word is a word (condition 2)."""
+    twice = concatenate(language, language)
+    if not included(twice, language):
+        # A closed walk can be read from any of its transactions, so the example should be no word
+        # of the expression in any rotation, unless there is no such example.
+        allowed = subtract(twice, rotations(language))
+        shown = _shown(shortest_word(subtract(twice, language) if allowed.empty else allowed))
+        reason = (
+            f"`irreflexive` speaks of one step of the expression, and `{shown}` is two; "
+            "an event graph cannot tell such a cycle from a forbidden one"
+        )
+        hint = "`acyclic` forbids cycles of any number of steps"
+        raise refuse(reason, e, hint)
+
+
+def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
+    """A warning if no history violates the check.
+
+    SOUND BECAUSE nothing leads to T0, so no cycle has an ``init`` step; and ``so``, or ``rt``,
+    alone is an order.
+    """
+    rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
+    alive = _letters_on_accepted(Dfa(rows, base.final)) - set(TESTS)
+    if alive <= {"so"} or alive <= {"rt"}:
+        why = f"`{min(alive)}` is an order" if alive else "nothing leads to the initial transaction"
+        what = f"warning: check `{check.name}` cannot fail: {why}"
+        return message_at(check.pos, spec.texts, what)
+    return ""
+
+
+def _letters_on_accepted(dfa: Dfa) -> frozenset[str]:
+    """The letters of accepted words, for an automaton that need not be trimmed."""
+    everything = Dfa(({},), frozenset())
+    return subtract(dfa, everything).letters
+
+
+def _shown(word: Word) -> str:
+    return " ; ".join(f"[{letter}]" if letter in TESTS else letter for letter in word)
+
+
+def generators(stretched_language: Dfa, *, acyclic: bool) -> Dfa:
+    """F of the module's comment: what generates the check's words, up to the transitive letters.
+
+    Args:
+        stretched_language: L(e) with r⁺ for each transitive letter r.
+        acyclic: whether the check is ``acyclic``; for ``irreflexive``, L(e)·L(e) ⊆ L(e) must hold.
+    """
+    # For `irreflexive`, K = L = L⁺ by condition 2; replacing letters keeps that.
+    whole = plus(stretched_language) if acyclic else stretched_language
+    base = subtract(whole, concatenate(whole, whole))
+    return subtract(base, stretched(whole, TRANSITIVE))
+
+
+def hub_automaton(check: str, base: Dfa) -> Automaton:
+    """The acyclic acceptor of a finite language with its ends merged into the hub.
+
+    Final states that have moves stay apart and get a silent move to the hub.
+    """
+    number = {0: 0}
+    number.update({state: 0 for state in base.final if not base.moves[state]})
+    order = [0]
+    for state in order:
+        row = base.moves[state]
+        for letter in LETTERS:
+            if (target := row.get(letter)) is not None and target not in number:
+                number[target] = len(order)
+                order.append(target)
+    steps: dict[str, tuple[tuple[int, int], ...]] = {}
+    for letter in LETTERS:
+        pairs = sorted(
+            (number[state], number[row[letter]])
+            for state, row in enumerate(base.moves)
+            if letter in row
+        )
+        if pairs:
+            steps[letter] = tuple(pairs)
+    silent = tuple(sorted((number[state], 0) for state in base.final if number[state]))
+    automaton = Automaton(
+        check=check,
+        states=len(order),
+        steps=steps,
+        epsilon=silent,
+        repeatable=frozenset(),
+    )
+    repeatable = (r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r))
+    return replace(automaton, repeatable=frozenset(repeatable))
+
+
+def is_repeatable(automaton: Automaton, relation: str) -> bool:
+    """Whether immediate pairs of a transitive relation suffice.
+
+    SOUND BECAUSE: if each step q → q' of the relation can be made as two steps in a row, with
+    silent moves around them, then by induction it can be made as any number of them, along a chain
+    of immediate pairs.
+    """
+    steps = automaton.steps[relation]
+
+    def silent(states: frozenset[int]) -> frozenset[int]:
+        while True:
+            more = states | {q2 for q1, q2 in automaton.epsilon if q1 in states}
+            if more == states:
+                return states
+            states = frozenset(more)
+
+    def step(states: frozenset[int]) -> frozenset[int]:
+        return frozenset(q2 for q1, q2 in steps if q1 in states)
+
+    def twice(q: int) -> frozenset[int]:
+        return silent(step(silent(step(silent(frozenset((q,)))))))
+
+    return all(q2 in twice(q1) for q1, q2 in steps)

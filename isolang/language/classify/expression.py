@@ -1,0 +1,234 @@
+"""Regular expressions among the core expressions, and their languages.
+
+A word is a sequence of relation names; a walk of a history spells it. ``|``, ``;``, ``?``, ``^+``,
+``^*`` and ``id`` of relations are exactly the regular operators. ``[W]`` and ``[R]`` are letters,
+too: steps from a transaction to itself. The rest is refused here, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isolang.language.classify.automaton import RELATIONS, TESTS
+from isolang.language.classify.regular import Dfa, Nfa, determinise, minimise
+from isolang.language.meaning.core import (
+    TRANSITIVE,
+    Core,
+    Diff,
+    Domain,
+    ForKey,
+    Inter,
+    Inverse,
+    Lift,
+    Opt,
+    Plus,
+    Product,
+    Range,
+    Rel,
+    Seq,
+    Star,
+    Union,
+)
+from isolang.language.meaning.facts import children, names, rebuild
+from isolang.language.meaning.show import brief
+
+_FORWARD = "an event graph follows so, rt, wr, ww and rw forwards only"
+
+
+class NotRegularError(Exception):
+    """An expression that is not regular over the event-graph relations."""
+
+    def __init__(self, construct: Core, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.construct = construct
+        self.reason = reason
+        self.hint = hint
+
+
+def plain(e: Core) -> Core:
+    """Write ``wr`` and ``rw`` for their definitions, and drop what changes nothing.
+
+    SOUND BECAUSE each rule is an equality of relations: the definitions of ``wr`` and ``rw``
+    (without its key, ``tx^-1 ; rf ; tx`` is the union over keys too, as composition distributes
+    over it); ``ww[x]`` is a total order, so ``ww[x]^+`` is ``ww[x]``; ``[T]`` is the identity; of
+    which ``[A]`` and ``[B]`` are parts, so that ``[A] ; r ; [B]`` is transitive if r is.
+
+    >>> wr = Seq((Inverse(Rel("tx")), Rel("rf", "y"), Rel("tx")))
+    >>> brief(plain(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))
+    'rw[y]'
+    """
+    e = rebuild(e, tuple(map(plain, children(e))))
+    match e:
+        case Seq(parts=(Inverse(arg=Rel(name="tx")), Rel(name="rf", key=key), Rel(name="tx"))):
+            return Rel("wr", key, e.pos)
+        case Diff(
+            left=Seq(parts=(Inverse(arg=Rel(name="wr", key=key)), Rel(name="ww", key=other))),
+            right=Rel(name="id"),
+        ) if key is not None and key == other:
+            return Rel("rw", key, e.pos)
+        case Plus(arg=Rel(name="ww", key=str())):
+            return e.arg
+        case Lift(arg=Rel(name="T")):
+            return Rel("id", None, e.pos)
+        case Union(parts=(only,)) | Seq(parts=(only,)):
+            return only
+        case Plus(arg=arg) if _is_restricted(arg):
+            return arg
+        case Star(arg=arg) if _is_restricted(arg):
+            return Opt(arg, e.pos)
+    return e
+
+
+def _is_restricted(e: Core) -> bool:
+    """Whether ``e`` is a transitive relation between transactions that pass tests."""
+    parts = e.parts if isinstance(e, Seq) else (e,)
+    steps = [part for part in parts if not isinstance(part, Lift)]
+    return len(steps) == 1 and isinstance(steps[0], Rel) and steps[0].name in TRANSITIVE
+
+
+def language_of(e: Core, *, stretch: Iterable[str] = ()) -> Dfa:
+    """The minimal acceptor of the words of ``e``.
+
+    Args:
+        e: an expression, made ``plain``.
+        stretch: letters r that stand for r⁺.
+
+    Raises:
+        NotRegularError: the construct at fault, with the reason.
+        TooLargeError: the automaton is.
+    """
+    nfa = Nfa()
+    _add(nfa, e, nfa.initial, nfa.final, frozenset(stretch))
+    return minimise(determinise(nfa))
+
+
+def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
+    """The smallest closure in ``e`` whose inside mentions all ``letters``; the first of several."""
+    for child in children(e):
+        if (found := closure_around(child, letters)) is not None:
+            return found
+    if isinstance(e, Plus | Star) and letters <= names(e.arg):
+        return e
+    return None
+
+
+def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> None:
+    """Add to ``nfa`` paths from ``start`` to ``end`` that spell the words of ``e``."""
+    match e:
+        case Rel(name="id"):
+            nfa.skip(start, end)
+        case Rel():
+            if e.name not in RELATIONS:
+                raise _foreign(e)
+            if e.name in stretch:
+                middle = nfa.state()
+                nfa.move(start, e.name, middle)
+                nfa.move(middle, e.name, middle)
+                nfa.skip(middle, end)
+            else:
+                nfa.move(start, e.name, end)
+        case Union():
+            for part in e.parts:
+                _add(nfa, part, start, end, stretch)
+        case Seq():
+            for part in e.parts[:-1]:
+                middle = nfa.state()
+                _add(nfa, part, start, middle, stretch)
+                start = middle
+            _add(nfa, e.parts[-1], start, end, stretch)
+        case Opt():
+            nfa.skip(start, end)
+            _add(nfa, e.arg, start, end, stretch)
+        case Plus() | Star():
+            # Fresh ends, so that the loop is not entered from what else begins or ends here.
+            first, last = nfa.state(), nfa.state()
+            nfa.skip(start, first)
+            _add(nfa, e.arg, first, last, stretch)
+            nfa.skip(last, first)
+            nfa.skip(last, end)
+            if isinstance(e, Star):
+                nfa.skip(start, end)
+        case Lift(arg=Rel(name=name, key=None)) if name in TESTS:
+            nfa.move(start, name, end)
+        case ForKey():
+            _check_for(e)
+            _add(nfa, e.body, start, end, stretch)
+        case _:
+            raise _unsupported(e)
+
+
+def _check_for(e: ForKey) -> None:
+    """Accept ``for x: body`` where it is ``body`` without its keys.
+
+    SOUND BECAUSE union distributes over ``;`` and ``|``: if every word of the body uses the key
+    exactly once, the union over keys can be taken at that letter. Used twice, the two steps would
+    have to be on the same key, which a walk does not remember. Never used, the body would be empty
+    in a history without keys.
+    """
+    least, most = _uses(e.body, e.key)
+    if most > 1:
+        reason = (
+            f"`{brief(e)}` joins steps on the same key `{e.key}`, which a walk does not remember"
+        )
+        raise NotRegularError(e, reason, "without keys: `ww` is the union of `ww[x]` over all x")
+    if least == 0:
+        reason = f"`{brief(e)}` has a path without the key `{e.key}`"
+        raise NotRegularError(e, reason, "move what has no key out of the `for`")
+
+
+def _uses(e: Core, key: str) -> tuple[int, int]:
+    """How often a word of ``e`` uses ``key``: at least, at most; 2 means more than once."""
+    match e:
+        case Rel():
+            return (1, 1) if e.key == key else (0, 0)
+        case Union():
+            counts = [_uses(part, key) for part in e.parts]
+            return min(least for least, _ in counts), max(most for _, most in counts)
+        case Seq():
+            counts = [_uses(part, key) for part in e.parts]
+            least, most = (sum(column) for column in zip(*counts, strict=True))
+            return min(least, 2), min(most, 2)
+        case Opt():
+            return 0, _uses(e.arg, key)[1]
+        case Plus() | Star():
+            least, most = _uses(e.arg, key)
+            return (least if isinstance(e, Plus) else 0), (2 if most else 0)
+        case ForKey():
+            return _uses(e.body, key)
+        case Lift(arg=Rel(name=name, key=None)) if name in TESTS:
+            return 0, 0
+        case _:
+            raise _unsupported(e)
+
+
+def _foreign(e: Rel) -> NotRegularError:
+    shown = f"`{brief(e)}`"
+    match e.name:
+        case "rf" | "cand" | "po" | "tx":
+            hint = "`wr` relates the transactions: `wr[x] = tx^-1 ; rf[x] ; tx`"
+            return NotRegularError(e, f"{shown} relates events, not transactions", hint)
+        case "vo":
+            reason = f"{shown} is the part of the version order that the data shows"
+            return NotRegularError(e, reason, "`ww` contains it")
+    return NotRegularError(e, f"{shown} is none of so, rt, wr, ww and rw")
+
+
+def _unsupported(e: Core) -> NotRegularError:
+    shown = f"`{brief(e)}`"
+    match e:
+        case Inverse():
+            return NotRegularError(e, f"{shown} goes backwards; {_FORWARD}", "`rw` is given")
+        case Inter():
+            return NotRegularError(
+                e, f"{shown}: two walks between the same ends are no single walk"
+            )
+        case Diff():
+            return NotRegularError(e, f"{shown}: a walk cannot show that another one is missing")
+        case Product():
+            return NotRegularError(e, f"{shown} relates transactions that no walk joins")
+        case Lift():
+            return NotRegularError(e, f"{shown} looks at a transaction, a walk only at its steps")
+        case Domain() | Range():
+            return NotRegularError(e, f"{shown} is a set, not a relation")
+        case _:
+            return NotRegularError(e, f"{shown} is not regular")

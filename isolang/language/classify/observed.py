@@ -1,0 +1,258 @@
+r"""Axioms on a total order of the transactions, rewritten as checks over dependencies.
+
+Biswas and Enea's form (*On the complexity of checking transactional consistency*, OOPSLA 2019) has
+an order ``co`` that contains ``so | wr | vo``, and axioms ``obs(phi) in co``; Cerone, Bernardi and
+Gotsman's (*A framework for transactional consistency models with atomic visibility*, CONCUR 2015)
+has an order ``ar``, a relation ``vis`` within it, and ``obs(vis) in ar``.
+
+**Orders.** Where ``co`` occurs on the right of ``in`` only, it exists iff what it must contain is
+acyclic (Szpilrajn). That is the case iff there are version orders ``ww`` that contain ``vo`` with
+
+    acyclic  so | wr | … | ww          named like the order
+    irreflexive  phi ; rw              for each obs(phi) in co
+
+*If:* take any order that contains the acyclic relation. A pair (u, t) of ``obs(phi)`` has a reader
+s with u phi s that took x from t, and u ≠ t both wrote x. It is in ``ww[x]``, for else t is before
+u in it, and s ``rw`` u (s ≠ u because phi is within the acyclic relation): a forbidden walk. *Only
+if:* take ``co`` on the writers of each key as ``ww``; an ``rw`` pair s → u with u phi s makes (u,
+t) one of ``obs(phi)`` and so of ``co``, against t before u. Hence phi must be within the order.
+
+**Visibility.** The axioms are monotone in ``vis``: the more is visible, the more follows. So the
+least ``vis`` will do, and rules ``… in vis`` make it the words of a regular language:
+with rules A ; vis, vis ; B, and vis ; C ; vis it is X (C X)* where X = A* base B*. Where ``vis`` is
+transitive and must relate all writers of a key (NOCONFLICT), it contains a version order: ``base``
+then has ``ww``.
+
+**Inside transactions.** RC's axiom relates u to t if s first read something from u, and later x
+from t. Its rewriting is ``irreflexive wr ; rw`` where the read behind ``wr`` comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from isolang.language.classify.automaton import TESTS
+from isolang.language.classify.expression import plain
+from isolang.language.meaning.core import (
+    Check,
+    Core,
+    Diff,
+    Exists,
+    ForKey,
+    Inverse,
+    Lift,
+    Product,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+    Union,
+)
+from isolang.language.meaning.facts import children, names, rebuild
+from isolang.language.meaning.lower import CANONICAL_EXISTS
+
+_BASE = frozenset(("init", "so", "rt", "wr", *TESTS))
+
+
+class NotObservedError(Exception):
+    """A specification that is not of this form."""
+
+    def __init__(self, check: str, reason: str) -> None:
+        super().__init__(reason)
+        self.check = check
+        self.reason = reason
+
+
+class WayBack(Struct, frozen=True, kw_only=True):
+    """``irreflexive phi ; rw``; where phi is ``None``, RC's form of ``wr ; rw``."""
+
+    check: str
+    phi: Core | None
+
+
+class Observed(Struct, frozen=True, kw_only=True):
+    """A specification over one order, rewritten.
+
+    Attributes:
+        order: its name.
+        acyclic: what it must contain, with ``ww``.
+        ways_back: what must not be closed by an ``rw``.
+    """
+
+    order: str
+    acyclic: Core
+    ways_back: tuple[WayBack, ...]
+
+
+def rewrite(spec: Spec) -> Observed:
+    """Rewrite the axioms on an order.
+
+    Raises:
+        NotObservedError: the first thing that is not of the form.
+    """
+    order, vis = _declared(spec)
+    contained = [part for part in _parts(order.containing) if part != Rel("vo")]
+    if len(contained) == len(_parts(order.containing)):
+        raise NotObservedError("", f"`{order.name}` need not contain `vo`")
+    rules = _Rules(vis, order.name)
+    observing: list[tuple[str, Core | None]] = []
+    for check in spec.checks:
+        if check.kind != "require" or check.flag or check.negated or check.bound is None:
+            raise NotObservedError(check.name, "it is no plain `require … in …`")
+        if check.bound == Rel(order.name):
+            found = _observed(check.expr)
+            if found is not None:
+                observing.append((check.name, found[0]))
+            else:
+                contained.append(check.expr)
+        else:
+            rules.add(check)
+    least = rules.least()
+    contained = [_replaced(e, rules.name, least) for e in contained]
+    if least is not None:
+        contained.append(least)
+    back = tuple(
+        WayBack(check=name, phi=None if phi is None else _replaced(phi, rules.name, least))
+        for name, phi in observing
+    )
+    for part in (*contained, *(w.phi for w in back if w.phi is not None)):
+        if not names(plain(part)) <= _BASE | ({"ww"} if rules.total else set()) | {"id"}:
+            raise NotObservedError("", f"an axiom looks at `{order.name}` or at something else")
+    return Observed(order=order.name, acyclic=Union((*contained, Rel("ww"))), ways_back=back)
+
+
+def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
+    """The order and the visibility relation."""
+    others = [e for e in spec.exists if e != CANONICAL_EXISTS.get(e.name)]
+    orders = [e for e in others if e.kind == "order" and e.over == Rel("T")]
+    relations = [e for e in others if e.kind == "relation" and e.over == Rel("T")]
+    used = frozenset().union(*(names(c.expr) for c in spec.checks), frozenset())
+    if len(orders) != 1 or len(relations) > 1 or len(orders) + len(relations) != len(others):
+        raise NotObservedError("", "its axioms are not about one order of the transactions")
+    if orders[0].within is not None or {"ww", "rw"} & used:
+        raise NotObservedError("", "its order is not free")
+    if relations and relations[0].within != Rel(orders[0].name):
+        raise NotObservedError("", f"`{relations[0].name}` is not within `{orders[0].name}`")
+    return orders[0], relations[0] if relations else None
+
+
+class _Rules(Struct):
+    """The rules ``… in vis``."""
+
+    vis: Exists | None
+    order: str
+    left: list[Core] = field(default_factory=list)
+    right: list[Core] = field(default_factory=list)
+    middle: list[Core] = field(default_factory=list)
+    base: list[Core] = field(default_factory=list)
+    transitive: bool = False
+    total: bool = False
+
+    @property
+    def name(self) -> str:
+        return "" if self.vis is None else self.vis.name
+
+    def add(self, check: Check) -> None:
+        """Take one rule."""
+        if self.vis is None:
+            raise NotObservedError(check.name, f"its right side is not `{self.order}`")
+        vis = Rel(self.name)
+        if check.bound == Union((vis, Inverse(vis))) and _is_conflict(check.expr):
+            self.total = True
+            return
+        if check.bound != vis:
+            raise NotObservedError(check.name, f"its right side is not `{self.name}`")
+        parts = check.expr.parts if isinstance(check.expr, Seq) else (check.expr,)
+        places = [i for i, part in enumerate(parts) if part == vis]
+        rest = [part for part in parts if part != vis]
+        if any(self.name in names(part) for part in rest):
+            raise NotObservedError(check.name, f"`{self.name}` stands inside an operator")
+        match len(places):
+            case 0:
+                self.base.append(check.expr)
+            case 1 if places[0] == 0:
+                self.right.append(Seq(tuple(rest)))
+            case 1 if places[0] == len(parts) - 1:
+                self.left.append(Seq(tuple(rest)))
+            case 2 if places == [0, len(parts) - 1]:
+                self.middle.append(Seq(tuple(rest)) if rest else Rel("id"))
+                self.transitive = self.transitive or not rest
+            case _:
+                raise NotObservedError(check.name, f"no rule that makes `{self.name}` regular")
+
+    def least(self) -> Core | None:
+        """The least ``vis``, as a regular expression."""
+        if self.vis is None:
+            return None
+        base = [*_parts(self.vis.containing), *self.base]
+        if self.total:
+            if not self.transitive:
+                raise NotObservedError(
+                    "", f"`{self.name}` relates all writers and need not be transitive"
+                )
+            base.append(Rel("ww"))
+        if not base:
+            raise NotObservedError("", f"`{self.name}` may be empty")
+        parts: list[Core] = [Union(tuple(base))]
+        if self.left:
+            parts.insert(0, Star(Union(tuple(self.left))))
+        if self.right:
+            parts.append(Star(Union(tuple(self.right))))
+        whole = Seq(tuple(parts))
+        if not self.middle:
+            return whole
+        return Seq((whole, Star(Seq((Union(tuple(self.middle)), whole)))))
+
+
+def _observed(e: Core) -> tuple[Core | None] | None:
+    """The phi of ``obs(phi)``, in a tuple; RC's form has ``None`` for it."""
+    match e:
+        case ForKey(key=x, body=Diff(left=Seq(parts=parts), right=Rel(name="id"))):
+            pass
+        case Diff(left=ForKey(key=x, body=Seq(parts=parts)), right=Rel(name="id")):
+            pass
+        case _:
+            return None
+    match parts:
+        case (Lift(arg=Rel(name="W", key=k)), phi, Inverse(arg=Rel(name="wr", key=k2))):
+            return (phi,) if k == k2 == x else None
+        case (
+            Lift(arg=Rel(name="W", key=k)),
+            Inverse(arg=Rel(name="tx")),
+            Rel(name="rf", key=None),
+            Rel(name="po"),
+            Inverse(arg=Rel(name="rf", key=k2)),
+            Rel(name="tx"),
+        ):
+            return (None,) if k == k2 == x else None
+    return None
+
+
+def _is_conflict(e: Core) -> bool:
+    r"""Whether ``e`` is ``for x: (W[x] * W[x]) \ id``."""
+    match e:
+        case ForKey(
+            key=x,
+            body=Diff(
+                left=Product(left=Rel(name="W", key=a), right=Rel(name="W", key=b)),
+                right=Rel(name="id"),
+            ),
+        ):
+            return a == b == x
+    return False
+
+
+def _parts(e: Core | None) -> Sequence[Core]:
+    if isinstance(e, Union):
+        return [inner for part in e.parts for inner in _parts(part)]
+    return [] if e is None else [e]
+
+
+def _replaced(e: Core, name: str, by: Core | None) -> Core:
+    if by is None:
+        return e
+    if e == Rel(name):
+        return by
+    return rebuild(e, tuple(_replaced(child, name, by) for child in children(e)))

@@ -1,0 +1,437 @@
+"""Regular languages over a few letters: just what the classification of checks needs.
+
+Automata here are plain acceptors of words; the automaton of a check (``automaton.py``) is built
+from one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+MAX_STATES = 500
+"""Of a deterministic automaton. A subset construction may grow exponentially, and the engine takes
+the product of the states with the transactions of a history."""
+MAX_NFA_STATES = 200_000
+MAX_SUBSETS = 1_000_000
+"""Elements of all subsets of one construction together."""
+
+_State = TypeVar("_State")
+_Pair = tuple[int, int | None]
+
+
+class TooLargeError(Exception):
+    """A construction passed one of the limits above."""
+
+
+class Nfa:
+    """A nondeterministic acceptor with silent moves, one initial and one final state."""
+
+    def __init__(self) -> None:
+        self.moves: list[dict[str, list[int]]] = []
+        self.silent: list[list[int]] = []
+        self.initial = self.state()
+        self.final = self.state()
+
+    def state(self) -> int:
+        """A new state.
+
+        Raises:
+            TooLargeError: there are ``MAX_NFA_STATES`` already.
+        """
+        if len(self.moves) >= MAX_NFA_STATES:
+            raise TooLargeError
+        self.moves.append({})
+        self.silent.append([])
+        return len(self.moves) - 1
+
+    def move(self, source: int, letter: str, target: int) -> None:
+        """A move that reads ``letter``."""
+        self.moves[source].setdefault(letter, []).append(target)
+
+    def skip(self, source: int, target: int) -> None:
+        """A silent move."""
+        self.silent[source].append(target)
+
+    def embed(self, dfa: Dfa) -> tuple[int, list[int]]:
+        """Copy ``dfa`` in; its initial state and its final states."""
+        offset = len(self.moves)
+        for _ in dfa.moves:
+            self.state()
+        for source, row in enumerate(dfa.moves):
+            for letter, target in row.items():
+                self.move(offset + source, letter, offset + target)
+        return offset, [offset + state for state in sorted(dfa.final)]
+
+
+class Dfa(Struct, frozen=True):
+    """A deterministic acceptor, partial (a missing move rejects); state 0 is initial.
+
+    Only states that are reachable, and from which a final state is, are kept, except for the
+    initial one.
+    """
+
+    moves: tuple[Mapping[str, int], ...]
+    final: frozenset[int]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no word is accepted."""
+        return not self.final
+
+    @property
+    def nullable(self) -> bool:
+        """Whether the empty word is accepted."""
+        return 0 in self.final
+
+    @property
+    def letters(self) -> frozenset[str]:
+        """The letters of accepted words."""
+        return frozenset(letter for row in self.moves for letter in row)
+
+    def accepts(self, word: Sequence[str]) -> bool:
+        """Whether ``word`` is accepted."""
+        state = 0
+        for letter in word:
+            if (target := self.moves[state].get(letter)) is None:
+                return False
+            state = target
+        return state in self.final
+
+
+def determinise(nfa: Nfa) -> Dfa:
+    """The subset construction, trimmed.
+
+    Raises:
+        TooLargeError: the subsets are too many or too large.
+    """
+    elements = 0
+
+    def close(states: Iterable[int]) -> frozenset[int]:
+        nonlocal elements
+        todo, seen = list(states), set(states)
+        while todo:
+            for target in nfa.silent[todo.pop()]:
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+        elements += len(seen)
+        if elements > MAX_SUBSETS:
+            raise TooLargeError
+        return frozenset(seen)
+
+    def successors(subset: frozenset[int]) -> dict[str, frozenset[int]]:
+        reached: dict[str, set[int]] = {}
+        for state in subset:
+            for letter, targets in nfa.moves[state].items():
+                reached.setdefault(letter, set()).update(targets)
+        return {letter: close(reached[letter]) for letter in sorted(reached)}
+
+    start = close(frozenset((nfa.initial,)))
+    return _explore(start, successors, lambda subset: nfa.final in subset)
+
+
+def _explore(
+    start: _State,
+    successors: Callable[[_State], Mapping[str, _State]],
+    final: Callable[[_State], bool],
+) -> Dfa:
+    number = {start: 0}
+    order = [start]
+    moves: list[dict[str, int]] = []
+    for state in order:
+        row: dict[str, int] = {}
+        for letter, target in successors(state).items():
+            if target not in number:
+                if len(order) >= MAX_STATES:
+                    raise TooLargeError
+                number[target] = len(order)
+                order.append(target)
+            row[letter] = number[target]
+        moves.append(row)
+    return _trim(moves, {number[state] for state in order if final(state)})
+
+
+def _trim(moves: Sequence[Mapping[str, int]], final: set[int]) -> Dfa:
+    """Keep what can reach a final state; all states here are reachable."""
+    back: list[list[int]] = [[] for _ in moves]
+    for source, row in enumerate(moves):
+        for target in row.values():
+            back[target].append(source)
+    alive, todo = set(final), list(final)
+    while todo:
+        for source in back[todo.pop()]:
+            if source not in alive:
+                alive.add(source)
+                todo.append(source)
+    kept = sorted(alive | {0})
+    number = {state: index for index, state in enumerate(kept)}
+    rows = tuple(
+        {letter: number[t] for letter, t in moves[state].items() if t in alive} for state in kept
+    )
+    return Dfa(rows, frozenset(number[state] for state in final))
+
+
+def minimise(dfa: Dfa) -> Dfa:
+    """Merge states that accept the same words (Moore's refinement)."""
+    block = [int(state in dfa.final) for state in range(len(dfa.moves))]
+    while True:
+        keys: dict[tuple[int, tuple[tuple[str, int], ...]], int] = {}
+        refined = []
+        for state, row in enumerate(dfa.moves):
+            key = (block[state], tuple(sorted((a, block[t]) for a, t in row.items())))
+            refined.append(keys.setdefault(key, len(keys)))
+        if len(set(refined)) == len(set(block)):
+            break
+        block = refined
+    # Number the blocks by their first state, which makes the initial state's block number 0.
+    number: dict[int, int] = {}
+    for b in block:
+        number.setdefault(b, len(number))
+    rows: list[dict[str, int]] = [{} for _ in number]
+    for state, row in enumerate(dfa.moves):
+        rows[number[block[state]]] = {a: number[block[t]] for a, t in row.items()}
+    return Dfa(tuple(rows), frozenset(number[block[state]] for state in dfa.final))
+
+
+def plus(dfa: Dfa) -> Dfa:
+    """One or more words of the language in a row."""
+    nfa = Nfa()
+    start, finals = nfa.embed(dfa)
+    nfa.skip(nfa.initial, start)
+    for final in finals:
+        nfa.skip(final, nfa.final)
+        nfa.skip(final, start)
+    return minimise(determinise(nfa))
+
+
+def concatenate(left: Dfa, right: Dfa) -> Dfa:
+    """A word of ``left``, then one of ``right``."""
+    nfa = Nfa()
+    first, left_finals = nfa.embed(left)
+    second, right_finals = nfa.embed(right)
+    nfa.skip(nfa.initial, first)
+    for final in left_finals:
+        nfa.skip(final, second)
+    for final in right_finals:
+        nfa.skip(final, nfa.final)
+    return minimise(determinise(nfa))
+
+
+def subtract(left: Dfa, right: Dfa) -> Dfa:
+    """The words of ``left`` that are not in ``right``."""
+
+    def successors(pair: _Pair) -> dict[str, _Pair]:
+        p, q = pair
+        row = {} if q is None else right.moves[q]
+        return {letter: (target, row.get(letter)) for letter, target in left.moves[p].items()}
+
+    def final(pair: _Pair) -> bool:
+        return pair[0] in left.final and pair[1] not in right.final
+
+    start: _Pair = (0, 0)
+    return minimise(_explore(start, successors, final))
+
+
+def included(left: Dfa, right: Dfa) -> bool:
+    """Whether every word of ``left`` is in ``right``."""
+    return subtract(left, right).empty
+
+
+def rotations(dfa: Dfa) -> Dfa:
+    """The words v u for all words u v of the language."""
+    nfa = Nfa()
+    for middle in range(len(dfa.moves)):
+        # v first, from `middle` to an end; then u, from the start to `middle`.
+        second, finals = nfa.embed(dfa)
+        first, _ = nfa.embed(dfa)
+        nfa.skip(nfa.initial, second + middle)
+        for final in finals:
+            nfa.skip(final, first)
+        nfa.skip(first + middle, nfa.final)
+    return minimise(determinise(nfa))
+
+
+def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
+    """The words of ``dfa`` with one occurrence of one of ``letters`` doubled."""
+    nfa = Nfa()
+    before, _ = nfa.embed(dfa)
+    after, finals = nfa.embed(dfa)
+    nfa.skip(nfa.initial, before)
+    for final in finals:
+        nfa.skip(final, nfa.final)
+    wanted = frozenset(letters)
+    for source, row in enumerate(dfa.moves):
+        for letter, target in row.items():
+            if letter in wanted:
+                middle = nfa.state()
+                nfa.move(before + source, letter, middle)
+                nfa.move(middle, letter, after + target)
+    return minimise(determinise(nfa))
+
+
+def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
+    """The words that use none of ``letters``."""
+    unwanted = frozenset(letters)
+    rows = tuple({a: t for a, t in row.items() if a not in unwanted} for row in dfa.moves)
+    everything = Dfa(({},), frozenset())
+    return subtract(Dfa(rows, dfa.final), everything)
+
+
+def around(dfa: Dfa, letter: str) -> Dfa:
+    """The words v u for all words u a v, where a is ``letter`` and u and v have none."""
+    nfa = Nfa()
+    rest = Dfa(tuple({a: t for a, t in row.items() if a != letter} for row in dfa.moves), dfa.final)
+    for state, row in enumerate(dfa.moves):
+        if letter in row:
+            second, finals = nfa.embed(rest)
+            first, _ = nfa.embed(rest)
+            nfa.skip(nfa.initial, second + row[letter])
+            for final in finals:
+                nfa.skip(final, first)
+            nfa.skip(first + state, nfa.final)
+    return minimise(determinise(nfa))
+
+
+def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
+    """The words without the ``first`` letters that they begin with, and the ``last`` at the end."""
+    nfa = Nfa()
+    start, _ = nfa.embed(dfa)
+    ending = set(dfa.final)
+    beginning = [0]
+    for state in beginning:
+        target = dfa.moves[state].get(first)
+        if target is not None and target not in beginning:
+            beginning.append(target)
+    while True:
+        more = {q for q, row in enumerate(dfa.moves) if row.get(last) in ending} - ending
+        if not more:
+            break
+        ending |= more
+    for state in beginning:
+        nfa.skip(nfa.initial, start + state)
+    for state in ending:
+        nfa.skip(start + state, nfa.final)
+    every = minimise(determinise(nfa))
+    letters = every.letters
+    begins = Dfa(({first: 1}, dict.fromkeys(letters, 1)), frozenset((1,)))
+    there = {**dict.fromkeys(letters, 0), last: 1}
+    ends = Dfa((there, there), frozenset((1,)))
+    return subtract(subtract(every, begins), ends)
+
+
+def union(*languages: Dfa) -> Dfa:
+    """The words of any of the languages."""
+    nfa = Nfa()
+    for dfa in languages:
+        start, finals = nfa.embed(dfa)
+        nfa.skip(nfa.initial, start)
+        for final in finals:
+            nfa.skip(final, nfa.final)
+    return minimise(determinise(nfa))
+
+
+def loops(dfa: Dfa, state: int) -> Dfa:
+    """The words that lead from ``state`` back to it, the empty one among them."""
+    nfa = Nfa()
+    start, _ = nfa.embed(dfa)
+    nfa.skip(nfa.initial, start + state)
+    nfa.skip(start + state, nfa.final)
+    return minimise(determinise(nfa))
+
+
+Word = tuple[str, ...]
+
+
+def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
+    """A loop inside the words: u, v, w with u vⁿ w accepted for every n and v not empty.
+
+    ``None`` iff the language is finite. (SOUND BECAUSE every kept state lies on an accepted word.)
+    """
+    if dfa.empty:
+        return None
+    best: tuple[Word, Word, Word] | None = None
+    to_state = _shortest(dfa, 0)
+    tried = 0
+    # The shortest loop reads best in a message; in a large automaton the first few will do.
+    for state in sorted(_looping(dfa)):
+        if tried >= 50:
+            break
+        if (loop := _shortest_loop(dfa, state)) is None:
+            continue  # it lies on a path from one loop to another
+        tried += 1
+        away = _shortest(dfa, state)
+        rest = min((away[f] for f in dfa.final if f in away), key=lambda w: (len(w), w))
+        found = (to_state[state], loop, rest)
+        if best is None or _length(found) < _length(best):
+            best = found
+    return best
+
+
+def shortest_word(dfa: Dfa) -> Word:
+    """A shortest accepted word of a language that is not empty."""
+    words = _shortest(dfa, 0)
+    return min((words[state] for state in dfa.final), key=lambda w: (len(w), w))
+
+
+def most_uses(dfa: Dfa, letter: str) -> int:
+    """How often a word uses ``letter``: 0, 1, or 2 for more than once."""
+    order = [(0, 0)]
+    seen = set(order)
+    for state, uses in order:
+        for a, target in dfa.moves[state].items():
+            found = (target, min(2, uses + (a == letter)))
+            if found not in seen:
+                seen.add(found)
+                order.append(found)
+    return max(uses for _, uses in order)
+
+
+def _looping(dfa: Dfa) -> set[int]:
+    """The states on loops and on paths from loop to loop: leaves and roots are peeled off."""
+    left = set(range(len(dfa.moves)))
+    forward = [set(row.values()) for row in dfa.moves]
+    backward: list[set[int]] = [set() for _ in dfa.moves]
+    for source, targets in enumerate(forward):
+        for target in targets:
+            backward[target].add(source)
+    for here, there in ((forward, backward), (backward, forward)):
+        count = {state: len(here[state] & left) for state in left}
+        todo = [state for state in left if not count[state]]
+        while todo:
+            state = todo.pop()
+            left.discard(state)
+            for neighbour in there[state]:
+                if neighbour in left:
+                    count[neighbour] -= 1
+                    if not count[neighbour]:
+                        todo.append(neighbour)
+    return left
+
+
+def _length(parts: tuple[Word, Word, Word]) -> tuple[int, int]:
+    return len(parts[1]), sum(map(len, parts))
+
+
+def _shortest(dfa: Dfa, start: int) -> dict[int, Word]:
+    words: dict[int, Word] = {start: ()}
+    order = [start]
+    for state in order:
+        for letter, target in sorted(dfa.moves[state].items()):
+            if target not in words:
+                words[target] = (*words[state], letter)
+                order.append(target)
+    return words
+
+
+def _shortest_loop(dfa: Dfa, state: int) -> Word | None:
+    words = _shortest(dfa, state)
+    loops = [
+        (*word, letter)
+        for source, word in words.items()
+        for letter, target in dfa.moves[source].items()
+        if target == state
+    ]
+    return min(loops, key=lambda w: (len(w), w), default=None)

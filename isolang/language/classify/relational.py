@@ -1,0 +1,120 @@
+"""The route of everything else: the relations that a specification asks for, searched for.
+
+A part of a history that violates a specification shows that the whole does if the specification is
+closed under sub-histories: docs/routes.md#closure-under-sub-histories has the condition that is
+decided here, and its proof.
+"""
+
+from __future__ import annotations
+
+from isolang.language.classify.plan import Kind, Route
+from isolang.language.meaning import facts
+from isolang.language.meaning.core import (
+    Check,
+    Core,
+    Diff,
+    Domain,
+    Exists,
+    Plus,
+    Range,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+)
+from isolang.language.meaning.facts import children, names
+from isolang.language.meaning.show import brief
+
+
+class Relational(Route, frozen=True, kw_only=True):
+    """The relational route, which decides any specification on a history small enough.
+
+    Attributes:
+        not_hereditary: why a part of a history says nothing about the whole; empty if it does.
+        unread_matter: whether a transaction of unknown outcome that nobody reads from is tried both
+            in and out.
+    """
+
+    kind: Kind = "relational"
+    not_hereditary: str = ""
+    unread_matter: bool = False
+
+
+def _contains_shown_order(exists: Exists) -> bool:
+    """Whether it has no value where the order that lists show contradicts itself."""
+    shown = exists.containing
+    return exists.kind == "order" and shown is not None and "vo" in facts.names(shown)
+
+
+def relational(spec: Spec, reasons: tuple[str, ...] = ()) -> Relational:
+    """The relational route of a specification that has a check; ``reasons`` say why this one."""
+    return Relational(
+        spec=spec,
+        uses_reads_from=facts.uses_reads_from(spec),
+        uses_version_order=any(map(_contains_shown_order, spec.exists)),
+        uses_sessions=facts.uses_sessions(spec),
+        uses_real_time=facts.uses_real_time(spec),
+        warnings=spec.warnings,
+        reasons=reasons,
+        not_hereditary=why_not_hereditary(spec),
+        unread_matter=unread_matter(spec),
+    )
+
+
+_OF_READS = frozenset(("rf", "wr", "rw", "R", "cand", "po", "tx"))
+
+
+def why_not_hereditary(spec: Spec) -> str:
+    """Why a part of a history says nothing about the whole; empty if it does."""
+    for check in spec.checks:
+        if not check.flag and (reason := _of_check(check)):
+            return f"check `{check.name}` {reason}"
+    for exists in spec.exists:
+        if reason := _of_exists(exists):
+            return f"`exists {exists.name}` {reason}"
+    return ""
+
+
+def unread_matter(spec: Spec) -> bool:
+    """Whether it may matter if a transaction that nobody reads from is included.
+
+    Not to the checks of a hereditary specification, and not to its flags if it is hereditary with
+    each of them.
+    """
+    return bool(why_not_hereditary(spec)) or any(
+        check.flag and _of_check(check) for check in spec.checks
+    )
+
+
+def _of_check(check: Check) -> str:
+    if check.negated:
+        return "demands a violation (`not`)"
+    return _shrinking(check.expr) or (_kept(check.bound) if check.bound is not None else "")
+
+
+def _of_exists(exists: Exists) -> str:
+    if exists.kind == "choice":
+        return "" if exists.name == "rf" else "is a choice whose range may change"
+    if reason := _kept(exists.over):
+        return reason
+    if exists.containing is not None and (reason := _shrinking(exists.containing)):
+        return reason
+    return _kept(exists.within) if exists.within is not None else ""
+
+
+def _shrinking(e: Core) -> str:
+    """Why a value may get pairs that it did not have, when its parts lose some."""
+    if isinstance(e, Diff):
+        return _shrinking(e.left) or _kept(e.right)
+    return next(filter(None, map(_shrinking, children(e))), "")
+
+
+def _kept(e: Core) -> str:
+    """Why a value may lose a pair whose ends are both there."""
+    if isinstance(e, Seq | Plus | Star | Domain | Range):
+        return f"compares with `{brief(e)}`, which may need others"
+    if isinstance(e, Rel) and names(e) & _OF_READS:
+        return f"compares with `{e.name}`, which speaks of reads"
+    if isinstance(e, Diff):
+        return _kept(e.left) or _shrinking(e.right)
+    return next(filter(None, map(_kept, children(e))), "")

@@ -1,0 +1,73 @@
+"""Which engine decides a specification: the fastest one that is exact for it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
+from isolang.language.classify.plan import Kind, Route
+from isolang.language.meaning import facts
+from isolang.language.meaning.core import Spec
+
+__all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
+
+
+def route(spec: Spec) -> Route:
+    """Choose how a specification is decided.
+
+    Args:
+        spec: of ``load_spec``.
+
+    Raises:
+        SpecError: there is nothing to check.
+    """
+    try:
+        return native_plan(spec)
+    except NotAnEventGraph as error:
+        what = f"check `{error.check}`: {error.reason}" if error.check else error.reason
+        reasons = (f"no event graph: {what}",)
+    from isolang.language.classify.relational import relational
+    from isolang.language.classify.theorems import event_graph_form
+
+    theorem = event_graph_form(spec)
+    if theorem is not None:
+        with suppress(NotAnEventGraph):
+            plan = native_plan(theorem.spec)
+            return replace(plan, theorem=theorem, reasons=(*reasons, theorem.sentence))
+    return relational(spec, reasons)
+
+
+def native_plan(spec: Spec) -> Plan:
+    """The route of the native engine: event graphs, and ways back.
+
+    Args:
+        spec: of ``load_spec``.
+
+    Raises:
+        NotAnEventGraph: it has none; the message says why it is no event graph.
+        SpecError: there is nothing to check.
+    """
+    try:
+        return classify(spec)
+    except NotAnEventGraph as refusal:
+        from isolang.language.classify.return_paths import classify_ways_back
+
+        try:
+            return classify_ways_back(spec, refusal.reason)
+        except NotAnEventGraph:
+            raise refusal from None
+
+
+def without_sessions(plan: Plan) -> Plan:
+    """The plan with ``init`` in place of ``so``.
+
+    It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
+    """
+    return native_plan(facts.without_sessions(plan.spec))
+
+
+def without_real_time(plan: Plan) -> Plan:
+    """The plan with ``init`` in place of ``rt``."""
+    return native_plan(facts.without_real_time(plan.spec))

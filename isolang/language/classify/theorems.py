@@ -1,0 +1,295 @@
+r"""Axioms over a total order of the transactions that say the same as an event graph.
+
+Let ``co`` be a total order on T that contains C (free of ``co``), and let ``ww[x]`` be ``co`` on
+the writers of x. Then, for any relation phi within ``co``,
+
+    (*)  ``obs(phi) in co``  iff  ``phi ; rw`` is irreflexive.
+
+That ``obs(phi)`` relates u to t, with s the reader, says: u and t wrote x, u is phi-before s, which
+took x from t, and u is not t. That ``u`` precedes ``t`` fails iff t ww u, that is, s rw u (s is not
+u, as phi is irreflexive). Hence, ``co`` being total:
+
+    ``obs(co) in co``         iff  ``rw in co``;
+    ``obs(co^* ; V) in co``   iff  ``V ; rw in co``, for V in ``co``.
+
+So the axioms ask for a total order that contains C, ``ww`` (of its own) and these relations, and
+there is one iff their union is acyclic (E. Szpilrajn, 1930): take ``ww`` from the order for the one
+direction, extend the union to a total order for the other. With ``co`` on the writers of one key in
+V's place V is ``ww``. The axioms are those of R. Biswas, C. Enea, *On the Complexity of Checking
+Transactional Consistency*, OOPSLA 2019.
+
+With visibility (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015): EXT, ``obs(vis) in ar``, is the
+easier the smaller ``vis`` is, so the least ``vis`` that the other axioms allow decides. Let D be
+what ``vis`` must contain, with ``ww`` if NOCONFLICT is asked for (``vis`` within ``ar`` orders two
+writers of a key as ``ar`` does).
+
+    ``ar in vis``      (TOTALVIS)  vis is ar;
+    ``ar ; vis in vis``  (PREFIX)  vis is ``ar^* ; D``, which is transitive, too.
+
+This gives the theorems of A. Cerone, A. Gotsman, *Analysing Snapshot Isolation*, PODC 2016 and JACM
+65(2), 2018: SI is ``acyclic (so | wr | ww) ; rw?``. A specification is recognised by this shape,
+whatever its relations and checks are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.language.meaning.core import (
+    Core,
+    Diff,
+    Exists,
+    ForKey,
+    Inverse,
+    Lift,
+    Product,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+    Union,
+)
+from isolang.language.meaning.lower import CANONICAL_EXISTS
+
+_LETTERS = frozenset(("init", "so", "rt", "wr"))
+_BEGIN_WITH_T0 = frozenset(("co", "ar", "vis"))
+_ORDER_OF_LETTERS = ("init", "so", "rt", "wr")
+
+_BY_ORDER = (
+    "decided as an event graph: a commit order meets these axioms iff some version orders make "
+    "`{form}` acyclic (the axioms of Biswas and Enea, OOPSLA 2019; proof in docs/routes.md)"
+)
+_BY_VISIBILITY = (
+    "decided as an event graph: a visibility and an arbitration meet these axioms iff some version "
+    "orders make `{form}` acyclic (Cerone and Gotsman, JACM 65(2), 2018; proof in docs/routes.md)"
+)
+
+
+class Theorem(Struct, frozen=True, kw_only=True):
+    """A specification that says the same as another one.
+
+    Attributes:
+        original: the specification as it was written.
+        spec: the other one: one check ``acyclic`` over ``rf`` and ``ww``.
+        sentence: the theorem, for people.
+        order: the name of the total order on T in the original; any order that contains the pairs
+            of the check of ``spec`` will do for it.
+        vis: the name of the visibility relation in the original, and what it may be, in terms of
+            the total order and ``ww``; ``None`` if there is none.
+    """
+
+    original: Spec
+    spec: Spec
+    sentence: str
+    order: str
+    vis: tuple[str, Core] | None = None
+
+
+def event_graph_form(spec: Spec) -> Theorem | None:
+    """The event-graph form of a specification over a total order, if it has the shape of one."""
+    if any(check.flag or check.negated for check in spec.checks) or not spec.checks:
+        return None
+    order = next((e for e in spec.exists if e.kind == "order" and e.over == Rel("T")), None)
+    others = [e for e in spec.exists if e.name != "rf" and e is not order]
+    if order is None or order.within is not None or order.key is not None:
+        return None
+    contained = _letters(order.containing, more=frozenset(("vo",)))
+    if contained is None or not any(e == CANONICAL_EXISTS["rf"] for e in spec.exists):
+        return None
+    if order.name in _BEGIN_WITH_T0:
+        contained |= {"init"}
+    # As every version order does, the total order must begin with T0 and contain what lists show.
+    if "vo" not in contained or not contained & {"init", "so", "rt"}:
+        return None
+    if not others:
+        return _by_order(spec, order.name, contained - {"vo"})
+    if len(others) == 1:
+        return _by_visibility(spec, order.name, others[0], contained - {"vo"})
+    return None
+
+
+def _by_order(spec: Spec, co: str, contained: frozenset[str]) -> Theorem | None:
+    inside = contained
+    snapshots: list[frozenset[str]] = []
+    latest = conflict = False
+    for check in spec.checks:
+        if check.kind != "require" or check.bound != Rel(co):
+            return None
+        phi = _observed(check.expr)
+        if phi is None:
+            letters = _letters(check.expr)
+            if letters is None:
+                return None
+            inside |= letters
+        elif phi == Rel(co):
+            latest = True
+        elif isinstance(phi, Seq) and phi.parts[0] == Star(Rel(co)) and len(phi.parts) == 2:
+            letters = _letters(phi.parts[1])
+            if letters is not None:
+                snapshots.append(letters)
+            elif _is_same_key(phi.parts[1], co):
+                conflict = True
+            else:
+                return None
+        else:
+            return None
+    steps = frozenset().union(*snapshots)
+    if not (latest or steps or conflict):
+        return None
+    if not steps <= inside:  # (*) asks for phi within co
+        return None
+    form = _form(inside, steps | ({"ww"} if conflict else frozenset()), latest=latest)
+    return _theorem(spec, form, _BY_ORDER, co, None)
+
+
+def _by_visibility(
+    spec: Spec, ar: str, visible: Exists, contained: frozenset[str]
+) -> Theorem | None:
+    vis = visible.name
+    seen = _letters(visible.containing) if visible.containing is not None else frozenset()
+    if (
+        visible.kind != "relation"
+        or visible.key is not None
+        or visible.over != Rel("T")
+        or visible.within != Rel(ar)
+        or seen is None
+    ):
+        return None
+    inside = contained
+    if vis in _BEGIN_WITH_T0:
+        seen |= {"init"}
+    external = prefix = total = conflict = False
+    for check in spec.checks:
+        if check.kind != "require":
+            return None
+        e, bound = check.expr, check.bound
+        letters = _letters(e)
+        if bound == Rel(ar) and _observed(e) == Rel(vis):
+            external = True
+        elif bound == Rel(ar) and letters is not None:
+            inside |= letters
+        elif bound == Rel(vis) and letters is not None:
+            seen |= letters
+        elif bound == Rel(vis) and e == Rel(ar):
+            total = True
+        elif bound == Rel(vis) and e == Seq((Rel(ar), Rel(vis))):
+            prefix = True
+        elif bound == Rel(vis) and e == Seq((Rel(vis), Rel(vis))):
+            pass  # so are ar, and `ar^* ; D`
+        elif bound is not None and _is_either_way(bound, vis) and _is_conflict(e):
+            conflict = True
+        else:
+            return None
+    if not external or not (prefix or total):
+        return None
+    # What must be visible is within ar.
+    inside |= seen
+    steps = seen | ({"ww"} if conflict else frozenset())
+    if not steps and not total:
+        return None
+    form = _form(inside, frozenset() if total else steps, latest=total)
+    least: Core = Rel(ar)
+    if not total:
+        least = Seq((Star(Rel(ar)), _union(map(Rel, _sorted(steps)))))
+    return _theorem(spec, form, _BY_VISIBILITY, ar, (vis, least))
+
+
+def _form(inside: frozenset[str], steps: frozenset[str], *, latest: bool) -> Core:
+    """``(C | ww) | (V ; rw)``, or with ``rw`` alone; written as people know it."""
+    alone = [Rel(r) for r in _sorted(inside | steps | {"ww"}) if r not in steps]
+    parts: list[Core] = [*alone, Rel("rw")] if latest else [*alone]
+    if steps:
+        before = _union(map(Rel, _sorted(steps)))
+        # The steps are within the order, too: `V | V ; rw`.
+        parts += [before, Seq((before, Rel("rw")))]
+    return _union(parts)
+
+
+def _theorem(
+    spec: Spec, form: Core, sentence: str, order: str, vis: tuple[str, Core] | None
+) -> Theorem:
+    from isolang.language.meaning.show import show
+
+    first = spec.checks[0]
+    check = replace(first, kind="acyclic", expr=form, bound=None)
+    if len(spec.checks) > 1:
+        check = replace(check, name="+".join(c.name for c in spec.checks), title="")
+    return Theorem(
+        original=spec,
+        spec=replace(
+            spec,
+            checks=(check,),
+            exists=(CANONICAL_EXISTS["rf"], CANONICAL_EXISTS["ww"]),
+        ),
+        sentence=sentence.format(form=show(form)),
+        order=order,
+        vis=vis,
+    )
+
+
+# --- shapes ---
+
+
+def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[str] | None:
+    """The names of a union of ``init so rt wr``; ``None`` if it is something else."""
+    if isinstance(e, Rel) and e.key is None and e.name in _LETTERS | more:
+        return frozenset((e.name,))
+    if isinstance(e, Union):
+        found: frozenset[str] = frozenset()
+        for part in e.parts:
+            letters = _letters(part, more)
+            if letters is None:
+                return None
+            found |= letters
+        return found
+    return None
+
+
+def _observed(e: Core) -> Core | None:
+    r"""phi, of ``obs(phi)``: ``for x: ([W[x]] ; phi ; wr[x]^-1) \ id``."""
+    if not isinstance(e, ForKey) or not isinstance(e.body, Diff) or e.body.right != Rel("id"):
+        return None
+    left, x = e.body.left, e.key
+    if not isinstance(left, Seq) or len(left.parts) != 3:
+        return None
+    first, phi, last = left.parts
+    if first != Lift(Rel("W", x)) or last != Inverse(Rel("wr", x)):
+        return None
+    return phi
+
+
+def _is_same_key(e: Core, co: str) -> bool:
+    """Whether it is ``for y: [W[y]] ; co ; [W[y]]``."""
+    if not isinstance(e, ForKey):
+        return False
+    writers = Lift(Rel("W", e.key))
+    return e.body == Seq((writers, Rel(co), writers))
+
+
+def _is_conflict(e: Core) -> bool:
+    r"""Whether it is ``for x: (W[x] * W[x]) \ id``."""
+    if not isinstance(e, ForKey):
+        return False
+    writers = Rel("W", e.key)
+    return e.body == Diff(Product(writers, writers), Rel("id"))
+
+
+def _is_either_way(e: Core, vis: str) -> bool:
+    one, other = Rel(vis), Inverse(Rel(vis))
+    return e in (Union((one, other)), Union((other, one)))
+
+
+def _sorted(names: Iterable[str]) -> list[str]:
+    rank = (*_ORDER_OF_LETTERS, "ww")
+    found = set(names)
+    if "so" in found or "rt" in found:
+        found.discard("init")  # both contain it
+    return sorted(found, key=rank.index)
+
+
+def _union(parts: Iterable[Core]) -> Core:
+    found = list(parts)
+    return found[0] if len(found) == 1 else Union(tuple(found))

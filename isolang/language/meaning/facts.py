@@ -1,0 +1,161 @@
+"""What a specification mentions, and what it becomes without sessions or real time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from isolang.language.meaning.core import (
+    Check,
+    Core,
+    Diff,
+    Domain,
+    Exists,
+    ForKey,
+    Inter,
+    Inverse,
+    Lift,
+    Opt,
+    Plus,
+    Product,
+    Range,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+    Union,
+)
+
+
+def children(e: Core) -> tuple[Core, ...]:
+    """The direct parts of an expression."""
+    match e:
+        case Rel():
+            return ()
+        case Union() | Seq() | Inter():
+            return e.parts
+        case Diff() | Product():
+            return (e.left, e.right)
+        case ForKey():
+            return (e.body,)
+        case Inverse() | Plus() | Star() | Opt() | Lift() | Domain() | Range():
+            return (e.arg,)
+
+
+def rebuild(e: Core, parts: tuple[Core, ...]) -> Core:
+    """The expression ``e`` with other direct parts, in the order of ``children``."""
+    match e:
+        case Rel():
+            return e
+        case Union() | Seq() | Inter():
+            return replace(e, parts=parts)
+        case Diff() | Product():
+            return replace(e, left=parts[0], right=parts[1])
+        case ForKey():
+            return replace(e, body=parts[0])
+        case Inverse() | Plus() | Star() | Opt() | Lift() | Domain() | Range():
+            return replace(e, arg=parts[0])
+
+
+def names(e: Core) -> frozenset[str]:
+    """The relations and sets that an expression mentions."""
+    if isinstance(e, Rel):
+        return frozenset((e.name,))
+    return frozenset().union(*map(names, children(e)))
+
+
+def _judged(spec: Spec) -> Iterator[Core]:
+    """What a verdict depends on: the unflagged checks, and the bounds of the user's relations."""
+    for check in spec.checks:
+        if not check.flag:
+            yield check.expr
+            if check.bound is not None:
+                yield check.bound
+    for exists in spec.exists:
+        if exists.name not in ("rf", "ww"):
+            yield exists.over
+            yield from (bound for bound in (exists.containing, exists.within) if bound)
+
+
+def mentioned(spec: Spec) -> frozenset[str]:
+    """The relations and sets that a verdict about ``spec`` depends on, as the core names them."""
+    return frozenset().union(*map(names, _judged(spec)))
+
+
+def uses_reads_from(spec: Spec) -> bool:
+    """Whether the checks use ``rf``, directly or through ``wr``, ``rw`` or a definition.
+
+    Only then are the anomalies of the pre-pass (aborted read, thin-air read, …) violations.
+    """
+    return bool(mentioned(spec) & {"rf", "wr", "rw"})
+
+
+def uses_version_order(spec: Spec) -> bool:
+    """Whether the checks use the chosen version order, as ``ww`` or through ``rw``."""
+    return bool(mentioned(spec) & {"ww", "rw"})
+
+
+def uses_sessions(spec: Spec) -> bool:
+    """Whether the checks use session order."""
+    return "so" in mentioned(spec)
+
+
+def uses_real_time(spec: Spec) -> bool:
+    """Whether the checks use real time; a history without times cannot be checked then."""
+    return "rt" in mentioned(spec)
+
+
+_ON_EVENTS = frozenset(("po", "tx", "rf", "cand"))
+
+
+def speaks_of_events(spec: Spec) -> bool:
+    """Whether operations are elements of its world: a relation of theirs occurs, but for ``rf``.
+
+    Then the identity speaks of them, too.
+    """
+    parts: list[Core | None] = [e for check in spec.checks for e in (check.expr, check.bound)]
+    for exists in spec.exists:
+        if exists.name != "rf":
+            parts += [exists.over, exists.containing, exists.within]
+    parts += [e for _, e in spec.shows]
+    return any(names(e) & _ON_EVENTS for e in parts if e is not None)
+
+
+def without_sessions(spec: Spec) -> Spec:
+    """The same specification with ``init`` in place of ``so``.
+
+    SOUND BECAUSE ``so`` contains ``init``: dropping ``so`` outright would let the initial
+    transaction come after a writer.
+    """
+    return _replaced(spec, {"so": "init"}, "without sessions")
+
+
+def without_real_time(spec: Spec) -> Spec:
+    """The same specification with ``init``, which ``rt`` contains, in place of ``rt``."""
+    return _replaced(spec, {"rt": "init"}, "without real time")
+
+
+def _replaced(spec: Spec, renamed: Mapping[str, str], suffix: str) -> Spec:
+    def expr(e: Core) -> Core:
+        if isinstance(e, Rel):
+            return replace(e, name=renamed[e.name]) if e.name in renamed else e
+        return rebuild(e, tuple(map(expr, children(e))))
+
+    def bound(e: Core | None) -> Core | None:
+        return None if e is None else expr(e)
+
+    def check(c: Check) -> Check:
+        return replace(c, expr=expr(c.expr), bound=bound(c.bound))
+
+    def exists(x: Exists) -> Exists:
+        return replace(x, over=expr(x.over), containing=bound(x.containing), within=bound(x.within))
+
+    return replace(
+        spec,
+        name=f"{spec.name} {suffix}",
+        checks=tuple(map(check, spec.checks)),
+        exists=tuple(map(exists, spec.exists)),
+        shows=tuple((name, expr(e)) for name, e in spec.shows),
+        definitions={name: expr(e) for name, e in spec.definitions.items()},
+    )

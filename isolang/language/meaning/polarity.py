@@ -1,0 +1,168 @@
+"""Which way a check leans on what is chosen: warnings where a specification says less than meant.
+
+A history satisfies a specification iff *some* choice meets its checks. So a choice that makes a
+check easier is always taken: a relation that is only ever bounded from above is as good as empty,
+and a check with ``not`` is met by any one choice that fails it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec, Union
+from isolang.language.meaning.facts import children, names
+from isolang.language.meaning.show import brief
+from isolang.language.syntax.source import Position, message_at
+
+_WITHIN_RW = {"rw": ("wr", "ww")}
+
+
+def polarity_warnings(spec: Spec) -> list[str]:
+    """What is legal but can hardly be meant, each with its place and a hint.
+
+    Only relations that the main text declares, and checks that stand in it, are judged: a fragment
+    of the library is made to be completed by others.
+
+    Args:
+        spec: of ``load_spec``.
+    """
+    own = [check for check in spec.checks if check.file == spec.source]
+    chosen = {exists.name for exists in spec.exists}
+    warnings: list[str] = []
+    for check in own:
+        warnings += _declared(spec, check)
+        warnings += _negated(spec, check, chosen)
+        for part in (check.expr, check.bound):
+            if part is not None:
+                warnings += _subtracted(spec, check, part, chosen)
+    for exists in spec.exists:
+        if exists.kind == "relation" and _declared_in(spec, exists):
+            warnings += _one_sided(spec, exists)
+    return warnings
+
+
+def _declared(spec: Spec, check: Check) -> Iterator[str]:
+    """A check that asks for what a declaration already says."""
+    if check.flag or check.negated or check.kind != "require" or not isinstance(check.bound, Rel):
+        return
+    bound = check.bound
+    inside = _contents(spec, bound.name, frozenset())
+    if bound.key is None and all(part in inside for part in _summands(check.expr)):
+        what = (
+            f"warning: check `{check.name}` cannot fail: `exists {bound.name}` is declared to "
+            f"contain `{brief(check.expr)}`"
+        )
+        hint = "remove it, or ask for more than the declaration does"
+        yield message_at(check.pos, spec.texts, what, hint=hint)
+
+
+def _contents(spec: Spec, name: str, seen: frozenset[str]) -> set[Core]:
+    """What a chosen relation contains whatever is chosen: as declared, and what is within it."""
+    found: set[Core] = {Rel(name)}
+    for exists in spec.exists:
+        if exists.name == name and exists.key is None and exists.containing is not None:
+            found |= set(_summands(exists.containing))
+        if exists.within == Rel(name) and exists.key is None and exists.name not in seen:
+            found |= _contents(spec, exists.name, seen | {name})
+    if Rel("so") in found or Rel("rt") in found:
+        found.add(Rel("init"))
+    return found
+
+
+def _summands(e: Core) -> list[Core]:
+    if isinstance(e, Union):
+        return [inner for part in e.parts for inner in _summands(part)]
+    return [e]
+
+
+def _declared_in(spec: Spec, exists: Exists) -> bool:
+    return exists.over.pos is not None and exists.over.pos.file == spec.source
+
+
+def _chosen_in(e: Core, chosen: set[str]) -> list[str]:
+    """The chosen relations that an expression depends on."""
+    found = set(names(e))
+    for name, parts in _WITHIN_RW.items():
+        if name in found:
+            found |= set(parts)
+    return sorted(found & chosen)
+
+
+def _negated(spec: Spec, check: Check, chosen: set[str]) -> Iterator[str]:
+    if not check.negated or check.flag:
+        return
+    found = _chosen_in(check.expr, chosen)
+    if check.bound is not None:
+        found += [name for name in _chosen_in(check.bound, chosen) if name not in found]
+    if found:
+        which = " and ".join(f"`{name}`" for name in found)
+        what = (
+            f"warning: check `{check.name}`: `not` is met as soon as one choice of {which} fails "
+            f"`{check.kind}`"
+        )
+        hint = f"what no choice may do is `flag {check.kind} …`; what all must do has no `not`"
+        yield message_at(check.pos, spec.texts, what, hint=hint)
+
+
+def _subtracted(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator[str]:
+    if isinstance(e, Diff) and (found := _chosen_in(e.right, chosen)):
+        pos = e.right.pos or check.pos
+        what = (
+            f"warning: check `{check.name}`: `{brief(e)}` gets smaller as `{found[0]}`, which is "
+            "chosen, gets larger"
+        )
+        hint = (
+            "subtract what is given (`\\ id`, `\\ so`), or intersect with the inverse of an order"
+        )
+        yield message_at(pos, spec.texts, what, hint=hint)
+        return
+    for child in children(e):
+        yield from _subtracted(spec, check, child, chosen)
+
+
+def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
+    """A relation of which no check needs anything, or in which no check minds anything."""
+    wants: set[str] = set()
+    for check in spec.checks:
+        if not check.flag:
+            wants |= _wants(check, exists.name)
+    for other in spec.exists:
+        if other.containing is not None and exists.name in names(other.containing):
+            wants.add("smaller")
+        for part in (other.within, other.over):
+            if part is not None and exists.name in names(part):
+                wants.add("larger")
+    pos = exists.over.pos or Position(spec.source, 0, 0)
+    if wants == {"smaller"} and exists.containing is None:
+        what = f"warning: the empty relation is always a good `{exists.name}`: nothing needs a pair"
+        hint = "bound it from below: `containing …`, or `require … in " + f"{exists.name}`"
+        yield message_at(pos, spec.texts, what, hint=hint)
+    elif wants == {"larger"} and exists.within is None:
+        what = f"warning: all pairs together are always a good `{exists.name}`: nothing forbids one"
+        hint = "bound it from above: `within …`, or a check that it be acyclic"
+        yield message_at(pos, spec.texts, what, hint=hint)
+
+
+def _wants(check: Check, name: str) -> set[str]:
+    """Whether a check is easier with a smaller or a larger relation; both, if it depends."""
+    found = {"smaller" if up else "larger" for up in _occurrences(check.expr, name)}
+    if check.bound is not None:
+        found |= {"larger" if up else "smaller" for up in _occurrences(check.bound, name)}
+    if check.negated:
+        found = {"larger" if want == "smaller" else "smaller" for want in found}
+    return found
+
+
+def _occurrences(e: Core, name: str) -> Iterator[bool]:
+    """For each use of ``name``, whether the expression grows with it."""
+    match e:
+        case Rel():
+            if e.name == name:
+                yield True
+        case Diff():
+            yield from _occurrences(e.left, name)
+            for up in _occurrences(e.right, name):
+                yield not up
+        case _:
+            for child in children(e):
+                yield from _occurrences(child, name)

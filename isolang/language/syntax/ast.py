@@ -1,0 +1,186 @@
+"""The syntax tree: what the text says, with its places. ``sorts`` and ``lower`` give it meaning."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from isolang.language.syntax.source import Source, Span
+
+
+class Ident(Struct, frozen=True):
+    """A name where it is bound, or the key variable of a use."""
+
+    span: Span
+    text: str
+
+
+class Ref(Struct, frozen=True):
+    """``name`` or ``name[key]``."""
+
+    span: Span
+    name: str
+    key: Ident | None
+
+
+class Call(Struct, frozen=True):
+    """``name(argument, …)`` or ``name[key](argument, …)``."""
+
+    span: Span
+    name: str
+    key: Ident | None
+    args: tuple[Expr, ...]
+
+
+class Nary(Struct, frozen=True):
+    """``a | b | …``, ``a ; b ; …`` or ``a & b & …``."""
+
+    span: Span
+    op: Literal["|", ";", "&"]
+    parts: tuple[Expr, ...]
+
+
+class Binary(Struct, frozen=True):
+    r"""``a \ b`` or ``A * B``."""
+
+    span: Span
+    op: Literal["\\", "*"]
+    left: Expr
+    right: Expr
+
+
+class Postfix(Struct, frozen=True):
+    """``a^-1``, ``a^+``, ``a^*`` or ``a?``."""
+
+    span: Span
+    op: Literal["^-1", "^+", "^*", "?"]
+    arg: Expr
+
+
+class Lift(Struct, frozen=True):
+    """``[S]``."""
+
+    span: Span
+    arg: Expr
+
+
+class End(Struct, frozen=True):
+    """``domain(a)`` or ``range(a)``."""
+
+    span: Span
+    op: Literal["domain", "range"]
+    arg: Expr
+
+
+class For(Struct, frozen=True):
+    """``for key: body``."""
+
+    span: Span
+    key: Ident
+    body: Expr
+
+
+Expr = Ref | Call | Nary | Binary | Postfix | Lift | End | For
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """The direct parts of an expression."""
+    match e:
+        case Ref():
+            return ()
+        case Call():
+            return e.args
+        case Nary():
+            return e.parts
+        case Binary():
+            return (e.left, e.right)
+        case Postfix() | Lift() | End():
+            return (e.arg,)
+        case For():
+            return (e.body,)
+
+
+def uses_key(e: Expr, key: str) -> bool:
+    """Whether the key variable occurs free in ``e``."""
+    if isinstance(e, Ref | Call) and e.key is not None and e.key.text == key:
+        return True
+    if isinstance(e, For) and e.key.text == key:
+        return False
+    return any(uses_key(child, key) for child in children(e))
+
+
+def uses_name(e: Expr, param: str) -> bool:
+    """Whether the parameter occurs in ``e``."""
+    if isinstance(e, Ref) and e.name == param:
+        return True
+    return any(uses_name(child, param) for child in children(e))
+
+
+class Header(Struct, frozen=True):
+    """``spec NAME "title"``."""
+
+    span: Span
+    name: str
+    title: str
+
+
+class Include(Struct, frozen=True):
+    """``include "file"``."""
+
+    span: Span
+    file: str
+
+
+class Let(Struct, frozen=True):
+    """``let name[key](parameters) = body``."""
+
+    span: Span
+    name: Ident
+    key: Ident | None
+    params: tuple[Ident, ...]
+    body: Expr
+
+
+class ExistsItem(Struct, frozen=True):
+    """``exists name[key] : kind over containing … within …``."""
+
+    span: Span
+    name: Ident
+    key: Ident | None
+    kind: Literal["order", "choice", "relation"]
+    over: Expr
+    containing: Expr | None
+    within: Expr | None
+
+
+class CheckItem(Struct, frozen=True):
+    """``flag not acyclic … as name "title"``."""
+
+    span: Span
+    name: Ident
+    kind: Literal["acyclic", "irreflexive", "empty", "require"]
+    expr: Expr
+    bound: Expr | None
+    flag: bool
+    negated: bool
+    title: str
+
+
+class Show(Struct, frozen=True):
+    """``show expression as name``."""
+
+    span: Span
+    name: Ident
+    expr: Expr
+
+
+Item = Include | Let | ExistsItem | CheckItem | Show
+
+
+class File(Struct, frozen=True):
+    """One parsed text."""
+
+    source: Source
+    header: Header | None
+    items: tuple[Item, ...]

@@ -1,0 +1,74 @@
+"""The parser of ``grammar.lark``, from tables that come with the package.
+
+To make an LALR parser of a grammar takes longer than most checks, so ``grammar.json`` holds Lark's
+tables, with the Lark version and the digest of the grammar that they were made of. Where either
+is another one, the parser is made of the grammar: the same parser, later. After a change of the
+grammar ``python -m isolang.language.syntax.grammar`` writes the tables again; a test compares them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import lark
+from lark import Lark
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
+
+GRAMMAR: Final = Path(__file__).with_name("grammar.lark")
+TABLES: Final = Path(__file__).with_name("grammar.json")
+
+
+@cache
+def parser() -> Lark:
+    """The parser."""
+    text = GRAMMAR.read_text(encoding="utf-8")
+    made = json.loads(TABLES.read_bytes(), object_pairs_hook=_dictionary)
+    if made["grammar"] != digest(text):
+        what = f"{TABLES} is not of {GRAMMAR.name}; run `python -m isolang.language.syntax.grammar`"
+        warnings.warn(what, RuntimeWarning, stacklevel=2)
+    elif made["lark"] != lark.__version__:
+        what = f"{TABLES} is of Lark {made['lark']} (got {lark.__version__}); not used"
+        warnings.warn(what, ImportWarning, stacklevel=2)  # no one's mistake: shown on request
+    else:
+        return Lark.load(made["tables"])  # takes them as well as a file
+    return from_grammar(text)
+
+
+def from_grammar(text: str) -> Lark:
+    """The parser of a grammar, without tables."""
+    # The basic lexer reserves every keyword everywhere: `let order = …` is an error with a clear
+    # hint instead of a name that works in some places.
+    return Lark(text, parser="lalr", lexer="basic", propagate_positions=True)
+
+
+def tables() -> dict[str, Any]:
+    """What ``grammar.json`` should hold."""
+    text = GRAMMAR.read_text(encoding="utf-8")
+    data, memo = from_grammar(text).memo_serialize([TerminalDef, Rule])
+    made = {"data": data, "memo": memo}
+    return {"lark": lark.__version__, "grammar": digest(text), "tables": made}
+
+
+def digest(text: str) -> str:
+    """What tells one grammar from another."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _dictionary(pairs: list[tuple[str, Any]]) -> dict[int | str, Any]:
+    """Lark numbers states and tokens; keys in JSON are strings."""
+    return {int(key) if key.isdigit() else key: value for key, value in pairs}
+
+
+def write() -> None:
+    """Write ``grammar.json``."""
+    TABLES.write_text(json.dumps(tables(), separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,240 @@
+"""One layout for every specification: what ``isocheck spec format`` writes.
+
+An item stands on one line if it fits; else it is broken before its loosest operators, and each part
+that still does not fit is broken again, one step to the right. Comments stay where they are: on
+lines of their own, behind the item that they follow, or between the tokens they stand between. Of
+empty lines in a row one is left. Tokens are neither added nor removed, so the text means the same.
+
+Formatting twice changes nothing, BECAUSE the layout is a function of the tokens, the comments, and
+of what is on a line with what, which the layout itself keeps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from isolang.language.syntax.parser import ITEM, POSTFIX, TERM_OPERATORS, parse, tokens
+from isolang.language.syntax.source import Source
+
+WIDTH = 120
+INDENT = "    "
+
+_COMMENT = re.compile(r"//[^\n]*|\(\*(?:.|\n)*?\*\)")
+_CLAUSES = frozenset(("in", "containing", "within"))
+_CALLS = frozenset(("domain", "range"))
+
+
+class _Piece(Struct, frozen=True):
+    """A token or a comment, and whether it began a line of its own."""
+
+    kind: Literal["token", "line comment", "block comment"]
+    text: str
+    type: str = ""
+    own_line: bool = False
+    blank_before: bool = False
+
+    @property
+    def is_comment(self) -> bool:
+        return self.kind != "token"
+
+
+def format_text(source: Source) -> str:
+    """The same specification in the usual layout.
+
+    Args:
+        source: a text; what it includes is not looked at.
+
+    Raises:
+        SpecError: it does not follow the grammar.
+    """
+    parse(source)
+    text = Source(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
+    lines: list[str] = []
+    after = ""  # what stands last on the last line, if something may follow it there
+    for element in _elements(_pieces(text)):
+        first = element[0]
+        same_line = bool(after) and not first.own_line
+        if lines and first.blank_before and not same_line:
+            lines.append("")
+        if first.is_comment:
+            shown = _comment(first.text)
+            if same_line:
+                lines[-1] += ("  " if after == "item" else " ") + shown[0]
+                lines += shown[1:]
+            else:
+                lines += shown
+            place = "behind" if same_line and after != "comment" else "comment"
+            after = place if first.kind == "block comment" and len(shown) == 1 else ""
+        else:
+            # A comment before an item stays before it; one behind the item above does not.
+            prefix = lines.pop() + " " if same_line and after == "comment" else ""
+            laid = _item(element, len(prefix))
+            lines += [prefix + laid[0], *laid[1:]]
+            after = "item"
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _comment(text: str) -> list[str]:
+    return [line.rstrip() for line in text.split("\n")]
+
+
+def _pieces(source: Source) -> list[_Piece]:
+    """Tokens and comments in the order of the text."""
+    pieces: list[_Piece] = []
+    at = 0
+    for token in [*tokens(source), None]:
+        start = len(source.text) if token is None else token.start_pos or 0
+        for found in _COMMENT.finditer(source.text, at, start):
+            kind: Literal["line comment", "block comment"] = (
+                "line comment" if found[0].startswith("//") else "block comment"
+            )
+            own, blank = _line_start(source.text, found.start())
+            pieces.append(_Piece(kind, found[0], own_line=own, blank_before=blank))
+        if token is not None:
+            own, blank = _line_start(source.text, start)
+            pieces.append(_Piece("token", str(token), token.type, own, blank))
+            at = token.end_pos or start
+    return pieces
+
+
+def _line_start(text: str, at: int) -> tuple[bool, bool]:
+    """Whether nothing stands before ``at`` on its line, and whether an empty line is above."""
+    line = text.rfind("\n", 0, at) + 1
+    own = not text[line:at].strip()
+    return own, own and line > 0 and not text[text.rfind("\n", 0, line - 1) + 1 : line].strip()
+
+
+def _elements(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """Items, with the comments inside them, and the comments between items."""
+    item: list[_Piece] = []
+    for piece in pieces:
+        if not piece.is_comment and _begins_item(piece, item):
+            yield from _split(item)
+            item = []
+        item.append(piece)
+    yield from _split(item)
+
+
+def _begins_item(piece: _Piece, item: Sequence[_Piece]) -> bool:
+    if piece.text not in ITEM or piece.type == "STRING":
+        return False
+    before = next((p.text for p in reversed(item) if not p.is_comment), "")
+    # `flag not acyclic …` is one item.
+    return not (before in ("flag", "not") and piece.text != "flag")
+
+
+def _split(item: list[_Piece]) -> Iterator[list[_Piece]]:
+    """The comments before the first token, the item, and the comments after its last token."""
+    inside = [i for i, piece in enumerate(item) if not piece.is_comment]
+    first, last = (inside[0], inside[-1]) if inside else (len(item), len(item) - 1)
+    for piece in item[:first]:
+        yield [piece]
+    if inside:
+        yield item[first : last + 1]
+    for piece in item[last + 1 :]:
+        yield [piece]
+
+
+# --- one item ---
+
+
+def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
+    """The lines of an item, the first of which begins in column ``used``."""
+    lines: list[str] = []
+    run: list[_Piece] = []
+
+    def flush() -> None:
+        if run:
+            lines.extend(_broken(run, INDENT if lines else "", 0 if lines else used))
+            run.clear()
+
+    breaks = any(p.kind == "line comment" or "\n" in p.text for p in pieces)
+    if not breaks:
+        # Comments in the text's flow are words like any other.
+        return _broken(list(pieces), "", used)
+    for piece in pieces:
+        if piece.kind == "line comment" or "\n" in piece.text:
+            if piece.own_line or (not run and not lines):
+                flush()
+                shown = _comment(piece.text)
+                lines += [INDENT + shown[0], *shown[1:]]
+            else:
+                flush()
+                shown = _comment(piece.text)
+                lines[-1] += "  " + shown[0]
+                lines += shown[1:]
+        else:
+            run.append(piece)
+    flush()
+    return lines
+
+
+def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") -> list[str]:
+    """The pieces on one line if they fit, else on several, all but the first one step deeper."""
+    line = indent + _joined(pieces)
+    ranks = _ranks(pieces)
+    if len(line) + used <= WIDTH or not ranks:
+        return [line]
+    least = min(ranks.values())
+    places = [i for i, rank in ranks.items() if rank == least]
+    parts = [pieces[a:b] for a, b in zip([0, *places], [*places, len(pieces)], strict=True)]
+    inner = deeper or indent + INDENT
+    lines = _broken(parts[0], indent, used, inner + INDENT)
+    for part in parts[1:]:
+        lines += _broken(part, inner, 0)
+    return lines
+
+
+def _ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
+    """Where a line may be broken (before which piece), and how loosely the parts hang together.
+
+    The first piece of a part that was broken off is no place: it would leave nothing before it.
+    """
+    ranks: dict[int, tuple[int, int]] = {}
+    depth = 0
+    for i, piece in enumerate(pieces):
+        text = piece.text
+        if text in (")", "]"):
+            depth -= 1
+        if i > 0 and not piece.is_comment:
+            if text == "as":
+                ranks[i] = (depth, 0)
+            elif text in _CLAUSES:
+                ranks[i] = (depth, 1)
+            elif text == "|":
+                ranks[i] = (depth, 2)
+            elif text in TERM_OPERATORS:
+                ranks[i] = (depth, 3)
+        if text in ("(", "["):
+            depth += 1
+    return ranks
+
+
+def _joined(pieces: Sequence[_Piece]) -> str:
+    text = ""
+    for i, piece in enumerate(pieces):
+        if i and _space(pieces, i):
+            text += " "
+        text += piece.text
+    return text
+
+
+def _space(pieces: Sequence[_Piece], i: int) -> bool:
+    """Whether a blank stands before piece ``i``."""
+    before, piece = pieces[i - 1], pieces[i]
+    if before.is_comment or piece.is_comment:
+        return True
+    if before.text in ("(", "[") or piece.text in (")", "]", ",", *POSTFIX):
+        return False
+    if piece.text == "[":
+        return before.type != "NAME"
+    if piece.text == "(":
+        # `f(a)`, `f[x](a)`, `domain(a)`; nothing else in brackets is followed by a bracket.
+        return not (before.type == "NAME" or before.text in (*_CALLS, "]"))
+    if piece.text == ":":
+        return not (i >= 2 and pieces[i - 2].text == "for")
+    return True

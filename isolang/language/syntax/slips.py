@@ -1,0 +1,420 @@
+"""Syntax errors in words: what stands there, what was expected, and what was probably meant.
+
+The parser knows only the token that does not fit. What was meant shows in the tokens before it:
+there is a rule for each known slip, and the first one that knows what to say is taken. A rule
+looks at the place where the parser stopped, and gives what is wrong and a hint.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from isolang.language.syntax.parser import ITEM, POSTFIX, STARTS, TERM_OPERATORS, TESTS
+from isolang.language.syntax.source import Span, error_at
+
+if TYPE_CHECKING:
+    from lark import Token
+
+    from isolang.errors import SpecError
+
+
+class Got(Struct, frozen=True):
+    """The token that did not fit.
+
+    Attributes:
+        type: its terminal, ``$END`` at the end of the text, ``character`` if it is no token.
+        text: as it stands in the text.
+        accepts: what would have fitted, as the user would type it.
+    """
+
+    type: str
+    text: str
+    accepts: frozenset[str]
+
+
+class Place(Struct, frozen=True):
+    """Where the parser stopped.
+
+    Attributes:
+        before: the tokens before.
+        got: the one that did not fit.
+        keywords: the words that cannot be names.
+        rest: the text from there on.
+    """
+
+    before: Sequence[Token]
+    got: Got
+    keywords: frozenset[str]
+    rest: str
+
+    @property
+    def last(self) -> str:
+        """The token before, or nothing."""
+        return str(self.before[-1]) if self.before else ""
+
+    @property
+    def item(self) -> str:
+        """The keyword that began the item we are in."""
+        return next((str(t) for t in reversed(self.before) if t in ITEM), "")
+
+    @property
+    def ends_item(self) -> bool:
+        """Whether the item stops here: the text ends, or another item begins."""
+        return self.got.type == "$END" or self.got.text in ITEM
+
+    @property
+    def open_bracket(self) -> Token | None:
+        """The innermost bracket that is open here."""
+        stack: list[Token] = []
+        for token in self.before:
+            if token in ("(", "["):
+                stack.append(token)
+            elif token in (")", "]") and stack:
+                stack.pop()
+        return stack[-1] if stack else None
+
+    @property
+    def term_operator(self) -> str:
+        """The operator of the term that ends here, or nothing."""
+        depth = 0
+        for token in reversed(self.before):
+            if token in (")", "]"):
+                depth += 1
+            elif token in ("(", "["):
+                depth -= 1
+                if depth < 0:
+                    return ""
+            elif depth == 0:
+                if token in TERM_OPERATORS:
+                    return str(token)
+                if token == "|" or (token in self.keywords and token not in ("domain", "range")):
+                    return ""
+        return ""
+
+
+_MATCH = {")": "(", "]": "["}
+_CLOSE = {"(": ")", "[": "]"}
+_TEST_FORM = {
+    "acyclic": "acyclic EXPRESSION as NAME",
+    "irreflexive": "irreflexive EXPRESSION as NAME",
+    "empty": "empty EXPRESSION as NAME",
+    "require": "require EXPRESSION in EXPRESSION as NAME",
+}
+_ITEMS = "a file has `let`, `exists`, `include`, `show` and checks such as `acyclic so as c`"
+_CHARACTERS = {
+    "+": "the transitive closure is `^+`, as in `so^+`",
+    "~": "there is no complement; subtract with `\\`, as in `T * T \\ so`",
+    "!": "there is no complement; subtract with `\\`; a check is negated with `not`",
+    "'": 'texts stand in double quotes: "…"',
+    "{": "expressions are grouped with parentheses `( … )`",
+    "}": "expressions are grouped with parentheses `( … )`",
+    "#": "comments are `// …` and `(* … *)`",
+    "%": "comments are `// …` and `(* … *)`",
+    ".": "composition is `;`, a file name stands in double quotes",
+    "∪": "union is `|`",
+    "∩": "intersection is `&`",
+    "∘": "composition is `;`, from left to right",
+    "⁺": "the transitive closure is `^+`",
+    "⁻": "the inverse is `^-1`",
+    "⊆": "inclusion is `require A in B as name`",
+    "×": "the product of two sets is `*`",
+}
+
+_Said = tuple[str, str]
+"""What is wrong, and the hint."""
+
+
+def _character(place: Place) -> _Said | None:
+    char = place.got.text
+    if place.got.type != "character":
+        return None
+    if char == '"':
+        return "a text without its closing quote", 'texts stand on one line in double quotes: "…"'
+    if char == "^" and place.rest.startswith("^?"):
+        return "unknown operator", "at most one step is `?` without the caret, as in `rw?`"
+    if char == "~" and re.match(r"~\s*(acyclic|irreflexive|empty|require)\b", place.rest):
+        return "unexpected character", "a check is negated with `not`, as in `not acyclic so as c`"
+    if char == "0" and not place.rest[1:2].isalnum():
+        return "unexpected digit", "there is no name for the empty relation; `so \\ so` is empty"
+    if char == "^":
+        hint = "after `^` comes `+` (closure), `*` (with identity) or `-1` (inverse)"
+        return "unknown operator", hint
+    if char == "-" and place.rest.startswith("--"):
+        return "unexpected character", "comments are `// …` and `(* … *)`"
+    if char == "-" and place.rest.startswith("->"):
+        return "unexpected character", "composition is `;`, inclusion is `require A in B as name`"
+    if char == "/":
+        return "unexpected character", "a comment is `// …`; difference is `\\`"
+    if char.isdigit():
+        return "unexpected digit", "a name begins with a letter; the inverse is `^-1`"
+    return "unexpected character", _CHARACTERS.get(char, "")
+
+
+def _open_comment(place: Place) -> _Said | None:
+    begins = place.got.text == "(" and place.rest.startswith("(*")
+    if not begins and not (place.got.text == "*" and place.last == "("):
+        return None
+    return "a comment that is never closed", "a comment is `(* … *)` or `// …`"
+
+
+def _mixed(place: Place) -> _Said | None:
+    new, old = place.got.text, place.term_operator
+    if new not in TERM_OPERATORS or not old or new in place.got.accepts or place.last == old:
+        return None
+    what = f"`{old}` and `{new}` mixed without parentheses"
+    if old == new:
+        what = f"`{new}` twice without parentheses"
+    return what, f"write `(a {old} b) {new} c` or `a {old} (b {new} c)`"
+
+
+def _star(place: Place) -> _Said | None:
+    got = place.got
+    if place.last == "*" and got.text not in STARTS and got.type != "NAME":
+        what = "`*` is the product of two sets and needs a right side"
+        return what, "the closure with identity is `^*`, as in `(so | wr)^*`"
+    return None
+
+
+def _terminator(place: Place) -> _Said | None:
+    if place.last != ";" or not place.ends_item:
+        return None
+    return "`;` needs a right side", "`;` is composition; items need no terminator, remove it"
+
+
+def _unclosed(place: Place) -> _Said | None:
+    bracket = place.open_bracket
+    got = place.got
+    if got.text in _MATCH:
+        if bracket is None:
+            return f"`{got.text}` closes nothing", "remove it, or open a bracket before it"
+        if bracket != _MATCH[got.text]:
+            where = f"line {bracket.line}, column {bracket.column}"
+            what = f"`{got.text}` does not close the `{bracket}` of {where}"
+            return what, f"close it with `{_CLOSE[str(bracket)]}`"
+    elif bracket is not None and (place.ends_item or got.text in ("as", "in")):
+        where = f"line {bracket.line}, column {bracket.column}"
+        return f"the `{bracket}` of {where} is never closed", f"add `{_CLOSE[str(bracket)]}`"
+    return None
+
+
+def _missing_name(place: Place) -> _Said | None:
+    item, accepts = place.item, place.got.accepts
+    if item == "require" and "in" in accepts and "as" not in accepts:
+        return "`require` without `in`", "write `require EXPRESSION in EXPRESSION as NAME`"
+    if "as" in accepts and (place.ends_item or place.got.type == "STRING"):
+        if item == "show":
+            return "`show` without a name", "write `show EXPRESSION as NAME`"
+        form = _TEST_FORM.get(item, "acyclic EXPRESSION as NAME")
+        return "a check without a name", f"every check has a name: `{form}`"
+    if place.last == "as" and place.got.type == "STRING":
+        return "a check's name has no quotes", 'write `as NAME "text"`; the text is optional'
+    return None
+
+
+def _missing_expression(place: Place) -> _Said | None:
+    got = place.got
+    if not {"NAME", "("} <= got.accepts or not (
+        place.ends_item or got.text in place.keywords or got.text in ("=", ":", ",", ")", "]")
+    ):
+        return None
+    if place.last in TESTS:
+        return f"`{place.last}` without an expression", f"write `{_TEST_FORM[place.last]}`"
+    if place.last in TERM_OPERATORS or place.last == "|":
+        return f"`{place.last}` needs a right side", f"write `a {place.last} b`"
+    return "an expression is missing", ""
+
+
+def _form(place: Place) -> _Said | None:
+    """Positions where the grammar wants one of very few words."""
+    got = place.got
+    if place.last in ("flag", "not"):
+        return f"`{place.last}` without a check", f"write `{place.last} acyclic EXPRESSION as NAME`"
+    if place.last == "order" and "on" in got.accepts:
+        return "`order` without `on`", "write `order on SET`"
+    if place.last == "choice" and "of" in got.accepts:
+        return "`choice` without `of`", "write `choice of RELATION`"
+    if place.last == "relation" and "on" in got.accepts:
+        return "`relation` without `on`", "write `relation on SET`"
+    if place.last == "for" or (":" in got.accepts and place.item in TESTS | {"let", "show"}):
+        return "`for` without its key", "write `for x: EXPRESSION`"
+    if got.text == "for" and "include" in got.accepts:
+        return "`for` outside a check", "write `acyclic for x: EXPRESSION as NAME`"
+    return None
+
+
+def _definition_sign(place: Place) -> _Said | None:
+    got = place.got.text
+    if place.item == "let" and got == ":" and "=" in place.got.accepts:
+        return "`:` in a definition", "`let` defines with `=`; `exists` declares with `:`"
+    if place.item == "exists" and got == "=" and ":" in place.got.accepts:
+        return "`=` in a declaration", "`exists` declares with `:`; `let` defines with `=`"
+    if place.item in TESTS and got in ("=", ":"):
+        return "syntax error", "a check compares nothing; inclusion is `require A in B as name`"
+    return None
+
+
+def _quotes(place: Place) -> _Said | None:
+    got = place.got
+    if place.last == "include" and got.type != "STRING":
+        return "`include` without a file name in quotes", 'write `include "adya.iso"`'
+    if place.last == "spec" and got.type == "STRING":
+        return "a specification's name has no quotes", 'write `spec NAME "title"`'
+    in_header = len(place.before) == 2 and place.before[0] == "spec"
+    if in_header and got.type == "NAME" and not _close(got.text, ITEM):
+        name = place.before[1]
+        hint = f'write `spec {name}-{got.text}`, or `spec {name} "{got.text} …"`'
+        return "a name is one word, and a title stands in double quotes", hint
+    if got.type == "STRING":
+        return "a text in quotes does not belong here", ""
+    return None
+
+
+def _header(place: Place) -> _Said | None:
+    if place.got.text != "spec" or not place.before:
+        return None
+    if place.before[0] == "spec":
+        return "a second `spec` header", "a file has one header; put the other in its own file"
+    return "the `spec` header must come first", "move it above everything else"
+
+
+def _keyword(place: Place) -> _Said | None:
+    got = place.got
+    binds = place.last in ("let", "exists", "as", "spec")
+    if got.text not in place.keywords or "NAME" not in got.accepts:
+        return None
+    if got.text in ITEM and not binds:
+        return None
+    return f"`{got.text}` is a keyword", f"choose another name, such as `my-{got.text}`"
+
+
+def _for_inside(place: Place) -> _Said | None:
+    if place.got.text == "for" and place.got.text not in place.got.accepts and place.before:
+        return "`for` inside an expression", "put it in parentheses: `(for x: …)`"
+    return None
+
+
+def _misspelt(place: Place) -> _Said | None:
+    got = place.got
+    if got.type != "NAME":
+        return None
+    if got.text.lower() in ("and", "or", "union", "inter", "intersect"):
+        return f"`{got.text}` is no operator", "union is `|`, intersection `&`, composition `;`"
+    wanted = {terminal for terminal in got.accepts if terminal.isalpha() and terminal.islower()}
+    if close := _close(got.text, wanted):
+        return "unknown word", f"did you mean `{close}`?"
+    if "|" in got.accepts:
+        what = "two expressions without an operator between them"
+        return what, "union is `|`, intersection `&`, composition `;`"
+    if "include" in got.accepts:
+        if len(place.before) > 1 and place.before[-2] == "as":
+            return "a name is one word", f"write `as {place.last}-{got.text}`"
+        return "unknown word", _ITEMS
+    if "order" in got.accepts:
+        if got.text in ("total", "linear", "strict"):
+            return "unknown kind", "an `order` is strict and total: write `order on SET`"
+        return "unknown kind", "write `order on SET`, `choice of RELATION` or `relation on SET`"
+    return None
+
+
+def _close(word: str, words: frozenset[str] | set[str]) -> str:
+    return next(iter(difflib.get_close_matches(word.lower(), sorted(words), 1, 0.7)), "")
+
+
+def _recursive_let(place: Place) -> _Said | None:
+    if place.item == "let" and place.last == "rec" and place.got.type == "NAME":
+        return "recursion", "there is none; closures are `^+` and `^*`"
+    return None
+
+
+def _fallback(place: Place) -> _Said | None:
+    accepts = place.got.accepts
+    if place.got.type == "$END":
+        return "the text ends too early", ""
+    if "include" in accepts and "(" not in accepts and "|" not in accepts:
+        return "no item begins like this", _ITEMS
+    if {"NAME", "("} <= accepts and place.got.text in TERM_OPERATORS | POSTFIX | {"|"}:
+        return f"`{place.got.text}` needs a left side", "write an expression before it"
+    return None
+
+
+RULES: tuple[Callable[[Place], _Said | None], ...] = (
+    _character,
+    _open_comment,
+    _mixed,
+    _star,
+    _terminator,
+    _header,
+    _for_inside,
+    _unclosed,
+    _missing_name,
+    _definition_sign,
+    _quotes,
+    _form,
+    _missing_expression,
+    _keyword,
+    _recursive_let,
+    _misspelt,
+    _fallback,
+)
+
+
+def explain(
+    span: Span,
+    before: Sequence[Token],
+    got: Got,
+    keywords: frozenset[str],
+    *,
+    rest: str = "",
+) -> SpecError:
+    """The error for a token or character that does not fit.
+
+    Args:
+        span: where it stands.
+        before: the tokens before it.
+        got: the token itself.
+        keywords: the words that cannot be names.
+        rest: the text from there on.
+    """
+    place = Place(before, got, keywords, rest)
+    what, hint = next((said for rule in RULES if (said := rule(place))), ("syntax error", ""))
+    moved = place.ends_item and got.text != "spec"
+    if moved and before and before[-1].end_line != span.line:
+        # The slip is where the last item stops, not where the next one begins, lines below.
+        last = before[-1]
+        line, column = last.end_line or 1, last.end_column or 1
+        back = 1 if last == ";" else 0
+        span = Span(span.source, line, column - back, line, column - back + 1)
+    shown = got.text if got.text.isprintable() else ascii(got.text)[1:-1]
+    found = "the end of the text" if got.type == "$END" else f"`{shown}`"
+    expected = _expected(got.accepts)
+    detail = f"got {found}, expected {expected}" if expected else f"got {found}"
+    return error_at(span, f"{what} ({detail})", hint=hint)
+
+
+def _expected(accepts: frozenset[str]) -> str:
+    """A set of terminals in words, from the specific to the general."""
+    left = set(accepts) - {"$END", "LINE_COMMENT", "BLOCK_COMMENT", "WHITESPACE"}
+    words: list[str] = []
+    if {"NAME", "("} <= left:
+        words.append("an expression")
+        left -= STARTS
+    if "as" in left:
+        words.append("`as NAME`")
+        left -= {"as"}
+    at_end = len(left & {"include", "let", "acyclic"}) == 3
+    operators = left & (TERM_OPERATORS | POSTFIX | {"|"})
+    if len(operators) > 2:
+        left -= operators | {"(", "["}
+    spoken = {"NAME": "a name", "STRING": 'a text in double quotes "…"'}
+    for terminal in sorted(left - (ITEM if at_end else set())):
+        words.append(spoken.get(terminal, f"`{terminal}`"))
+    if len(operators) > 2:
+        words.append("an operator")
+    if at_end:
+        words.append("a new item (`let`, `acyclic`, …)")
+    return " or ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else "".join(words)

@@ -1,0 +1,105 @@
+"""Texts, places in them, and the one way in which a message shows a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from isolang.errors import SpecError
+
+MAX_WIDTH = 120
+"""Longer source lines are shown around the caret only."""
+
+
+class Source(Struct, frozen=True, eq=False):
+    """One text that was read.
+
+    Attributes:
+        name: what messages call it: a path, ``library:NAME.iso`` or ``<text>``.
+        text: its content.
+    """
+
+    name: str
+    text: str
+
+
+class Position(NamedTuple):
+    """Where something stands in a text, for messages; lines and columns from 1."""
+
+    file: str
+    line: int
+    column: int
+    end_column: int = 0
+    """One past the last character on that line; 0 if unknown."""
+
+
+class Span(NamedTuple):
+    """A stretch of a source; lines and columns from 1, ``end_column`` one past its last one."""
+
+    source: Source
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def position(self) -> Position:
+        """The place without the text; a stretch over several lines ends with its first."""
+        end = self.end_column if self.end_line == self.line else 0
+        return Position(self.source.name, self.line, self.column, end)
+
+
+def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
+    """The source line with carets below the stretch; empty if there is no such line."""
+    lines = text.split("\n")
+    if not 1 <= line <= len(lines):
+        return ""
+    content = lines[line - 1].rstrip("\r")
+    column = max(1, min(column, len(content) + 1))
+    end = min(end_column, len(content) + 1)
+    content = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in content)
+    if len(content) > MAX_WIDTH:
+        first = max(0, min(column - 1 - MAX_WIDTH // 2, len(content) - MAX_WIDTH))
+        content = content[first : first + MAX_WIDTH]
+        column, end = column - first, min(end - first, MAX_WIDTH + 1)
+    gutter = str(line)
+    # Tabs stay tabs in the caret's line: the caret then stands below its character in every
+    # terminal.
+    indent = "".join("\t" if char == "\t" else " " for char in content[: column - 1])
+    carets = "^" * max(1, end - column)
+    return f"  {gutter} | {content}\n  {' ' * len(gutter)} | {indent}{carets}"
+
+
+def message_at(
+    pos: Position, texts: Mapping[str, str], what: str, *, hint: str = "", context: str = ""
+) -> str:
+    """``where: what``, the source line with a caret, the context, the hint."""
+    where = f"{pos.file}:{pos.line}:{pos.column}" if pos.line else pos.file
+    parts = [f"{where}: {what}"]
+    if pos.line and (shown := excerpt(texts.get(pos.file, ""), *pos[1:])):
+        parts.append(shown)
+    if context:
+        parts.append(f"  {context}")
+    if hint:
+        parts.append(f"  hint: {hint}")
+    return "\n".join(parts)
+
+
+def error_at(span: Span, what: str, *, hint: str = "", context: str = "") -> SpecError:
+    """The error ``what`` at ``span``, with its caret."""
+    pos = span.position
+    text = message_at(pos, {span.source.name: span.source.text}, what, hint=hint, context=context)
+    return SpecError(text, file=pos.file, line=pos.line, column=pos.column, hint=hint)
+
+
+def warning_at(span: Span, what: str, *, hint: str = "") -> str:
+    """The warning ``what`` at ``span``, in one paragraph with its caret."""
+    pos = span.position
+    return message_at(pos, {pos.file: span.source.text}, f"warning: {what}", hint=hint)
+
+
+def did_you_mean(names: Iterable[str]) -> str:
+    """The hint that one of these names was meant."""
+    return "did you mean " + " or ".join(f"`{name}`" for name in names) + "?"
