@@ -18,7 +18,7 @@ from isolang.certify.relations import (
 )
 from isolang.certify.rows import Rows, bits, members_of, transposed
 from isolang.certify.world import World
-from isolang.language.classify.relational import why_not_hereditary
+from isolang.language.classify.relational import why_not_closed
 from isolang.language.meaning.core import Check, Exists, Spec
 from isolang.language.meaning.facts import mentioned, names, speaks_of_events, uses_reads_from
 
@@ -51,8 +51,8 @@ def check_exhaustion(
 
     Raises:
         CertificateRejected: some choice meets every check.
-        NotCertifiedError: the spec is not hereditary and this is a part; or there is too much to
-            try.
+        NotCertifiedError: the spec is not closed under sub-histories, and this is a part; or there
+            is too much to try.
     """
     if len(set(transactions)) > LARGEST:
         raise NotCertifiedError(
@@ -60,7 +60,7 @@ def check_exhaustion(
             f"(at most {LARGEST})"
         )
     facts = Facts(history)
-    reason = why_not_hereditary(spec)
+    reason = why_not_closed(spec)
     if reason and not facts.could_be_included <= set(transactions):
         raise NotCertifiedError(f"not certified: {reason}; a part says nothing about the whole")
     if "rt" in mentioned(spec):
@@ -93,7 +93,7 @@ class _Search:
         """
         facts = self._facts
         own = any(e.key is not None and e.name != "ww" for e in self._declared)
-        if own or (self._events and why_not_hereditary(self._spec)):
+        if own or (self._events and why_not_closed(self._spec)):
             return list(range(facts.keys))
         spoken = {
             facts.key[op]

@@ -220,7 +220,7 @@ def _check(one: _Judged) -> Iterator[str]:
 
 def _conditions(automaton: Automaton) -> Iterator[str]:
     yield f"{automaton.states} node{'s' if automaton.states > 1 else ''} for each transaction"
-    yield "every loop of the automaton passes its hub"
+    yield "every loop of the automaton passes its initial state q0"
     used = [r for r in ("so", "rt") if r in automaton.steps]
     for relation in used:
         if relation in automaton.repeatable:
@@ -247,15 +247,15 @@ def _question(automaton: Automaton) -> str:
         ways = " or ".join(_DIRECT.get(r, r) for r in sorted(automaton.direct))
         return f"{automaton.check}: no anti-dependency S -> B where {ways}"
     if automaton.back:
-        ends = ", ".join(
-            f"{_state(b)} to {_state(a)}".replace("  ", " ") for a, b in automaton.back
+        ends = ", ".join(f"q{b} to q{a}" for a, b in automaton.back)
+        return (
+            f"{automaton.check}: no anti-dependency S -> B with a return path from B to S ({ends})"
         )
-        return f"{automaton.check}: no anti-dependency S -> B with a way back from B to S ({ends})"
     return f"{automaton.check}: no cycle"
 
 
 def _drawn(automaton: Automaton) -> Iterator[str]:
-    """The moves of the automaton, a line for each pair of states; state 0 is the hub."""
+    """The moves of the automaton, a line for each pair of states."""
     from isolang.language.classify.automaton import TESTS
 
     moves: dict[tuple[int, int], list[str]] = {}
@@ -264,12 +264,10 @@ def _drawn(automaton: Automaton) -> Iterator[str]:
             moves.setdefault(step, []).append(f"[{relation}]" if relation in TESTS else relation)
     for step in automaton.epsilon:
         moves.setdefault(step, []).append("nothing")
+    width = len(f"q{automaton.states - 1}")
     for (a, b), names in sorted(moves.items()):
-        yield f"  {_state(a)} -> {_state(b)}  {' | '.join(names)}"
-
-
-def _state(number: int) -> str:
-    return "hub" if number == 0 else f"q{number}".ljust(3)
+        ends = f"{f'q{a}':<{width}} -> {f'q{b}':<{width}}"
+        yield f"  {ends}  {' | '.join(names)}"
 
 
 # --- JSON ---
@@ -325,6 +323,6 @@ def _graph(automaton: Automaton) -> dict[str, Any]:
         "steps": {r: [list(step) for step in steps] for r, steps in automaton.steps.items()},
         "epsilon": [list(step) for step in automaton.epsilon],
         "repeatable": sorted(automaton.repeatable),
-        "ways_back": [list(ends) for ends in automaton.back],
+        "return_paths": [list(ends) for ends in automaton.back],
         "direct": sorted(automaton.direct),
     }

@@ -29,8 +29,8 @@ class Blamed(Struct, frozen=True, kw_only=True):
 class CorePart:
     """Leaves out transactions, and then checks, as long as the rest has no solution.
 
-    Delta debugging (A. Zeller, R. Hildebrandt, TSE 2002). Without a hereditary specification a part
-    says nothing about the whole, and all transactions are to blame.
+    Delta debugging (A. Zeller, R. Hildebrandt, TSE 2002). Unless the specification is closed under
+    sub-histories, a part says nothing about the whole, and all transactions are to blame.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CorePart:
         """The part, as small as the time allowed."""
         inclusion = self._problem.native.inclusion[:-1].tolist()
         left = [t for t, i in enumerate(inclusion) if i != Inclusion.OUT]
-        if not self._route.not_hereditary:
+        if not self._route.not_closed:
             left = self._shrunk(left)
             self._shrink_checks(left)
         return Blamed(transactions=tuple(left), checks=tuple(check.name for check in self._checks))

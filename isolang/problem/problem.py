@@ -93,7 +93,7 @@ def build_problem(history: History, *, unread: bool = False) -> Problem:
     Args:
         history: the history.
         unread: whether a transaction of unknown outcome that nobody reads from is optional, too.
-            Otherwise it is out, which is right for hereditary specifications.
+            Otherwise it is out, which is right for those closed under sub-histories.
 
     Raises:
         HistoryError: the columns do not fit together.

@@ -103,7 +103,7 @@ def test_an_exhaustion_holds_and_is_refused_where_there_is_a_choice() -> None:
 
 
 def test_an_exhaustion_says_what_it_cannot_show() -> None:
-    """A part proves nothing if the spec is not hereditary, and nine are too many to try."""
+    """A part proves nothing if the spec is not closed under sub-histories; nine are too many."""
     history = history_of(LONG_FORK)
     spec = load_spec('include "adya.iso"\nrequire wr in ww ; ww as two-steps\n')
     with pytest.raises(NotCertifiedError, match="may need others"):

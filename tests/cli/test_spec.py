@@ -89,8 +89,8 @@ def test_explain_an_event_graph(capfd):
         "  class    event graph",
         "  uses     reads, the version order and sessions",
         "  check    acyclic (so | wr | ww) ; rw? as SI",
-        "             hub -> q1   so | wr | ww",
-        "             q1  -> hub  rw | nothing",
+        "             q0 -> q1  so | wr | ww",
+        "             q1 -> q0  rw | nothing",
     ):
         assert line in run.out.splitlines()
 
@@ -101,7 +101,7 @@ def test_explain_says_what_failed_and_what_is_faster(capfd):
     text = " ".join(run.out.split())
     assert "no event graph: `require … in …` compares two relations" in text
     assert "decided as an event graph: a commit order meets these axioms iff" in text
-    assert "decided prefix+conflict: no cycle hub -> q1 so | wr | ww" in text
+    assert "decided prefix+conflict: no cycle q0 -> q1 so | wr | ww" in text
     assert "co (an order)" in text
 
 
@@ -114,13 +114,13 @@ def test_explain_what_only_the_relational_route_takes(capfd, folder):
     assert "faster an event graph would be, if this is meant: without keys" in text
 
 
-def test_explain_ways_back(capfd):
+def test_explain_return_paths(capfd):
     text = " ".join(run_here(capfd, "spec", "explain", "rc").out.split())
     assert "class saturation" in text
     assert "no anti-dependency S -> B where S read from B by an earlier operation" in text
     text = " ".join(run_here(capfd, "spec", "explain", "psi").out.split())
     assert "class reachability" in text
-    assert "PSI: no anti-dependency S -> B with a way back from B to S (hub to hub)" in text
+    assert "PSI: no anti-dependency S -> B with a return path from B to S (q0 to q0)" in text
 
 
 def test_explain_every_level(capfd):

@@ -42,7 +42,7 @@ def one(check: str, relations: str, repeatable: str = "") -> Automaton:
 
 
 def two(check: str, relations: str, repeatable: str = "", ww: str = "leave") -> Automaton:
-    """Hub 0 is the commit, state 1 the start: what is seen leads from 0 to 1, rw from 1 to 0."""
+    """State 0 is the commit, state 1 the start: what is seen leads from 0 to 1, rw from 1 to 0."""
     steps = dict.fromkeys(relations.split(), LEAVE)
     steps["ww"] = LEAVE if ww == "leave" else LOOP
     steps["rw"] = BACK

@@ -16,9 +16,9 @@ LETTERS = (*RELATIONS, *TESTS)
 class Automaton(Struct, frozen=True, kw_only=True):
     """The automaton of one check; its product with a history is the check's event graph.
 
-    State 0 is the hub: the only initial and the only final state, and every loop of the automaton
-    passes it. The check is violated exactly when the product has a cycle; read from a hub node on,
-    the cycle spells a word of L(e)⁺.
+    State 0 is the only initial and the only final state, and every loop of the automaton passes it.
+    The check is violated exactly when the product has a cycle; read from state 0 on, the cycle
+    spells a word of L(e)⁺ (docs/routes.md#event-graphs).
 
     Attributes:
         check: the name of the check.
@@ -29,14 +29,14 @@ class Automaton(Struct, frozen=True, kw_only=True):
         epsilon: moves ``(q, q')`` inside one transaction: product edges (T, q) → (T, q').
         repeatable: the relations among ``so``, ``rt`` whose immediate pairs suffice, because each
             step can be repeated in place.
-        back: ways back that a single ``rw`` must not close: for each ``(q, q')``, an ``rw`` pair
+        back: return paths that a single ``rw`` must not close: for each ``(q, q')``, an ``rw`` pair
             S → B is forbidden if (B, q') reaches (S, q). Such pairs are no edges of the product,
-            and the automaton need not pass its hub.
-        direct: the same where the way back is one pair: ``so``, ``wr``, or ``earlier wr``, which
+            and loops of the automaton need not pass state 0.
+        direct: the same where the return path is one pair: ``so``, ``wr``, or ``earlier wr``, which
             means: S read from B by an operation before the one that the ``rw`` pair is about. Such
             an automaton has no steps.
         judges: whether cycles of the product are violations, as above. Not so if the automaton is
-            only there for its ways back; then some other check forbids each of its cycles.
+            only there for its return paths; then some other check forbids each of its cycles.
     """
 
     check: str

@@ -169,7 +169,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         construct = closure_around(expr, frozenset(turn)) or check.expr
         hint = "a closure is possible where each of its steps alone is a step of the whole"
         raise refuse(reason, construct, hint)
-    return hub_automaton(check.name, base), _cannot_fail(spec, check, base)
+    return automaton_of(check.name, base), _cannot_fail(spec, check, base)
 
 
 class _Refuse(Protocol):
@@ -177,7 +177,7 @@ class _Refuse(Protocol):
 
 
 def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
-    """Refuse ``irreflexive`` unless a word after a word is a word (condition 2)."""
+    """Refuse ``irreflexive`` unless a word after a word is a word (condition 2 of the docs)."""
     twice = concatenate(language, language)
     if not included(twice, language):
         # A closed walk can be read from any of its transactions, so the example should be no word
@@ -218,7 +218,7 @@ def _shown(word: Word) -> str:
 
 
 def generators(stretched_language: Dfa, *, acyclic: bool) -> Dfa:
-    """F of the module's comment: what generates the check's words, up to the transitive letters.
+    """A set F of words such that F⁺ are the words of the check, up to the transitive letters.
 
     Args:
         stretched_language: L(e) with r⁺ for each transitive letter r.
@@ -230,10 +230,10 @@ def generators(stretched_language: Dfa, *, acyclic: bool) -> Dfa:
     return subtract(base, stretched(whole, TRANSITIVE))
 
 
-def hub_automaton(check: str, base: Dfa) -> Automaton:
-    """The acyclic acceptor of a finite language with its ends merged into the hub.
+def automaton_of(check: str, base: Dfa) -> Automaton:
+    """The acyclic acceptor of a finite language with its ends merged into state 0.
 
-    Final states that have moves stay apart and get a silent move to the hub.
+    Final states that have moves stay apart and get a silent move to state 0.
     """
     number = {0: 0}
     number.update({state: 0 for state in base.final if not base.moves[state]})

@@ -1,30 +1,12 @@
 r"""Axioms on a total order of the transactions, rewritten as checks over dependencies.
 
-Biswas and Enea's form (*On the complexity of checking transactional consistency*, OOPSLA 2019) has
-an order ``co`` that contains ``so | wr | vo``, and axioms ``obs(phi) in co``; Cerone, Bernardi and
-Gotsman's (*A framework for transactional consistency models with atomic visibility*, CONCUR 2015)
-has an order ``ar``, a relation ``vis`` within it, and ``obs(vis) in ar``.
-
-**Orders.** Where ``co`` occurs on the right of ``in`` only, it exists iff what it must contain is
-acyclic (Szpilrajn). That is the case iff there are version orders ``ww`` that contain ``vo`` with
+They are axioms ``obs(phi) in co`` (Biswas and Enea) or ``obs(vis) in ar`` with rules ``… in vis``
+(Cerone, Bernardi and Gotsman). An order that meets them exists iff there are version orders with
 
     acyclic  so | wr | … | ww          named like the order
     irreflexive  phi ; rw              for each obs(phi) in co
 
-*If:* take any order that contains the acyclic relation. A pair (u, t) of ``obs(phi)`` has a reader
-s with u phi s that took x from t, and u ≠ t both wrote x. It is in ``ww[x]``, for else t is before
-u in it, and s ``rw`` u (s ≠ u because phi is within the acyclic relation): a forbidden walk. *Only
-if:* take ``co`` on the writers of each key as ``ww``; an ``rw`` pair s → u with u phi s makes (u,
-t) one of ``obs(phi)`` and so of ``co``, against t before u. Hence phi must be within the order.
-
-**Visibility.** The axioms are monotone in ``vis``: the more is visible, the more follows. So the
-least ``vis`` will do, and rules ``… in vis`` make it the words of a regular language:
-with rules A ; vis, vis ; B, and vis ; C ; vis it is X (C X)* where X = A* base B*. Where ``vis`` is
-transitive and must relate all writers of a key (NOCONFLICT), it contains a version order: ``base``
-then has ``ww``.
-
-**Inside transactions.** RC's axiom relates u to t if s first read something from u, and later x
-from t. Its rewriting is ``irreflexive wr ; rw`` where the read behind ``wr`` comes first.
+docs/routes.md#axioms-over-a-total-order has the proof, and the least ``vis`` as a regular language.
 """
 
 from __future__ import annotations
@@ -65,7 +47,7 @@ class NotObservedError(Exception):
         self.reason = reason
 
 
-class WayBack(Struct, frozen=True, kw_only=True):
+class ReturnPath(Struct, frozen=True, kw_only=True):
     """``irreflexive phi ; rw``; where phi is ``None``, RC's form of ``wr ; rw``."""
 
     check: str
@@ -78,12 +60,12 @@ class Observed(Struct, frozen=True, kw_only=True):
     Attributes:
         order: its name.
         acyclic: what it must contain, with ``ww``.
-        ways_back: what must not be closed by an ``rw``.
+        return_paths: what must not be closed by an ``rw``.
     """
 
     order: str
     acyclic: Core
-    ways_back: tuple[WayBack, ...]
+    return_paths: tuple[ReturnPath, ...]
 
 
 def rewrite(spec: Spec) -> Observed:
@@ -114,13 +96,13 @@ def rewrite(spec: Spec) -> Observed:
     if least is not None:
         contained.append(least)
     back = tuple(
-        WayBack(check=name, phi=None if phi is None else _replaced(phi, rules.name, least))
+        ReturnPath(check=name, phi=None if phi is None else _replaced(phi, rules.name, least))
         for name, phi in observing
     )
     for part in (*contained, *(w.phi for w in back if w.phi is not None)):
         if not names(plain(part)) <= _BASE | ({"ww"} if rules.total else set()) | {"id"}:
             raise NotObservedError("", f"an axiom looks at `{order.name}` or at something else")
-    return Observed(order=order.name, acyclic=Union((*contained, Rel("ww"))), ways_back=back)
+    return Observed(order=order.name, acyclic=Union((*contained, Rel("ww"))), return_paths=back)
 
 
 def _declared(spec: Spec) -> tuple[Exists, Exists | None]:

@@ -30,13 +30,13 @@ class Relational(Route, frozen=True, kw_only=True):
     """The relational route, which decides any specification on a history small enough.
 
     Attributes:
-        not_hereditary: why a part of a history says nothing about the whole; empty if it does.
+        not_closed: why a part of a history says nothing about the whole; empty if it does.
         unread_matter: whether a transaction of unknown outcome that nobody reads from is tried both
             in and out.
     """
 
     kind: Kind = "relational"
-    not_hereditary: str = ""
+    not_closed: str = ""
     unread_matter: bool = False
 
 
@@ -56,7 +56,7 @@ def relational(spec: Spec, reasons: tuple[str, ...] = ()) -> Relational:
         uses_real_time=facts.uses_real_time(spec),
         warnings=spec.warnings,
         reasons=reasons,
-        not_hereditary=why_not_hereditary(spec),
+        not_closed=why_not_closed(spec),
         unread_matter=unread_matter(spec),
     )
 
@@ -64,7 +64,7 @@ def relational(spec: Spec, reasons: tuple[str, ...] = ()) -> Relational:
 _OF_READS = frozenset(("rf", "wr", "rw", "R", "cand", "po", "tx"))
 
 
-def why_not_hereditary(spec: Spec) -> str:
+def why_not_closed(spec: Spec) -> str:
     """Why a part of a history says nothing about the whole; empty if it does."""
     for check in spec.checks:
         if not check.flag and (reason := _of_check(check)):
@@ -78,10 +78,10 @@ def why_not_hereditary(spec: Spec) -> str:
 def unread_matter(spec: Spec) -> bool:
     """Whether it may matter if a transaction that nobody reads from is included.
 
-    Not to the checks of a hereditary specification, and not to its flags if it is hereditary with
-    each of them.
+    Not to the checks of a specification closed under sub-histories, and not to its flags if it is
+    closed with each of them.
     """
-    return bool(why_not_hereditary(spec)) or any(
+    return bool(why_not_closed(spec)) or any(
         check.flag and _of_check(check) for check in spec.checks
     )
 

@@ -1,17 +1,8 @@
 """Checks that a single ``rw`` must not close: RC, RA, CC, PSI and what users write like them.
 
-``irreflexive e`` where the words of e use ``rw`` once is no acyclicity: a cycle of two such words
-(a long fork is two of ``(so | wr) ; rw``) is allowed. For a word u ; rw ; v the check says: if s
-``rw`` b, then no walk from b to s spells v ; u. So e's words without ``rw`` are an event graph, and
-the others are **ways back**, an automaton of the words v ; u. Its product with the history must
-have no cycle, for the engine's clocks to tell what reaches what. SOUND BECAUSE each loop of the
-automaton spells words whose cycles another check forbids, or that are no cycles at all (``so`` and
-``rt`` are orders), and a choice that meets those checks is what ways back are asked about.
-
-As b precedes the writer that s read from, or else the way is closed, such a check is a Horn rule:
-``obs(phi) in ww``. Where no way back has a ``ww`` step, and each read has one source, a fixpoint of
-the rules decides: *saturation*. The rest (PSI, and every level on histories of ambiguous reads)
-leaves choices to a search: *reachability*.
+Such a check forbids return paths: after s ``rw`` b, no walk from b to s spells certain words.
+docs/routes.md#return-paths says why their automaton is exact, and when a fixpoint decides
+(*saturation*) instead of a search (*reachability*).
 """
 
 from __future__ import annotations
@@ -22,9 +13,9 @@ from isolang.language.classify.automaton import LETTERS, RELATIONS, Automaton
 from isolang.language.classify.event_graph import (
     NotAnEventGraph,
     Plan,
+    automaton_of,
     classify,
     generators,
-    hub_automaton,
     is_repeatable,
 )
 from isolang.language.classify.expression import NotRegularError, language_of, plain
@@ -66,8 +57,8 @@ class _NotHornError(Exception):
         self.check = check
 
 
-def classify_ways_back(spec: Spec, why_no_event_graph: str = "") -> Plan:
-    """Compile a specification to event graphs and ways back.
+def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
+    """Compile a specification to event graphs and return paths.
 
     Args:
         spec: of ``load_spec``.
@@ -112,12 +103,12 @@ def _automata(spec: Spec) -> tuple[Automaton, ...]:
         except NotObservedError as error:
             raise _NotHornError(error.reason, error.check) from None
         compiler.acyclic(observed.order, observed.acyclic)
-        for way in observed.ways_back:
+        for way in observed.return_paths:
             if way.phi is None:
                 compiler.add_direct(way.check, frozenset(("earlier wr",)))
             else:
                 compiler.need_within_order(way.check, way.phi)
-                compiler.ways_back(way.check, Seq((way.phi, Rel("rw"))))
+                compiler.return_paths(way.check, Seq((way.phi, Rel("rw"))))
     return compiler.finished()
 
 
@@ -136,7 +127,7 @@ class _Compiler:
         except NotAnEventGraph as refusal:
             if check.kind != "irreflexive" or check.flag or check.negated:
                 raise _NotHornError(refusal.reason, check.name) from None
-            self.ways_back(check.name, check.expr)
+            self.return_paths(check.name, check.expr)
         else:
             self._acyclic.append(plus(self._language(check.name, check.expr)))
 
@@ -148,7 +139,7 @@ class _Compiler:
         base = generators(language_of(plain(e), stretch=TRANSITIVE), acyclic=True)
         if find_loop(base) is not None:
             raise _NotHornError(f"what `{name}` must contain is no event graph")
-        self._automata.append(hub_automaton(name, base))
+        self._automata.append(automaton_of(name, base))
         self._acyclic.append(plus(language))
 
     def need_within_order(self, name: str, phi: Core) -> None:
@@ -157,7 +148,7 @@ class _Compiler:
         if language.nullable or not any(included(language, known) for known in self._acyclic):
             raise _NotHornError("it observes more than its order contains", name)
 
-    def ways_back(self, name: str, e: Core) -> None:
+    def return_paths(self, name: str, e: Core) -> None:
         """``irreflexive e`` with words of at most one ``rw``."""
         language = self._language(name, e)
         if language.nullable:
@@ -169,17 +160,17 @@ class _Compiler:
         plain_words = without(language, ("rw",))
         if not plain_words.empty:
             self._without_rw(name, plain_words)
-        # Nothing leads to T0, and no rw does: a way back never begins with init.
+        # Nothing leads to T0, and no rw does: a return path never begins with init.
         self._later.append((name, without(around(language, "rw"), ("init",))))
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
-        """Ways back of one pair."""
+        """Return paths of one pair."""
         self._automata.append(_automaton(name, direct=direct))
 
     def finished(self) -> tuple[Automaton, ...]:
         """The automata of all checks."""
         for name, language in self._later:
-            self._add_ways_back(name, language)
+            self._add_return_paths(name, language)
         return tuple(self._automata)
 
     def _without_rw(self, name: str, words: Dfa) -> None:
@@ -191,25 +182,25 @@ class _Compiler:
         base = generators(stretched, acyclic=False)
         if find_loop(base) is not None:
             raise _NotHornError("its words without `rw` are no event graph", name)
-        self._automata.append(hub_automaton(name, base))
+        self._automata.append(automaton_of(name, base))
         self._acyclic.append(plus(words))
 
-    def _add_ways_back(self, name: str, language: Dfa) -> None:
+    def _add_return_paths(self, name: str, language: Dfa) -> None:
         words = subtract(language, _EPSILON)
         if words.empty:
             self._automata.append(_automaton(name))  # it cannot fail
             return
-        # A way back leads from a writer to a reader, which need not be asked.
+        # A return path leads from a writer to a reader, which need not be asked.
         single = between_ends(words, "W", "R")
         if single.letters in _SINGLE and all(not single.moves[t] for t in single.moves[0].values()):
             self.add_direct(name, single.letters)
             return
-        # SOUND BECAUSE rw leaves out the identity: a way back has at least one step.
+        # SOUND BECAUSE rw leaves out the identity: a return path has at least one step.
         dfa = union(words, _EPSILON)
         strict = [language_of(Star(Rel(r))) for r in ("so", "rt")]
         allowed = union(*strict, *map(rotations, self._acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
-            reason = "a way back may turn in a loop that no other check forbids"
+            reason = "a return path may turn in a loop that no other check forbids"
             raise _NotHornError(reason, name)
         steps = {
             letter: tuple(
@@ -225,7 +216,7 @@ class _Compiler:
         back = tuple((q, 0) for q in sorted(dfa.final))
         automaton = replace(automaton, repeatable=repeatable)
         for i, other in enumerate(self._automata):
-            # PSI's ways back run in the graph that its words without rw make; init leads nowhere.
+            # PSI's return paths run in the graph of its words without rw; init leads nowhere.
             inner = {r: s for r, s in other.steps.items() if r != "init"}
             if automaton == replace(other, steps=inner):
                 self._automata[i] = replace(other, back=back)

@@ -40,7 +40,7 @@ def route(spec: Spec) -> Route:
 
 
 def native_plan(spec: Spec) -> Plan:
-    """The route of the native engine: event graphs, and ways back.
+    """The route of the native engine: event graphs, and return paths.
 
     Args:
         spec: of ``load_spec``.
@@ -52,10 +52,10 @@ def native_plan(spec: Spec) -> Plan:
     try:
         return classify(spec)
     except NotAnEventGraph as refusal:
-        from isolang.language.classify.return_paths import classify_ways_back
+        from isolang.language.classify.return_paths import classify_return_paths
 
         try:
-            return classify_ways_back(spec, refusal.reason)
+            return classify_return_paths(spec, refusal.reason)
         except NotAnEventGraph:
             raise refusal from None
 

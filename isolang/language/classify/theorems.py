@@ -1,34 +1,9 @@
-r"""Axioms over a total order of the transactions that say the same as an event graph.
+"""Axioms over a total order of the transactions that say the same as one event graph.
 
-Let ``co`` be a total order on T that contains C (free of ``co``), and let ``ww[x]`` be ``co`` on
-the writers of x. Then, for any relation phi within ``co``,
-
-    (*)  ``obs(phi) in co``  iff  ``phi ; rw`` is irreflexive.
-
-That ``obs(phi)`` relates u to t, with s the reader, says: u and t wrote x, u is phi-before s, which
-took x from t, and u is not t. That ``u`` precedes ``t`` fails iff t ww u, that is, s rw u (s is not
-u, as phi is irreflexive). Hence, ``co`` being total:
-
-    ``obs(co) in co``         iff  ``rw in co``;
-    ``obs(co^* ; V) in co``   iff  ``V ; rw in co``, for V in ``co``.
-
-So the axioms ask for a total order that contains C, ``ww`` (of its own) and these relations, and
-there is one iff their union is acyclic (E. Szpilrajn, 1930): take ``ww`` from the order for the one
-direction, extend the union to a total order for the other. With ``co`` on the writers of one key in
-V's place V is ``ww``. The axioms are those of R. Biswas, C. Enea, *On the Complexity of Checking
-Transactional Consistency*, OOPSLA 2019.
-
-With visibility (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015): EXT, ``obs(vis) in ar``, is the
-easier the smaller ``vis`` is, so the least ``vis`` that the other axioms allow decides. Let D be
-what ``vis`` must contain, with ``ww`` if NOCONFLICT is asked for (``vis`` within ``ar`` orders two
-writers of a key as ``ar`` does).
-
-    ``ar in vis``      (TOTALVIS)  vis is ar;
-    ``ar ; vis in vis``  (PREFIX)  vis is ``ar^* ; D``, which is transitive, too.
-
-This gives the theorems of A. Cerone, A. Gotsman, *Analysing Snapshot Isolation*, PODC 2016 and JACM
-65(2), 2018: SI is ``acyclic (so | wr | ww) ; rw?``. A specification is recognised by this shape,
-whatever its relations and checks are called.
+They let a reader see a prefix of the order (``obs(co)``, ``obs(co^* ; V)``, TOTALVIS, PREFIX), and
+so ask that the order contain ``rw`` or ``V ; rw``. A specification is recognised by this shape,
+whatever its relations and checks are called; docs/routes.md#axioms-over-a-total-order has the
+proofs, and the lemma that the comments below cite.
 """
 
 from __future__ import annotations
@@ -139,7 +114,7 @@ def _by_order(spec: Spec, co: str, contained: frozenset[str]) -> Theorem | None:
     steps = frozenset().union(*snapshots)
     if not (latest or steps or conflict):
         return None
-    if not steps <= inside:  # (*) asks for phi within co
+    if not steps <= inside:  # the lemma asks for phi within co
         return None
     form = _form(inside, steps | ({"ww"} if conflict else frozenset()), latest=latest)
     return _theorem(spec, form, _BY_ORDER, co, None)

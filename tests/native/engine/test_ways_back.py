@@ -341,10 +341,10 @@ def test_styles_compile_to_the_same() -> None:
 )  # fmt: skip
 def test_refused(text: str, reason: str) -> None:
     """What has no exact form here is left to slower routes, with the reason."""
-    from isolang.language.classify.return_paths import classify_ways_back
+    from isolang.language.classify.return_paths import classify_return_paths
 
     with pytest.raises(NotAnEventGraph) as refusal:
-        classify_ways_back(load_spec(text + "\n"))
+        classify_return_paths(load_spec(text + "\n"))
     assert reason in refusal.value.reason
 
 
