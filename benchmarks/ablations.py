@@ -4,10 +4,11 @@
     python benchmarks/ablations.py --only clocks --transactions 2000
     python benchmarks/ablations.py HISTORY...           # these instead
 
-A part is taken out by changing a few lines of a scratch copy (`ablations.toml`), which is built as
-a release. Figures are the CPU time of solving alone, best of seven, within one process for each
-history and level; a run that takes longer than ``--timeout`` is ended. No verdict may change.
-Exits with 1 if one does, 2 if the table no longer fits the sources.
+A part is taken out by changing a few statements of a scratch copy, which is built as a release:
+comments ``// ablation: MARK`` mark them, and ``ablations.toml`` says what becomes of them. Figures
+are the CPU time of solving alone, best of seven, within one process for each history and level; a
+run that takes longer than ``--timeout`` is ended. No verdict may change. Exits with 1 if one does,
+2 if the table no longer fits the sources.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 
 ``night`` judges random histories at every level of the library, one of its styles each time. The
 oracle answers once for all levels of a history. Each answer of the engine, under settings drawn for
-the pair (strategy, trials with hints, threads, seed), is checked by the native certificate checker;
+the pair (strategy, presolve, threads, seed), is checked by the native certificate checker;
 a part goes through the whole tool with an encoding, a solver and a stage of pruning drawn as well,
 and a part of the proofs through the checker in Python, too. A history is a function of seed and
 number. What was done is kept in ``FOLDER/state.json``, and the same command goes on from there.
@@ -91,7 +91,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         style: the library's name of the level in one of its styles.
         seed: breaks ties.
         strategy: of the engine's search; ``auto`` as users have it.
-        trial: whether stronger checks, made of hints, are tried first.
+        presolve: whether stronger checks are tried first.
         threads: how many.
         pair: encoding, solver and stage of pruning of the whole tool; empty for the engine alone.
         twice: whether the checker in Python has to accept the proof, too.
@@ -100,7 +100,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     style: str
     seed: int = 0
     strategy: str = "auto"
-    trial: bool = True
+    presolve: bool = True
     threads: int = 1
     pair: tuple[str, ...] = ()
     twice: bool = False
@@ -187,7 +187,7 @@ class Judges:
                 plan.automata,
                 seconds=SECONDS,
                 seed=setting.seed,
-                trial=setting.trial,
+                presolve=setting.presolve,
                 strategy=setting.strategy,
                 threads=setting.threads,
             )
@@ -210,7 +210,7 @@ class Judges:
                 check_proof(given, plan.spec, proof, SECONDS)
             except (CertificateRejected, NotCertifiedError) as error:
                 reason = f"by the checker in Python: {error}"
-        if setting.strategy == "frontier" and reason.startswith(EXHAUSTION):
+        if setting.strategy == "states" and reason.startswith(EXHAUSTION):
             return outcome  # this search leaves no proof, and nobody else asks for it alone
         return f"{outcome}, not certified: {reason}" if reason else outcome
 
@@ -223,8 +223,8 @@ class Judges:
         return Setting(
             style=rng.choice(self.styles[level]),
             seed=rng.randrange(1000),
-            strategy=rng.choice(("auto", "auto", "auto", "cdcl", "anneal", "frontier")),
-            trial=rng.random() < 0.5,
+            strategy=rng.choice(("auto", "auto", "auto", "cdcl", "anneal", "states")),
+            presolve=rng.random() < 0.5,
             threads=2 if rng.random() < 0.1 else 1,
         )
 

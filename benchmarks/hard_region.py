@@ -105,6 +105,7 @@ def refuted_by_pruning(problem: Problem, spec: str) -> bool:
 
 def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: str) -> Result:
     """Solve and certify."""
+    from isolang import _native
     from isolang.certify.errors import NotCertifiedError
     from isolang.certify.native import check_natively
     from isolang.certify.proofs import Refutation, Witness
@@ -131,7 +132,7 @@ def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: 
         spent = time.process_time() - start
         return Result(outcome="unknown", seconds=spent, by="", statistics={})
     spent = time.process_time() - start
-    by = ("cdcl", "anneal", "frontier")[int(answer.statistics.get("decided_by", 0))]
+    by = _native.strategies()[1:][int(answer.statistics.get("decided_by", 0))]
     if isinstance(answer, Model):
         outcome = "valid"
         proof = Witness(answer.source, answer.order_start, answer.order_txn)
@@ -207,7 +208,7 @@ def row(shape: Shape, changes: int, args: argparse.Namespace) -> None:
     count = {o: sum(x.startswith(o) for x in outcomes) for o in ("valid", "invalid")}
     bare = sum(x.endswith("not certified") for x in outcomes)
     times = [r.seconds for r in results]
-    by = {b: sum(r.by == b for r in results) for b in ("cdcl", "anneal", "frontier")}
+    by = {b: sum(r.by == b for r in results) for b in _native.strategies()[1:]}
     print(
         f"{shape} {changes:>7} | {count['valid']:>5} {count['invalid']:>7} {bare:>11} | "
         f"{statistics.median(times):>8.2f} {max(times):>7.2f} | {statistics.mean(loads):.2f} | "

@@ -1,12 +1,13 @@
 """Would the tests notice if a rule of the engine or of the pre-pass were gone?
 
     nice python benchmarks/mutants.py                # all of them: an hour on two cores
-    nice python benchmarks/mutants.py --only prune   # those whose file or reason contains the word
+    nice python benchmarks/mutants.py --only prune   # those whose file, name or reason contains it
 
-Each mutant in ``mutants.toml`` is a change of a line or two of C++. A scratch copy of the
-repository is built with it, and a fast slice of the tests is run there. A mutant is *caught* if a
-test fails, or a run hangs or crashes. Mutants marked ``speed`` drop an inference that the search
-repeats by itself: no verdict can depend on them, so that only tests of the statistics catch them.
+A mutant is a rule of the C++ code that a comment ``// mutant: NAME`` marks; ``mutants.toml`` says
+what becomes of it. A scratch copy of the repository is built with it, and a fast slice of the tests
+is run there. A mutant is *caught* if a test fails, or a run hangs or crashes. Mutants marked
+``speed`` drop an inference that the search repeats by itself: no verdict can depend on them, so
+that only tests of the statistics catch them.
 
 Exits with 1 if a mutant is not caught, 2 if the table no longer fits the sources.
 """
@@ -19,10 +20,9 @@ import sys
 import tempfile
 import time
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
-from scratch import ROOT, Change, Scratch, stale
+from scratch import ROOT, Change, Scratch, Sources, stale
 
 TIMEOUT = 600
 
@@ -31,22 +31,18 @@ TESTS = {
         "tests/end_to_end/test_threads.py",
         "tests/native/engine/test_portfolio.py",
     ],
-    "native/problem/one_line": ["tests/native/problem/test_one_line.py"],
+    "native/problem/one_total_order": ["tests/native/problem/test_one_total_order.py"],
     "native/problem": ["tests/problem/test_anomalies.py", "tests/native/problem/test_model.py"],
-    "native/engine/balance": ["tests/native/engine/test_portfolio.py"],
-    "native/engine/landmarks": ["tests/native/engine/test_portfolio.py"],
-    "native/engine/portfolio": [
+    "native/engine/hard": [
         "tests/native/engine/test_portfolio.py",
         "tests/end_to_end/test_threads.py",
     ],
-    "native/certify/balance": ["tests/native/engine/test_portfolio.py"],
-    "native/certify/landmarks": ["tests/native/engine/test_portfolio.py"],
-    "native/certify/line_shape": ["tests/native/engine/test_portfolio.py"],
-    "native/engine/order_hints": [
-        "tests/native/engine/test_order_hints.py",
+    "native/certify": ["tests/native/engine/test_portfolio.py"],
+    "native/engine/presolve": [
+        "tests/native/engine/test_presolve.py",
         "tests/end_to_end/test_brute_force.py",
     ],
-    "native/engine/acyclic": ["tests/solvers/test_acyclic.py"],
+    "native/engine/cdcl/acyclic": ["tests/solvers/test_acyclic.py"],
     "native/engine/cdcl": ["tests/solvers/test_acyclic.py", "tests/native/engine/test_solve.py"],
     "native/engine": [
         "tests/native/engine/test_prune.py",
@@ -60,17 +56,26 @@ TESTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant(Change):
-    """One rule broken."""
+class Mutant(Change, frozen=True, kw_only=True):
+    """One rule broken; ``file`` is where its mark is."""
 
     why: str
+    file: str = ""
     speed: bool = False
 
 
 def load() -> list[Mutant]:
+    """The table; those without a mark have no file."""
+    marks = Sources(ROOT).marks
     with (ROOT / "benchmarks" / "mutants.toml").open("rb") as file:
-        return [Mutant(**entry) for entry in tomllib.load(file)["mutant"]]
+        entries = tomllib.load(file)["mutant"]
+    return [
+        Mutant(
+            **entry,
+            file=str(marks[entry["mark"]][0].relative_to(ROOT)) if entry["mark"] in marks else "",
+        )
+        for entry in entries
+    ]
 
 
 class Tested(Scratch):
@@ -109,15 +114,15 @@ def try_mutant(scratch: Tested, mutant: Mutant) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Break one rule at a time; do the tests notice?")
-    parser.add_argument("--only", default="", help="those whose file or reason contains this")
+    parser.add_argument("--only", default="", help="those whose file, name or reason contains this")
     parser.add_argument("--list", action="store_true", help="list them, and check the table")
     options = parser.parse_args()
-    mutants = [m for m in load() if options.only in f"{m.file}: {m.why}"]
+    mutants = [m for m in load() if options.only in f"{m.file} {m.mark}: {m.why}"]
     if wrong := stale(mutants):
         print("\n".join(wrong))
         return 2
     if options.list:
-        print("\n".join(f"{m.file}: {m.why}" for m in mutants))
+        print("\n".join(f"{m.file} {m.mark}: {m.why}" for m in mutants))
         return 0
     uncaught = []
     with tempfile.TemporaryDirectory(prefix="isolang-mutants-") as folder:
@@ -135,7 +140,10 @@ def main() -> int:
             seconds = time.monotonic() - start
             verdict = "caught" if caught else "NOT CAUGHT"
             note = " (speed only)" if m.speed else ""
-            print(f"{verdict:10} {seconds:5.0f} s  {m.file}: {m.why}{note}  {caught}", flush=True)
+            print(
+                f"{verdict:10} {seconds:5.0f} s  {m.file} {m.mark}: {m.why}{note}  {caught}",
+                flush=True,
+            )
             if not caught:
                 uncaught.append(m)
     print(f"{len(mutants) - len(uncaught)} of {len(mutants)} mutants caught")

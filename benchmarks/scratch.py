@@ -3,33 +3,119 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
+
 ROOT = Path(__file__).resolve().parent.parent
+MARK = re.compile(r"// (?:mutant|ablation): ([\w, -]+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """In ``file``, ``old`` becomes ``new``; ``old`` occurs exactly once."""
+class Change(Struct, frozen=True, kw_only=True):
+    """What becomes of a statement that ``// mutant: MARK`` or ``// ablation: MARK`` marks.
 
-    file: str
-    old: str
-    new: str
+    Attributes:
+        mark: the name in the comment, which ends the statement's first line or stands above it.
+        edit: ``drop`` removes the statement (``drop 2``: and the next one), ``never`` and
+            ``always`` make its condition false or true, ``insert`` puts ``new`` before it; else
+            ``old``, which the statement has exactly once, becomes ``new``.
+    """
+
+    mark: str
+    edit: str = ""
+    old: str = ""
+    new: str = ""
+
+
+class Sources:
+    """The native sources of a tree, and where their marks are."""
+
+    def __init__(self, tree: Path) -> None:
+        """Find all marks."""
+        self.marks: dict[str, tuple[Path, int]] = {}
+        self.twice: list[str] = []
+        for path in sorted((tree / "native").rglob("*.[ch]pp")):
+            text = path.read_text()
+            for comment in MARK.finditer(text):
+                begin = text.rfind("\n", 0, comment.start()) + 1
+                while MARK.match(text[begin:].lstrip()):  # a line of its own: what follows is meant
+                    begin = text.index("\n", begin) + 1
+                for mark in comment[1].split(", "):
+                    self.twice += [mark] if mark in self.marks else []
+                    self.marks[mark] = (path, begin)
+
+    def changed(self, change: Change) -> tuple[Path, str]:
+        """The file, and its text after the change; raises ValueError if it does not fit."""
+        if change.mark not in self.marks:
+            raise ValueError(f"{change.mark}: no comment in the sources bears this mark")
+        path, begin = self.marks[change.mark]
+        text = path.read_text()
+        return path, text[:begin] + apply(change, text[begin:])
 
 
 def stale(changes: Sequence[Change]) -> list[str]:
-    """Those whose text does not occur exactly once, with how often it does."""
-    wrong = []
+    """Why changes do not fit the sources, one message each."""
+    sources = Sources(ROOT)
+    wrong = [f"{mark}: marked twice" for mark in sources.twice]
     for change in changes:
-        count = (ROOT / change.file).read_text().count(change.old)
-        if count != 1:
-            wrong.append(f"{change.file}: {change.old!r} occurs {count} times, expected 1")
+        try:
+            sources.changed(change)
+        except ValueError as error:
+            wrong.append(str(error))
     return wrong
+
+
+def apply(change: Change, text: str) -> str:
+    """The text, which begins with the marked statement, after the change."""
+    if change.edit.startswith("drop"):
+        for _ in range(int(change.edit.removeprefix("drop") or 1)):
+            text = text[statement(text) :]
+        return f";{text}"
+    if change.edit == "insert":
+        return f"{change.new}\n{text}"
+    if change.edit in ("never", "always"):
+        begin, end = condition(text)
+        first = "false &&" if change.edit == "never" else "true ||"
+        return f"{text[:begin]}{first} ({text[begin:end]}){text[end:]}"
+    end = statement(text)
+    if (count := text[:end].count(change.old)) != 1:
+        raise ValueError(f"{change.mark}: {change.old!r} occurs {count} times, expected 1")
+    return text[:end].replace(change.old, change.new) + text[end:]
+
+
+def statement(text: str) -> int:
+    """Where the first statement ends: after its semicolon, or before the block that it opens."""
+    depth = 0
+    for i, letter in enumerate(text):
+        if letter in "([{":
+            if letter == "{" and depth <= 0 and text[i + 1] == "\n":
+                return i
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == ";" and depth <= 0:
+            return i + 1
+    return len(text)
+
+
+def condition(text: str) -> tuple[int, int]:
+    """Where the condition of the first ``if`` or ``while`` begins and ends; no initialiser."""
+    match = re.search(r"\b(?:if|while) \(", text)
+    if match is None:
+        raise ValueError("no condition")
+    begin, depth = match.end(), 1
+    for i in range(match.end(), len(text)):
+        depth += (text[i] in "([{") - (text[i] in ")]}")
+        if text[i] == ";" and depth == 1:
+            begin = i + 1
+        if depth == 0:
+            return begin, i
+    raise ValueError("a condition without an end")
 
 
 class Scratch:
@@ -71,12 +157,13 @@ class Scratch:
     @contextlib.contextmanager
     def changed(self, changes: Sequence[Change]) -> Iterator[str]:
         """Build with these changes, taken back after; the compiler's message if that fails."""
-        before = {change.file: (self.folder / change.file).read_text() for change in changes}
+        before: dict[Path, str] = {}
         try:
             for change in changes:
-                path = self.folder / change.file
-                path.write_text(path.read_text().replace(change.old, change.new))
+                path, text = Sources(self.folder).changed(change)
+                before.setdefault(path, path.read_text())
+                path.write_text(text)
             yield self.build()
         finally:
-            for file, text in before.items():
-                (self.folder / file).write_text(text)
+            for path, text in before.items():
+                path.write_text(text)

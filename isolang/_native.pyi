@@ -146,12 +146,13 @@ def solve(
     seed: int = ...,
     max_clock_bytes: int = ...,
     progress: Callable[[str], object] | None = ...,
-    trial: bool = ...,
+    presolve: bool = ...,
     strategy: str = ...,
     max_search_bytes: int = ...,
     threads: int = ...,
 ) -> dict[str, Any]: ...
 def load(problem: Problem) -> float: ...
+def strategies() -> list[str]: ...
 
 class AcyclicSolver:
     """Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.
@@ -271,7 +272,7 @@ class Problem:
     def impossible_reason(self) -> NDArray[np.int64]: ...
 
 def build_problem(columns: Columns, *, unread: bool = False) -> Problem: ...
-def fits_one_line(problem: Problem, *, sessions: bool, real_time: bool) -> bool: ...
+def fits_one_total_order(problem: Problem, *, sessions: bool, real_time: bool) -> bool: ...
 
 # --- certify ---
 

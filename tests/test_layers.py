@@ -65,7 +65,13 @@ INCLUDES = {
     "writers": ("writers/", "core/"),
     "problem": ("problem/", "core/"),
     "engine": ("engine/", "core/"),
-    "certify": ("certify/", "core/history.hpp", "core/budget.hpp", "core/prefetch.hpp"),
+    "certify": (
+        "certify/",
+        "core/history.hpp",
+        "core/budget.hpp",
+        "core/index.hpp",
+        "core/prefetch.hpp",
+    ),
     "workload": ("workload/", "core/"),
     "bindings": ("",),
 }

@@ -1,6 +1,7 @@
 """What must come before what, whatever the reads take their values from: a refutation by itself.
 
-``native/certify/landmarks.cpp`` has the rules; they are about lines of moments (``line.py``).
+``native/certify/necessary_precedences.cpp`` has the rules; they are about lines of
+moments (``line.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A line of moments, as far as it is known: models of some checks are nothing else.
 
-``native/certify/line_shape.hpp`` has the argument. Sets of moments, and of versions, are the bits
-of integers.
+``native/certify/total_order_shape.hpp`` has the argument. Sets of moments, and of versions, are the
+bits of integers.
 """
 
 from __future__ import annotations

@@ -26,14 +26,14 @@ _STAGES = {
 }
 _COUNTS = {
     "nodes": "nodes",
-    "hint_window": "window of assumed order",
-    "hint_trials": "trials of assumed order",
+    "presolve_window": "window of assumed order",
+    "presolve_rounds": "rounds of assumed order",
     "chains": "chains (clock columns)",
     "edges_known": "edges before pruning",
     "edges_after_pruning": "edges after pruning",
     "prune_passes": "pruning passes",
     "orders_forced": "version orders forced",
-    "sources_struck": "sources struck",
+    "sources_eliminated": "sources eliminated",
     "rounds": "rounds of replay",
     "variables": "variables",
     "decisions": "decisions",

@@ -169,7 +169,7 @@ class Finder:
         if self._sources.show_orders():
             return False
         used = {r for a in weaker for r in a.steps}
-        return self._problem.fits_one_line(sessions="so" in used, real_time="rt" in used)
+        return self._problem.fits_one_total_order(sessions="so" in used, real_time="rt" in used)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
         """A refutation without session or real-time order, where the one at hand has them."""

@@ -1,7 +1,7 @@
 """The event graph in numpy: nodes, the edges that are facts, and the product of a relation's pairs.
 
-A second construction, beside ``native/engine/event_graph.cpp``, from the same definition: what
-the encodings say without pruning shares nothing with the engine but the problem itself.
+A second construction, beside ``native/engine/graph/event_graph.cpp``, from the same definition:
+what the encodings say without pruning shares nothing with the engine but the problem itself.
 """
 
 from __future__ import annotations

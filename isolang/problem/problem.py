@@ -60,7 +60,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         counts = np.bincount(self.native.inclusion[:-1], minlength=3)
         return {inclusion: int(counts[inclusion]) for inclusion in Inclusion}
 
-    def fits_one_line(self, *, sessions: bool, real_time: bool) -> bool:
+    def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
         """Whether the included transactions fit in one line, whatever the version orders.
 
         Each external read comes after one of its candidates there. Linear but for sorting by time;
@@ -70,9 +70,9 @@ class Problem(Struct, frozen=True, kw_only=True):
             sessions: each transaction also comes after those before it in its session.
             real_time: and after those that ended before it began.
         """
-        from isolang._native import fits_one_line
+        from isolang._native import fits_one_total_order
 
-        return fits_one_line(self.native, sessions=sessions, real_time=real_time)
+        return fits_one_total_order(self.native, sessions=sessions, real_time=real_time)
 
     def ignored(self) -> tuple[str, ...]:
         """Say what was read but constrains nothing, one phrase each, with counts."""

@@ -54,7 +54,7 @@ def solve(
     clock_bytes: int = 1 << 29,
     search_bytes: int = 1 << 30,
     progress: Callable[[str], object] | None = None,
-    trial: bool = True,
+    presolve: bool = True,
     strategy: str = "auto",
     threads: int = 1,
 ) -> Model | Refutation:
@@ -68,14 +68,14 @@ def solve(
         seed: breaks ties between variables; equal seeds give equal runs.
         clock_bytes: memory for the reachability clocks; with less the pruning is weaker and the
             search longer.
-        search_bytes: memory for what the searches keep (clauses with their proofs, frontiers).
-        strategy: what searches for what pruning leaves open: ``cdcl``, or first ``anneal`` or
-            ``frontier`` to their end, or (``auto``) all in turns, and CDCL before pruning is
-            through where that promises to be short.
+        search_bytes: memory for what the searches keep (clauses with their proofs, states).
+        strategy: one of ``_native.strategies()``: ``cdcl``, another search first and to its end,
+            or (``auto``) all in turns, and CDCL before pruning is through where that promises to
+            be short.
         threads: how many may work on one history, at least one; the answer and its proof do not
             depend on it.
         progress: called now and then with what is being done.
-        trial: look for a model of stronger checks first; most histories have one.
+        presolve: look for a model of stronger checks first; most histories have one.
 
     Raises:
         isolang._native.OutOfTime: the limit was reached (a ``TimeoutError``).
@@ -93,7 +93,7 @@ def solve(
         seed,
         clock_bytes,
         progress,
-        trial,
+        presolve,
         strategy,
         search_bytes,
         threads,

@@ -26,8 +26,8 @@ nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>> view(const std::v
   return {column.data(), {column.size()}, owner};
 }
 
-// A budget that also notices Ctrl-C, and tells `progress`, unless it is None, what is being done. Create it while
-// holding the GIL, poll it without.
+// A budget that also notices Ctrl-C, and tells `progress`, unless it is None, what is being done.
+// Create it while holding the GIL, poll it without.
 inline Budget interruptible_budget(double seconds, nanobind::handle progress = nanobind::none()) {
   return Budget(seconds, [progress](const Budget& budget) {
     nanobind::gil_scoped_acquire gil;

@@ -17,7 +17,8 @@ using namespace certify;
 template <typename T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-std::vector<CheckText> check_texts(const std::vector<std::tuple<std::string, std::string, std::string>>& checks) {
+std::vector<CheckText> check_texts(
+    const std::vector<std::tuple<std::string, std::string, std::string>>& checks) {
   std::vector<CheckText> result;
   for (const auto& [name, kind, expression] : checks) result.push_back({name, kind, expression});
   return result;
@@ -41,7 +42,9 @@ std::string verdict(F&& check) {
   }
 }
 
-[[noreturn]] void malformed(std::size_t step) { throw Rejected{"step " + std::to_string(step) + ": malformed"}; }
+[[noreturn]] void malformed(std::size_t step) {
+  throw Rejected{"step " + std::to_string(step) + ": malformed"};
+}
 
 // Tuples or lists, as they come from the engine or from a file.
 class StepReader {
@@ -59,7 +62,8 @@ class StepReader {
     } else if (name == "rup") {
       step.kind = StepKind::rup;
       expect(parts_, 2);
-      for (const nb::handle literal : sequence(parts_[1], 0)) step.literals.push_back(read_literal(literal));
+      for (const nb::handle literal : sequence(parts_[1], 0))
+        step.literals.push_back(read_literal(literal));
     } else if (name == "order") {
       step.kind = StepKind::order;
       expect(parts_, 3);
@@ -109,15 +113,20 @@ class StepReader {
 
   std::int64_t number(nb::handle object) const {
     std::int64_t result = 0;
-    if (PyBool_Check(object.ptr()) || !PyLong_Check(object.ptr()) || !nb::try_cast(object, result)) malformed(number_);
+    if (PyBool_Check(object.ptr()) || !PyLong_Check(object.ptr()) || !nb::try_cast(object, result))
+      malformed(number_);
     return result;
   }
 
   Edge read_edge(nb::handle object) const {
     const Parts parts = sequence(object, 1);
     expect(parts, 6);
-    return {relation_of(text(parts[0])), number(parts[1]), number(parts[2]),
-            number(parts[3]),            number(parts[4]), number(parts[5])};
+    return {relation_of(text(parts[0])),
+            number(parts[1]),
+            number(parts[2]),
+            number(parts[3]),
+            number(parts[4]),
+            number(parts[5])};
   }
 
   Literal read_literal(nb::handle object) const {
@@ -154,12 +163,15 @@ class StepReader {
 void register_certify(nb::module_& m) {
   m.def(
       "verify_witness",
-      [](const History& columns, const std::vector<std::tuple<std::string, std::string, std::string>>& checks,
-         Array<std::int32_t> source, Array<std::int64_t> order_start, Array<std::int32_t> order_txn, double seconds) {
+      [](const History& columns,
+         const std::vector<std::tuple<std::string, std::string, std::string>>& checks,
+         Array<std::int32_t> source, Array<std::int64_t> order_start, Array<std::int32_t> order_txn,
+         double seconds) {
         const std::vector<CheckText> texts = check_texts(checks);
         Budget budget = interruptible_budget(seconds);
         return verdict([&] {
-          verify_witness(columns, texts, {source.data(), source.size()}, {order_start.data(), order_start.size()},
+          verify_witness(columns, texts, {source.data(), source.size()},
+                         {order_start.data(), order_start.size()},
                          {order_txn.data(), order_txn.size()}, budget);
         });
       },
@@ -167,7 +179,8 @@ void register_certify(nb::module_& m) {
       "Check a witness; returns an empty string if it is right, else the reason.");
   m.def(
       "verify_refutation",
-      [](const History& columns, const std::vector<std::tuple<std::string, std::string, std::string>>& checks,
+      [](const History& columns,
+         const std::vector<std::tuple<std::string, std::string, std::string>>& checks,
          nb::sequence steps, double seconds) {
         const std::vector<CheckText> texts = check_texts(checks);
         std::vector<Step> read;

@@ -4,8 +4,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
+#include "engine/hard/portfolio.hpp"
 #include "engine/solve.hpp"
-#include "engine/timeline.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -36,13 +36,16 @@ Automaton automaton_of(nb::handle a) {
   m.back = steps_of(a.attr("back"));
   m.judges = nb::cast<bool>(a.attr("judges"));
   const nb::object direct = a.attr("direct");
-  const auto has = [&](const char* name) { return nb::cast<bool>(direct.attr("__contains__")(name)); };
+  const auto has = [&](const char* name) {
+    return nb::cast<bool>(direct.attr("__contains__")(name));
+  };
   m.back_so = has("so");
   m.back_wr = has("wr");
   m.back_earlier_wr = has("earlier wr");
   const auto check = [&](const std::vector<Automaton::Step>& list) {
     for (const auto& [q, r] : list)
-      if (q < 0 || r < 0 || q >= m.states || r >= m.states) throw nb::value_error("automaton: step out of range");
+      if (q < 0 || r < 0 || q >= m.states || r >= m.states)
+        throw nb::value_error("automaton: step out of range");
   };
   check(m.epsilon);
   check(m.back);
@@ -65,14 +68,14 @@ nb::tuple step(const ProofStep& s) {
   nb::list items;
   switch (s.kind) {
     case ProofStep::Kind::anomaly:
-      return nb::make_tuple("anomaly", static_cast<int>(s.anomaly.kind), s.anomaly.txn, s.anomaly.op,
-                            s.anomaly.other_txn, s.anomaly.other_op);
+      return nb::make_tuple("anomaly", static_cast<int>(s.anomaly.kind), s.anomaly.txn,
+                            s.anomaly.op, s.anomaly.other_txn, s.anomaly.other_op);
     case ProofStep::Kind::choice:
       return nb::make_tuple("choice", s.op);
     case ProofStep::Kind::cycle:
       for (const ProofEdge& e : s.edges)
-        items.append(
-            nb::make_tuple(kRelationNames[static_cast<std::size_t>(e.relation)], e.from, e.to, e.key, e.op, e.writer));
+        items.append(nb::make_tuple(kRelationNames[static_cast<std::size_t>(e.relation)], e.from,
+                                    e.to, e.key, e.op, e.writer));
       return nb::make_tuple("cycle", s.check, items);
     case ProofStep::Kind::order:
       for (const std::int32_t t : s.txns) items.append(t);
@@ -92,16 +95,19 @@ nb::object array(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
-Strategy strategy_of(const std::string& name) {
-  constexpr const char* names[] = {"auto", "cdcl", "anneal", "frontier"};
-  for (std::size_t i = 0; i < std::size(names); ++i)
-    if (name == names[i]) return static_cast<Strategy>(i);
-  throw nb::value_error(("strategy (got " + name + ", expected auto, cdcl, anneal or frontier)").c_str());
+void check_strategy(const std::string& name) {
+  const auto known = strategies();
+  if (std::ranges::find(known, name) != known.end()) return;
+  std::string message = "strategy (got " + name + ", expected one of";
+  for (const std::string& one : known) message += " " + one;
+  throw nb::value_error((message + ")").c_str());
 }
 
-nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds,
-                       std::uint64_t seed, std::size_t max_clock_bytes, nb::object progress, bool trial,
-                       const std::string& strategy, std::size_t max_search_bytes, std::size_t threads) {
+nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata,
+                       double seconds, std::uint64_t seed, std::size_t max_clock_bytes,
+                       nb::object progress, bool presolve, const std::string& strategy,
+                       std::size_t max_search_bytes, std::size_t threads) {
+  check_strategy(strategy);
   if (threads == 0) throw nb::value_error("threads (got 0, expected at least 1)");
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
@@ -109,8 +115,8 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
                              .max_clock_bytes = max_clock_bytes,
                              .max_search_bytes = max_search_bytes,
                              .threads = threads,
-                             .trial_first = trial,
-                             .strategy = strategy_of(strategy)};
+                             .presolve = presolve,
+                             .strategy = strategy};
   Budget budget = interruptible_budget(seconds, progress);
   Solution solution;
   std::vector<std::int32_t> source;
@@ -138,9 +144,10 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
   return result;
 }
 
-// Pruning alone, for other encodings: what remains of the problem. `consistent` is false if nothing remains.
-nb::dict prune_problem(const Problem& problem, nb::sequence automata, double seconds, std::size_t max_clock_bytes,
-                       nb::object progress) {
+// Pruning alone, for other encodings: what remains of the problem. `consistent` is false if nothing
+// remains.
+nb::dict prune_problem(const Problem& problem, nb::sequence automata, double seconds,
+                       std::size_t max_clock_bytes, nb::object progress) {
   std::vector<Automaton> machines;
   for (nb::handle a : automata) machines.push_back(automaton_of(a));
   Budget budget = interruptible_budget(seconds, progress);
@@ -172,9 +179,11 @@ nb::dict prune_problem(const Problem& problem, nb::sequence automata, double sec
   return result;
 }
 
-nb::object operation_sources(const History& history, const Problem& problem,
-                             nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> source) {
-  if (source.shape(0) != static_cast<std::size_t>(problem.reads())) throw nb::value_error("source: one entry per read");
+nb::object operation_sources(
+    const History& history, const Problem& problem,
+    nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> source) {
+  if (source.shape(0) != static_cast<std::size_t>(problem.reads()))
+    throw nb::value_error("source: one entry per read");
   Model model;
   model.source.assign(source.data(), source.data() + source.shape(0));
   for (const std::int32_t writer : model.source)
@@ -186,15 +195,19 @@ nb::object operation_sources(const History& history, const Problem& problem,
 }  // namespace
 
 void register_engine(nb::module_& m) {
-  m.def(
-      "load", &Timeline::load, "problem"_a,
-      "What the reads demand against what the concurrency leaves open; beyond about 0.5 a history is hard to decide.");
+  m.def("load", &load, "problem"_a,
+        "What the reads demand against what the concurrency leaves open; beyond about 0.5 a "
+        "history is hard to decide.");
   nb::exception<OutOfTime>(m, "OutOfTime", PyExc_TimeoutError);
   nb::exception<OutOfMemory>(m, "OutOfMemory", PyExc_MemoryError);
-  m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0, "seed"_a = 0,
-        "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(), "trial"_a = true, "strategy"_a = "auto",
-        "max_search_bytes"_a = std::size_t{1} << 30, "threads"_a = std::size_t{1},
-        "Decides a problem: a model (source, order_start, order_txn) or a refutation, and statistics.");
+  m.def("strategies", &strategies,
+        "What may decide: all in turns, or one of the searches by itself.");
+  m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0,
+        "seed"_a = 0, "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
+        "presolve"_a = true, "strategy"_a = "auto", "max_search_bytes"_a = std::size_t{1} << 30,
+        "threads"_a = std::size_t{1},
+        "Decides a problem: a model (source, order_start, order_txn) or a refutation, and "
+        "statistics.");
   m.def("prune", &prune_problem, "problem"_a, "automata"_a, "seconds"_a = 0.0,
         "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
         "Known edges, settled sources and orders, and the choices that are left.");

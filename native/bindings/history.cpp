@@ -39,14 +39,17 @@ nb::tuple atom(const Atoms& atoms, std::int32_t i) {
 
 void register_history(nb::module_& m) {
   m.def("reserve_heap_in_large_pages", &reserve_heap_in_large_pages, "size"_a,
-        "So much of the heap in large pages, not given back between stages; for processes of our own.");
-  auto c = nb::class_<History>(m, "Columns", "The columns of a history; see native/core/history.hpp.");
+        "So much of the heap in large pages, not given back between stages; for processes of our "
+        "own.");
+  auto c =
+      nb::class_<History>(m, "Columns", "The columns of a history; see native/core/history.hpp.");
   c.def(nb::init<>());
   c.def("transactions", &History::transactions).def("operations", &History::operations);
   c.def("n_keys", &History::n_keys);
   c.def_ro("sessions", &History::sessions).def_rw("has_time", &History::has_time);
 #define ISOLANG_COLUMN(name) \
-  c.def_prop_ro(#name, [](nb::handle self) { return view(nb::cast<const History&>(self).name, self); })
+  c.def_prop_ro(#name,       \
+                [](nb::handle self) { return view(nb::cast<const History&>(self).name, self); })
   ISOLANG_COLUMN(txn_session);
   ISOLANG_COLUMN(txn_status);
   ISOLANG_COLUMN(txn_begin);
@@ -89,22 +92,37 @@ void register_history(nb::module_& m) {
     }
     throw nb::value_error("unknown atom kind");
   };
-  c.def("intern_value", [intern](History& h, int kind, nb::object payload) { return intern(h.values, kind, payload); },
-        "kind"_a, "payload"_a.none());
-  c.def("intern_key", [intern](History& h, int kind, nb::object payload, std::int32_t initial) {
-    return h.key_of(intern(h.key_atoms, kind, payload), initial);
-  }, "kind"_a, "payload"_a.none(), "initial"_a = kNil);
-  c.def("begin_transaction", [](History& h, std::int32_t session, int status, std::int64_t label, std::int64_t position,
-                                std::int32_t file, std::int64_t begin, std::int64_t end) {
-    if (session < 0 || status < 0 || status > 3) throw nb::value_error("session or status out of range");
-    return h.begin_transaction(session, static_cast<Status>(status), label, position, file, begin, end);
-  }, "session"_a, "status"_a, "label"_a, "position"_a, "file"_a = 0, "begin"_a = kTimeUnknownBegin,
-     "end"_a = kTimeUnknownEnd);
-  c.def("add_op", [](History& h, int kind, std::int32_t key, std::int32_t value, std::int64_t position, bool ok,
-                     std::int64_t source) {
-    if (h.transactions() == 0) throw nb::value_error("no transaction begun");
-    h.add_op(static_cast<OpKind>(kind), key, value, position, ok, source);
-  }, "kind"_a, "key"_a, "value"_a, "position"_a, "ok"_a = true, "source"_a = kSourceByValue);
+  c.def(
+      "intern_value",
+      [intern](History& h, int kind, nb::object payload) {
+        return intern(h.values, kind, payload);
+      },
+      "kind"_a, "payload"_a.none());
+  c.def(
+      "intern_key",
+      [intern](History& h, int kind, nb::object payload, std::int32_t initial) {
+        return h.key_of(intern(h.key_atoms, kind, payload), initial);
+      },
+      "kind"_a, "payload"_a.none(), "initial"_a = kNil);
+  c.def(
+      "begin_transaction",
+      [](History& h, std::int32_t session, int status, std::int64_t label, std::int64_t position,
+         std::int32_t file, std::int64_t begin, std::int64_t end) {
+        if (session < 0 || status < 0 || status > 3)
+          throw nb::value_error("session or status out of range");
+        return h.begin_transaction(session, static_cast<Status>(status), label, position, file,
+                                   begin, end);
+      },
+      "session"_a, "status"_a, "label"_a, "position"_a, "file"_a = 0, "begin"_a = kTimeUnknownBegin,
+      "end"_a = kTimeUnknownEnd);
+  c.def(
+      "add_op",
+      [](History& h, int kind, std::int32_t key, std::int32_t value, std::int64_t position, bool ok,
+         std::int64_t source) {
+        if (h.transactions() == 0) throw nb::value_error("no transaction begun");
+        h.add_op(static_cast<OpKind>(kind), key, value, position, ok, source);
+      },
+      "kind"_a, "key"_a, "value"_a, "position"_a, "ok"_a = true, "source"_a = kSourceByValue);
   c.def("add_list", &History::add_list, "atoms"_a);
   c.def("set_source", [](History& h, std::int64_t op, std::int64_t source) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
@@ -115,7 +133,8 @@ void register_history(nb::module_& m) {
     h.op_value[static_cast<std::size_t>(op)] = value;
   });
   c.def("set_status", [](History& h, std::int32_t txn, int status) {
-    if (txn < 0 || txn >= h.transactions() || status < 0 || status > 3) throw nb::index_error("no such transaction");
+    if (txn < 0 || txn >= h.transactions() || status < 0 || status > 3)
+      throw nb::index_error("no such transaction");
     h.txn_status[static_cast<std::size_t>(txn)] = static_cast<std::uint8_t>(status);
   });
   c.def("set_initial_value", [](History& h, std::int32_t key, std::int32_t value) {
@@ -123,14 +142,17 @@ void register_history(nb::module_& m) {
     h.initial_value[static_cast<std::size_t>(key)] = value;
   });
   c.def("validate", &History::validate);
-  c.def("part", [](const History& h, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig> operations) {
-    const std::span ops(operations.data(), operations.size());
-    for (std::size_t i = 0; i < ops.size(); ++i)
-      if (ops[i] < 0 || ops[i] >= h.operations() || (i > 0 && ops[i] <= ops[i - 1]))
-        throw nb::value_error("operations out of range or not ascending");
-    Part part = part_of(h, ops);
-    return std::pair(std::move(part.history), std::move(part.sessions));
-  }, "operations"_a);
+  c.def(
+      "part",
+      [](const History& h, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig> operations) {
+        const std::span ops(operations.data(), operations.size());
+        for (std::size_t i = 0; i < ops.size(); ++i)
+          if (ops[i] < 0 || ops[i] >= h.operations() || (i > 0 && ops[i] <= ops[i - 1]))
+            throw nb::value_error("operations out of range or not ascending");
+        Part part = part_of(h, ops);
+        return std::pair(std::move(part.history), std::move(part.sessions));
+      },
+      "operations"_a);
 }
 
 }  // namespace isolang

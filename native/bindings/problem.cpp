@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "bindings/bindings.hpp"
-#include "problem/one_line.hpp"
+#include "problem/one_total_order.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -11,13 +11,17 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-// Five numbers per anomaly: kind, transaction, operation, other transaction, other operation. Owned by numpy.
-nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1, 5>> table(const std::vector<Anomaly>& anomalies) {
+// Five numbers per anomaly: kind, transaction, operation, other transaction, other operation. Owned
+// by numpy.
+nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1, 5>> table(
+    const std::vector<Anomaly>& anomalies) {
   auto* rows = new std::vector<std::int64_t>;
-  nb::capsule owner(rows, [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
+  nb::capsule owner(rows,
+                    [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
   rows->reserve(anomalies.size() * 5);
   for (const Anomaly& a : anomalies)
-    rows->insert(rows->end(), {static_cast<std::int64_t>(a.kind), a.txn, a.op, a.other_txn, a.other_op});
+    rows->insert(rows->end(),
+                 {static_cast<std::int64_t>(a.kind), a.txn, a.op, a.other_txn, a.other_op});
   return {rows->data(), {anomalies.size(), 5}, owner};
 }
 
@@ -27,13 +31,15 @@ void register_problem(nb::module_& m) {
   // std::domain_error: a well-formed input that cannot be expressed.
   nb::exception<std::domain_error>(m, "NotExpressible", PyExc_ValueError);
 
-  auto c = nb::class_<Problem>(m, "Problem", "The neutral problem of one history; see native/core/problem.hpp.");
+  auto c = nb::class_<Problem>(m, "Problem",
+                               "The neutral problem of one history; see native/core/problem.hpp.");
   c.def_ro("n", &Problem::n).def_ro("sessions", &Problem::sessions).def_ro("keys", &Problem::keys);
   c.def_ro("has_time", &Problem::has_time);
   c.def_ro("ignored_failed_ops", &Problem::ignored_failed_ops);
   c.def_ro("ignored_unknown_reads", &Problem::ignored_unknown_reads);
 #define ISOLANG_COLUMN(name) \
-  c.def_prop_ro(#name, [](nb::handle self) { return view(nb::cast<const Problem&>(self).name, self); })
+  c.def_prop_ro(#name,       \
+                [](nb::handle self) { return view(nb::cast<const Problem&>(self).name, self); })
   ISOLANG_COLUMN(inclusion);
   ISOLANG_COLUMN(unfinished);
   ISOLANG_COLUMN(session);
@@ -53,17 +59,20 @@ void register_problem(nb::module_& m) {
   ISOLANG_COLUMN(vo_op);
   ISOLANG_COLUMN(impossible);
 #undef ISOLANG_COLUMN
-  c.def_prop_ro("anomalies", [](const Problem& p) { return table(p.anomalies); },
-                nb::rv_policy::automatic);
-  c.def_prop_ro("impossible_reason", [](const Problem& p) { return table(p.impossible_reason); },
-                nb::rv_policy::automatic);
+  c.def_prop_ro(
+      "anomalies", [](const Problem& p) { return table(p.anomalies); }, nb::rv_policy::automatic);
+  c.def_prop_ro(
+      "impossible_reason", [](const Problem& p) { return table(p.impossible_reason); },
+      nb::rv_policy::automatic);
 
-  m.def("build_problem", &build_problem, "columns"_a, nb::kw_only(), "unread"_a = false,
-        nb::call_guard<nb::gil_scoped_release>(),
-        "The neutral problem of the columns; with unread, no transaction of unknown outcome is out.");
-  m.def("fits_one_line", &fits_one_line, "problem"_a, nb::kw_only(), "sessions"_a, "real_time"_a,
-        nb::call_guard<nb::gil_scoped_release>(),
-        "Whether all included transactions fit in one line, each read after one of its candidates.");
+  m.def(
+      "build_problem", &build_problem, "columns"_a, nb::kw_only(), "unread"_a = false,
+      nb::call_guard<nb::gil_scoped_release>(),
+      "The neutral problem of the columns; with unread, no transaction of unknown outcome is out.");
+  m.def("fits_one_total_order", &fits_one_total_order, "problem"_a, nb::kw_only(), "sessions"_a,
+        "real_time"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Whether all included transactions fit in one total order, each read after one of its "
+        "candidates.");
 }
 
 }  // namespace isolang

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "bindings/bindings.hpp"
-#include "engine/acyclic_solver.hpp"
+#include "engine/cdcl/acyclic_solver.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,7 +26,8 @@ class Outside {
   }
 
   std::int32_t new_variables(std::int32_t count, bool phase, std::int32_t group) {
-    if (count < 0 || count > (std::numeric_limits<std::int32_t>::max() >> 1) - solver_.sat().variables())
+    if (count < 0 ||
+        count > (std::numeric_limits<std::int32_t>::max() >> 1) - solver_.sat().variables())
       throw nb::value_error("too many variables");
     const std::int32_t first = solver_.sat().variables() + 1;
     for (std::int32_t i = 0; i < count; ++i) solver_.new_variable(phase, group);
@@ -35,7 +36,8 @@ class Outside {
 
   void add_clauses(const Literals& literals) {
     const std::span<const std::int32_t> all(literals.data(), literals.size());
-    if (!all.empty() && all.back() != 0) throw nb::value_error("the last clause does not end with 0");
+    if (!all.empty() && all.back() != 0)
+      throw nb::value_error("the last clause does not end with 0");
     for (const std::int32_t l : all)
       if (l != 0) literal(l);  // all of them are looked at before any is added
     std::vector<Lit> clause;
@@ -53,15 +55,17 @@ class Outside {
     const auto at = [&](std::size_t i, std::size_t j) { return rows.data()[3 * i + j]; };
     for (std::size_t i = 0; i < rows.shape(0); ++i) {
       for (const std::size_t j : {0U, 1U})
-        if (at(i, j) < 0 || at(i, j) >= solver_.nodes()) throw nb::value_error("an edge's node is out of range");
+        if (at(i, j) < 0 || at(i, j) >= solver_.nodes())
+          throw nb::value_error("an edge's node is out of range");
       if (at(i, 2) != 0) literal(at(i, 2));
     }
     for (std::size_t i = 0; i < rows.shape(0); ++i)
-      solver_.add_edge({at(i, 0), at(i, 1), at(i, 2) == 0 ? std::nullopt : std::optional(literal(at(i, 2)))});
+      solver_.add_edge(
+          {at(i, 0), at(i, 1), at(i, 2) == 0 ? std::nullopt : std::optional(literal(at(i, 2)))});
   }
 
-  nb::object solve(double seconds, std::int64_t max_conflicts, const std::vector<std::int32_t>& assumptions,
-                   nb::object progress) {
+  nb::object solve(double seconds, std::int64_t max_conflicts,
+                   const std::vector<std::int32_t>& assumptions, nb::object progress) {
     std::vector<Lit> assumed;
     for (const std::int32_t l : assumptions) assumed.push_back(literal(l));
     const Budget budget = interruptible_budget(seconds, progress);
@@ -77,7 +81,8 @@ class Outside {
   nb::object model() const {
     const auto n = static_cast<std::size_t>(solver_.sat().variables()) + 1;
     auto values = std::make_unique<std::int8_t[]>(n);
-    for (std::size_t v = 1; v < n; ++v) values[v] = solver_.model(static_cast<std::int32_t>(v) - 1) ? 1 : 0;
+    for (std::size_t v = 1; v < n; ++v)
+      values[v] = solver_.model(static_cast<std::int32_t>(v) - 1) ? 1 : 0;
     std::int8_t* const data = values.release();
     nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<std::int8_t*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, std::int8_t, nb::ndim<1>>(data, {n}, owner));
@@ -85,7 +90,8 @@ class Outside {
 
   std::vector<std::int32_t> core() const {
     std::vector<std::int32_t> literals;
-    for (const Lit l : solver_.core()) literals.push_back(l.negated() ? -(l.variable() + 1) : l.variable() + 1);
+    for (const Lit l : solver_.core())
+      literals.push_back(l.negated() ? -(l.variable() + 1) : l.variable() + 1);
     return literals;
   }
 
@@ -103,7 +109,8 @@ class Outside {
  private:
   Lit literal(std::int32_t l) const {
     const std::int64_t variable = std::abs(static_cast<std::int64_t>(l)) - 1;
-    if (variable < 0 || variable >= solver_.sat().variables()) throw nb::value_error("a literal is of no variable");
+    if (variable < 0 || variable >= solver_.sat().variables())
+      throw nb::value_error("a literal is of no variable");
     const auto v = static_cast<std::int32_t>(variable);
     return l < 0 ? Lit::negative(v) : Lit::positive(v);
   }
@@ -113,8 +120,9 @@ class Outside {
 }  // namespace
 
 void register_sat(nb::module_& m) {
-  nb::class_<Outside>(m, "AcyclicSolver",
-                      "Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.")
+  nb::class_<Outside>(
+      m, "AcyclicSolver",
+      "Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.")
       .def(nb::init<std::int32_t, std::uint64_t>(), "nodes"_a, "seed"_a = 0)
       .def("new_variables", &Outside::new_variables, "count"_a, "phase"_a = false, "group"_a = 0)
       .def("add_clauses", &Outside::add_clauses, "literals"_a)

@@ -30,8 +30,10 @@ Enum named(const std::string& name, std::initializer_list<const char*> names) {
 
 using Transactions = std::vector<std::tuple<int, bool, std::vector<std::tuple<bool, int, int>>>>;
 
-workload::Plant plant_of(const Transactions& transactions, bool concurrent, bool clock_ahead, double at) {
-  workload::Plant plant{.transactions = {}, .concurrent = concurrent, .clock_ahead = clock_ahead, .at = at};
+workload::Plant plant_of(const Transactions& transactions, bool concurrent, bool clock_ahead,
+                         double at) {
+  workload::Plant plant{
+      .transactions = {}, .concurrent = concurrent, .clock_ahead = clock_ahead, .at = at};
   for (const auto& [session, aborted, ops] : transactions) {
     auto& t = plant.transactions.emplace_back(workload::PlantedTransaction{session, aborted, {}});
     for (const auto& [write, key, value] : ops) {
@@ -39,7 +41,8 @@ workload::Plant plant_of(const Transactions& transactions, bool concurrent, bool
       t.ops.push_back({write, key, value});
     }
   }
-  if (plant.transactions.empty() || !(at >= 0 && at <= 1)) throw nb::value_error("an empty plant, or one nowhere");
+  if (plant.transactions.empty() || !(at >= 0 && at <= 1))
+    throw nb::value_error("an empty plant, or one nowhere");
   return plant;
 }
 
@@ -48,16 +51,28 @@ workload::Plant plant_of(const Transactions& transactions, bool concurrent, bool
 void register_workload(nb::module_& m) {
   nb::class_<Options>(m, "WorkloadOptions", "What to simulate; see native/workload/workload.hpp.")
       .def(nb::init<>())
-      .def("set_mechanism", [](Options& o, const std::string& reads, bool exclusive, bool stale, bool causal) {
-        const auto kind = named<workload::Reads>(reads, {"instant", "snapshot", "moving", "replica"});
-        o.mechanism = {kind, exclusive, stale, causal};
-      }, "reads"_a, "exclusive"_a = false, "stale"_a = false, "causal"_a = false)
-      .def("set_key_distribution", [](Options& o, const std::string& name) {
-        o.key_distribution = named<workload::KeyDistribution>(name, {"uniform", "zipfian", "hotspot", "exponential"});
-      }, "name"_a)
-      .def("add_plant", [](Options& o, const Transactions& transactions, bool concurrent, bool clock_ahead, double at) {
-        o.plants.push_back(plant_of(transactions, concurrent, clock_ahead, at));
-      }, "transactions"_a, "concurrent"_a, "clock_ahead"_a, "at"_a)
+      .def(
+          "set_mechanism",
+          [](Options& o, const std::string& reads, bool exclusive, bool stale, bool causal) {
+            const auto kind =
+                named<workload::Reads>(reads, {"instant", "snapshot", "moving", "replica"});
+            o.mechanism = {kind, exclusive, stale, causal};
+          },
+          "reads"_a, "exclusive"_a = false, "stale"_a = false, "causal"_a = false)
+      .def(
+          "set_key_distribution",
+          [](Options& o, const std::string& name) {
+            o.key_distribution = named<workload::KeyDistribution>(
+                name, {"uniform", "zipfian", "hotspot", "exponential"});
+          },
+          "name"_a)
+      .def(
+          "add_plant",
+          [](Options& o, const Transactions& transactions, bool concurrent, bool clock_ahead,
+             double at) {
+            o.plants.push_back(plant_of(transactions, concurrent, clock_ahead, at));
+          },
+          "transactions"_a, "concurrent"_a, "clock_ahead"_a, "at"_a)
       .def_rw("sessions", &Options::sessions)
       .def_rw("transactions", &Options::transactions)
       .def_rw("operations", &Options::operations)
@@ -79,15 +94,18 @@ void register_workload(nb::module_& m) {
       .def_rw("replicas", &Options::replicas)
       .def_rw("seed", &Options::seed);
 
-  m.def("simulate", [](const Options& options, double seconds) {
-    Budget budget = interruptible_budget(seconds);
-    std::optional<workload::Simulation> result;
-    {
-      nb::gil_scoped_release released;
-      result = workload::simulate(options, budget);
-    }
-    return nb::make_tuple(nb::cast(std::move(result->history)), std::move(result->planted));
-  }, "options"_a, "seconds"_a = 0.0);
+  m.def(
+      "simulate",
+      [](const Options& options, double seconds) {
+        Budget budget = interruptible_budget(seconds);
+        std::optional<workload::Simulation> result;
+        {
+          nb::gil_scoped_release released;
+          result = workload::simulate(options, budget);
+        }
+        return nb::make_tuple(nb::cast(std::move(result->history)), std::move(result->planted));
+      },
+      "options"_a, "seconds"_a = 0.0);
 }
 
 }  // namespace isolang

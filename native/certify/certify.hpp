@@ -1,7 +1,9 @@
-// The certificate checker: accepts a verdict only with a proof that it can follow from the history alone.
+// The certificate checker: accepts a verdict only with a proof that it can follow from the history
+// alone.
 //
-// It shares the history columns with the rest of the core, and nothing else. The same checker exists once more in
-// Python (isolang/certify); the two were written to agree and are compared by the tests.
+// It shares the history columns with the rest of the core, and nothing else. The same checker
+// exists once more in Python (isolang/certify); the two were written to agree and are compared by
+// the tests.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -13,7 +15,8 @@
 
 namespace isolang::certify {
 
-// One judged check of the spec, its expression in prefix form: "(| so wr (; ww (? rw)))"; W and R stand for [W], [R].
+// One judged check of the spec, its expression in prefix form: "(| so wr (; ww (? rw)))"; W and R
+// stand for [W], [R].
 struct CheckText {
   std::string name;
   std::string kind;  // acyclic, irreflexive
@@ -29,14 +32,15 @@ struct NotCertified {
   std::string reason;
 };
 
-// The last two are tests: they relate a transaction that writes, or that has an external read, to itself. No edge of a
-// refutation is one.
+// The last two are tests: they relate a transaction that writes, or that has an external read, to
+// itself. No edge of a refutation is one.
 enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, writes, reads };
 inline constexpr int kRelations = 8;
 inline constexpr int kNoRelation = -1;
 int relation_of(std::string_view name);  // kNoRelation if there is none
 
-// A refutation; see docs/architecture.md. Numbers come from outside: nothing about them is known yet.
+// A refutation; see docs/architecture.md. Numbers come from outside: nothing about them is known
+// yet.
 struct Edge {
   int relation;
   std::int64_t a, b, key, op, writer;
@@ -50,16 +54,18 @@ struct Literal {
 enum class StepKind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion };
 struct Step {
   StepKind kind;
-  std::string check;                 // cycle
-  std::vector<std::int64_t> numbers;  // anomaly: its five; choice: op; order: key, then transactions
-  std::vector<Edge> edges;           // cycle
-  std::vector<Literal> literals;     // rup
+  std::string check;  // cycle
+  std::vector<std::int64_t>
+      numbers;                    // anomaly: its five; choice: op; order: key, then transactions
+  std::vector<Edge> edges;        // cycle
+  std::vector<Literal> literals;  // rup
 };
 
 // Return normally when the proof holds; throw Rejected, NotCertified, OutOfTime.
-void verify_witness(const History& history, const std::vector<CheckText>& checks, std::span<const std::int32_t> source,
-                    std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn, Budget& budget);
-void verify_refutation(const History& history, const std::vector<CheckText>& checks, const std::vector<Step>& steps,
-                       Budget& budget);
+void verify_witness(const History& history, const std::vector<CheckText>& checks,
+                    std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
+                    std::span<const std::int32_t> order_txn, Budget& budget);
+void verify_refutation(const History& history, const std::vector<CheckText>& checks,
+                       const std::vector<Step>& steps, Budget& budget);
 
 }  // namespace isolang::certify

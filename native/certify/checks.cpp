@@ -12,22 +12,28 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     if (text.kind != "acyclic" && text.kind != "irreflexive" && !earlier)
       throw NotCertified{"not certified: check " + text.name + " is '" + text.kind +
                          "' (expected acyclic or irreflexive)"};
-    checks.push_back({text.name, text.kind == "acyclic", earlier, read_expression(text.expression)});
+    checks.push_back(
+        {text.name, text.kind == "acyclic", earlier, read_expression(text.expression)});
     const Positions& positions = checks.back().positions;
     if (earlier &&
-        (positions.label != std::vector{kNoRelation, static_cast<int>(Relation::wr), static_cast<int>(Relation::rw)} ||
+        (positions.label != std::vector{kNoRelation, static_cast<int>(Relation::wr),
+                                        static_cast<int>(Relation::rw)} ||
          !positions.reads({static_cast<int>(Relation::wr), static_cast<int>(Relation::rw)}, false,
                           [](std::size_t, int) { return false; })))
-      throw NotCertified{"not certified: check " + text.name + ": the order of reads matters to 'wr ; rw' only"};
-    if (positions.nullable) throw Rejected{"check " + text.name + ": the expression contains the identity"};
+      throw NotCertified{"not certified: check " + text.name +
+                         ": the order of reads matters to 'wr ; rw' only"};
+    if (positions.nullable)
+      throw Rejected{"check " + text.name + ": the expression contains the identity"};
     times |= positions.mentions(Relation::rt);
   }
   if (!times) return checks;
-  if (!history.has_time) throw NotCertified{"not certified: the spec uses rt, but the history has no times"};
+  if (!history.has_time)
+    throw NotCertified{"not certified: the spec uses rt, but the history has no times"};
   for (std::size_t t = 0; t < history.txn_status.size(); ++t)
     if (history.txn_status[t] == static_cast<std::uint8_t>(Status::committed) &&
         history.txn_end[t] < history.txn_begin[t])
-      throw NotCertified{"not certified: transaction " + std::to_string(t) + " ends before it begins"};
+      throw NotCertified{"not certified: transaction " + std::to_string(t) +
+                         " ends before it begins"};
   return checks;
 }
 

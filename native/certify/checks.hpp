@@ -10,11 +10,13 @@ namespace isolang::certify {
 struct ReadCheck {
   std::string name;
   bool acyclic;  // else irreflexive
-  bool earlier;  // irreflexive wr ; rw, where the read of wr precedes that of rw in their transaction
+  bool earlier;  // irreflexive wr ; rw, where the read of wr precedes that of rw in their
+                 // transaction
   Positions positions;
 };
 
-// Also makes sure that the history has what the checks need (times for rt). Throws Rejected, NotCertified.
+// Also makes sure that the history has what the checks need (times for rt). Throws Rejected,
+// NotCertified.
 std::vector<ReadCheck> read_checks(const History& history, const std::vector<CheckText>& texts);
 
 // Whether the checks depend on rf: only then do intrinsic anomalies violate them.

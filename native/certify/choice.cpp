@@ -1,6 +1,7 @@
-// Reads a witness against the history: which transactions are in, whether each external read may have its source,
-// whether reads agree with their own transaction, whether the orders are orders of the included writers and contain
-// what list reads show. One pass over the included transactions; the candidates of a read are never enumerated.
+// Reads a witness against the history: which transactions are in, whether each external read may
+// have its source, whether reads agree with their own transaction, whether the orders are orders of
+// the included writers and contain what list reads show. One pass over the included transactions;
+// the candidates of a read are never enumerated.
 #include "certify/choice.hpp"
 
 #include <algorithm>
@@ -11,22 +12,22 @@
 
 #include "certify/list_reads.hpp"
 #include "certify/write_index.hpp"
+#include "core/index.hpp"
 #include "core/prefetch.hpp"
 
 namespace isolang::certify {
 namespace {
 
 constexpr std::int32_t kNoSource = -1;
-
-std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
 std::string str(std::int64_t i) { return std::to_string(i); }
 [[noreturn]] void reject(std::string why) { throw Rejected{std::move(why)}; }
 
 void check_shapes(const History& history, std::span<const std::int32_t> source,
-                  std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn) {
+                  std::span<const std::int64_t> order_start,
+                  std::span<const std::int32_t> order_txn) {
   if (static_cast<std::int64_t>(source.size()) != history.operations())
-    reject("source has " + str(static_cast<std::int64_t>(source.size())) + " entries (expected one per operation: " +
-           str(history.operations()) + ")");
+    reject("source has " + str(static_cast<std::int64_t>(source.size())) +
+           " entries (expected one per operation: " + str(history.operations()) + ")");
   if (order_start.size() != idx(history.n_keys()) + 1 || order_start.front() != 0 ||
       order_start.back() != static_cast<std::int64_t>(order_txn.size()))
     reject("order_start does not fit the keys and order_txn");
@@ -37,8 +38,9 @@ void check_shapes(const History& history, std::span<const std::int32_t> source,
 
 class ChoiceReader {
  public:
-  ChoiceReader(const History& history, std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
-               std::span<const std::int32_t> order_txn, bool judges_reads, Budget& budget)
+  ChoiceReader(const History& history, std::span<const std::int32_t> source,
+               std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn,
+               bool judges_reads, Budget& budget)
       : h_(history),
         n_(history.transactions()),
         source_(source),
@@ -79,10 +81,11 @@ class ChoiceReader {
     last_own_.assign(idx(h_.n_keys()), -1);
     own_txn_.assign(idx(h_.n_keys()), -1);
     own_count_.assign(idx(h_.n_keys()), 0);
-    choice_.reads.reserve(idx(std::count_if(source_.begin(), source_.end(), [](std::int32_t u) { return u >= 0; })));
+    choice_.reads.reserve(
+        idx(std::count_if(source_.begin(), source_.end(), [](std::int32_t u) { return u >= 0; })));
     std::vector<std::int32_t> work;
     for (std::int32_t t = 0; t < n_; ++t)
-      if (writes_.status(t) == Status::committed) choice_.included[idx(t)] = 1;
+      if (writes_.status(t) == Status::committed) choice_.included[t] = 1;
     for (std::int32_t t = 0; t < n_; ++t) {
       prefetch_sources(t + 1);
       if (writes_.status(t) != Status::committed) continue;
@@ -95,47 +98,50 @@ class ChoiceReader {
     }
     // A source at an operation of a transaction that is left out would say that it is in.
     for (std::int32_t t = 0; t < n_; ++t) {
-      if (choice_.included[idx(t)]) continue;
-      for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op) no_source(op);
+      if (choice_.included[t]) continue;
+      for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) no_source(op);
     }
   }
 
   void no_source(std::int64_t op) const {
-    if (source_[idx(op)] != kNoSource)
-      reject("operation " + str(op) + " has source " + str(source_[idx(op)]) +
+    if (source_[op] != kNoSource)
+      reject("operation " + str(op) + " has source " + str(source_[op]) +
              ", but is no external read of an included transaction");
   }
 
-  // The writes that the next transaction read lie anywhere: all of them are fetched at once, while this one is read.
+  // The writes that the next transaction read lie anywhere: all of them are fetched at once, while
+  // this one is read.
   void prefetch_sources(std::int32_t t) const {
     if (t >= n_) return;
-    for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op) {
-      const std::int32_t u = source_[idx(op)];
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
+      const std::int32_t u = source_[op];
       if (u >= 0 && u < n_) writes_.prefetch_last(u);
     }
   }
 
   void add(std::int32_t u, std::vector<std::int32_t>& work) {
-    if (u < 0 || u == n_ || choice_.included[idx(u)]) return;
-    choice_.included[idx(u)] = 1;
+    if (u < 0 || u == n_ || choice_.included[u]) return;
+    choice_.included[u] = 1;
     work.push_back(u);
   }
 
-  bool says_nothing(std::int64_t op) const { return h_.op_value[idx(op)] == kUnknownValue || !h_.op_ok[idx(op)]; }
+  bool says_nothing(std::int64_t op) const {
+    return h_.op_value[op] == kUnknownValue || !h_.op_ok[op];
+  }
 
   void read_transaction(std::int32_t t, std::vector<std::int32_t>& work) {
-    for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op) {
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
       budget_.poll();
-      const std::int32_t key = h_.op_key[idx(op)];
+      const std::int32_t key = h_.op_key[op];
       if (writes_.writes(op)) {
         no_source(op);
-        if (!h_.op_ok[idx(op)]) continue;
-        if (own_txn_[idx(key)] != t) {
-          own_txn_[idx(key)] = t;
-          own_count_[idx(key)] = 0;
+        if (!h_.op_ok[op]) continue;
+        if (own_txn_[key] != t) {
+          own_txn_[key] = t;
+          own_count_[key] = 0;
         }
-        ++own_count_[idx(key)];
-        last_own_[idx(key)] = op;
+        ++own_count_[key];
+        last_own_[key] = op;
         continue;
       }
       if (says_nothing(op)) {
@@ -143,16 +149,16 @@ class ChoiceReader {
         continue;
       }
       const bool list = writes_.kind(op) == OpKind::read_list;
-      const bool nil = !list && h_.op_value[idx(op)] == kNil;
+      const bool nil = !list && h_.op_value[op] == kNil;
       const bool appended = writes_.appended(key);
       if ((writes_.written(key) && (appended || list)) || (appended && !list && !nil))
         throw NotCertified{"not certified: key " + str(key) + " is both a register and a list"};
-      const bool own = own_txn_[idx(key)] == t;
+      const bool own = own_txn_[key] == t;
       if (own) no_source(op);
       if (list || (nil && appended)) {
-        read_list(t, op, own ? own_count_[idx(key)] : 0, work);
+        read_list(t, op, own ? own_count_[key] : 0, work);
       } else if (own) {
-        read_own(op, last_own_[idx(key)]);
+        read_own(op, last_own_[key]);
       } else {
         read_register(t, op, work);
       }
@@ -161,15 +167,18 @@ class ChoiceReader {
 
   void read_own(std::int64_t op, std::int64_t last) const {
     if (!judges_reads_) return;
-    const std::int64_t named = h_.op_source[idx(op)];  // if there is one, the write itself counts, not its value
-    if (named == kSourceByValue ? h_.op_value[idx(op)] != h_.op_value[idx(last)] : named != last)
-      reject("operation " + str(op) + " is an intrinsic anomaly: not what its transaction wrote last");
+    const std::int64_t named =
+        h_.op_source[op];  // if there is one, the write itself counts, not its value
+    if (named == kSourceByValue ? h_.op_value[op] != h_.op_value[last] : named != last)
+      reject("operation " + str(op) +
+             " is an intrinsic anomaly: not what its transaction wrote last");
   }
 
   void read_register(std::int32_t t, std::int64_t op, std::vector<std::int32_t>& work) {
-    const std::int32_t u = source_[idx(op)], key = h_.op_key[idx(op)];
+    const std::int32_t u = source_[op], key = h_.op_key[op];
     if (u == kNoSource) {
-      if (judges_reads_ || has_candidate(t, op)) reject("the external read " + str(op) + " has no source");
+      if (judges_reads_ || has_candidate(t, op))
+        reject("the external read " + str(op) + " has no source");
       return;
     }
     const std::int32_t write = u < 0 || u >= n_ ? -1 : writes_.find_last(u, key);
@@ -179,54 +188,61 @@ class ChoiceReader {
     add(u, work);
   }
 
-  // Whether `u`, whose last write of the key that is, may be the source of the external register read `op` of `t`.
+  // Whether `u`, whose last write of the key that is, may be the source of the external register
+  // read `op` of `t`.
   bool explains(std::int32_t t, std::int64_t op, std::int32_t u, std::int32_t write) const {
-    const std::int32_t key = h_.op_key[idx(op)], value = h_.op_value[idx(op)];
-    const std::int64_t named = h_.op_source[idx(op)];
+    const std::int32_t key = h_.op_key[op], value = h_.op_value[op];
+    const std::int64_t named = h_.op_source[op];
     if (u == n_) {
       if (named == kSourceInitial) return true;
       const WriteIndex::InitialWrite* own = writes_.initial_write(key);
       if (named >= 0) return own && std::get<2>(*own) == named;
       if (named != kSourceByValue) return false;
-      return value == kNil || value == h_.initial_value[idx(key)] || (own && std::get<1>(*own) == value);
+      return value == kNil || value == h_.initial_value[key] || (own && std::get<1>(*own) == value);
     }
     if (u == t || !writes_.live(u) || write < 0) return false;
     const LastWrite& last = writes_.last(write);
-    if (named >= 0) return h_.op_start[idx(u)] + last.at == named;
+    if (named >= 0) return h_.op_start[u] + last.at == named;
     return named == kSourceByValue && last.value == value;
   }
 
   // Only asked where a read may go without a source: when the spec judges no reads.
   bool has_candidate(std::int32_t t, std::int64_t op) {
-    const std::int32_t key = h_.op_key[idx(op)], value = h_.op_value[idx(op)];
+    const std::int32_t key = h_.op_key[op], value = h_.op_value[op];
     if (explains(t, op, n_, -1)) return true;
-    const std::int64_t named = h_.op_source[idx(op)];
+    const std::int64_t named = h_.op_source[op];
     if (named >= 0) {
       const auto u = static_cast<std::int32_t>(
-          std::upper_bound(h_.op_start.begin(), h_.op_start.end(), named) - h_.op_start.begin() - 1);
+          std::upper_bound(h_.op_start.begin(), h_.op_start.end(), named) - h_.op_start.begin() -
+          1);
       return explains(t, op, u, writes_.find_last(u, key));
     }
     return named == kSourceByValue && writes_.value_written(key, value, t);
   }
 
   // `own`: how many own appends precede.
-  void read_list(std::int32_t t, std::int64_t op, std::int32_t own, std::vector<std::int32_t>& work) {
-    const std::int32_t key = h_.op_key[idx(op)];
+  void read_list(std::int32_t t, std::int64_t op, std::int32_t own,
+                 std::vector<std::int32_t>& work) {
+    const std::int32_t key = h_.op_key[op];
     if (judges_reads_) {
-      if (h_.op_source[idx(op)] == kSourceMissing) reject("operation " + str(op) + " is a thin-air read");
+      if (h_.op_source[op] == kSourceMissing)
+        reject("operation " + str(op) + " is a thin-air read");
       for (const ListReads::Element& e : lists_.show(op)) add(e.writer, work);
       lists_.check_end(t, op, own);
     } else {
-      for (const std::int32_t value : lists_.values(op)) add(writes_.element_writer(key, value), work);
+      for (const std::int32_t value : lists_.values(op))
+        add(writes_.element_writer(key, value), work);
       lists_.keep(op);
     }
     if (own > 0) return;
-    const std::int32_t u = source_[idx(op)];
+    const std::int32_t u = source_[op];
     if (u != lists_.candidate(t, op))
-      reject(u == kNoSource ? "the external read " + str(op) + " has no source"
-                            : "the external read " + str(op) + " cannot read from transaction " + str(u));
+      reject(u == kNoSource
+                 ? "the external read " + str(op) + " has no source"
+                 : "the external read " + str(op) + " cannot read from transaction " + str(u));
     if (u != kNoSource)
-      choice_.reads.push_back({t, key, u == n_ ? -1 : writes_.find_last(u, key), writes_.find_last(t, key)});
+      choice_.reads.push_back(
+          {t, key, u == n_ ? -1 : writes_.find_last(u, key), writes_.find_last(t, key)});
   }
 
   // --- version orders ---
@@ -237,7 +253,7 @@ class ChoiceReader {
     std::vector<std::int64_t> start(keys + 1, 0);
     const auto each = [&](auto&& visit) {
       for (std::int32_t t = 0; t < n_; ++t)
-        if (choice_.included[idx(t)])
+        if (choice_.included[t])
           for (std::int64_t i = writes_.begin_of(t); i < writes_.end_of(t); ++i)
             visit(t, i, idx(writes_.last(i).key));
     };
@@ -245,7 +261,7 @@ class ChoiceReader {
     std::partial_sum(start.begin(), start.end(), start.begin());
     std::vector<std::pair<std::int32_t, std::int64_t>> writers(idx(start.back()));
     std::vector<std::int64_t> at(start.begin(), start.end() - 1);
-    each([&](std::int32_t t, std::int64_t i, std::size_t key) { writers[idx(at[key]++)] = {t, i}; });
+    each([&](std::int32_t t, std::int64_t i, std::size_t key) { writers[at[key]++] = {t, i}; });
 
     struct Write {
       std::int32_t key = -1;
@@ -255,29 +271,33 @@ class ChoiceReader {
     choice_.key_start.assign(keys + 1, 0);
     choice_.order.reserve(order_txn_.size());
     for (std::size_t key = 0; key < keys; ++key) {
-      for (std::int64_t i = start[key + 1]; key + 1 < keys && i < start[key + 2]; ++i) {  // of the next key
-        prefetch(&write[idx(writers[idx(i)].first)]);
-        prefetch(&writes_.last(writers[idx(i)].second));
+      for (std::int64_t i = start[key + 1]; key + 1 < keys && i < start[key + 2];
+           ++i) {  // of the next key
+        prefetch(&write[writers[i].first]);
+        prefetch(&writes_.last(writers[i].second));
       }
       for (std::int64_t i = start[key]; i < start[key + 1]; ++i)
-        write[idx(writers[idx(i)].first)] = {static_cast<std::int32_t>(key), writers[idx(i)].second};
+        write[writers[i].first] = {static_cast<std::int32_t>(key), writers[i].second};
       for (std::int64_t i = order_start_[key]; i < order_start_[key + 1]; ++i) {
         budget_.poll();
-        const std::int32_t t = order_txn_[idx(i)];
-        if (t < 0 || t >= n_ || !choice_.included[idx(t)]) continue;
-        if (write[idx(t)].key != static_cast<std::int32_t>(key)) no_permutation(key);
-        std::int32_t& position = writes_.last(write[idx(t)].place).position;
+        const std::int32_t t = order_txn_[i];
+        if (t < 0 || t >= n_ || !choice_.included[t]) continue;
+        if (write[t].key != static_cast<std::int32_t>(key)) no_permutation(key);
+        std::int32_t& position = writes_.last(write[t].place).position;
         if (position >= 0) no_permutation(key);
-        position = static_cast<std::int32_t>(static_cast<std::int64_t>(choice_.order.size()) - choice_.key_start[key]);
+        position = static_cast<std::int32_t>(static_cast<std::int64_t>(choice_.order.size()) -
+                                             choice_.key_start[key]);
         choice_.order.push_back(t);
       }
       choice_.key_start[key + 1] = static_cast<std::int64_t>(choice_.order.size());
-      if (choice_.key_start[key + 1] - choice_.key_start[key] != start[key + 1] - start[key]) no_permutation(key);
+      if (choice_.key_start[key + 1] - choice_.key_start[key] != start[key + 1] - start[key])
+        no_permutation(key);
     }
   }
 
   [[noreturn]] static void no_permutation(std::size_t key) {
-    reject("the order of key " + str(static_cast<std::int64_t>(key)) + " is no permutation of its included writers");
+    reject("the order of key " + str(static_cast<std::int64_t>(key)) +
+           " is no permutation of its included writers");
   }
 
   // Places in the index become positions in orders.
@@ -295,8 +315,8 @@ class ChoiceReader {
 }  // namespace
 
 Choice read_choice(const History& history, std::span<const std::int32_t> source,
-                   std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn,
-                   bool judges_reads, Budget& budget) {
+                   std::span<const std::int64_t> order_start,
+                   std::span<const std::int32_t> order_txn, bool judges_reads, Budget& budget) {
   check_shapes(history, source, order_start, order_txn);
   return ChoiceReader(history, source, order_start, order_txn, judges_reads, budget).read();
 }

@@ -1,4 +1,5 @@
-// What a witness chooses, found legal against the history: included transactions, sources, version orders.
+// What a witness chooses, found legal against the history: included transactions, sources, version
+// orders.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,7 +12,8 @@ namespace isolang::certify {
 struct ExternalRead {
   std::int32_t reader, key;
   std::int32_t source;  // the position of the source in the key's order, -1 for T0
-  std::int32_t own;     // the position of the reader itself in the key's order, -1 if it does not write the key
+  std::int32_t
+      own;  // the position of the reader itself in the key's order, -1 if it does not write the key
 };
 
 struct Choice {
@@ -23,7 +25,7 @@ struct Choice {
 
 // Throws Rejected, NotCertified. `judges_reads`: intrinsic anomalies violate the spec.
 Choice read_choice(const History& history, std::span<const std::int32_t> source,
-                   std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn,
-                   bool judges_reads, Budget& budget);
+                   std::span<const std::int64_t> order_start,
+                   std::span<const std::int32_t> order_txn, bool judges_reads, Budget& budget);
 
 }  // namespace isolang::certify

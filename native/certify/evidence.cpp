@@ -4,27 +4,29 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "core/index.hpp"
+
 namespace isolang::certify {
 namespace {
-
-std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
 std::uint64_t pair_of(std::int32_t key, std::int32_t value) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) << 32 | static_cast<std::uint32_t>(value);
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) << 32 |
+         static_cast<std::uint32_t>(value);
 }
 
 }  // namespace
 
-Evidence::Evidence(const History& history, Budget& budget) : h_(history), n_(history.transactions()), budget_(budget) {
+Evidence::Evidence(const History& history, Budget& budget)
+    : h_(history), n_(history.transactions()), budget_(budget) {
   for (std::int32_t t = 0; t < n_; ++t)
-    if (static_cast<Status>(h_.txn_status[idx(t)]) == Status::initial) initial_.push_back(t);
+    if (static_cast<Status>(h_.txn_status[t]) == Status::initial) initial_.push_back(t);
   by_key_start_.assign(idx(h_.n_keys()) + 1, 0);
-  for (const std::int32_t key : h_.op_key) ++by_key_start_[idx(key) + 1];
+  for (const std::int32_t key : h_.op_key) ++by_key_start_[key + 1];
   std::partial_sum(by_key_start_.begin(), by_key_start_.end(), by_key_start_.begin());
   by_key_.resize(h_.op_key.size());
   std::vector<std::int64_t> at(by_key_start_.begin(), by_key_start_.end() - 1);
   for (std::size_t op = 0; op < h_.op_key.size(); ++op) {
     budget_.poll();
-    by_key_[idx(at[idx(h_.op_key[op])]++)] = static_cast<std::int64_t>(op);
+    by_key_[at[h_.op_key[op]]++] = static_cast<std::int64_t>(op);
   }
 }
 
@@ -33,25 +35,26 @@ Evidence::Evidence(const History& history, Budget& budget) : h_(history), n_(his
 bool Evidence::live(std::int64_t t) const {
   if (t == n_) return true;
   if (t < 0 || t > n_) return false;
-  const auto status = static_cast<Status>(h_.txn_status[idx(t)]);
+  const auto status = static_cast<Status>(h_.txn_status[t]);
   return status == Status::committed || status == Status::maybe;
 }
 
 bool Evidence::certain(std::int64_t t) const {
-  return t == n_ || (t >= 0 && t < n_ && static_cast<Status>(h_.txn_status[idx(t)]) == Status::committed);
+  return t == n_ ||
+         (t >= 0 && t < n_ && static_cast<Status>(h_.txn_status[t]) == Status::committed);
 }
 
 bool Evidence::init(std::int64_t a, std::int64_t b) const { return a == n_ && b != n_ && live(b); }
 
 bool Evidence::so(std::int64_t a, std::int64_t b) const {
   if (a == n_ || b == n_) return init(a, b);
-  return certain(a) && live(b) && a < b && h_.txn_session[idx(a)] == h_.txn_session[idx(b)];
+  return certain(a) && live(b) && a < b && h_.txn_session[a] == h_.txn_session[b];
 }
 
 bool Evidence::rt(std::int64_t a, std::int64_t b) const {
   if (a == n_ || b == n_) return init(a, b);
-  return h_.has_time && certain(a) && live(b) && a != b && h_.txn_end[idx(a)] < h_.txn_begin[idx(b)] &&
-         h_.txn_end[idx(a)] != kTimeUnknownEnd && h_.txn_begin[idx(b)] != kTimeUnknownBegin;
+  return h_.has_time && certain(a) && live(b) && a != b && h_.txn_end[a] < h_.txn_begin[b] &&
+         h_.txn_end[a] != kTimeUnknownEnd && h_.txn_begin[b] != kTimeUnknownBegin;
 }
 
 std::int64_t Evidence::raw_transaction(std::int64_t op) const {
@@ -59,19 +62,19 @@ std::int64_t Evidence::raw_transaction(std::int64_t op) const {
 }
 
 bool Evidence::of_transaction(std::int64_t op, std::int64_t t) const {
-  return t >= 0 && t < n_ && op >= h_.op_start[idx(t)] && op < h_.op_start[idx(t) + 1];
+  return t >= 0 && t < n_ && op >= h_.op_start[t] && op < h_.op_start[t + 1];
 }
 
 std::int32_t Evidence::txn_of(std::int64_t op) const {
   const auto t = static_cast<std::int32_t>(raw_transaction(op));
-  return static_cast<Status>(h_.txn_status[idx(t)]) == Status::initial ? n_ : t;
+  return static_cast<Status>(h_.txn_status[t]) == Status::initial ? n_ : t;
 }
 
 std::vector<std::int64_t> Evidence::writes_by(std::int32_t t, std::int32_t key) const {
   std::vector<std::int64_t> found;
   const auto collect = [&](std::int32_t u) {
-    for (std::int64_t op = h_.op_start[idx(u)]; op < h_.op_start[idx(u) + 1]; ++op)
-      if (h_.op_key[idx(op)] == key && is_write(op) && is_ok(op)) found.push_back(op);
+    for (std::int64_t op = h_.op_start[u]; op < h_.op_start[u + 1]; ++op)
+      if (h_.op_key[op] == key && is_write(op) && is_ok(op)) found.push_back(op);
   };
   if (t < n_) {
     collect(t);
@@ -88,7 +91,7 @@ bool Evidence::writes_key(std::int64_t t, std::int32_t key) const {
 bool Evidence::writes(std::int64_t t) const {
   if (t == n_) return true;
   if (!live(t)) return false;
-  for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
+  for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
     if (is_write(op) && is_ok(op)) return true;
   return false;
 }
@@ -97,13 +100,13 @@ bool Evidence::writes(std::int64_t t) const {
 
 bool Evidence::reads(std::int64_t t) {
   if (t == n_ || !live(t)) return false;
-  for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
+  for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
     if (is_external(op) && !candidates(op).empty()) return true;
   return false;
 }
 
 bool Evidence::is_write(std::int64_t op) const {
-  const auto kind = static_cast<OpKind>(h_.op_kind[idx(op)]);
+  const auto kind = static_cast<OpKind>(h_.op_kind[op]);
   return kind == OpKind::write || kind == OpKind::append;
 }
 
@@ -112,23 +115,25 @@ const Evidence::KeyIndex& Evidence::key_index(std::int32_t key) {
   KeyIndex& index = it->second;
   if (!fresh) return index;
   std::vector<std::int64_t> reads;
-  for (std::int64_t i = by_key_start_[idx(key)]; i < by_key_start_[idx(key) + 1]; ++i) {
+  for (std::int64_t i = by_key_start_[key]; i < by_key_start_[key + 1]; ++i) {
     budget_.poll();
-    const std::int64_t op = by_key_[idx(i)];
+    const std::int64_t op = by_key_[i];
     if (is_write(op)) {
       index.writes.push_back({value_of(op), op});
       if (is_ok(op) && live(txn_of(op)))
-        (static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::write ? index.written : index.appended) = true;
+        (static_cast<OpKind>(h_.op_kind[op]) == OpKind::write ? index.written : index.appended) =
+            true;
     } else {
       reads.push_back(op);
     }
   }
   std::sort(index.writes.begin(), index.writes.end());
   for (const std::int64_t op : reads)
-    if ((static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read_list || index.appended) && is_read(op) &&
-        is_list(op)) {
+    if ((static_cast<OpKind>(h_.op_kind[op]) == OpKind::read_list || index.appended) &&
+        is_read(op) && is_list(op)) {
       if (!certain(txn_of(op))) index.maybe_list_reads.push_back(op);
-      if (certain(txn_of(op)) && (index.longest < 0 || list_of(op).size() > list_of(index.longest).size()))
+      if (certain(txn_of(op)) &&
+          (index.longest < 0 || list_of(op).size() > list_of(index.longest).size()))
         index.longest = op;
     }
   return index;
@@ -144,19 +149,22 @@ std::span<const Evidence::Write> Evidence::writes_of(std::int32_t key, std::int3
 }
 
 bool Evidence::is_list(std::int64_t op) {
-  const auto kind = static_cast<OpKind>(h_.op_kind[idx(op)]);
+  const auto kind = static_cast<OpKind>(h_.op_kind[op]);
   if (kind == OpKind::read_list) return value_of(op) != kUnknownValue;
   return kind == OpKind::read && value_of(op) == kNil && key_index(key_of(op)).appended;
 }
 
 bool Evidence::is_read(std::int64_t op) {
-  if (!is_operation(op) || is_write(op) || !is_ok(op) || value_of(op) == kUnknownValue) return false;
+  if (!is_operation(op) || is_write(op) || !is_ok(op) || value_of(op) == kUnknownValue)
+    return false;
   const std::int32_t t = txn_of(op);
   if (t == n_ || !live(t)) return false;
   const KeyIndex& index = key_index(key_of(op));
-  const bool list = static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read_list;
-  if ((index.written && (index.appended || list)) || (index.appended && !list && value_of(op) != kNil))
-    throw NotCertified{"not certified: key " + std::to_string(key_of(op)) + " is both a register and a list"};
+  const bool list = static_cast<OpKind>(h_.op_kind[op]) == OpKind::read_list;
+  if ((index.written && (index.appended || list)) ||
+      (index.appended && !list && value_of(op) != kNil))
+    throw NotCertified{"not certified: key " + std::to_string(key_of(op)) +
+                       " is both a register and a list"};
   return true;
 }
 
@@ -164,7 +172,8 @@ bool Evidence::is_read(std::int64_t op) {
 std::vector<std::int64_t> Evidence::own(std::int64_t op, bool before) const {
   std::vector<std::int64_t> found;
   const std::int64_t t = raw_transaction(op);
-  const std::int64_t begin = before ? h_.op_start[idx(t)] : op + 1, end = before ? op : h_.op_start[idx(t) + 1];
+  const std::int64_t begin = before ? h_.op_start[t] : op + 1,
+                     end = before ? op : h_.op_start[t + 1];
   for (std::int64_t w = begin; w < end; ++w)
     if (key_of(w) == key_of(op) && is_write(w) && is_ok(w)) found.push_back(w);
   return found;
@@ -182,13 +191,14 @@ bool Evidence::explains(std::int64_t write, std::int32_t key) {
 
 std::vector<std::int32_t> Evidence::candidates(std::int64_t op) {
   const std::int32_t reader = txn_of(op), key = key_of(op), value = value_of(op);
-  const std::int64_t named = h_.op_source[idx(op)];
+  const std::int64_t named = h_.op_source[op];
   if (is_list(op)) {
     if (named == kSourceMissing) return {};
     const auto list = list_of(op);
     if (list.empty()) return {n_};
     const std::int32_t writer = element_writer(key, list.back());
-    if (writer < 0 || writer == reader || value_of(writes_by(writer, key).back()) != list.back()) return {};
+    if (writer < 0 || writer == reader || value_of(writes_by(writer, key).back()) != list.back())
+      return {};
     return {writer};
   }
   if (named == kSourceInitial) return {n_};
@@ -200,7 +210,7 @@ std::vector<std::int32_t> Evidence::candidates(std::int64_t op) {
   if (named != kSourceByValue) return found;
   for (const Write& w : writes_of(key, value))
     if (explains(w.op, key) && txn_of(w.op) != reader) found.push_back(txn_of(w.op));
-  if (value == kNil || value == h_.initial_value[idx(key)]) found.push_back(n_);
+  if (value == kNil || value == h_.initial_value[key]) found.push_back(n_);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
@@ -209,18 +219,21 @@ std::vector<std::int32_t> Evidence::candidates(std::int64_t op) {
 // --- lists ---
 
 std::span<const std::int32_t> Evidence::list_of(std::int64_t op) const {
-  if (static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read) return {};  // nil of a list key
+  if (static_cast<OpKind>(h_.op_kind[op]) == OpKind::read) return {};  // nil of a list key
   const auto list = idx(value_of(op));
-  return {h_.list_values.begin() + h_.list_start[list], h_.list_values.begin() + h_.list_start[list + 1]};
+  return {h_.list_values.begin() + h_.list_start[list],
+          h_.list_values.begin() + h_.list_start[list + 1]};
 }
 
 std::int32_t Evidence::element_writer(std::int32_t key, std::int32_t value) {
   std::int32_t writer = -1;
   for (const Write& w : writes_of(key, value)) {
     const std::int32_t t = txn_of(w.op);
-    if (!is_ok(w.op) || static_cast<OpKind>(h_.op_kind[idx(w.op)]) != OpKind::append || !live(t)) continue;
+    if (!is_ok(w.op) || static_cast<OpKind>(h_.op_kind[w.op]) != OpKind::append || !live(t))
+      continue;
     if (writer >= 0 && writer != t)
-      throw NotCertified{"not certified: several transactions appended the same element to key " + std::to_string(key)};
+      throw NotCertified{"not certified: several transactions appended the same element to key " +
+                         std::to_string(key)};
     writer = t;
   }
   return writer;
@@ -236,8 +249,9 @@ std::vector<std::int32_t> Evidence::shown(std::int64_t op) {
   return writers;
 }
 
-// The writers in order, neighbours merged and a leading T0 left out. One with an append that the list lacks comes again
-// at the end, unless it is the last: what is missing was appended after all that is shown.
+// The writers in order, neighbours merged and a leading T0 left out. One with an append that the
+// list lacks comes again at the end, unless it is the last: what is missing was appended after all
+// that is shown.
 std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
   std::vector<std::int32_t> writers = shown(op);
   std::unordered_map<std::int32_t, std::size_t> elements;
@@ -261,52 +275,55 @@ bool Evidence::shows(std::int64_t op, std::int32_t a, std::int32_t b) {
   const auto [it, fresh] = first_shown_.try_emplace(op);
   if (fresh) {
     const std::vector<std::int32_t> writers = shown(op);
-    for (std::size_t i = 0; i < writers.size(); ++i) it->second.try_emplace(writers[i], static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < writers.size(); ++i)
+      it->second.try_emplace(writers[i], static_cast<std::int64_t>(i));
   }
   const auto first = it->second.find(a), second = it->second.find(b);
-  return a != b && first != it->second.end() && (second == it->second.end() || first->second < second->second);
+  return a != b && first != it->second.end() &&
+         (second == it->second.end() || first->second < second->second);
 }
 
 // --- inclusion ---
 
 bool Evidence::forced(std::int32_t t) {
   if (!forced_known_) find_forced();
-  return forced_[idx(t)] != 0;
+  return forced_[t] != 0;
 }
 
 void Evidence::find_forced() {
   forced_known_ = true;
   forced_.assign(idx(n_), 0);
-  // Only reads of what some maybe transaction wrote can force one in.
+  // Only reads of what some indeterminate transaction wrote can force one in.
   std::unordered_set<std::uint64_t> of_maybes;
   std::vector<std::int32_t> work;
   for (std::int32_t t = 0; t < n_; ++t) {
-    const auto status = static_cast<Status>(h_.txn_status[idx(t)]);
+    const auto status = static_cast<Status>(h_.txn_status[t]);
     if (status == Status::committed) work.push_back(t);
     if (status != Status::maybe) continue;
-    for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
       if (is_write(op) && is_ok(op)) of_maybes.insert(pair_of(key_of(op), value_of(op)));
   }
   const auto force = [&](std::int32_t u, std::int32_t reader) {
-    if (u < 0 || u == n_ || u == reader || certain(u) || forced_[idx(u)]) return;
-    forced_[idx(u)] = 1;
+    if (u < 0 || u == n_ || u == reader || certain(u) || forced_[u]) return;
+    forced_[u] = 1;
     work.push_back(u);
   };
   while (!work.empty() && !of_maybes.empty()) {
     const std::int32_t t = work.back();
     work.pop_back();
-    for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op) {
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
       budget_.poll();
       if (is_write(op) || !is_ok(op) || value_of(op) == kUnknownValue) continue;
-      if (static_cast<OpKind>(h_.op_kind[idx(op)]) == OpKind::read_list) {
+      if (static_cast<OpKind>(h_.op_kind[op]) == OpKind::read_list) {
         const auto values = list_of(op);
-        if (std::any_of(values.begin(), values.end(),
-                        [&](std::int32_t v) { return of_maybes.count(pair_of(key_of(op), v)) != 0; }) &&
+        if (std::any_of(
+                values.begin(), values.end(),
+                [&](std::int32_t v) { return of_maybes.count(pair_of(key_of(op), v)) != 0; }) &&
             is_read(op))
           for (const std::int32_t u : shown(op)) force(u, t);
         continue;
       }
-      const std::int64_t named = h_.op_source[idx(op)];
+      const std::int64_t named = h_.op_source[op];
       const std::int32_t value = named >= 0 ? value_of(named) : value_of(op);
       if (!of_maybes.count(pair_of(key_of(op), value)) || !is_external(op)) continue;
       const std::vector<std::int32_t> from = candidates(op);
@@ -318,7 +335,7 @@ void Evidence::find_forced() {
 std::vector<std::int32_t> Evidence::showing(std::int32_t t) {
   std::vector<std::int32_t> readers;
   std::unordered_set<std::int32_t> keys;
-  for (std::int64_t w = h_.op_start[idx(t)]; w < h_.op_start[idx(t) + 1]; ++w) {
+  for (std::int64_t w = h_.op_start[t]; w < h_.op_start[t + 1]; ++w) {
     if (!is_write(w) || !is_ok(w) || !keys.insert(key_of(w)).second) continue;
     for (const std::int64_t op : maybe_list_reads(key_of(w))) {
       const std::int32_t reader = txn_of(op);

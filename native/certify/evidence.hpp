@@ -1,4 +1,5 @@
-// What a history says by itself, asked piece by piece: the steps of a refutation mention few of its operations.
+// What a history says by itself, asked piece by piece: the steps of a refutation mention few of its
+// operations.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -35,15 +36,18 @@ class Evidence {
 
   bool is_operation(std::int64_t op) const { return op >= 0 && op < h_.operations(); }
   bool of_transaction(std::int64_t op, std::int64_t t) const;
-  std::int32_t txn_of(std::int64_t op) const;  // T0 for the operations of a declared initial transaction
-  std::int32_t key_of(std::int64_t op) const { return h_.op_key[static_cast<std::size_t>(op)]; }
+  std::int32_t txn_of(
+      std::int64_t op) const;  // T0 for the operations of a declared initial transaction
+  std::int32_t key_of(std::int64_t op) const { return h_.op_key[op]; }
   bool is_key(std::int64_t key) const { return key >= 0 && key < h_.n_keys(); }
-  bool writes_key(std::int64_t t, std::int32_t key) const;  // and may be included; T0 writes every key
+  bool writes_key(std::int64_t t,
+                  std::int32_t key) const;  // and may be included; T0 writes every key
 
   bool writes(std::int64_t t) const;  // some key, and may be included
   bool reads(std::int64_t t);         // from outside, and may be included
 
-  bool is_external(std::int64_t op);  // of a transaction that may be included, and its result is known
+  bool is_external(
+      std::int64_t op);  // of a transaction that may be included, and its result is known
   std::vector<std::int32_t> candidates(std::int64_t op);
   bool has_anomaly(std::int64_t op, std::int64_t kind);
   bool incompatible(std::int64_t op, std::int64_t other);
@@ -52,8 +56,9 @@ class Evidence {
   const std::vector<std::int64_t>& maybe_list_reads(std::int32_t key);
   std::int64_t longest_list(std::int32_t key);  // by a committed transaction; -1 if there is none
   bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
-  bool forced(std::int32_t t);                           // a maybe transaction that is in whatever is chosen
-  std::vector<std::int32_t> showing(std::int32_t t);  // maybe transactions whose list reads show an element of t
+  bool forced(std::int32_t t);  // a indeterminate transaction that is in whatever is chosen
+  std::vector<std::int32_t> showing(
+      std::int32_t t);  // indeterminate transactions whose list reads show an element of t
 
  private:
   struct Write {
@@ -63,7 +68,7 @@ class Evidence {
   };
   struct KeyIndex {
     std::vector<Write> writes;                   // by value; failed and aborted ones too
-    std::vector<std::int64_t> maybe_list_reads;  // by maybe transactions
+    std::vector<std::int64_t> maybe_list_reads;  // by indeterminate transactions
     std::int64_t longest = -1;                   // list read by a committed transaction
     bool written = false, appended = false;
   };
@@ -71,8 +76,8 @@ class Evidence {
   const KeyIndex& key_index(std::int32_t key);
   std::span<const Write> writes_of(std::int32_t key, std::int32_t value);
   bool is_write(std::int64_t op) const;
-  bool is_ok(std::int64_t op) const { return h_.op_ok[static_cast<std::size_t>(op)] != 0; }
-  std::int32_t value_of(std::int64_t op) const { return h_.op_value[static_cast<std::size_t>(op)]; }
+  bool is_ok(std::int64_t op) const { return h_.op_ok[op] != 0; }
+  std::int32_t value_of(std::int64_t op) const { return h_.op_value[op]; }
   std::int64_t raw_transaction(std::int64_t op) const;
   bool is_read(std::int64_t op);
   bool is_list(std::int64_t op);

@@ -1,5 +1,5 @@
-// Intrinsic anomalies: what is wrong with a read whatever is chosen, by all names that fit, and with two list reads
-// together.
+// Intrinsic anomalies: what is wrong with a read whatever is chosen, by all names that fit, and
+// with two list reads together.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -8,8 +8,6 @@
 
 namespace isolang::certify {
 namespace {
-
-std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
 unsigned bit(Kind kind) { return 1U << static_cast<unsigned>(kind); }
 bool prefixes(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   const std::size_t shorter = std::min(a.size(), b.size());
@@ -23,16 +21,19 @@ bool repeats(std::vector<std::int32_t> values) {
 }  // namespace
 
 bool Evidence::has_anomaly(std::int64_t op, std::int64_t kind) {
-  return kind >= 0 && kind <= static_cast<std::int64_t>(Kind::split_append) && (anomalies(op) >> kind & 1U) != 0;
+  return kind >= 0 && kind <= static_cast<std::int64_t>(Kind::split_append) &&
+         (anomalies(op) >> kind & 1U) != 0;
 }
 
 unsigned Evidence::anomalies(std::int64_t op) {
   if (!is_read(op)) return 0;
   if (is_list(op)) return list_anomalies(op);
   const std::int32_t key = key_of(op), value = value_of(op);
-  const std::int64_t named = h_.op_source[idx(op)];
+  const std::int64_t named = h_.op_source[op];
   // A named source counts itself, not its value.
-  const auto was_read = [&](std::int64_t w) { return named == kSourceByValue ? value_of(w) == value : w == named; };
+  const auto was_read = [&](std::int64_t w) {
+    return named == kSourceByValue ? value_of(w) == value : w == named;
+  };
   const std::vector<std::int64_t> before = own(op, true);
   if (!before.empty()) {
     if (was_read(before.back())) return 0;
@@ -74,13 +75,14 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
   const auto among = [](const auto& all, std::int32_t value) {
     return std::find(all.begin(), all.end(), value) != all.end();
   };
-  unsigned found = h_.op_source[idx(op)] == kSourceMissing ? bit(Kind::thin_air_read) : 0;
+  unsigned found = h_.op_source[op] == kSourceMissing ? bit(Kind::thin_air_read) : 0;
   if (!before.empty()) {
     const std::size_t tail = before.size();
-    if (values.size() < tail ||
-        !std::equal(before.begin(), before.end(), values.end() - static_cast<std::ptrdiff_t>(tail))) {
+    if (values.size() < tail || !std::equal(before.begin(), before.end(),
+                                            values.end() - static_cast<std::ptrdiff_t>(tail))) {
       found |= bit(Kind::not_own_write);
-      if (std::any_of(before.begin(), before.end(), [&](std::int32_t v) { return among(values, v); }))
+      if (std::any_of(before.begin(), before.end(),
+                      [&](std::int32_t v) { return among(values, v); }))
         found |= bit(Kind::not_last_own_write);
     }
   }
@@ -93,7 +95,8 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
   for (const std::int32_t value : values) {
     const std::int32_t writer = element_writer(key, value);
     if (writer < 0) found |= why_not(op, writes_of(key, value));
-    if (writer == reader && among(after, value) && !among(before, value)) found |= bit(Kind::future_read);
+    if (writer == reader && among(after, value) && !among(before, value))
+      found |= bit(Kind::future_read);
     if (blocks.empty() || blocks.back().writer != writer) blocks.push_back({writer, {}});
     blocks.back().values.push_back(value);
   }
@@ -116,8 +119,10 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
         found |= bit(block.values.size() > before.size() ? Kind::future_read : Kind::not_own_write);
     } else if (block.values != made) {
       found |= bit(Kind::intermediate_read);
-      // Unless the list just ends there, what is missing stands elsewhere or comes later: after another's element.
-      if (i + 1 < blocks.size() || !prefixes(block.values, made) || block.values.size() > made.size())
+      // Unless the list just ends there, what is missing stands elsewhere or comes later: after
+      // another's element.
+      if (i + 1 < blocks.size() || !prefixes(block.values, made) ||
+          block.values.size() > made.size())
         found |= bit(Kind::split_append);
     }
   }
@@ -127,12 +132,14 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
 // --- two list reads ---
 
 bool Evidence::incompatible(std::int64_t op, std::int64_t other) {
-  return is_read(op) && is_read(other) && is_list(op) && is_list(other) && key_of(op) == key_of(other) &&
-         !prefixes(list_of(op), list_of(other));
+  return is_read(op) && is_read(other) && is_list(op) && is_list(other) &&
+         key_of(op) == key_of(other) && !prefixes(list_of(op), list_of(other));
 }
 
 bool Evidence::contradicts_order(std::int64_t op, std::int64_t other) {
-  if (!is_read(op) || !is_read(other) || !is_list(op) || !is_list(other) || key_of(op) != key_of(other)) return false;
+  if (!is_read(op) || !is_read(other) || !is_list(op) || !is_list(other) ||
+      key_of(op) != key_of(other))
+    return false;
   const std::vector<std::int32_t> a = shown_order(op), b = shown_order(other);
   return repeats(a) || repeats(b) || !prefixes(a, b);
 }

@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "core/index.hpp"
+
 namespace isolang::certify {
 namespace {
 
@@ -26,7 +28,7 @@ class Reader {
     result_.follow[0] = whole.first;
     result_.nullable = whole.nullable;
     result_.accepting.assign(result_.label.size(), 0);
-    for (const int p : whole.last) result_.accepting[static_cast<std::size_t>(p)] = 1;
+    for (const int p : whole.last) result_.accepting[p] = 1;
     for (auto& f : result_.follow) {
       std::sort(f.begin(), f.end());
       f.erase(std::unique(f.begin(), f.end()), f.end());
@@ -51,7 +53,8 @@ class Reader {
     if (at_ < text_.size() && (text_[at_] == '(' || text_[at_] == ')')) {
       ++at_;
     } else {
-      while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '(' && text_[at_] != ')') ++at_;
+      while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '(' && text_[at_] != ')')
+        ++at_;
     }
     return text_.substr(begin, at_ - begin);
   }
@@ -65,7 +68,7 @@ class Reader {
 
   void link(const std::vector<int>& from, const std::vector<int>& to) {
     for (const int p : from) {
-      auto& f = result_.follow[static_cast<std::size_t>(p)];
+      auto& f = result_.follow[p];
       f.insert(f.end(), to.begin(), to.end());
     }
   }
@@ -129,22 +132,22 @@ class Reader {
 std::vector<int> after(const Positions& a, const std::vector<int>& states, int label) {
   std::vector<int> result;
   for (const int q : states)
-    for (const int p : a.follow[static_cast<std::size_t>(q)])
-      if (a.label[static_cast<std::size_t>(p)] == label) result.push_back(p);
+    for (const int p : a.follow[q])
+      if (a.label[p] == label) result.push_back(p);
   std::sort(result.begin(), result.end());
   result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }
 
 bool any_accepting(const Positions& a, const std::vector<int>& states) {
-  return std::any_of(states.begin(), states.end(),
-                     [&](int p) { return a.accepting[static_cast<std::size_t>(p)] != 0; });
+  return std::any_of(states.begin(), states.end(), [&](int p) { return a.accepting[p] != 0; });
 }
 
 }  // namespace
 
 int relation_of(std::string_view name) {
-  constexpr std::array<std::string_view, kRelations> names{"init", "so", "rt", "wr", "ww", "rw", "W", "R"};
+  constexpr std::array<std::string_view, kRelations> names{"init", "so", "rt", "wr",
+                                                           "ww",   "rw", "W",  "R"};
   const auto* found = std::find(names.begin(), names.end(), name);
   return found == names.end() ? kNoRelation : static_cast<int>(found - names.begin());
 }
@@ -161,15 +164,15 @@ bool Positions::reads(const std::vector<int>& word, bool again, const Passes& pa
   // What can be reached without leaving the transaction where letter i begins.
   const auto stay = [&](std::size_t i) {
     std::vector<char> known(label.size(), 0);
-    for (const int q : states) known[static_cast<std::size_t>(q)] = 1;
+    for (const int q : states) known[q] = 1;
     const auto add = [&](int p) {
-      if (known[static_cast<std::size_t>(p)]++ == 0) states.push_back(p);
+      if (known[p]++ == 0) states.push_back(p);
     };
     for (std::size_t at = 0; at < states.size(); ++at) {
-      const auto q = static_cast<std::size_t>(states[at]);
+      const auto q = idx(states[at]);
       if (again && accepting[q]) add(0);
       for (const int p : follow[q])
-        if (is_test(label[static_cast<std::size_t>(p)]) && passes(i, label[static_cast<std::size_t>(p)])) add(p);
+        if (is_test(label[p]) && passes(i, label[p])) add(p);
     }
   };
   for (std::size_t i = 0; i < word.size(); ++i) {
@@ -184,14 +187,13 @@ bool Positions::reads(int relation) const {
   return reads({relation}, false, [](std::size_t, int) { return false; });
 }
 
-Positions of_ways_back(Positions p) {
+Positions of_return_paths(Positions p) {
   for (auto& follow : p.follow)
-    std::erase_if(follow,
-                  [&](int f) { return p.label[static_cast<std::size_t>(f)] == static_cast<int>(Relation::init); });
-  constexpr int writes = static_cast<int>(Relation::writes), reads = static_cast<int>(Relation::reads);
-  const auto at = [](int i) { return static_cast<std::size_t>(i); };
+    std::erase_if(follow, [&](int f) { return p.label[f] == static_cast<int>(Relation::init); });
+  constexpr int writes = static_cast<int>(Relation::writes),
+                reads = static_cast<int>(Relation::reads);
   const auto after_letter = [&](int q) {  // the test that is passed wherever this letter ends
-    switch (p.label[at(q)]) {
+    switch (p.label[q]) {
       case kNoRelation:
       case static_cast<int>(Relation::ww):
       case static_cast<int>(Relation::rw):
@@ -205,8 +207,9 @@ Positions of_ways_back(Positions p) {
     }
   };
   const auto before_letter = [&](int f) {  // the test that is passed wherever this letter begins
-    const int relation = p.label[at(f)];
-    if (relation == static_cast<int>(Relation::wr) || relation == static_cast<int>(Relation::ww)) return writes;
+    const int relation = p.label[f];
+    if (relation == static_cast<int>(Relation::wr) || relation == static_cast<int>(Relation::ww))
+      return writes;
     return relation == static_cast<int>(Relation::rw) ? reads : kNoRelation;
   };
   const auto add = [](std::vector<int>& to, int f) {
@@ -218,34 +221,37 @@ Positions of_ways_back(Positions p) {
   for (bool grown = true; grown;) {  // a way around each test that is passed in any case
     grown = false;
     for (int q = 0; q < count; ++q)
-      for (std::size_t i = 0; i < p.follow[at(q)].size(); ++i) {
-        const int test = p.follow[at(q)][i];
-        if (!is_test(p.label[at(test)])) continue;
-        const bool passed = after_letter(q) == p.label[at(test)];
-        for (const int f : std::vector(p.follow[at(test)]))
-          if (passed || before_letter(f) == p.label[at(test)]) grown |= add(p.follow[at(q)], f);
-        if (p.accepting[at(test)] && q > 0 && !p.accepting[at(q)] && (passed || p.label[at(test)] == reads))
-          p.accepting[at(q)] = grown = true;
+      for (std::size_t i = 0; i < p.follow[q].size(); ++i) {
+        const int test = p.follow[q][i];
+        if (!is_test(p.label[test])) continue;
+        const bool passed = after_letter(q) == p.label[test];
+        for (const int f : std::vector(p.follow[test]))
+          if (passed || before_letter(f) == p.label[test]) grown |= add(p.follow[q], f);
+        if (p.accepting[test] && q > 0 && !p.accepting[q] && (passed || p.label[test] == reads))
+          p.accepting[q] = grown = true;
       }
   }
   for (int q = 0; q < count; ++q)
-    std::erase_if(p.follow[at(q)],
-                  [&](int test) { return is_test(p.label[at(test)]) && after_letter(q) == p.label[at(test)]; });
+    std::erase_if(p.follow[q], [&](int test) {
+      return is_test(p.label[test]) && after_letter(q) == p.label[test];
+    });
   for (int test = 1; test < count; ++test) {
-    if (!is_test(p.label[at(test)])) continue;
-    std::erase_if(p.follow[at(test)], [&](int f) { return before_letter(f) == p.label[at(test)]; });
-    if (p.label[at(test)] == reads) p.accepting[at(test)] = 0;
+    if (!is_test(p.label[test])) continue;
+    std::erase_if(p.follow[test], [&](int f) { return before_letter(f) == p.label[test]; });
+    if (p.label[test] == reads) p.accepting[test] = 0;
   }
   for (auto& follow : p.follow) {
-    std::erase_if(follow,
-                  [&](int f) { return is_test(p.label[at(f)]) && p.follow[at(f)].empty() && !p.accepting[at(f)]; });
+    std::erase_if(follow, [&](int f) {
+      return is_test(p.label[f]) && p.follow[f].empty() && !p.accepting[f];
+    });
     std::sort(follow.begin(), follow.end());
   }
   return p;
 }
 
 bool Positions::repeatable() const {
-  // A state: in which half of the word we are, a position there, and all positions of one automaton reading it whole.
+  // A state: in which half of the word we are, a position there, and all positions of one automaton
+  // reading it whole.
   using State = std::tuple<bool, int, std::vector<int>>;
   std::set<State> seen{{false, 0, {0}}};
   std::vector<State> work(seen.begin(), seen.end());
@@ -255,7 +261,7 @@ bool Positions::repeatable() const {
   while (!work.empty()) {
     const auto [second, p, whole] = std::move(work.back());
     work.pop_back();
-    if (accepting[static_cast<std::size_t>(p)] != 0) {
+    if (accepting[p] != 0) {
       if (second && !any_accepting(*this, whole)) return false;
       if (!second) visit({true, 0, whole});
     }
@@ -271,21 +277,24 @@ bool Positions::repeatable() const {
 }
 
 bool Machine::silently(int p, int q) const {
-  return p == q || (looped && q == 0 && std::find(accepting.begin(), accepting.end(), p) != accepting.end());
+  return p == q ||
+         (looped && q == 0 && std::find(accepting.begin(), accepting.end(), p) != accepting.end());
 }
 
 Machine machine(const Positions& positions, bool looped) {
   const std::size_t count = positions.label.size();
-  std::vector<int> block(count, 0);  // coarsest first: the start, those that accept, those that do not
+  std::vector<int> block(count,
+                         0);  // coarsest first: the start, those that accept, those that do not
   for (std::size_t p = 1; p < count; ++p) block[p] = positions.accepting[p] ? 1 : 2;
   for (std::size_t blocks = 0;;) {
     std::map<std::pair<int, std::set<std::pair<int, int>>>, int> numbers;
     std::vector<int> refined(count);
     for (std::size_t p = 0; p < count; ++p) {
       std::set<std::pair<int, int>> future;
-      for (const int f : positions.follow[p])
-        future.insert({positions.label[static_cast<std::size_t>(f)], block[static_cast<std::size_t>(f)]});
-      refined[p] = numbers.try_emplace({block[p], std::move(future)}, static_cast<int>(numbers.size())).first->second;
+      for (const int f : positions.follow[p]) future.insert({positions.label[f], block[f]});
+      refined[p] =
+          numbers.try_emplace({block[p], std::move(future)}, static_cast<int>(numbers.size()))
+              .first->second;
     }
     block = std::move(refined);
     if (numbers.size() == blocks) break;
@@ -304,11 +313,10 @@ Machine machine(const Positions& positions, bool looped) {
   for (std::size_t p = 0; p < count; ++p) {
     const int q = state[block[p]];
     if (positions.accepting[p] && q != 0) accepting.insert(q);
-    for (const int f : positions.follow[p])
-      steps[static_cast<std::size_t>(positions.label[static_cast<std::size_t>(f)])].insert(
-          {q, state[block[static_cast<std::size_t>(f)]]});
+    for (const int f : positions.follow[p]) steps[positions.label[f]].insert({q, state[block[f]]});
   }
-  for (std::size_t r = 0; r < kRelations; ++r) result.steps[r].assign(steps[r].begin(), steps[r].end());
+  for (std::size_t r = 0; r < kRelations; ++r)
+    result.steps[r].assign(steps[r].begin(), steps[r].end());
   result.accepting.assign(accepting.begin(), accepting.end());
   return result;
 }

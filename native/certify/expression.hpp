@@ -1,4 +1,5 @@
-// The checker's own reading of a check's expression: a position automaton (Glushkov 1961), and the machine from it.
+// The checker's own reading of a check's expression: a position automaton (Glushkov 1961), and the
+// machine from it.
 #pragma once
 #include <array>
 #include <functional>
@@ -7,23 +8,26 @@
 #include <vector>
 
 #include "certify/certify.hpp"
+#include "core/index.hpp"
 
 namespace isolang::certify {
 
 inline bool is_test(int relation) {
-  return relation == static_cast<int>(Relation::writes) || relation == static_cast<int>(Relation::reads);
+  return relation == static_cast<int>(Relation::writes) ||
+         relation == static_cast<int>(Relation::reads);
 }
 
 // Position 0 is the start and reads nothing; every other position reads its relation.
 struct Positions {
   std::vector<int> label;                // kNoRelation for the start
   std::vector<std::vector<int>> follow;  // ascending
-  std::vector<char> accepting;           // a word may end here; never set for the start: see `nullable`
+  std::vector<char> accepting;  // a word may end here; never set for the start: see `nullable`
   bool nullable = false;
 
   bool mentions(Relation r) const;
-  // Whether a walk spells a word of L(e), or with `again` of L(e)+. The word has the walk's steps without tests;
-  // passes(i, test) says whether the transaction where step i begins passes, or where the last one ends.
+  // Whether a walk spells a word of L(e), or with `again` of L(e)+. The word has the walk's steps
+  // without tests; passes(i, test) says whether the transaction where step i begins passes, or
+  // where the last one ends.
   using Passes = std::function<bool(std::size_t, int)>;
   bool reads(const std::vector<int>& word, bool again, const Passes& passes) const;
   bool reads(int relation) const;  // whether this one step is in L(e)
@@ -31,9 +35,10 @@ struct Positions {
   bool repeatable() const;
 };
 
-// The same words, if they lead from a writer, which is not T0, to a reader: without init, which nothing leads to the
-// begin of, and without the tests that are passed in any case, as is [R] behind wr.
-Positions of_ways_back(Positions positions);
+// The same words, if they lead from a writer, which is not T0, to a reader: without init, which
+// nothing leads to the begin of, and without the tests that are passed in any case, as is [R]
+// behind wr.
+Positions of_return_paths(Positions positions);
 
 // Throws NotCertified for text that is no expression.
 Positions read_expression(std::string_view text);
@@ -42,16 +47,18 @@ Positions read_expression(std::string_view text);
 struct Machine {
   int states = 1;
   std::array<std::vector<std::pair<int, int>>, kRelations> steps;
-  std::vector<int> accepting;  // without the start; when looped, an empty step leads from each to the start
+  std::vector<int>
+      accepting;  // without the start; when looped, an empty step leads from each to the start
   bool looped = true;
 
-  const std::vector<std::pair<int, int>>& of(Relation r) const { return steps[static_cast<std::size_t>(r)]; }
+  const std::vector<std::pair<int, int>>& of(Relation r) const { return steps[idx(r)]; }
   bool silently(int p, int q) const;  // p reaches q without reading anything
 };
 
-// Positions with the same future are merged, the start with none of them: in `so^* ; rw` the start and the position of
-// `so` have the same future, but a cycle of `so` alone would then run through the start and completes no word. When
-// looped, a position where a word must end is the start itself.
+// Positions with the same future are merged, the start with none of them: in `so^* ; rw` the start
+// and the position of `so` have the same future, but a cycle of `so` alone would then run through
+// the start and completes no word. When looped, a position where a word must end is the start
+// itself.
 Machine machine(const Positions& positions, bool looped);
 
 }  // namespace isolang::certify

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/index.hpp"
+
 namespace isolang::certify {
 namespace {
 
@@ -12,8 +14,9 @@ namespace {
 
 void contains(const Choice& choice, std::int32_t key, std::int64_t at, std::int32_t writer) {
   const auto start = choice.key_start.begin() + key;
-  if (start[0] + at >= start[1] || choice.order[static_cast<std::size_t>(start[0] + at)] != writer)
-    throw Rejected{"the order of key " + std::to_string(key) + " is not the one that list reads show"};
+  if (start[0] + at >= start[1] || choice.order[start[0] + at] != writer)
+    throw Rejected{"the order of key " + std::to_string(key) +
+                   " is not the one that list reads show"};
 }
 
 }  // namespace
@@ -27,23 +30,24 @@ ListReads::ListReads(const History& history, WriteIndex& writes, Budget& budget)
 
 std::span<const std::int32_t> ListReads::values(std::int64_t op) const {
   if (writes_.kind(op) != OpKind::read_list) return {};
-  const auto list = idx(h_.op_value[idx(op)]);
-  return {h_.list_values.begin() + h_.list_start[list], h_.list_values.begin() + h_.list_start[list + 1]};
+  const auto list = idx(h_.op_value[op]);
+  return {h_.list_values.begin() + h_.list_start[list],
+          h_.list_values.begin() + h_.list_start[list + 1]};
 }
 
 std::span<const ListReads::Element> ListReads::show(std::int64_t op) {
   const std::span<const std::int32_t> list = values(op);
   if (list.empty()) return {};
   if (shown_.empty()) bad_list(op, "a thin-air element");
-  const std::int32_t key = h_.op_key[idx(op)];
-  Shown& shown = shown_[idx(key)];
+  const std::int32_t key = h_.op_key[op];
+  Shown& shown = shown_[key];
   const std::size_t known = shown.elements.size();
   const std::size_t common = std::min(known, list.size());
   if (!std::equal(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(common),
                   h_.list_values.begin() + shown.begin))
     bad_list(op, "it and another list read are no prefixes of each other");
   if (list.size() <= known) return {};
-  shown.begin = h_.list_start[idx(h_.op_value[idx(op)])];
+  shown.begin = h_.list_start[h_.op_value[op]];
   for (const std::int32_t value : list.subspan(known)) {
     budget_.poll();
     const std::int32_t writer = writes_.element_writer(key, value);
@@ -52,7 +56,8 @@ std::span<const ListReads::Element> ListReads::show(std::int64_t op) {
     if (!same && !shown.elements.empty() && !complete(key, shown.elements.back()))
       bad_list(op, "another's element between those of one transaction");
     const std::int32_t index = same ? shown.elements.back().index + 1 : 0;
-    if (made(key, writer, index) != value) bad_list(op, "not the order in which the transaction appended");
+    if (made(key, writer, index) != value)
+      bad_list(op, "not the order in which the transaction appended");
     shown.elements.push_back({writer, index});
   }
   return std::span<const Element>(shown.elements).subspan(known);
@@ -61,7 +66,7 @@ std::span<const ListReads::Element> ListReads::show(std::int64_t op) {
 // The value of the writer's append number `index` to the key, or kUnknownValue if it made fewer.
 std::int32_t ListReads::made(std::int32_t key, std::int32_t writer, std::int32_t index) const {
   const auto& appends = writes_.appends_of(key, writer);
-  return idx(index) < appends.size() ? h_.op_value[idx(appends[idx(index)])] : kUnknownValue;
+  return idx(index) < appends.size() ? h_.op_value[appends[index]] : kUnknownValue;
 }
 
 bool ListReads::complete(std::int32_t key, const Element& e) const {
@@ -69,29 +74,30 @@ bool ListReads::complete(std::int32_t key, const Element& e) const {
 }
 
 void ListReads::check_end(std::int32_t t, std::int64_t op, std::int32_t own) const {
-  const std::int32_t key = h_.op_key[idx(op)];
+  const std::int32_t key = h_.op_key[op];
   const auto size = static_cast<std::int64_t>(values(op).size());
   if (own > 0) {
     if (size < own) bad_list(op, "not what its transaction appended");
-    const Element& e = shown_[idx(key)].elements[idx(size - 1)];
+    const Element& e = shown_[key].elements[size - 1];
     if (e.writer != t || e.index != own - 1) bad_list(op, "not what its transaction appended");
     return;
   }
   if (size == 0) return;
-  const auto& elements = shown_[idx(key)].elements;
-  if (elements[idx(size - 1)].writer != t && !complete(key, elements[idx(size - 1)]))
+  const auto& elements = shown_[key].elements;
+  if (elements[size - 1].writer != t && !complete(key, elements[size - 1]))
     bad_list(op, "it ends inside another transaction's appends");
   if (writes_.find_last(t, key) >= 0 &&
-      std::any_of(elements.begin(), elements.begin() + size, [&](const Element& e) { return e.writer == t; }))
+      std::any_of(elements.begin(), elements.begin() + size,
+                  [&](const Element& e) { return e.writer == t; }))
     bad_list(op, "it shows an element that its transaction appends later");
 }
 
 std::int32_t ListReads::candidate(std::int32_t t, std::int64_t op) const {
-  const std::int32_t key = h_.op_key[idx(op)];
+  const std::int32_t key = h_.op_key[op];
   const std::span<const std::int32_t> list = values(op);
   const std::int32_t writer = list.empty() ? n_ : writes_.element_writer(key, list.back());
-  if (writer == t || writer < 0 || h_.op_source[idx(op)] == kSourceMissing) return -1;
-  if (!list.empty() && h_.op_value[idx(writes_.appends_of(key, writer).back())] != list.back())
+  if (writer == t || writer < 0 || h_.op_source[op] == kSourceMissing) return -1;
+  if (!list.empty() && h_.op_value[writes_.appends_of(key, writer).back()] != list.back())
     return -1;  // it ends inside the appends: no last write
   return writer;
 }
@@ -106,7 +112,7 @@ void ListReads::check_orders(const Choice& choice) const {
     }
   }
   for (const std::int64_t op : unjudged_) {
-    const std::int32_t key = h_.op_key[idx(op)];
+    const std::int32_t key = h_.op_key[op];
     std::int64_t at = 0;
     std::int32_t before = n_;
     for (const std::int32_t value : values(op)) {

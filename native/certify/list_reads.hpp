@@ -1,4 +1,5 @@
-// What the list reads of a witness show: the elements of each key, who appended them, and so how its order begins.
+// What the list reads of a witness show: the elements of each key, who appended them, and so how
+// its order begins.
 //
 // All list reads of a key are prefixes of the longest one, so that each element is looked at once.
 #pragma once
@@ -22,10 +23,11 @@ class ListReads {
 
   std::span<const std::int32_t> values(std::int64_t op) const;  // nil is the empty list
 
-  // Adds what the list read shows: the elements that no other showed before. Throws Rejected if it is an anomaly.
+  // Adds what the list read shows: the elements that no other showed before. Throws Rejected if it
+  // is an anomaly.
   std::span<const Element> show(std::int64_t op);
-  // How a list read of `t` that was shown ends, if `own` appends of its own precede it: with these, else at the end of
-  // another's appends. Throws Rejected.
+  // How a list read of `t` that was shown ends, if `own` appends of its own precede it: with these,
+  // else at the end of another's appends. Throws Rejected.
   void check_end(std::int32_t t, std::int64_t op, std::int32_t own) const;
   // The list read counts for the order although nobody judges what it shows.
   void keep(std::int64_t op) { unjudged_.push_back(op); }
@@ -42,8 +44,6 @@ class ListReads {
     std::int64_t begin = 0;
     std::vector<Element> elements;
   };
-
-  static std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
   std::int32_t made(std::int32_t key, std::int32_t writer, std::int32_t index) const;
   bool complete(std::int32_t key, const Element& e) const;
 

@@ -1,15 +1,18 @@
-// Nodes are (transaction, state). T0 is left out: no edge of any relation leads to it, so no cycle passes through it.
+// Nodes are (transaction, state). T0 is left out: no edge of any relation leads to it, so no cycle
+// passes through it.
 //
-// A relation's pairs are all its pairs, not only immediate ones. Where the machine can repeat a step in place, the
-// immediate pairs reach the same nodes and are taken instead. Elsewhere "T to every later S of a sequence" is one edge
-// into a tail chain, whose i-th node leads to the i-th member and to the next chain node; "all but the reader's own
-// write" is two ranges of a segment tree.
+// A relation's pairs are all its pairs, not only immediate ones. Where the machine can repeat a
+// step in place, the immediate pairs reach the same nodes and are taken instead. Elsewhere "T to
+// every later S of a sequence" is one edge into a tail chain, whose i-th node leads to the i-th
+// member and to the next chain node; "all but the reader's own write" is two ranges of a segment
+// tree.
 #include "certify/product.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
+#include "core/index.hpp"
 #include "core/prefetch.hpp"
 
 namespace isolang::certify {
@@ -36,27 +39,29 @@ class Product {
   const Choice& c_;
   const Machine& m_;
   Budget& budget_;
-  std::vector<std::int32_t> by_session_;     // included transactions, session by session
-  std::vector<std::int32_t> by_begin_;       // included transactions
-  std::vector<std::int64_t> begins_;         // their begins, ascending
-  std::vector<Node> session_tail_, time_tail_, key_tail_, key_tree_;  // per state: first auxiliary node, or -1
+  std::vector<std::int32_t> by_session_;  // included transactions, session by session
+  std::vector<std::int32_t> by_begin_;    // included transactions
+  std::vector<std::int64_t> begins_;      // their begins, ascending
+  std::vector<Node> session_tail_, time_tail_, key_tail_,
+      key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
   std::vector<std::int64_t> edge_start_;
   std::vector<Node> edge_to_;
 
-  bool finished(std::int32_t t) const { return h_.txn_status[idx(t)] == static_cast<std::uint8_t>(Status::committed); }
-  static std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
+  bool finished(std::int32_t t) const {
+    return h_.txn_status[t] == static_cast<std::uint8_t>(Status::committed);
+  }
   Node node(std::int32_t t, int state) const { return static_cast<Node>(t) * m_.states + state; }
 
   std::vector<std::int32_t> passing(Relation test) const {
     std::vector<char> passes(c_.included.size(), 0);
     if (test == Relation::writes)
-      for (const std::int32_t t : c_.order) passes[idx(t)] = 1;
+      for (const std::int32_t t : c_.order) passes[t] = 1;
     else
-      for (const ExternalRead& r : c_.reads) passes[idx(r.reader)] = 1;
+      for (const ExternalRead& r : c_.reads) passes[r.reader] = 1;
     std::vector<std::int32_t> result;
     for (const std::int32_t t : by_session_)
-      if (passes[idx(t)]) result.push_back(t);
+      if (passes[t]) result.push_back(t);
     return result;
   }
 
@@ -65,22 +70,24 @@ class Product {
     std::vector<std::int64_t> start(idx(h_.sessions) + 1, 0);
     std::int64_t members = 0;
     for (std::int32_t t = 0; t < n; ++t)
-      if (c_.included[idx(t)]) ++start[idx(h_.txn_session[idx(t)]) + 1], ++members;
+      if (c_.included[t]) ++start[idx(h_.txn_session[t]) + 1], ++members;
     std::partial_sum(start.begin(), start.end(), start.begin());
     by_session_.resize(idx(members));
     for (std::int32_t t = 0; t < n; ++t)
-      if (c_.included[idx(t)]) by_session_[idx(start[idx(h_.txn_session[idx(t)])]++)] = t;
+      if (c_.included[t]) by_session_[start[h_.txn_session[t]]++] = t;
     if (m_.of(Relation::rt).empty()) return;
     by_begin_ = by_session_;
     std::sort(by_begin_.begin(), by_begin_.end(), [&](std::int32_t a, std::int32_t b) {
-      return std::pair(h_.txn_begin[idx(a)], a) < std::pair(h_.txn_begin[idx(b)], b);
+      return std::pair(h_.txn_begin[a], a) < std::pair(h_.txn_begin[b], b);
     });
-    for (const std::int32_t t : by_begin_) begins_.push_back(h_.txn_begin[idx(t)]);
+    for (const std::int32_t t : by_begin_) begins_.push_back(h_.txn_begin[t]);
   }
 
-  // Whether the pairs (i, i+1) of a sequence reach, through further steps, what all its pairs (i, j) reach.
+  // Whether the pairs (i, i+1) of a sequence reach, through further steps, what all its pairs (i,
+  // j) reach.
   bool repeats(const Step& s) const { return m_.silently(s.second, s.first); }
-  // Whether, after one anti-dependency, version order leads on to what later anti-dependencies reach.
+  // Whether, after one anti-dependency, version order leads on to what later anti-dependencies
+  // reach.
   bool continues_by_ww(const Step& s) const {
     const auto& ww = m_.of(Relation::ww);
     return std::any_of(ww.begin(), ww.end(), [&](const Step& w) {
@@ -91,13 +98,14 @@ class Product {
   void lay_out() {
     nodes_ = static_cast<std::int64_t>(h_.transactions()) * m_.states;
     const auto reserve = [&](std::vector<Node>& firsts, int state, std::size_t count) {
-      if (firsts[idx(state)] >= 0) return;
+      if (firsts[state] >= 0) return;
       if (nodes_ + static_cast<std::int64_t>(count) > std::numeric_limits<Node>::max())
         throw NotCertified{"not certified: the history is too large for this checker"};
-      firsts[idx(state)] = static_cast<Node>(nodes_);
+      firsts[state] = static_cast<Node>(nodes_);
       nodes_ += static_cast<std::int64_t>(count);
     };
-    for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &key_tree_}) firsts->assign(idx(m_.states), -1);
+    for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &key_tree_})
+      firsts->assign(idx(m_.states), -1);
     if (nodes_ > std::numeric_limits<Node>::max())
       throw NotCertified{"not certified: the history is too large for this checker"};
     for (const Step& s : m_.of(Relation::so))
@@ -111,11 +119,11 @@ class Product {
 
   void build() {
     edge_start_.assign(idx(nodes_) + 1, 0);
-    each_edge([&](Node a, Node) { ++edge_start_[idx(a) + 1]; });
+    each_edge([&](Node a, Node) { ++edge_start_[a + 1]; });
     std::partial_sum(edge_start_.begin(), edge_start_.end(), edge_start_.begin());
     edge_to_.resize(idx(edge_start_.back()));
     std::vector<std::int64_t> at(edge_start_.begin(), edge_start_.end() - 1);
-    each_edge([&](Node a, Node b) { edge_to_[idx(at[idx(a)]++)] = b; });
+    each_edge([&](Node a, Node b) { edge_to_[at[a]++] = b; });
   }
 
   template <typename F>
@@ -132,26 +140,30 @@ class Product {
     for (const Step& s : m_.of(Relation::wr))
       each_read([&](const ExternalRead& r) {
         if (r.source >= 0)
-          edge(node(c_.order[idx(c_.key_start[idx(r.key)] + r.source)], s.first), node(r.reader, s.second));
+          edge(node(c_.order[c_.key_start[r.key] + r.source], s.first), node(r.reader, s.second));
       });
     for (const Step& s : m_.of(Relation::rw)) anti_dependencies(s, edge);
-    tails(session_tail_, by_session_, [&](std::size_t i) {
-      return h_.txn_session[idx(by_session_[i])] == h_.txn_session[idx(by_session_[i + 1])];
-    }, edge);
+    tails(
+        session_tail_, by_session_,
+        [&](std::size_t i) {
+          return h_.txn_session[by_session_[i]] == h_.txn_session[by_session_[i + 1]];
+        },
+        edge);
     tails(time_tail_, by_begin_, [](std::size_t) { return true; }, edge);
     key_structures(edge);
   }
 
-  // In a large history their sources lie anywhere: where they stand in the orders is fetched before it is asked.
+  // In a large history their sources lie anywhere: where they stand in the orders is fetched before
+  // it is asked.
   template <typename F>
   void each_read(F&& visit) {
     constexpr std::size_t kAhead = 16;
     const std::vector<ExternalRead>& reads = c_.reads;
     for (std::size_t i = 0; i < reads.size(); ++i) {
-      if (i + 2 * kAhead < reads.size()) prefetch(&c_.key_start[idx(reads[i + 2 * kAhead].key)]);
+      if (i + 2 * kAhead < reads.size()) prefetch(&c_.key_start[reads[i + 2 * kAhead].key]);
       if (i + kAhead < reads.size()) {
         const ExternalRead& next = reads[i + kAhead];
-        prefetch(c_.order.data() + c_.key_start[idx(next.key)] + next.source + 1);
+        prefetch(c_.order.data() + c_.key_start[next.key] + next.source + 1);
       }
       budget_.poll();
       visit(reads[i]);
@@ -159,30 +171,32 @@ class Product {
   }
 
   template <typename Together, typename F>
-  void tails(const std::vector<Node>& firsts, const std::vector<std::int32_t>& members, Together together, F&& edge) {
+  void tails(const std::vector<Node>& firsts, const std::vector<std::int32_t>& members,
+             Together together, F&& edge) {
     for (int q = 0; q < m_.states; ++q) {
-      const Node first = firsts[idx(q)];
+      const Node first = firsts[q];
       if (first < 0) continue;
       for (std::size_t i = 0; i < members.size(); ++i) {
         edge(first + static_cast<Node>(i), node(members[i], q));
-        if (i + 1 < members.size() && together(i)) edge(first + static_cast<Node>(i), first + static_cast<Node>(i) + 1);
+        if (i + 1 < members.size() && together(i))
+          edge(first + static_cast<Node>(i), first + static_cast<Node>(i) + 1);
       }
     }
   }
 
   template <typename F>
   void session_order(const Step& s, F&& edge) {
-    // A maybe transaction precedes nothing: its predecessor in the session leads past it.
+    // A indeterminate transaction precedes nothing: its predecessor in the session leads past it.
     const bool immediate = repeats(s);
     for (std::size_t i = 0; i < by_session_.size(); ++i) {
       budget_.poll();
       const std::int32_t t = by_session_[i];
       if (!finished(t)) continue;
       const auto same = [&](std::size_t j) {
-        return j < by_session_.size() && h_.txn_session[idx(by_session_[j])] == h_.txn_session[idx(t)];
+        return j < by_session_.size() && h_.txn_session[by_session_[j]] == h_.txn_session[t];
       };
       if (!immediate) {
-        if (same(i + 1)) edge(node(t, s.first), session_tail_[idx(s.second)] + static_cast<Node>(i) + 1);
+        if (same(i + 1)) edge(node(t, s.first), session_tail_[s.second] + static_cast<Node>(i) + 1);
         continue;
       }
       for (std::size_t j = i + 1; same(j); ++j) {
@@ -197,8 +211,10 @@ class Product {
     for (const std::int32_t t : by_session_) {
       budget_.poll();
       if (!finished(t)) continue;
-      const auto later = std::upper_bound(begins_.begin(), begins_.end(), h_.txn_end[idx(t)]) - begins_.begin();
-      if (idx(later) < begins_.size()) edge(node(t, s.first), time_tail_[idx(s.second)] + static_cast<Node>(later));
+      const auto later =
+          std::upper_bound(begins_.begin(), begins_.end(), h_.txn_end[t]) - begins_.begin();
+      if (idx(later) < begins_.size())
+        edge(node(t, s.first), time_tail_[s.second] + static_cast<Node>(later));
     }
   }
 
@@ -208,8 +224,9 @@ class Product {
     for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key)
       for (std::int64_t i = c_.key_start[key]; i + 1 < c_.key_start[key + 1]; ++i) {
         budget_.poll();
-        edge(node(c_.order[idx(i)], s.first),
-             immediate ? node(c_.order[idx(i + 1)], s.second) : key_tail_[idx(s.second)] + static_cast<Node>(i) + 1);
+        edge(node(c_.order[i], s.first), immediate
+                                             ? node(c_.order[i + 1], s.second)
+                                             : key_tail_[s.second] + static_cast<Node>(i) + 1);
       }
   }
 
@@ -217,16 +234,17 @@ class Product {
   void anti_dependencies(const Step& s, F&& edge) {
     const bool immediate = continues_by_ww(s);
     each_read([&](const ExternalRead& r) {
-      const std::int64_t start = c_.key_start[idx(r.key)];
+      const std::int64_t start = c_.key_start[r.key];
       const std::int64_t size = c_.key_start[idx(r.key) + 1] - start;
       const std::int64_t later = r.source + 1;
       if (immediate) {
-        // rw leaves out the identity: behind the source stands either another writer, whose ww leads on, or the reader.
+        // rw leaves out the identity: behind the source stands either another writer, whose ww
+        // leads on, or the reader.
         const std::int64_t next = later == r.own ? later + 1 : later;
-        if (next < size) edge(node(r.reader, s.first), node(c_.order[idx(start + next)], s.second));
+        if (next < size) edge(node(r.reader, s.first), node(c_.order[start + next], s.second));
         return;
       }
-      const Node tree = key_tree_[idx(s.second)] + static_cast<Node>(2 * start);
+      const Node tree = key_tree_[s.second] + static_cast<Node>(2 * start);
       const auto range = [&](std::int64_t low, std::int64_t high) {
         for (low += size, high += size; low < high; low /= 2, high /= 2) {
           if (low & 1) edge(node(r.reader, s.first), tree + static_cast<Node>(low++));
@@ -242,19 +260,21 @@ class Product {
     });
   }
 
-  // Per key: the tail chain of ww, and the segment tree of rw (node 1 the root, leaves at `size` and after).
+  // Per key: the tail chain of ww, and the segment tree of rw (node 1 the root, leaves at `size`
+  // and after).
   template <typename F>
   void key_structures(F&& edge) {
     for (int q = 0; q < m_.states; ++q) {
-      const Node chain = key_tail_[idx(q)], tree = key_tree_[idx(q)];
+      const Node chain = key_tail_[q], tree = key_tree_[q];
       if (chain < 0 && tree < 0) continue;
       for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key) {
         const std::int64_t start = c_.key_start[key], size = c_.key_start[key + 1] - start;
         for (std::int64_t i = 0; i < size; ++i) {
-          const Node target = node(c_.order[idx(start + i)], q);
+          const Node target = node(c_.order[start + i], q);
           if (chain >= 0) {
             edge(chain + static_cast<Node>(start + i), target);
-            if (i + 1 < size) edge(chain + static_cast<Node>(start + i), chain + static_cast<Node>(start + i) + 1);
+            if (i + 1 < size)
+              edge(chain + static_cast<Node>(start + i), chain + static_cast<Node>(start + i) + 1);
           }
           if (tree >= 0) {
             const Node base = tree + static_cast<Node>(2 * start);
@@ -269,63 +289,65 @@ class Product {
     }
   }
 
-  // SOUND BECAUSE a word begins at a start, and every pass through a start ends one word and begins the next: a closed
-  // walk through a start is a repetition of words, and a cycle that avoids all starts completes none.
+  // SOUND BECAUSE a word begins at a start, and every pass through a start ends one word and begins
+  // the next: a closed walk through a start is a repetition of words, and a cycle that avoids all
+  // starts completes none.
   bool start_on_cycle() {
     std::vector<std::int32_t> incoming(idx(nodes_), 0);
-    for (const Node v : edge_to_) ++incoming[idx(v)];
+    for (const Node v : edge_to_) ++incoming[v];
     std::vector<Node> work;
     std::int64_t left = nodes_;
     for (Node v = 0; v < nodes_; ++v)
-      if (incoming[idx(v)] == 0) work.push_back(v);
+      if (incoming[v] == 0) work.push_back(v);
     while (!work.empty()) {  // Kahn 1962
       budget_.poll();
       const Node v = work.back();
       work.pop_back();
       --left;
-      for (std::int64_t e = edge_start_[idx(v)]; e < edge_start_[idx(v) + 1]; ++e)
-        if (--incoming[idx(edge_to_[idx(e)])] == 0) work.push_back(edge_to_[idx(e)]);
+      for (std::int64_t e = edge_start_[v]; e < edge_start_[v + 1]; ++e)
+        if (--incoming[edge_to_[e]] == 0) work.push_back(edge_to_[e]);
     }
     return left > 0 && start_in_component(incoming);
   }
 
-  // Strongly connected components (Tarjan 1972) of the nodes that are left; is a start in one with a cycle?
+  // Strongly connected components (Tarjan 1972) of the nodes that are left; is a start in one with
+  // a cycle?
   bool start_in_component(const std::vector<std::int32_t>& left) {
     constexpr Node kUnseen = -1, kClosed = std::numeric_limits<Node>::max();
     std::vector<Node> number(idx(nodes_), kUnseen), low(idx(nodes_), 0), stack;
     std::vector<std::pair<Node, std::int64_t>> path;
     Node count = 0;
     const auto open = [&](Node v) {
-      number[idx(v)] = low[idx(v)] = count++;
+      number[v] = low[v] = count++;
       stack.push_back(v);
-      path.emplace_back(v, edge_start_[idx(v)]);
+      path.emplace_back(v, edge_start_[v]);
     };
     for (Node root = 0; root < nodes_; ++root) {
-      if (left[idx(root)] <= 0 || number[idx(root)] != kUnseen) continue;
+      if (left[root] <= 0 || number[root] != kUnseen) continue;
       open(root);
       while (!path.empty()) {
         budget_.poll();
         auto& [v, e] = path.back();
-        if (e < edge_start_[idx(v) + 1]) {
-          const Node w = edge_to_[idx(e++)];
+        if (e < edge_start_[v + 1]) {
+          const Node w = edge_to_[e++];
           if (w == v && is_start(v)) return true;
-          if (number[idx(w)] == kUnseen) {
+          if (number[w] == kUnseen) {
             open(w);
-          } else if (number[idx(w)] != kClosed) {
-            low[idx(v)] = std::min(low[idx(v)], number[idx(w)]);
+          } else if (number[w] != kClosed) {
+            low[v] = std::min(low[v], number[w]);
           }
           continue;
         }
         const Node done = v;
         path.pop_back();
-        if (!path.empty()) low[idx(path.back().first)] = std::min(low[idx(path.back().first)], low[idx(done)]);
-        if (low[idx(done)] != number[idx(done)]) continue;
+        if (!path.empty()) low[path.back().first] = std::min(low[path.back().first], low[done]);
+        if (low[done] != number[done]) continue;
         bool start = false;
         const bool several = stack.back() != done;
         for (Node w = -1; w != done;) {
           w = stack.back();
           stack.pop_back();
-          number[idx(w)] = kClosed;
+          number[w] = kClosed;
           start |= is_start(w);
         }
         if (several && start) return true;
@@ -340,9 +362,11 @@ class Product {
 
   // Words may not be repeated: does some transaction reach itself by one word?
   bool returns() {
-    if (static_cast<double>(edge_to_.size()) * static_cast<double>(by_session_.size()) > kVisitLimit)
+    if (static_cast<double>(edge_to_.size()) * static_cast<double>(by_session_.size()) >
+        kVisitLimit)
       throw NotCertified{
-          "not certified: irreflexive over an expression whose words do not compose, on a large history"};
+          "not certified: irreflexive over an expression whose words do not compose, on a large "
+          "history"};
     std::vector<std::int32_t> seen(idx(nodes_), -1);
     std::vector<Node> work;
     for (const std::int32_t t : by_session_) {
@@ -351,15 +375,15 @@ class Product {
         budget_.poll();
         const Node v = work.back();
         work.pop_back();
-        for (std::int64_t e = edge_start_[idx(v)]; e < edge_start_[idx(v) + 1]; ++e) {
-          const Node w = edge_to_[idx(e)];
-          if (seen[idx(w)] == t) continue;
-          seen[idx(w)] = t;
+        for (std::int64_t e = edge_start_[v]; e < edge_start_[v + 1]; ++e) {
+          const Node w = edge_to_[e];
+          if (seen[w] == t) continue;
+          seen[w] = t;
           work.push_back(w);
         }
       }
       for (const int q : m_.accepting)
-        if (seen[idx(node(t, q))] == t) return true;
+        if (seen[node(t, q)] == t) return true;
     }
     return false;
   }
@@ -367,7 +391,8 @@ class Product {
 
 }  // namespace
 
-ProductGraph product(const History& history, const Choice& choice, const Machine& machine, Budget& budget) {
+ProductGraph product(const History& history, const Choice& choice, const Machine& machine,
+                     Budget& budget) {
   return Product(history, choice, machine, budget).graph();
 }
 

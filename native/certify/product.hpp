@@ -11,7 +11,8 @@ struct ProductGraph {
   std::vector<std::int64_t> edge_start;
   std::vector<std::int32_t> edge_to;
 };
-ProductGraph product(const History& history, const Choice& choice, const Machine& machine, Budget& budget);
+ProductGraph product(const History& history, const Choice& choice, const Machine& machine,
+                     Budget& budget);
 
 // Throws NotCertified when the graph is too large to decide.
 bool breaks(const History& history, const Choice& choice, const Machine& machine, Budget& budget);

@@ -10,9 +10,10 @@ Lit Propagation::variable(std::int32_t group) {
   watches_.resize(holds_.size());
   group_.push_back(group);
   if (group != kNoGroup) {
-    auto& members = groups_[static_cast<std::size_t>(group)];
+    auto& members = groups_[group];
     // Nothing watches the fresh variable yet, so nothing follows from this.
-    if (std::any_of(members.begin(), members.end(), [&](Lit other) { return holds(other); })) assign(literal + 1);
+    if (std::any_of(members.begin(), members.end(), [&](Lit other) { return holds(other); }))
+      assign(literal + 1);
     members.push_back(literal);
   }
   return literal;
@@ -25,7 +26,8 @@ void Propagation::add(std::vector<Lit> clause) {
     if ((clause[i] ^ 1) == clause[i + 1]) return;
   // SOUND BECAUSE what holds without assumptions holds for good.
   if (std::any_of(clause.begin(), clause.end(), [&](Lit l) { return holds(l); })) return;
-  clause.erase(std::remove_if(clause.begin(), clause.end(), [&](Lit l) { return holds(l ^ 1); }), clause.end());
+  clause.erase(std::remove_if(clause.begin(), clause.end(), [&](Lit l) { return holds(l ^ 1); }),
+               clause.end());
   if (clause.empty()) {
     contradictory_ = true;
   } else if (clause.size() == 1) {
@@ -35,8 +37,8 @@ void Propagation::add(std::vector<Lit> clause) {
     const auto number = static_cast<std::uint32_t>(clause_start_.size() - 1);
     arena_.insert(arena_.end(), clause.begin(), clause.end());
     clause_start_.push_back(arena_.size());
-    watches_[static_cast<std::size_t>(clause[0])].push_back({number, clause[1]});
-    watches_[static_cast<std::size_t>(clause[1])].push_back({number, clause[0]});
+    watches_[clause[0]].push_back({number, clause[1]});
+    watches_[clause[1]].push_back({number, clause[0]});
   }
 }
 
@@ -52,7 +54,7 @@ bool Propagation::implies(const std::vector<Lit>& clause) {
     if (!holds(l ^ 1)) assign(l ^ 1);
   }
   found = found || conflict();
-  for (std::size_t i = mark; i < trail_.size(); ++i) holds_[static_cast<std::size_t>(trail_[i])] = 0;
+  for (std::size_t i = mark; i < trail_.size(); ++i) holds_[trail_[i]] = 0;
   trail_.resize(mark);
   done_ = mark;
   return found;
@@ -62,16 +64,16 @@ bool Propagation::conflict() {
   while (done_ < trail_.size()) {
     budget_.poll();
     const Lit literal = trail_[done_++];
-    const std::int32_t group = group_[static_cast<std::size_t>(literal >> 1)];
+    const std::int32_t group = group_[literal >> 1];
     if (group != kNoGroup && (literal & 1) == 0) {
-      for (const Lit other : groups_[static_cast<std::size_t>(group)]) {
+      for (const Lit other : groups_[group]) {
         if (other == literal) continue;
         if (holds(other)) return true;
         if (!holds(other + 1)) assign(other + 1);
       }
     }
     const Lit gone = literal ^ 1;
-    auto& watching = watches_[static_cast<std::size_t>(gone)];
+    auto& watching = watches_[gone];
     std::size_t kept = 0;
     for (std::size_t i = 0; i < watching.size(); ++i) {
       const Watch w = watching[i];
@@ -89,7 +91,7 @@ bool Propagation::conflict() {
       Lit* const free = std::find_if(begin + 2, end, [&](Lit l) { return !holds(l ^ 1); });
       if (free != end) {
         std::swap(begin[1], *free);
-        watches_[static_cast<std::size_t>(begin[1])].push_back({w.clause, begin[0]});
+        watches_[begin[1]].push_back({w.clause, begin[0]});
         continue;
       }
       watching[kept++] = {w.clause, begin[0]};

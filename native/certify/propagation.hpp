@@ -32,9 +32,9 @@ class Propagation {
     std::uint32_t clause;
     Lit other;  // some other literal of the clause: if it holds, the clause need not be looked at
   };
-  bool holds(Lit l) const { return holds_[static_cast<std::size_t>(l)] != 0; }
+  bool holds(Lit l) const { return holds_[l] != 0; }
   void assign(Lit l) {
-    holds_[static_cast<std::size_t>(l)] = 1;
+    holds_[l] = 1;
     trail_.push_back(l);
   }
   bool conflict();

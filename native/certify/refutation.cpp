@@ -1,8 +1,10 @@
-// Checks a refutation step by step: each clause follows from the history, the axioms or earlier clauses.
+// Checks a refutation step by step: each clause follows from the history, the axioms or earlier
+// clauses.
 //
-// The convention about maybe transactions that are left out makes every clause a plain one: they stand last in every
-// order, in the order of their numbers, and their reads have no source. An edge out of one is then false, or leads to
-// another one that is left out and further back; so no closed walk passes through one.
+// The convention about indeterminate transactions that are left out makes every clause a plain one:
+// they stand last in every order, in the order of their numbers, and their reads have no source. An
+// edge out of one is then false, or leads to another one that is left out and further back; so no
+// closed walk passes through one.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -10,8 +12,9 @@
 
 #include "certify/checks.hpp"
 #include "certify/evidence.hpp"
-#include "certify/landmarks.hpp"
+#include "certify/necessary_precedences.hpp"
 #include "certify/propagation.hpp"
+#include "core/index.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -30,7 +33,7 @@ struct LiteralHash {
       h = (h ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15ULL;
       h ^= h >> 32;
     }
-    return static_cast<std::size_t>(h);
+    return idx(h);
   }
 };
 
@@ -38,7 +41,8 @@ class Checker {
  public:
   Checker(const History& history, const std::vector<CheckText>& texts, Budget& budget)
       : history_(history), budget_(budget), evidence_(history, budget), clauses_(budget) {
-    for (ReadCheck& check : read_checks(history, texts)) checks_.insert_or_assign(check.name, std::move(check));
+    for (ReadCheck& check : read_checks(history, texts))
+      checks_.insert_or_assign(check.name, std::move(check));
     for (const auto& [name, check] : checks_) all_.push_back(check);
     judges_reads_ = judges_reads(all_);
   }
@@ -64,9 +68,10 @@ class Checker {
         if (!clauses_.implies(clause)) throw Rejected{"rup: unit propagation reaches no conflict"};
         break;
       case StepKind::exhaustion:  // a claim; the clause is empty
-        if (!no_line(history_, all_, evidence_, budget_))
+        if (!no_total_order(history_, all_, evidence_, budget_))
           throw NotCertified{
-              "not certified: an exhaustive search found no order of the transactions, which leaves no proof to check"};
+              "not certified: an exhaustive search found no order of the transactions, which "
+              "leaves no proof to check"};
         break;
     }
     bool empty = true;
@@ -84,7 +89,8 @@ class Checker {
   std::vector<ReadCheck> all_;
   bool judges_reads_ = false;
   std::unordered_map<LiteralKey, Lit, LiteralHash> literals_;
-  std::unordered_map<std::int64_t, std::int32_t> groups_;  // read -> the group of its source literals
+  std::unordered_map<std::int64_t, std::int32_t>
+      groups_;  // read -> the group of its source literals
   std::unordered_map<std::int64_t, std::vector<std::int32_t>> candidates_;
 
   static std::string str(std::int64_t i) { return std::to_string(i); }
@@ -108,7 +114,8 @@ class Checker {
         throw Rejected{"anomaly: the spec judges no reads, and vo is an order"};
       readers.push_back(evidence_.txn_of(other));
     } else if (kind == static_cast<std::int64_t>(Kind::incompatible_order) && other_op != kUnused) {
-      if (!evidence_.incompatible(op, other_op)) throw Rejected{"anomaly: one list read is a prefix of the other"};
+      if (!evidence_.incompatible(op, other_op))
+        throw Rejected{"anomaly: one list read is a prefix of the other"};
       readers.push_back(other_txn);
     } else if (!evidence_.has_anomaly(op, kind)) {
       throw Rejected{"anomaly: operation " + str(op) + " shows none of kind " + str(kind)};
@@ -143,7 +150,8 @@ class Checker {
       const Edge& edge = step.edges[i];
       const Edge& next = step.edges[i + 1 < step.edges.size() ? i + 1 : 0];
       if (edge.b != next.a)
-        throw Rejected{"cycle: an edge ends at " + str(edge.b) + ", the next begins at " + str(next.a)};
+        throw Rejected{"cycle: an edge ends at " + str(edge.b) + ", the next begins at " +
+                       str(next.a)};
       need(edge, clause);
       word.push_back(edge.relation);
     }
@@ -171,11 +179,13 @@ class Checker {
 
   // The literals under which the edge is there; throws when it is never there.
   void need(const Edge& e, std::vector<Lit>& clause) {
-    const bool keyed = e.relation == static_cast<int>(Relation::wr) || e.relation == static_cast<int>(Relation::ww) ||
+    const bool keyed = e.relation == static_cast<int>(Relation::wr) ||
+                       e.relation == static_cast<int>(Relation::ww) ||
                        e.relation == static_cast<int>(Relation::rw);
     const bool reads = keyed && e.relation != static_cast<int>(Relation::ww);
     const bool overwrites = e.relation == static_cast<int>(Relation::rw);
-    if ((!keyed && e.key != kUnused) || (!reads && e.op != kUnused) || (!overwrites && e.writer != kUnused))
+    if ((!keyed && e.key != kUnused) || (!reads && e.op != kUnused) ||
+        (!overwrites && e.writer != kUnused))
       throw Rejected{"edge " + text(e) + ": a field that is not used is set"};
     bool fact = true;
     switch (e.relation) {
@@ -216,7 +226,7 @@ class Checker {
   static std::string text(const Edge& e) {
     constexpr std::array<const char*, 6> names{"init", "so", "rt", "wr", "ww", "rw"};
     const char* name = e.relation >= 0 && e.relation < static_cast<int>(names.size())
-                           ? names[static_cast<std::size_t>(e.relation)]
+                           ? names[idx(e.relation)]
                            : "?";
     return std::string(name) + " " + str(e.a) + " " + str(e.b);
   }
@@ -264,7 +274,8 @@ class Checker {
 
   Lit before(std::int64_t key, std::int64_t a, std::int64_t b) {
     if (!evidence_.is_key(key)) throw Rejected{"there is no key " + str(key)};
-    if (a == b) throw Rejected{"transaction " + str(a) + " does not precede itself in key " + str(key)};
+    if (a == b)
+      throw Rejected{"transaction " + str(a) + " does not precede itself in key " + str(key)};
     if (a > b && b != evidence_.t0() && a != evidence_.t0()) return before(key, b, a) ^ 1;
     const LiteralKey name{LiteralKind::before, key, a, b};
     if (const auto known = literals_.find(name); known != literals_.end()) return known->second;
@@ -290,9 +301,11 @@ class Checker {
     return value;
   }
 
-  // What `holds`, the literal of a before b, is if maybe transactions are included, or are not.
+  // What `holds`, the literal of a before b, is if indeterminate transactions are included, or are
+  // not.
   void conditional_order(Lit holds, std::int32_t key, std::int32_t a, std::int32_t b) {
-    clauses_.add({holds ^ 1, included(a), included(b) ^ 1});  // one that is left out stands last in every order
+    clauses_.add({holds ^ 1, included(a),
+                  included(b) ^ 1});  // one that is left out stands last in every order
     for (const std::int64_t op : evidence_.maybe_list_reads(key))
       if (evidence_.shows(op, a, b)) clauses_.add({included(evidence_.txn_of(op)) ^ 1, holds});
   }
@@ -311,8 +324,8 @@ class Checker {
 
 }  // namespace
 
-void verify_refutation(const History& history, const std::vector<CheckText>& checks, const std::vector<Step>& steps,
-                       Budget& budget) {
+void verify_refutation(const History& history, const std::vector<CheckText>& checks,
+                       const std::vector<Step>& steps, Budget& budget) {
   Checker checker(history, checks, budget);
   if (steps.empty()) throw Rejected{"the refutation has no steps"};
   bool empty = false;

@@ -4,40 +4,43 @@
 #include "certify/checks.hpp"
 #include "certify/choice.hpp"
 #include "certify/product.hpp"
-#include "certify/ways_back.hpp"
+#include "certify/return_paths.hpp"
 
 namespace isolang::certify {
 namespace {
 
 bool accepts(const Positions& positions) {
-  return std::find(positions.accepting.begin(), positions.accepting.end(), 1) != positions.accepting.end();
+  return std::find(positions.accepting.begin(), positions.accepting.end(), 1) !=
+         positions.accepting.end();
 }
 
 }  // namespace
 
-void verify_witness(const History& history, const std::vector<CheckText>& texts, std::span<const std::int32_t> source,
-                    std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn,
-                    Budget& budget) {
+void verify_witness(const History& history, const std::vector<CheckText>& texts,
+                    std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
+                    std::span<const std::int32_t> order_txn, Budget& budget) {
   const std::vector<ReadCheck> checks = read_checks(history, texts);
-  const Choice choice = read_choice(history, source, order_start, order_txn, judges_reads(checks), budget);
+  const Choice choice =
+      read_choice(history, source, order_start, order_txn, judges_reads(checks), budget);
   const auto breaks_check = [&](const Positions& positions, bool looped) {
     return breaks(history, choice, machine(positions, looped), budget);
   };
-  // Ways back last: they may need other checks to have no cycles.
-  for (const bool ways_back : {false, true})
+  // return paths last: they may need other checks to have no cycles.
+  for (const bool return_paths : {false, true})
     for (const ReadCheck& check : checks) {
       const bool looped = check.acyclic || (!check.earlier && check.positions.repeatable());
       const auto single = looped || check.earlier ? std::nullopt : single_rw(check.positions);
       bool broken = false;
-      if (!ways_back) {
+      if (!return_paths) {
         if (single)
-          broken = accepts(single->without) && breaks_check(single->without, single->without.repeatable());
+          broken = accepts(single->without) &&
+                   breaks_check(single->without, single->without.repeatable());
         else if (!check.earlier)
           broken = breaks_check(check.positions, looped);
       } else if (check.earlier) {
         broken = closes_earlier_read(history, choice, budget);
       } else if (single) {
-        broken = closes_way_back(history, choice, single->before, budget);
+        broken = closes_return_path(history, choice, single->before, budget);
       }
       if (broken) throw Rejected{"check " + check.name + ": the witness has a violating cycle"};
     }

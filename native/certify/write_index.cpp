@@ -4,9 +4,12 @@
 #include <numeric>
 #include <string>
 
+#include "core/index.hpp"
+
 namespace isolang::certify {
 
-WriteIndex::WriteIndex(const History& history, Budget& budget) : h_(history), n_(history.transactions()) {
+WriteIndex::WriteIndex(const History& history, Budget& budget)
+    : h_(history), n_(history.transactions()) {
   const auto keys = idx(h_.n_keys());
   written_.assign(keys, 0);
   appended_.assign(keys, 0);
@@ -15,30 +18,32 @@ WriteIndex::WriteIndex(const History& history, Budget& budget) : h_(history), n_
   bool any_initial = false;
   last_start_.assign(idx(n_) + 1, 0);
   for (std::int32_t t = 0; t < n_; ++t) {
-    last_start_[idx(t)] = static_cast<std::int64_t>(last_.size());
+    last_start_[t] = static_cast<std::int64_t>(last_.size());
     if (status(t) == Status::aborted) continue;
-    for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op) {
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
       budget.poll();
-      if (!writes(op) || !h_.op_ok[idx(op)]) continue;
-      const std::int32_t key = h_.op_key[idx(op)];
-      (kind(op) == OpKind::write ? written_ : appended_)[idx(key)] = 1;
-      if (stamp[idx(key)] != t) {
-        stamp[idx(key)] = t;
-        at[idx(key)] = static_cast<std::int64_t>(last_.size());
+      if (!writes(op) || !h_.op_ok[op]) continue;
+      const std::int32_t key = h_.op_key[op];
+      (kind(op) == OpKind::write ? written_ : appended_)[key] = 1;
+      if (stamp[key] != t) {
+        stamp[key] = t;
+        at[key] = static_cast<std::int64_t>(last_.size());
         last_.push_back({key, -1, kNil, 0});
       }
-      LastWrite& write = last_[idx(at[idx(key)])];
-      write.value = h_.op_value[idx(op)];
-      write.at = static_cast<std::int32_t>(op - h_.op_start[idx(t)]);
+      LastWrite& write = last_[at[key]];
+      write.value = h_.op_value[op];
+      write.at = static_cast<std::int32_t>(op - h_.op_start[t]);
     }
-    const auto begin = last_.begin() + last_start_[idx(t)];
-    std::sort(begin, last_.end(), [](const LastWrite& a, const LastWrite& b) { return a.key < b.key; });
+    const auto begin = last_.begin() + last_start_[t];
+    std::sort(begin, last_.end(),
+              [](const LastWrite& a, const LastWrite& b) { return a.key < b.key; });
     if (status(t) == Status::initial) {
       any_initial = true;
-      last_.erase(begin, last_.end());  // T0 is no writer in the orders; what it wrote last is found below
+      last_.erase(begin,
+                  last_.end());  // T0 is no writer in the orders; what it wrote last is found below
     }
   }
-  last_start_[idx(n_)] = static_cast<std::int64_t>(last_.size());
+  last_start_[n_] = static_cast<std::int64_t>(last_.size());
   if (last_.size() > idx(std::numeric_limits<std::int32_t>::max()))
     throw NotCertified{"not certified: the history is too large for this checker"};
   if (any_initial) index_initial();
@@ -50,10 +55,10 @@ void WriteIndex::index_initial() {
   std::vector<std::int64_t> last(idx(h_.n_keys()), -1);
   for (std::int32_t t = 0; t < n_; ++t)
     if (status(t) == Status::initial)
-      for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
-        if (writes(op) && h_.op_ok[idx(op)]) last[idx(h_.op_key[idx(op)])] = op;
+      for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+        if (writes(op) && h_.op_ok[op]) last[h_.op_key[op]] = op;
   for (std::int32_t key = 0; key < h_.n_keys(); ++key)
-    if (last[idx(key)] >= 0) initial_.emplace_back(key, h_.op_value[idx(last[idx(key)])], last[idx(key)]);
+    if (last[key] >= 0) initial_.emplace_back(key, h_.op_value[last[key]], last[key]);
 }
 
 void WriteIndex::index_appends() {
@@ -62,16 +67,16 @@ void WriteIndex::index_appends() {
     for (std::int32_t t = 0; t < n_; ++t) {
       if (status(t) == Status::aborted) continue;
       const std::int32_t owner = status(t) == Status::initial ? n_ : t;
-      for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
-        if (kind(op) == OpKind::append && h_.op_ok[idx(op)]) visit(owner, op);
+      for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+        if (kind(op) == OpKind::append && h_.op_ok[op]) visit(owner, op);
     }
   };
-  each([&](std::int32_t, std::int64_t op) { ++append_start_[idx(h_.op_key[idx(op)]) + 1]; });
+  each([&](std::int32_t, std::int64_t op) { ++append_start_[idx(h_.op_key[op]) + 1]; });
   std::partial_sum(append_start_.begin(), append_start_.end(), append_start_.begin());
   append_.resize(idx(append_start_.back()));
   std::vector<std::int64_t> at(append_start_.begin(), append_start_.end() - 1);
   each([&](std::int32_t owner, std::int64_t op) {
-    append_[idx(at[idx(h_.op_key[idx(op)])]++)] = {h_.op_value[idx(op)], owner, op};
+    append_[at[h_.op_key[op]]++] = {h_.op_value[op], owner, op};
   });
   for (std::size_t key = 0; key + 1 < append_start_.size(); ++key)
     std::sort(append_.begin() + append_start_[key], append_.begin() + append_start_[key + 1]);
@@ -92,8 +97,8 @@ bool WriteIndex::value_written(std::int32_t key, std::int32_t value, std::int32_
 
 std::int32_t WriteIndex::element_writer(std::int32_t key, std::int32_t value) const {
   if (append_start_.empty()) return -1;
-  const auto end = append_.begin() + append_start_[idx(key) + 1];
-  const auto first = std::lower_bound(append_.begin() + append_start_[idx(key)], end, value,
+  const auto end = append_.begin() + append_start_[key + 1];
+  const auto first = std::lower_bound(append_.begin() + append_start_[key], end, value,
                                       [](const Append& a, std::int32_t v) { return a.value < v; });
   if (first == end || first->value != value) return -1;
   for (auto other = first; other != end && other->value == value; ++other)
@@ -109,8 +114,8 @@ const std::vector<std::int64_t>& WriteIndex::appends_of(std::int32_t key, std::i
   cached_writer_ = writer;
   cached_.clear();
   const auto collect = [&](std::int32_t t) {
-    for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
-      if (kind(op) == OpKind::append && h_.op_ok[idx(op)] && h_.op_key[idx(op)] == key) cached_.push_back(op);
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+      if (kind(op) == OpKind::append && h_.op_ok[op] && h_.op_key[op] == key) cached_.push_back(op);
   };
   if (writer < n_) {
     collect(writer);

@@ -1,7 +1,8 @@
-// What the transactions of a history wrote, indexed for reading a witness: last writes, T0's, appends by their value.
+// What the transactions of a history wrote, indexed for reading a witness: last writes, T0's,
+// appends by their value.
 //
-// Each read of a witness names its source, so of a transaction only its last write of a key is asked; of a list read,
-// who appended an element.
+// Each read of a witness names its source, so of a transaction only its last write of a key is
+// asked; of a list read, who appended an element.
 #pragma once
 #include <algorithm>
 #include <compare>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "certify/certify.hpp"
+#include "core/index.hpp"
 #include "core/prefetch.hpp"
 
 namespace isolang::certify {
@@ -31,41 +33,50 @@ class WriteIndex {
   // Throws NotCertified.
   WriteIndex(const History& history, Budget& budget);
 
-  OpKind kind(std::int64_t op) const { return static_cast<OpKind>(h_.op_kind[idx(op)]); }
-  Status status(std::int32_t t) const { return static_cast<Status>(h_.txn_status[idx(t)]); }
-  bool live(std::int32_t t) const { return status(t) == Status::committed || status(t) == Status::maybe; }
-  bool writes(std::int64_t op) const { return kind(op) == OpKind::write || kind(op) == OpKind::append; }
+  OpKind kind(std::int64_t op) const { return static_cast<OpKind>(h_.op_kind[op]); }
+  Status status(std::int32_t t) const { return static_cast<Status>(h_.txn_status[t]); }
+  bool live(std::int32_t t) const {
+    return status(t) == Status::committed || status(t) == Status::maybe;
+  }
+  bool writes(std::int64_t op) const {
+    return kind(op) == OpKind::write || kind(op) == OpKind::append;
+  }
 
   // Whether some transaction that may be included writes the key, or appends to it.
-  bool written(std::int32_t key) const { return written_[idx(key)] != 0; }
-  bool appended(std::int32_t key) const { return appended_[idx(key)] != 0; }
+  bool written(std::int32_t key) const { return written_[key] != 0; }
+  bool appended(std::int32_t key) const { return appended_[key] != 0; }
   bool any_appended() const { return !append_start_.empty(); }
 
   // The last writes of `t`, by key, as places for last().
-  std::int64_t begin_of(std::int32_t t) const { return last_start_[idx(t)]; }
-  std::int64_t end_of(std::int32_t t) const { return last_start_[idx(t) + 1]; }
-  const LastWrite& last(std::int64_t place) const { return last_[idx(place)]; }
-  LastWrite& last(std::int64_t place) { return last_[idx(place)]; }
+  std::int64_t begin_of(std::int32_t t) const { return last_start_[t]; }
+  std::int64_t end_of(std::int32_t t) const { return last_start_[t + 1]; }
+  const LastWrite& last(std::int64_t place) const { return last_[place]; }
+  LastWrite& last(std::int64_t place) { return last_[place]; }
   std::int32_t find_last(std::int32_t t, std::int32_t key) const {  // its place, or -1
     const auto begin = last_.begin() + begin_of(t), end = last_.begin() + end_of(t);
-    const auto found = std::lower_bound(begin, end, key, [](const LastWrite& w, std::int32_t k) { return w.key < k; });
-    return found != end && found->key == key ? static_cast<std::int32_t>(found - last_.begin()) : -1;
+    const auto found = std::lower_bound(
+        begin, end, key, [](const LastWrite& w, std::int32_t k) { return w.key < k; });
+    return found != end && found->key == key ? static_cast<std::int32_t>(found - last_.begin())
+                                             : -1;
   }
 
   void prefetch_last(std::int32_t t) const { prefetch(last_.data() + begin_of(t)); }
 
   // The last write of the key by a declared initial transaction, or nullptr.
   const InitialWrite* initial_write(std::int32_t key) const {
-    const auto found = std::lower_bound(initial_.begin(), initial_.end(), InitialWrite(key, -1, -1));
+    const auto found =
+        std::lower_bound(initial_.begin(), initial_.end(), InitialWrite(key, -1, -1));
     return found != initial_.end() && std::get<0>(*found) == key ? &*found : nullptr;
   }
 
   // Whether the last write of the key by some transaction other than `t` wrote the value.
   bool value_written(std::int32_t key, std::int32_t value, std::int32_t t);
 
-  // The one transaction that may be included and appended the value; -1 if there is none. Throws NotCertified.
+  // The one transaction that may be included and appended the value; -1 if there is none. Throws
+  // NotCertified.
   std::int32_t element_writer(std::int32_t key, std::int32_t value) const;
-  // The operations with which `writer` appended to `key`, in order; the last answer is kept: blocks are asked in turn.
+  // The operations with which `writer` appended to `key`, in order; the last answer is kept: blocks
+  // are asked in turn.
   const std::vector<std::int64_t>& appends_of(std::int32_t key, std::int32_t writer);
 
  private:
@@ -74,8 +85,6 @@ class WriteIndex {
     std::int64_t op;
     auto operator<=>(const Append&) const = default;
   };
-
-  static std::size_t idx(std::int64_t i) { return static_cast<std::size_t>(i); }
   void index_initial();
   void index_appends();
 
@@ -83,11 +92,12 @@ class WriteIndex {
   const std::int32_t n_;
   std::vector<std::int64_t> last_start_;
   std::vector<LastWrite> last_;
-  std::vector<InitialWrite> initial_;           // T0's own writes
-  std::vector<char> written_, appended_;        // per key, by those who may be included
-  std::vector<std::int64_t> append_start_;      // per key, into append_, sorted by value
+  std::vector<InitialWrite> initial_;       // T0's own writes
+  std::vector<char> written_, appended_;    // per key, by those who may be included
+  std::vector<std::int64_t> append_start_;  // per key, into append_, sorted by value
   std::vector<Append> append_;
-  std::vector<std::tuple<std::int32_t, std::int32_t, std::int32_t>> by_value_;  // (key, value, txn), if needed
+  std::vector<std::tuple<std::int32_t, std::int32_t, std::int32_t>>
+      by_value_;  // (key, value, txn), if needed
   std::int32_t cached_key_ = -1, cached_writer_ = -1;
   std::vector<std::int64_t> cached_;
 };

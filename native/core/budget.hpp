@@ -16,19 +16,21 @@ struct OutOfTime : std::runtime_error {
       : std::runtime_error(phase.empty() ? "timeout" : "timeout while " + phase) {}
 };
 
-// Thrown when a search may not have more memory: its own limit, before the process meets another one.
+// Thrown when a search may not have more memory: its own limit, before the process meets another
+// one.
 struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 class Budget {
  public:
-  // seconds <= 0: no deadline. `interrupted` is called about every 50 ms, on the thread that made the budget; it may
-  // throw (Ctrl-C) and look at `phase`.
+  // seconds <= 0: no deadline. `interrupted` is called about every 50 ms, on the thread that made
+  // the budget; it may throw (Ctrl-C) and look at `phase`.
   explicit Budget(double seconds = 0, std::function<void(const Budget&)> interrupted = {})
       : interrupted_(std::move(interrupted)), start_(Clock::now()), next_(start_) {
     if (seconds > 0)
-      deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+      deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(seconds));
   }
   // For a part of the work, perhaps on another thread: it is out of time also when `stop` is set.
   Budget part(const std::atomic<bool>& stop) const {

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <stdexcept>
 
+#include "core/index.hpp"
+
 namespace isolang {
 namespace {
 
@@ -11,7 +13,7 @@ std::size_t mix(std::uint64_t x) {  // splitmix64's finaliser: neighbouring inte
   x *= 0xbf58476d1ce4e5b9ULL;
   x ^= x >> 27;
   x *= 0x94d049bb133111ebULL;
-  return static_cast<std::size_t>(x ^ (x >> 31));
+  return idx(x ^ (x >> 31));
 }
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument("history: " + what); }
@@ -32,12 +34,14 @@ std::size_t Atoms::slot(AtomKind kind, std::int64_t number) const {
   for (std::size_t i = mix(static_cast<std::uint64_t>(number)) & mask;; i = (i + 1) & mask) {
     const std::int32_t atom = slots_[i];
     if (atom < 0) return i;
-    const auto index = static_cast<std::size_t>(atom);
+    const auto index = idx(atom);
     if (number_[index] == number && kind_[index] == kind) return i;
   }
 }
 
-std::int32_t Atoms::find_integer(std::int64_t number) const { return slots_[slot(AtomKind::integer, number)]; }
+std::int32_t Atoms::find_integer(std::int64_t number) const {
+  return slots_[slot(AtomKind::integer, number)];
+}
 
 std::int32_t Atoms::intern_number(AtomKind kind, std::int64_t number) {
   std::size_t at = slot(kind, number);
@@ -47,7 +51,7 @@ std::int32_t Atoms::intern_number(AtomKind kind, std::int64_t number) {
     old.swap(slots_);
     for (const std::int32_t atom : old) {
       if (atom < 0) continue;
-      const auto index = static_cast<std::size_t>(atom);
+      const auto index = idx(atom);
       slots_[slot(kind_[index], number_[index])] = atom;
     }
     at = slot(kind, number);
@@ -56,7 +60,9 @@ std::int32_t Atoms::intern_number(AtomKind kind, std::int64_t number) {
   return slots_[at] = add(kind, number);
 }
 
-std::int32_t Atoms::intern_integer(std::int64_t number) { return intern_number(AtomKind::integer, number); }
+std::int32_t Atoms::intern_integer(std::int64_t number) {
+  return intern_number(AtomKind::integer, number);
+}
 
 std::int32_t Atoms::intern_natural(std::uint64_t number) {
   if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
@@ -87,12 +93,10 @@ std::int32_t Atoms::intern_from(const Atoms& other, std::int32_t atom) {
   }
 }
 
-std::string_view Atoms::text(std::int32_t atom) const {
-  return texts_[static_cast<std::size_t>(number_[static_cast<std::size_t>(atom)])];
-}
+std::string_view Atoms::text(std::int32_t atom) const { return texts_[number_[atom]]; }
 
 std::int32_t History::key_of(std::int32_t atom, std::int32_t initial_atom) {
-  const auto index = static_cast<std::size_t>(atom);
+  const auto index = idx(atom);
   if (index >= key_number_.size()) key_number_.resize(index + 1 + index / 2, -1);
   if (key_number_[index] < 0) {
     key_number_[index] = n_keys();
@@ -102,8 +106,9 @@ std::int32_t History::key_of(std::int32_t atom, std::int32_t initial_atom) {
   return key_number_[index];
 }
 
-std::int32_t History::begin_transaction(std::int32_t session, Status status, std::int64_t label, std::int64_t position,
-                                        std::int32_t file, std::int64_t begin, std::int64_t end) {
+std::int32_t History::begin_transaction(std::int32_t session, Status status, std::int64_t label,
+                                        std::int64_t position, std::int32_t file,
+                                        std::int64_t begin, std::int64_t end) {
   txn_session.push_back(session);
   txn_status.push_back(static_cast<std::uint8_t>(status));
   txn_begin.push_back(begin);
@@ -116,8 +121,8 @@ std::int32_t History::begin_transaction(std::int32_t session, Status status, std
   return transactions() - 1;
 }
 
-void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position, bool ok,
-                     std::int64_t source) {
+void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position,
+                     bool ok, std::int64_t source) {
   op_kind.push_back(static_cast<std::uint8_t>(kind));
   op_ok.push_back(ok ? 1 : 0);
   op_key.push_back(key);
@@ -144,11 +149,13 @@ std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {
 
 void History::validate() const {
   const std::size_t n = txn_session.size(), m = op_kind.size();
-  if (txn_status.size() != n || txn_begin.size() != n || txn_end.size() != n || txn_label.size() != n ||
-      txn_position.size() != n || txn_file.size() != n || op_start.size() != n + 1)
+  if (txn_status.size() != n || txn_begin.size() != n || txn_end.size() != n ||
+      txn_label.size() != n || txn_position.size() != n || txn_file.size() != n ||
+      op_start.size() != n + 1)
     bad("the transaction columns differ in length");
   if (op_ok.size() != m || op_key.size() != m || op_value.size() != m || op_source.size() != m ||
-      op_position.size() != m || op_start.front() != 0 || op_start.back() != static_cast<std::int64_t>(m))
+      op_position.size() != m || op_start.front() != 0 ||
+      op_start.back() != static_cast<std::int64_t>(m))
     bad("the operation columns differ in length");
   for (std::size_t t = 0; t < n; ++t) {
     if (op_start[t] > op_start[t + 1]) bad("op_start decreases");
@@ -163,7 +170,8 @@ void History::validate() const {
     const bool read = list || op_kind[i] == static_cast<std::uint8_t>(OpKind::read);
     if (op_value[i] >= (list ? lists : values.size()) || op_value[i] < (read ? kUnknownValue : 0))
       bad("value out of range");
-    if (op_source[i] < kSourceMissing || op_source[i] >= static_cast<std::int64_t>(m)) bad("source out of range");
+    if (op_source[i] < kSourceMissing || op_source[i] >= static_cast<std::int64_t>(m))
+      bad("source out of range");
   }
 }
 

@@ -1,7 +1,8 @@
 // The columnar history: what a file said, in flat arrays, nothing dropped.
 //
-// Every reader fills one of these; the pre-pass, the problem builder and the certificate checkers read it.
-// Transactions are numbered 0 … n-1; the transactions of one session stand in session order.
+// Every reader fills one of these; the pre-pass, the problem builder and the certificate checkers
+// read it. Transactions are numbered 0 … n-1; the transactions of one session stand in session
+// order.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -26,21 +27,23 @@ enum class OpKind : std::uint8_t {
   read_list = 3,  // op_value is the number of a list
 };
 
-inline constexpr std::int32_t kNil = 0;                // the atom nil
-inline constexpr std::int32_t kUnknownValue = -1;      // a read whose result is not known (constrains nothing)
-inline constexpr std::int64_t kSourceByValue = -1;     // op_source: match values
-inline constexpr std::int64_t kSourceInitial = -2;     // op_source: the format says "from T0"
-inline constexpr std::int64_t kSourceMissing = -3;     // op_source: the format names a write that is not there
+inline constexpr std::int32_t kNil = 0;  // the atom nil
+inline constexpr std::int32_t kUnknownValue =
+    -1;  // a read whose result is not known (constrains nothing)
+inline constexpr std::int64_t kSourceByValue = -1;  // op_source: match values
+inline constexpr std::int64_t kSourceInitial = -2;  // op_source: the format says "from T0"
+inline constexpr std::int64_t kSourceMissing =
+    -3;  // op_source: the format names a write that is not there
 inline constexpr std::int64_t kTimeUnknownBegin = std::numeric_limits<std::int64_t>::min();
 inline constexpr std::int64_t kTimeUnknownEnd = std::numeric_limits<std::int64_t>::max();
 
 enum class AtomKind : std::uint8_t {
   nil = 0,
-  integer = 1,   // number
-  natural = 2,   // an unsigned 64-bit number >= 2^63; number is its bit pattern
-  string = 3,    // number is an index into the text pool
-  keyword = 4,   // EDN keyword, text without the colon
-  other = 5,     // any other scalar, as canonical text (true, 1.5, [1 2] …)
+  integer = 1,  // number
+  natural = 2,  // an unsigned 64-bit number >= 2^63; number is its bit pattern
+  string = 3,   // number is an index into the text pool
+  keyword = 4,  // EDN keyword, text without the colon
+  other = 5,    // any other scalar, as canonical text (true, 1.5, [1 2] …)
 };
 
 // Interned typed scalars: 1, "1" and :1 are different atoms. Atom 0 is nil.
@@ -54,8 +57,8 @@ class Atoms {
   std::int32_t intern_from(const Atoms& other, std::int32_t atom);
   std::int32_t find_integer(std::int64_t number) const;  // -1 if absent
   std::int32_t size() const { return static_cast<std::int32_t>(kind_.size()); }
-  AtomKind kind(std::int32_t atom) const { return kind_[static_cast<std::size_t>(atom)]; }
-  std::int64_t number(std::int32_t atom) const { return number_[static_cast<std::size_t>(atom)]; }
+  AtomKind kind(std::int32_t atom) const { return kind_[atom]; }
+  std::int64_t number(std::int32_t atom) const { return number_[atom]; }
   std::string_view text(std::int32_t atom) const;  // string, keyword, other
 
  private:
@@ -73,44 +76,52 @@ class Atoms {
 
 struct History {
   // One entry per transaction.
-  std::vector<std::int32_t> txn_session;   // dense session number, 0 …; numbered by first appearance
-  std::vector<std::uint8_t> txn_status;    // Status
-  std::vector<std::int64_t> txn_begin;     // real time, any unit; kTimeUnknownBegin if not known
-  std::vector<std::int64_t> txn_end;       // kTimeUnknownEnd if not known or unfinished
-  std::vector<std::int64_t> txn_label;     // what the file calls it, else its ordinal, from 1; shown as T<label>
+  std::vector<std::int32_t> txn_session;  // dense session number, 0 …; numbered by first appearance
+  std::vector<std::uint8_t> txn_status;   // Status
+  std::vector<std::int64_t> txn_begin;    // real time, any unit; kTimeUnknownBegin if not known
+  std::vector<std::int64_t> txn_end;      // kTimeUnknownEnd if not known or unfinished
+  std::vector<std::int64_t>
+      txn_label;  // what the file calls it, else its ordinal, from 1; shown as T<label>
   std::vector<std::int64_t> txn_position;  // line (text formats, 1-based) or byte offset (binary)
   std::vector<std::int32_t> txn_file;      // index into the list of files of this history
-  std::vector<std::int64_t> op_start{0};   // n + 1: operations of t are op_start[t] … op_start[t+1]-1, in program order
+  std::vector<std::int64_t> op_start{
+      0};  // n + 1: operations of t are op_start[t] … op_start[t+1]-1, in program order
   // One entry per operation.
-  std::vector<std::uint8_t> op_kind;       // OpKind
-  std::vector<std::uint8_t> op_ok;         // 0: the operation itself failed inside its transaction; ignored, but kept
-  std::vector<std::int32_t> op_key;        // dense key number: see key_atom
-  std::vector<std::int32_t> op_value;      // atom in `values`, list number, or kUnknownValue
-  std::vector<std::int64_t> op_source;     // kSourceByValue, kSourceInitial, kSourceMissing, or a write's number
-  std::vector<std::int64_t> op_position;   // line or byte offset
+  std::vector<std::uint8_t> op_kind;  // OpKind
+  std::vector<std::uint8_t>
+      op_ok;  // 0: the operation itself failed inside its transaction; ignored, but kept
+  std::vector<std::int32_t> op_key;    // dense key number: see key_atom
+  std::vector<std::int32_t> op_value;  // atom in `values`, list number, or kUnknownValue
+  std::vector<std::int64_t>
+      op_source;  // kSourceByValue, kSourceInitial, kSourceMissing, or a write's number
+  std::vector<std::int64_t> op_position;  // line or byte offset
   // Lists.
   std::vector<std::int64_t> list_start{0};
-  std::vector<std::int32_t> list_values;   // atoms
+  std::vector<std::int32_t> list_values;  // atoms
   // Keys are numbered densely 0 … n_keys-1 (op_key holds that number).
-  std::vector<std::int32_t> key_atom;      // key number -> atom in `key_atoms`
-  std::vector<std::int32_t> initial_value; // key number -> atom that T0 wrote (kNil is *always* initial too)
+  std::vector<std::int32_t> key_atom;  // key number -> atom in `key_atoms`
+  std::vector<std::int32_t>
+      initial_value;  // key number -> atom that T0 wrote (kNil is *always* initial too)
   Atoms key_atoms;
   Atoms values;
   std::int32_t sessions = 0;
-  bool has_time = false;                   // txn_begin and txn_end mean real time
+  bool has_time = false;  // txn_begin and txn_end mean real time
 
   std::int32_t transactions() const { return static_cast<std::int32_t>(txn_session.size()); }
   std::int64_t operations() const { return static_cast<std::int64_t>(op_kind.size()); }
   std::int32_t n_keys() const { return static_cast<std::int32_t>(key_atom.size()); }
 
   // --- building; readers call these in file order ---
-  std::int32_t key_of(std::int32_t key_atom_id, std::int32_t initial_atom = kNil);  // dense number of a key
-  std::int32_t begin_transaction(std::int32_t session, Status status, std::int64_t label, std::int64_t position,
-                                 std::int32_t file = 0, std::int64_t begin = kTimeUnknownBegin,
+  std::int32_t key_of(std::int32_t key_atom_id,
+                      std::int32_t initial_atom = kNil);  // dense number of a key
+  std::int32_t begin_transaction(std::int32_t session, Status status, std::int64_t label,
+                                 std::int64_t position, std::int32_t file = 0,
+                                 std::int64_t begin = kTimeUnknownBegin,
                                  std::int64_t end = kTimeUnknownEnd);
-  void add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position, bool ok = true,
+  void add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position,
+              bool ok = true,
               std::int64_t source = kSourceByValue);  // to the transaction begun last
-  void reserve_operations(std::size_t n);  // one allocation per column
+  void reserve_operations(std::size_t n);             // one allocation per column
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
   void validate() const;  // throws std::invalid_argument when the columns do not fit together
 

@@ -18,17 +18,20 @@ void advise_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   constexpr std::uintptr_t kPage = 4096;
   const auto at = reinterpret_cast<std::uintptr_t>(begin);
-  const std::uintptr_t first = (at + kPage - 1) / kPage * kPage, last = (at + bytes) / kPage * kPage;
-  if (first < last) static_cast<void>(madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
+  const std::uintptr_t first = (at + kPage - 1) / kPage * kPage,
+                       last = (at + bytes) / kPage * kPage;
+  if (first < last)
+    static_cast<void>(madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
 #endif
 }
 
 void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 #if defined(__GLIBC__) && defined(M_MMAP_THRESHOLD)
-  // Blocks below the limit for mappings of their own lie in the heap, one behind the other, and are its end again
-  // when they are freed; the end is kept up to the other limit.
+  // Blocks below the limit for mappings of their own lie in the heap, one behind the other, and are
+  // its end again when they are freed; the end is kept up to the other limit.
   constexpr std::size_t kBlock = std::size_t{16} << 20;
-  if (mallopt(M_MMAP_THRESHOLD, 2 * kBlock) == 0 || mallopt(M_TRIM_THRESHOLD, 16 * kBlock) == 0) return;
+  if (mallopt(M_MMAP_THRESHOLD, 2 * kBlock) == 0 || mallopt(M_TRIM_THRESHOLD, 16 * kBlock) == 0)
+    return;
   std::vector<void*> blocks;
   for (std::size_t have = 0; have < bytes; have += kBlock)
     if (void* const block = std::malloc(kBlock)) {
@@ -41,7 +44,8 @@ void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 
 }  // namespace isolang
 
-// Large blocks of this library, wherever they are allocated: columns, edges, clock rows. Sanitizers have their own.
+// Large blocks of this library, wherever they are allocated: columns, edges, clock rows. Sanitizers
+// have their own.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 
 void* operator new(std::size_t bytes) {

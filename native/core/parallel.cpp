@@ -48,6 +48,7 @@ std::size_t in_parts(std::size_t parts, std::size_t threads, Budget& budget,
       for (std::size_t part = next++; part < end; part = next++) {
         if (work(worker, part, own)) continue;
         std::size_t first = end;
+        // mutant: failed-part-ignored
         while (part < first && !end.compare_exchange_weak(first, part)) {
         }
       }
@@ -64,12 +65,14 @@ std::size_t in_parts(std::size_t parts, std::size_t threads, Budget& budget,
     const Threads others(workers - 1, [&](std::size_t i) { run(i + 1, budgets[i]); });
     run(0, budget);
   }
+  // mutant: exception-forgotten
   if (thrown) std::rethrow_exception(thrown);
   return end;
 }
 
-std::size_t first_to_answer(std::span<const std::function<bool()>> ways, std::span<std::atomic<bool>> stop,
-                            std::size_t threads, Budget& budget) {
+std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
+                            std::span<std::atomic<bool>> stop, std::size_t threads,
+                            Budget& budget) {
   for (auto& flag : stop) flag = false;
   std::size_t next = 0, first = ways.size();
   std::exception_ptr thrown;
@@ -92,6 +95,7 @@ std::size_t first_to_answer(std::span<const std::function<bool()>> ways, std::sp
         failure = std::current_exception();
       }
       lock.lock();
+      // mutant: stopped-way-fails, failed-way-ignored
       if (failure && !stop[way]) fail(failure);  // else it was told to
       if (!answers || way >= first) continue;
       first = way;

@@ -4,12 +4,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/index.hpp"
+
 namespace isolang {
 namespace {
 
-constexpr auto idx(auto i) { return static_cast<std::size_t>(i); }
-
-// Copies a history operation by operation; keys, values and sessions are numbered anew as they come.
+// Copies a history operation by operation; keys, values and sessions are numbered anew as they
+// come.
 class Copy {
  public:
   explicit Copy(const History& whole) : whole_(whole) { part_.history.has_time = whole.has_time; }
@@ -19,9 +20,9 @@ class Copy {
     const auto [session, fresh] =
         sessions_.try_emplace(whole_.txn_session[t], static_cast<std::int32_t>(sessions_.size()));
     if (fresh) part_.sessions.push_back(session->first);
-    part_.history.begin_transaction(session->second, static_cast<Status>(whole_.txn_status[t]), whole_.txn_label[t],
-                                    whole_.txn_position[t], whole_.txn_file[t], whole_.txn_begin[t],
-                                    whole_.txn_end[t]);
+    part_.history.begin_transaction(session->second, static_cast<Status>(whole_.txn_status[t]),
+                                    whole_.txn_label[t], whole_.txn_position[t], whole_.txn_file[t],
+                                    whole_.txn_begin[t], whole_.txn_end[t]);
   }
 
   void add(std::int64_t operation, std::int64_t source) {
@@ -40,9 +41,9 @@ class Copy {
   std::int32_t key(std::int32_t number) {
     const auto [known, fresh] = keys_.try_emplace(number, 0);
     if (fresh) {
-      const std::int32_t initial = value(whole_.initial_value[idx(number)]);
+      const std::int32_t initial = value(whole_.initial_value[number]);
       known->second = part_.history.key_of(
-          part_.history.key_atoms.intern_from(whole_.key_atoms, whole_.key_atom[idx(number)]), initial);
+          part_.history.key_atoms.intern_from(whole_.key_atoms, whole_.key_atom[number]), initial);
     }
     return known->second;
   }
@@ -54,14 +55,15 @@ class Copy {
   }
   std::int32_t list(std::int32_t number) {
     std::vector<std::int32_t> elements;
-    for (std::int64_t i = whole_.list_start[idx(number)]; i < whole_.list_start[idx(number) + 1]; ++i)
-      elements.push_back(value(whole_.list_values[idx(i)]));
+    for (std::int64_t i = whole_.list_start[number]; i < whole_.list_start[number + 1]; ++i)
+      elements.push_back(value(whole_.list_values[i]));
     return part_.history.add_list(elements);
   }
 
   const History& whole_;
   Part part_;
-  std::unordered_map<std::int32_t, std::int32_t> keys_, values_, sessions_;  // of the whole -> of the part
+  std::unordered_map<std::int32_t, std::int32_t> keys_, values_,
+      sessions_;  // of the whole -> of the part
 };
 
 }  // namespace
@@ -74,10 +76,11 @@ Part part_of(const History& whole, std::span<const std::int64_t> operations) {
       end = std::upper_bound(end, whole.op_start.end(), op);
       copy.begin(static_cast<std::int32_t>(end - whole.op_start.begin()) - 1);
     }
-    std::int64_t source = whole.op_source[idx(op)];
+    std::int64_t source = whole.op_source[op];
     if (source >= 0) {
       const auto kept = std::ranges::lower_bound(operations, source);
-      source = kept != operations.end() && *kept == source ? kept - operations.begin() : kSourceMissing;
+      source =
+          kept != operations.end() && *kept == source ? kept - operations.begin() : kSourceMissing;
     }
     copy.add(op, source);
   }

@@ -1,4 +1,5 @@
-// The neutral problem of one history: what is known, what must be chosen. It knows no level and no encoding.
+// The neutral problem of one history: what is known, what must be chosen. It knows no level and no
+// encoding.
 //
 // Transactions keep their numbers from the history; T0, the initial one, is number n.
 #pragma once
@@ -7,34 +8,37 @@
 #include <vector>
 
 #include "core/history.hpp"
+#include "core/index.hpp"
 
 namespace isolang {
 
 enum class Inclusion : std::uint8_t {
-  out = 0,       // aborted, declared initial, or a maybe transaction that nothing included can read from
-  in = 1,        // committed, T0, or a maybe transaction that some included one must read from
-  optional = 2,  // a maybe transaction: in iff an included one takes it as a source (with `unread`: then at least)
+  out = 0,  // aborted, declared initial, or a indeterminate transaction that nothing included can
+            // read from
+  in = 1,   // committed, T0, or a indeterminate transaction that some included one must read from
+  optional = 2,  // a indeterminate transaction: in iff an included one takes it as a source (with
+                 // `unread`: then at least)
 };
 
 // Intrinsic anomalies: visible without choosing anything (LANGUAGE.md, pre-pass).
 enum class AnomalyKind : std::uint8_t {
-  thin_air_read = 0,      // nobody wrote the value
-  aborted_read = 1,       // G1a: only aborted transactions (or failed operations) wrote it
-  intermediate_read = 2,  // G1b: only values that their own transaction overwrote before it ended
-  future_read = 3,        // the transaction itself writes the value, later
-  not_own_write = 4,      // a read after an own write of the key returns something else
-  not_last_own_write = 5, // … returns an own write that a later own write had replaced
-  incompatible_order = 6, // two list reads of a key, neither a prefix of the other
-  duplicate_element = 7,  // a list read shows one append more often than it was made
-  split_append = 8,       // G0: one transaction's elements are not contiguous in a list read
+  thin_air_read = 0,       // nobody wrote the value
+  aborted_read = 1,        // G1a: only aborted transactions (or failed operations) wrote it
+  intermediate_read = 2,   // G1b: only values that their own transaction overwrote before it ended
+  future_read = 3,         // the transaction itself writes the value, later
+  not_own_write = 4,       // a read after an own write of the key returns something else
+  not_last_own_write = 5,  // … returns an own write that a later own write had replaced
+  incompatible_order = 6,  // two list reads of a key, neither a prefix of the other
+  duplicate_element = 7,   // a list read shows one append more often than it was made
+  split_append = 8,        // G0: one transaction's elements are not contiguous in a list read
 };
 
 struct Anomaly {
   AnomalyKind kind;
-  std::int32_t txn;         // the reader
-  std::int64_t op;          // its read
-  std::int32_t other_txn;   // the transaction it contradicts (may be the reader itself), or -1
-  std::int64_t other_op;    // the operation it contradicts, or -1
+  std::int32_t txn;        // the reader
+  std::int64_t op;         // its read
+  std::int32_t other_txn;  // the transaction it contradicts (may be the reader itself), or -1
+  std::int64_t other_op;   // the operation it contradicts, or -1
 };
 
 struct Problem {
@@ -42,53 +46,56 @@ struct Problem {
   std::int32_t sessions = 0;
   std::int32_t keys = 0;
   std::vector<std::uint8_t> inclusion;  // [n+1] Inclusion
-  // maybe transactions: incoming so and rt edges, no outgoing ones
-  std::vector<std::uint8_t> unfinished;  // [n+1] 1 for maybe transactions
+  // indeterminate transactions: incoming so and rt edges, no outgoing ones
+  std::vector<std::uint8_t> unfinished;  // [n+1] 1 for indeterminate transactions
   std::vector<std::int32_t> session;     // [n+1]; -1 for T0
   bool has_time = false;
   std::vector<std::int64_t> begin, end;  // [n+1] real time, see History
 
-  // Writers, grouped by key; the first of each key is T0's. Only transactions that are in or optional.
-  std::vector<std::int32_t> key_start;     // [keys+1] into writer_*
+  // Writers, grouped by key; the first of each key is T0's. Only transactions that are in or
+  // optional.
+  std::vector<std::int32_t> key_start;  // [keys+1] into writer_*
   std::vector<std::int32_t> writer_txn;
   std::vector<std::int32_t> writer_value;  // atom of the *last* write (append: of the last element)
   std::vector<std::int64_t> writer_op;     // that operation; -1 for T0
 
-  // External reads of transactions that are in or optional, in transaction order; two reads of one transaction that
-  // see the same value of the same key are one (SOUND for event graphs: giving both the first one's source only
-  // removes edges). Unknown results are not here, nor reads without a candidate by an included transaction (those
-  // are anomalies). A read *by an optional* transaction without candidates is kept, empty: that one cannot be in.
+  // External reads of transactions that are in or optional, in transaction order; two reads of one
+  // transaction that see the same value of the same key are one (SOUND for event graphs: giving
+  // both the first one's source only removes edges). Unknown results are not here, nor reads
+  // without a candidate by an included transaction (those are anomalies). A read *by an optional*
+  // transaction without candidates is kept, empty: that one cannot be in.
   std::vector<std::int32_t> read_txn, read_key;
   std::vector<std::int64_t> read_op;          // the first such operation
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;        // indices into writer_*; never the reader's own write
 
-  // The version order that list reads show: writer vo_before[i] precedes writer vo_after[i]; immediate pairs of the
-  // longest prefix, then its last element before every writer of the key that no read shows.
+  // The version order that list reads show: writer vo_before[i] precedes writer vo_after[i];
+  // immediate pairs of the longest prefix, then its last element before every writer of the key
+  // that no read shows.
   std::vector<std::int32_t> vo_before, vo_after;  // indices into writer_*
   std::vector<std::int64_t> vo_op;                // the list read that shows it
 
   std::vector<Anomaly> anomalies;  // of included transactions, in transaction order
   // Optional transactions whose own reads contradict themselves: they cannot be in.
-  std::vector<std::int32_t> impossible;       // ascending; those with an empty read are here too
-  std::vector<Anomaly> impossible_reason;     // one for each: its first contradiction
+  std::vector<std::int32_t> impossible;    // ascending; those with an empty read are here too
+  std::vector<Anomaly> impossible_reason;  // one for each: its first contradiction
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
 
   std::int32_t reads() const { return static_cast<std::int32_t>(read_txn.size()); }
   // The numbers of the read's candidates: indices into `candidate` and what runs parallel to it.
   auto candidates(std::int32_t read) const {
-    const auto r = static_cast<std::size_t>(read);
-    return std::views::iota(static_cast<std::size_t>(candidate_start[r]),
-                            static_cast<std::size_t>(candidate_start[r + 1]));
+    const auto r = idx(read);
+    return std::views::iota(idx(candidate_start[r]), idx(candidate_start[r + 1]));
   }
 };
 
-// Throws std::domain_error, with a message for the user, for what it cannot express (a key both registered and
-// appended to; an ambiguous list element). With `unread`, no maybe transaction is out: for specifications that one may
-// meet with a transaction that nobody reads from, and not without it. What only lists read by such a one show is then
-// not in vo.
+// Throws std::domain_error, with a message for the user, for what it cannot express (a key both
+// registered and appended to; an ambiguous list element). With `unread`, no indeterminate
+// transaction is out: for specifications that one may meet with a transaction that nobody reads
+// from, and not without it. What only lists read by such a one show is then not in vo.
 Problem build_problem(const History& history, bool unread = false);
-// The same with every external read, for checks that look at the order of operations in a transaction: no two are one.
+// The same with every external read, for checks that look at the order of operations in a
+// transaction: no two are one.
 Problem build_problem_of_each_read(const History& history);
 
 }  // namespace isolang

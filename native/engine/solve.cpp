@@ -6,10 +6,11 @@
 #include <limits>
 #include <optional>
 
+#include "core/index.hpp"
 #include "core/prefetch.hpp"
-#include "engine/one_cycle.hpp"
-#include "engine/one_state.hpp"
-#include "engine/order_hints.hpp"
+#include "engine/hard/portfolio.hpp"
+#include "engine/presolve/presolve.hpp"
+#include "engine/presolve/stronger_checks.hpp"
 
 namespace isolang {
 namespace {
@@ -30,44 +31,46 @@ class Stopwatch {
 }  // namespace
 
 // Reads that the problem merged are found again by what they saw.
-std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& p, const Model& model) {
+std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& p,
+                                               const Model& model) {
   constexpr std::int32_t kAhead = 16;  // reads, whose writers may be anywhere
-  const auto idx = [](auto i) { return static_cast<std::size_t>(i); };
   const auto is_read = [&](std::int64_t op) {
-    return h.op_kind[idx(op)] == static_cast<std::uint8_t>(OpKind::read) ||
-           h.op_kind[idx(op)] == static_cast<std::uint8_t>(OpKind::read_list);
+    return h.op_kind[op] == static_cast<std::uint8_t>(OpKind::read) ||
+           h.op_kind[op] == static_cast<std::uint8_t>(OpKind::read_list);
   };
   // The last element of a list; nil and the empty list are both the initial state of a list.
   const auto seen = [&](std::int64_t op) {
-    const std::int32_t value = h.op_value[idx(op)];
-    if (h.op_kind[idx(op)] != static_cast<std::uint8_t>(OpKind::read_list)) return value;
-    const std::int64_t end = h.list_start[idx(value) + 1];
-    return end > h.list_start[idx(value)] ? h.list_values[idx(end - 1)] : kNil;
+    const std::int32_t value = h.op_value[op];
+    if (h.op_kind[op] != static_cast<std::uint8_t>(OpKind::read_list)) return value;
+    const std::int64_t end = h.list_start[value + 1];
+    return end > h.list_start[value] ? h.list_values[end - 1] : kNil;
   };
   const auto saw_the_same = [&](std::int64_t a, std::int64_t b) {
-    return h.op_source[idx(a)] == h.op_source[idx(b)] && seen(a) == seen(b);
+    // mutant: merged-no-source
+    return h.op_source[a] == h.op_source[b] && seen(a) == seen(b);
   };
   std::vector<std::int32_t> source(h.op_kind.size(), -1);
   std::vector<std::int32_t> written;  // keys that the transaction has written so far
   for (std::int32_t r = 0; r < p.reads();) {
-    const std::int32_t txn = p.read_txn[idx(r)];
+    const std::int32_t txn = p.read_txn[r];
     std::int32_t end = r;
-    while (end < p.reads() && p.read_txn[idx(end)] == txn) ++end;
+    while (end < p.reads() && p.read_txn[end] == txn) ++end;
     for (std::int32_t i = end; i < std::min(p.reads(), end + kAhead); ++i)
-      if (model.source[idx(i)] >= 0) prefetch(&p.writer_txn[idx(model.source[idx(i)])]);
+      if (model.source[i] >= 0) prefetch(&p.writer_txn[model.source[i]]);
     written.clear();
-    for (std::int64_t op = h.op_start[idx(txn)]; op < h.op_start[idx(txn) + 1]; ++op) {
-      const std::int32_t key = h.op_key[idx(op)];
-      if (h.op_ok[idx(op)] == 0) continue;
+    for (std::int64_t op = h.op_start[txn]; op < h.op_start[txn + 1]; ++op) {
+      const std::int32_t key = h.op_key[op];
+      if (h.op_ok[op] == 0) continue;
       if (!is_read(op)) {
         written.push_back(key);
         continue;
       }
-      if (h.op_value[idx(op)] == kUnknownValue || std::ranges::find(written, key) != written.end()) continue;
+      if (h.op_value[op] == kUnknownValue || std::ranges::find(written, key) != written.end())
+        continue;
       for (std::int32_t i = r; i < end; ++i)
-        if (p.read_key[idx(i)] == key && model.source[idx(i)] >= 0 && saw_the_same(p.read_op[idx(i)], op)) {
-          source[idx(op)] = p.writer_txn[idx(model.source[idx(i)])];
-          if (p.read_op[idx(i)] == op) break;  // not merged
+        if (p.read_key[i] == key && model.source[i] >= 0 && saw_the_same(p.read_op[i], op)) {
+          source[op] = p.writer_txn[model.source[i]];
+          if (p.read_op[i] == op) break;  // not merged
         }
     }
     r = end;
@@ -77,28 +80,38 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
 
 namespace {
 
-constexpr std::int64_t kTrialConflicts = 2000;
-constexpr int kTrials = 64;
-// With the order of the history as a hint a large history is many small knots, and the alternative is hopeless.
-constexpr int kLongTrials = 16;
-constexpr std::int64_t kTrialConflictsEach = 10;  // per transaction
-// A search before pruning is through: so many conflicts, and another for so many transactions; for each transaction,
-// decisions, and variables in all and of the first inspection, before any pass and after; for each node, visits (what
-// came to an end took 7 at most, far moves in a million transactions take thousands). No search where so many candidates
-// are open and orders must be chosen for each.
+constexpr std::int64_t kPresolveConflicts = 2000;
+constexpr int kPresolves = 64;
+// With the order of the history assumed, a large history is many small clusters, and the
+// alternative is hopeless.
+constexpr int kLongPresolves = 16;
+constexpr std::int64_t kPresolveConflictsEach = 10;  // per transaction
+// A search before pruning is through: so many conflicts, and another for so many transactions; for
+// each transaction, decisions, and variables in all and of the first final check, before any pass
+// and after; for each node, visits (what came to an end took 7 at most, far moves in a million
+// transactions take thousands). No search where so many candidates are open and orders must be
+// chosen for each.
 constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kVisitsEach = 10;
-constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75, kPrunedFirst = 0.43;
+constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
+                 kPrunedFirst = 0.43;
 
-std::int64_t trial_conflicts(const Problem& problem, const Hints& hints) {
-  return hints.of_the_history() ? std::max(kTrialConflicts, kTrialConflictsEach * problem.n) : kTrialConflicts;
+std::int64_t presolve_conflicts(const Problem& problem, const Presolve& presolve) {
+  return presolve.of_the_history()
+             ? std::max(kPresolveConflicts, kPresolveConflictsEach * problem.n)
+             : kPresolveConflicts;
 }
 
 // One event graph: pruned, then searched, then refuted.
 class Attempt {
  public:
-  Attempt(const Problem& problem, const std::vector<Automaton>& automata, const OrderHints& hints,
-          const SolveOptions& options, Budget& budget, Solution& solution)
-      : options_(options), budget_(budget), solution_(solution), graph_(problem, automata, hints), pruner_(prepare()) {}
+  Attempt(const Problem& problem, const std::vector<Automaton>& automata,
+          const AssumedOrders& assumed, const SolveOptions& options, Budget& budget,
+          Solution& solution)
+      : options_(options),
+        budget_(budget),
+        solution_(solution),
+        graph_(problem, automata, assumed),
+        pruner_(prepare()) {}
 
   // To the end. False: that refutes the checks.
   bool prune() {
@@ -108,22 +121,24 @@ class Attempt {
 
   // With so many conflicts for the search that comes last.
   Cdcl::Result search(std::int64_t max_conflicts) {
-    if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up) return result;
+    if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up)
+      return result;
     return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
   }
 
   // To the end, with whatever search gets there first.
-  Outcome race() {
+  Outcome decide() {
     if (const auto result = search_early(std::numeric_limits<std::int64_t>::max());
         result != Cdcl::Result::gave_up) {
-      if (open_) note("decided_by", static_cast<double>(Outcome::By::cdcl));
-      return {.model = std::move(solution_.model), .refuted = result == Cdcl::Result::unsatisfiable};
+      if (open_) note("decided_by", 0);
+      return {.model = std::move(solution_.model),
+              .refuted = result == Cdcl::Result::unsatisfiable};
     }
     watch_.lap();
     const auto tell = [&](const char* name, double value) { note(name, value); };
-    Outcome outcome = isolang::race(search_, pruner_, options_.strategy, options_.seed, options_.max_search_bytes,
-                                    budget_, tell);
-    note("decided_by", static_cast<double>(outcome.by));
+    Outcome outcome = isolang::decide(search_, pruner_, options_.strategy, options_.seed,
+                                      options_.max_search_bytes, budget_, tell);
+    note("decided_by", outcome.by);
     note_search();
     return outcome;
   }
@@ -131,7 +146,8 @@ class Attempt {
   void note(const char* name, T value) {
     for (auto& [known, sum] : solution_.statistics)
       if (known == name) {  // a second attempt: times add up, sizes are the last one's
-        sum = known.starts_with("seconds") ? sum + static_cast<double>(value) : static_cast<double>(value);
+        sum = known.starts_with("seconds") ? sum + static_cast<double>(value)
+                                           : static_cast<double>(value);
         return;
       }
     solution_.statistics.emplace_back(name, static_cast<double>(value));
@@ -147,29 +163,36 @@ class Attempt {
   }
 
  private:
-  // What a pass of pruning leaves open is often decided sooner by a search than found by the next pass: a search that
-  // promises to be short, by what its first inspection finds, has one try. Afterwards pruning is through, or the answer
-  // is known. A strategy that was asked for has pruning go first.
+  // What a pass of pruning leaves open is often decided sooner by a search than found by the next
+  // pass: a search that promises to be short, by what its first final check finds, has one try.
+  // Afterwards pruning is through, or the answer is known. A strategy that was asked for has
+  // pruning go first.
   Cdcl::Result search_early(std::int64_t max_conflicts) {
-    if (options_.strategy != Strategy::automatic) prune();
+    if (options_.strategy != "auto") prune();
     const auto n = static_cast<std::int64_t>(graph_.problem.n);
-    const auto share = [&](double each) { return static_cast<std::size_t>(static_cast<double>(n) * each); };
-    const bool anti_dependencies =
-        std::ranges::any_of(graph_.automata, [](const Automaton& m) { return !m.of(Relation::rw).empty(); });
+    const auto share = [&](double each) {
+      return static_cast<std::size_t>(static_cast<double>(n) * each);
+    };
+    const bool anti_dependencies = std::ranges::any_of(
+        graph_.automata, [](const Automaton& m) { return !m.of(Relation::rw).empty(); });
     while (open_ && !pruner_.done()) {
       advance();
+      // ablation: no-early-search
       if (!open_ || pruner_.done()) break;
       const auto passes = static_cast<std::uint32_t>(pruner_.passes);
       const bool pruned = passes > 0;
-      if (pruned && !std::has_single_bit(passes)) continue;  // an inspection costs about as much as a late pass
+      if (pruned && !std::has_single_bit(passes))
+        continue;  // a final check costs about as much as a late pass
       if (anti_dependencies && pruner_.open_candidates() > share(kOpenCandidates)) continue;
       const auto result =
           search({std::min(max_conflicts, kConflicts + n / kConflictEvery), n * kDecisionsEach,
-                  share(pruned ? kPruned : kUnpruned), share(pruned ? kPrunedFirst : kUnprunedFirst),
-                  graph_.nodes() * kVisitsEach});
+                  share(pruned ? kPruned : kUnpruned),
+                  share(pruned ? kPrunedFirst : kUnprunedFirst), graph_.nodes() * kVisitsEach});
       if (result != Cdcl::Result::gave_up) return result;
-      if (pruned && search_->rounds > 1) prune();  // that was the try; what tired in its first round may have another
+      if (pruned && search_->rounds > 1)
+        prune();  // that was the try; what tired in its first round may have another
     }
+    // mutant: early-refutation
     return open_ ? Cdcl::Result::gave_up : Cdcl::Result::unsatisfiable;
   }
 
@@ -191,7 +214,7 @@ class Attempt {
     note("chains", pruner_.clocks.chains());
     note("prune_passes", pruner_.passes);
     note("orders_forced", pruner_.forced_orders);
-    note("sources_struck", pruner_.struck_sources);
+    note("sources_eliminated", pruner_.eliminated_sources);
     note("seconds_prune", watch_.lap());
   }
 
@@ -225,53 +248,54 @@ class Attempt {
 
 }  // namespace
 
-Solution solve(const Problem& problem, const std::vector<Automaton>& automata, const SolveOptions& options,
-               Budget& budget) {
+Solution solve(const Problem& problem, const std::vector<Automaton>& automata,
+               const SolveOptions& options, Budget& budget) {
   Solution solution;
-  std::optional<Attempt> plain, trial;
+  std::optional<Attempt> plain, presolved;
   const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
-                         const OrderHints& hints) {
+                         const AssumedOrders& assumed) {
     budget.phase = "building the event graph";
-    attempt.emplace(problem, checks, hints, options, budget, solution);
+    attempt.emplace(problem, checks, assumed, options, budget, solution);
   };
-  const bool forced = options.strategy == Strategy::anneal || options.strategy == Strategy::frontier;
+  const bool forced = options.strategy != "auto" && options.strategy != "cdcl";
   const auto stronger_has_model = [&](const std::vector<Automaton>& checks) {
-    const Hints hints(problem, checks);
-    begin(trial, hints.automata(), hints.given());
-    return trial->search(kTrialConflicts) == Cdcl::Result::satisfiable;
+    const Presolve presolve(problem, checks);
+    begin(presolved, presolve.automata(), presolve.given());
+    return presolved->search(kPresolveConflicts) == Cdcl::Result::satisfiable;
   };
-  if (options.trial_first && !forced)
-    for (const auto& checks : {as_one_line(problem, automata), as_one_cycle(problem, automata), as_one_state(automata)})
+  if (options.presolve && !forced)
+    for (const auto& checks : {as_one_total_order(problem, automata),
+                               as_one_cycle(problem, automata), as_one_state(automata)})
       if (checks && stronger_has_model(*checks)) return solution;
-  // Without session order, or with sessions of one transaction each, the clocks know little and the search is long; but
-  // most real histories also have a model that respects such an order almost everywhere, and looking for that one first
-  // costs little.
-  if (Hints hints(problem, automata); hints.any() && !forced) {
-    for (int i = 0; i < (hints.of_the_history() ? kLongTrials : kTrials); ++i) {
-      begin(trial, hints.automata(), hints.given());
-      if (hints.of_the_history()) {
-        trial->note("hint_window", hints.given().window);
-        trial->note("hint_trials", i + 1);
+  // Without session order, or with sessions of one transaction each, the clocks know little and the
+  // search is long; but most real histories also have a model that respects such an order almost
+  // everywhere, and looking for that one first costs little.
+  if (Presolve presolve(problem, automata); presolve.any() && !forced) {
+    for (int i = 0; i < (presolve.of_the_history() ? kLongPresolves : kPresolves); ++i) {
+      begin(presolved, presolve.automata(), presolve.given());
+      if (presolve.of_the_history()) {
+        presolved->note("presolve_window", presolve.given().window);
+        presolved->note("presolve_rounds", i + 1);
       }
-      const Cdcl::Result result = trial->search(trial_conflicts(problem, hints));
+      const Cdcl::Result result = presolved->search(presolve_conflicts(problem, presolve));
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::gave_up) break;
-      auto steps = trial->refutation();
-      if (!hints.blame(steps)) {
+      auto steps = presolved->refutation();
+      if (!presolve.blame(steps)) {
         solution.refutation = std::move(steps);
         return solution;
       }
-      if (i > 0 || hints.of_the_history()) continue;
+      if (i > 0 || presolve.of_the_history()) continue;
       begin(plain, automata, {});
       if (!plain->prune()) break;
     }
   }
-  trial.reset();
+  presolved.reset();
   if (!plain) begin(plain, automata, {});
-  Outcome outcome = plain->race();
+  Outcome outcome = plain->decide();
   if (!outcome.refuted) {
     solution.model = std::move(outcome.model);
-  } else if (outcome.by == Outcome::By::cdcl) {
+  } else if (outcome.by == 0) {
     solution.refutation = plain->refutation();
   } else {
     ProofStep step{ProofStep::Kind::exhaustion};

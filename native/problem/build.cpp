@@ -3,12 +3,11 @@
 #include <limits>
 #include <stdexcept>
 
+#include "core/index.hpp"
 #include "problem/prepass.hpp"
 
 namespace isolang {
 namespace {
-
-using prepass::at;
 
 constexpr auto kIn = static_cast<std::uint8_t>(Inclusion::in);
 constexpr auto kOptional = static_cast<std::uint8_t>(Inclusion::optional);
@@ -24,25 +23,27 @@ void put_transactions(const History& h, Problem& p) {
   p.begin.push_back(kTimeUnknownBegin);
   p.end = h.txn_end;
   p.end.push_back(kTimeUnknownBegin);  // T0 ends before anything starts
-  p.unfinished.assign(at(p.n) + 1, 0);
+  p.unfinished.assign(idx(p.n) + 1, 0);
   for (std::int32_t t = 0; t < p.n; ++t)
-    if (h.txn_status[at(t)] == static_cast<std::uint8_t>(Status::maybe)) {
-      p.unfinished[at(t)] = 1;
-      p.end[at(t)] = kTimeUnknownEnd;  // it may take effect at any later time
+    if (h.txn_status[t] == static_cast<std::uint8_t>(Status::maybe)) {
+      // mutant: indeterminate-finished
+      p.unfinished[t] = 1;
+      // mutant: indeterminate-ends
+      p.end[t] = kTimeUnknownEnd;  // it may take effect at any later time
     }
 }
 
-// The writers of `c` become the problem's; those that are not included are left out. Returns position in `c` -> writer,
-// or -1; empty if nothing was left out.
+// The writers of `c` become the problem's; those that are not included are left out. Returns
+// position in `c` -> writer, or -1; empty if nothing was left out.
 std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidates& c, Problem& p) {
   std::vector<std::int32_t> writer_of;
-  if (s.any_maybe) {
+  if (s.any_indeterminate) {
     writer_of.assign(c.txn.size(), -1);
     std::size_t kept = 0;
-    for (std::size_t key = 0; key < at(p.keys); ++key) {
+    for (std::size_t key = 0; key < idx(p.keys); ++key) {
       p.key_start.push_back(static_cast<std::int32_t>(kept));
-      for (std::size_t e = at(c.key_start[key]); e < at(c.key_start[key + 1]); ++e) {
-        if (p.inclusion[at(c.txn[e])] == 0) continue;
+      for (std::size_t e = idx(c.key_start[key]); e < idx(c.key_start[key + 1]); ++e) {
+        if (p.inclusion[c.txn[e]] == 0) continue;
         writer_of[e] = static_cast<std::int32_t>(kept);
         p.writer_txn.push_back(c.txn[e]);
         p.writer_value.push_back(c.value[e]);
@@ -61,22 +62,24 @@ std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidate
 }
 
 std::int32_t renumbered(const std::vector<std::int32_t>& writer_of, std::int32_t e) {
-  return writer_of.empty() ? e : writer_of[at(e)];
+  return writer_of.empty() ? e : writer_of[e];
 }
 
 // Reads with their candidates; returns those (of register keys) that have none.
 std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candidates& c,
-                                    const std::vector<std::int32_t>& writer_of, bool each, Problem& p) {
+                                    const std::vector<std::int32_t>& writer_of, bool each,
+                                    Problem& p) {
   std::vector<std::int32_t> unexplained;
   const std::size_t reads = s.read_op.size();
   const auto counts = [&](std::size_t r) {
     const bool repeated = (c.range[r].flags & prepass::kRepeated) != 0;
-    return p.inclusion[at(s.read_txn[r])] != 0 && (each || !repeated);
+    return p.inclusion[s.read_txn[r]] != 0 && (each || !repeated);
   };
   std::int64_t total = 0;
   for (std::size_t r = 0; r < reads; ++r)
     if (counts(r))
-      total += c.range[r].high - c.range[r].low + ((c.range[r].flags & prepass::kFromT0) != 0 ? 1 : 0);
+      total +=
+          c.range[r].high - c.range[r].low + ((c.range[r].flags & prepass::kFromT0) != 0 ? 1 : 0);
   if (total > std::numeric_limits<std::uint32_t>::max())
     throw std::domain_error("reads with repeated values have " + std::to_string(total) +
                             " candidate sources, expected at most 4294967295");
@@ -85,21 +88,22 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
   p.read_op.reserve(reads);
   p.candidate_start.reserve(reads + 1);
   p.candidate_start.push_back(0);
-  p.candidate.reserve(at(total));
+  p.candidate.reserve(idx(total));
   for (std::size_t r = 0; r < reads; ++r) {
     if (!counts(r)) continue;
     const std::int32_t t = s.read_txn[r];
     const prepass::Candidates::Range range = c.range[r];
     const std::size_t before = p.candidate.size();
     if ((range.flags & prepass::kFromT0) != 0)
-      p.candidate.push_back(renumbered(writer_of, c.key_start[at(s.read_key[r])]));
+      p.candidate.push_back(renumbered(writer_of, c.key_start[s.read_key[r]]));
     for (std::int32_t e = range.low; e < range.high; ++e) {
       const std::int32_t writer = renumbered(writer_of, e);
-      if ((range.flags & prepass::kOwn) == 0 || p.writer_txn[at(writer)] != t) p.candidate.push_back(writer);
+      if ((range.flags & prepass::kOwn) == 0 || p.writer_txn[writer] != t)
+        p.candidate.push_back(writer);
     }
     if (p.candidate.size() == before) {
       if (!s.is_list(s.read_key[r])) unexplained.push_back(static_cast<std::int32_t>(r));
-      if (p.inclusion[at(t)] == kIn) continue;
+      if (p.inclusion[t] == kIn) continue;
     }
     p.read_txn.push_back(t);
     p.read_key.push_back(s.read_key[r]);
@@ -109,12 +113,13 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
   return unexplained;
 }
 
-void put_version_order(const prepass::Scan& s, const prepass::Candidates& c, const prepass::ListOrder& lists,
-                       const std::vector<std::int32_t>& writer_of, Problem& p) {
+void put_version_order(const prepass::Scan& s, const prepass::Candidates& c,
+                       const prepass::ListOrder& lists, const std::vector<std::int32_t>& writer_of,
+                       Problem& p) {
   if (lists.shown.empty()) return;
   std::vector<std::int32_t> entry_of(s.writer_txn.size(), -1);
   for (std::size_t e = 0; e < c.entry.size(); ++e)
-    if (c.entry[e] >= 0) entry_of[at(c.entry[e])] = static_cast<std::int32_t>(e);
+    if (c.entry[e] >= 0) entry_of[c.entry[e]] = static_cast<std::int32_t>(e);
   std::vector<std::uint8_t> is_shown(s.writer_txn.size(), 0);
   const auto order = [&](std::int32_t before, std::int32_t after, std::int64_t op) {
     p.vo_before.push_back(before);
@@ -124,15 +129,17 @@ void put_version_order(const prepass::Scan& s, const prepass::Candidates& c, con
   for (const auto& shown : lists.shown) {
     std::int32_t last = -1;
     for (std::int64_t i = shown.start; i < shown.end; ++i) {
-      const std::int32_t w = lists.writer[at(i)];
-      const std::int32_t writer = renumbered(writer_of, entry_of[at(w)]);
-      is_shown[at(w)] = 1;
+      const std::int32_t w = lists.writer[i];
+      const std::int32_t writer = renumbered(writer_of, entry_of[w]);
+      is_shown[w] = 1;
+      // mutant: inner-order-forgotten
       if (last >= 0) order(last, writer, shown.op);
       last = writer;
     }
     // What no read shows was appended after all that the longest one shows.
-    for (std::int32_t e = c.key_start[at(shown.key)]; e < c.key_start[at(shown.key) + 1]; ++e)
-      if (c.entry[at(e)] >= 0 && is_shown[at(c.entry[at(e)])] == 0 && renumbered(writer_of, e) >= 0)
+    for (std::int32_t e = c.key_start[shown.key]; e < c.key_start[idx(shown.key) + 1]; ++e)
+      if (c.entry[e] >= 0 && is_shown[c.entry[e]] == 0 && renumbered(writer_of, e) >= 0)
+        // mutant: unshown-unplaced
         order(last, renumbered(writer_of, e), shown.op);
   }
 }
@@ -142,9 +149,11 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
     return a.op != b.op ? a.op < b.op : a.kind < b.kind;
   });
   for (const Anomaly& a : found) {
-    if (p.inclusion[at(a.txn)] == kIn) {
+    // mutant: optional-anomalies
+    if (p.inclusion[a.txn] == kIn) {
       p.anomalies.push_back(a);
-    } else if (p.inclusion[at(a.txn)] == kOptional && (p.impossible.empty() || p.impossible.back() != a.txn)) {
+    } else if (p.inclusion[a.txn] == kOptional &&
+               (p.impossible.empty() || p.impossible.back() != a.txn)) {
       p.impossible.push_back(a.txn);
       p.impossible_reason.push_back(a);
     }

@@ -1,15 +1,17 @@
 // Writers grouped by key and value, so that the candidates of a read are a range.
 //
-// One key at a time: its writers and its reads are brought together by a counting sort, and a small hash table over its
-// values stays in the cache. Linear in the number of operations.
+// One key at a time: its writers and its reads are brought together by a counting sort, and a small
+// hash table over its values stays in the cache. Linear in the number of operations.
 #include <algorithm>
 
+#include "core/index.hpp"
 #include "problem/prepass.hpp"
 
 namespace isolang::prepass {
 namespace {
 
-// The values of one key, numbered by first appearance. Clearing is free: a slot counts only in its own epoch.
+// The values of one key, numbered by first appearance. Clearing is free: a slot counts only in its
+// own epoch.
 class ValueGroups {
  public:
   void reset(std::size_t expected) {
@@ -39,8 +41,10 @@ class ValueGroups {
   };
   std::size_t hash(std::int32_t value) const {
     // Fibonacci hashing; the high half mixes best.
-    return static_cast<std::size_t>((static_cast<std::uint64_t>(static_cast<std::uint32_t>(value)) *
-                                     0x9e3779b97f4a7c15ULL) >> 32) & mask_;
+    return idx((static_cast<std::uint64_t>(static_cast<std::uint32_t>(value)) *
+                0x9e3779b97f4a7c15ULL) >>
+               32) &
+           mask_;
   }
   void grow() {
     const std::size_t capacity = 2 * (mask_ + 1);
@@ -59,16 +63,16 @@ class ValueGroups {
   std::uint32_t epoch_ = 0;
 };
 
-// Stable counting sort of `count` items by their key; start gets one entry more than there are keys. `item(i)` is
-// copied with its payload, so that everything after this walks memory in order.
+// Stable counting sort of `count` items by their key; start gets one entry more than there are
+// keys. `item(i)` is copied with its payload, so that everything after this walks memory in order.
 template <typename Item, typename Make>
 std::vector<Item> sort_by_key(const std::vector<std::int32_t>& keys, std::int32_t n_keys,
                               std::vector<std::int32_t>& start, const Make& item) {
-  start.assign(at(n_keys) + 2, 0);
-  for (const std::int32_t key : keys) ++start[at(key) + 2];
+  start.assign(idx(n_keys) + 2, 0);
+  for (const std::int32_t key : keys) ++start[idx(key) + 2];
   for (std::size_t k = 2; k < start.size(); ++k) start[k] += start[k - 1];
   std::vector<Item> sorted(keys.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) sorted[at(start[at(keys[i]) + 1]++)] = item(i);
+  for (std::size_t i = 0; i < keys.size(); ++i) sorted[start[idx(keys[i]) + 1]++] = item(i);
   start.pop_back();
   return sorted;
 }
@@ -84,40 +88,42 @@ struct Read {
 
 // Reads whose source the format names.
 void follow_sources(const History& h, const Scan& s, Candidates& c) {
-  std::vector<std::int32_t> entry_of_op(at(h.operations()), -1);
+  std::vector<std::int32_t> entry_of_op(idx(h.operations()), -1);
   for (std::size_t e = 0; e < c.entry.size(); ++e)
-    if (c.entry[e] >= 0) entry_of_op[at(c.op[e])] = static_cast<std::int32_t>(e);
+    if (c.entry[e] >= 0) entry_of_op[c.op[e]] = static_cast<std::int32_t>(e);
   std::vector<std::int32_t> last_reader(c.entry.size(), -1);
   for (std::size_t r = 0; r < s.read_op.size(); ++r) {
-    const std::int64_t source = h.op_source[at(s.read_op[r])];
+    const std::int64_t source = h.op_source[s.read_op[r]];
     if (source == kSourceByValue) continue;
     const std::int32_t key = s.read_key[r];
     std::int32_t from = -1;
     if (source == kSourceInitial) {
-      from = c.key_start[at(key)];
-    } else if (source >= 0 && h.op_key[at(source)] == key && h.op_ok[at(source)] != 0 &&
-               h.op_kind[at(source)] == static_cast<std::uint8_t>(OpKind::write)) {
-      from = entry_of_op[at(source)];
+      from = c.key_start[key];
+    } else if (source >= 0 && h.op_key[source] == key && h.op_ok[source] != 0 &&
+               h.op_kind[source] == static_cast<std::uint8_t>(OpKind::write)) {
+      from = entry_of_op[source];
       const std::int32_t t = from < 0 ? txn_of_op(h, source) : -1;
-      if (t >= 0 && h.txn_status[at(t)] == static_cast<std::uint8_t>(Status::initial)) {
+      if (t >= 0 && h.txn_status[t] == static_cast<std::uint8_t>(Status::initial)) {
         bool last = true;  // T0's effect is the last write of the transaction that stands for it
-        for (std::int64_t op = source + 1; op < h.op_start[at(t) + 1]; ++op)
-          last &= h.op_ok[at(op)] == 0 || h.op_key[at(op)] != key ||
-                  h.op_kind[at(op)] != static_cast<std::uint8_t>(OpKind::write);
-        if (last) from = c.key_start[at(key)];
+        for (std::int64_t op = source + 1; op < h.op_start[t + 1]; ++op)
+          last &= h.op_ok[op] == 0 || h.op_key[op] != key ||
+                  h.op_kind[op] != static_cast<std::uint8_t>(OpKind::write);
+        // mutant: initial-any-write
+        if (last) from = c.key_start[key];
       }
     }
     if (from < 0) continue;
-    if (from == c.key_start[at(key)]) {
+    if (from == c.key_start[key]) {
       c.range[r].flags |= kFromT0;
-    } else if (c.txn[at(from)] != s.read_txn[r]) {
+      // mutant: named-source-is-reader
+    } else if (c.txn[from] != s.read_txn[r]) {
       c.range[r].low = from;
       c.range[r].high = from + 1;
     } else {
       continue;  // its own later write: no candidate
     }
-    if (last_reader[at(from)] == s.read_txn[r]) c.range[r].flags |= kRepeated;
-    last_reader[at(from)] = s.read_txn[r];
+    if (last_reader[from] == s.read_txn[r]) c.range[r].flags |= kRepeated;
+    last_reader[from] = s.read_txn[r];
   }
 }
 
@@ -126,40 +132,42 @@ void follow_sources(const History& h, const Scan& s, Candidates& c) {
 Candidates find_candidates(const History& h, const Scan& s) {
   Candidates c;
   std::vector<std::int32_t> writer_start, read_start;
-  const auto writers = sort_by_key<Writer>(s.writer_key, h.n_keys(), writer_start, [&](std::size_t i) {
-    return Writer{s.writer_op[i], s.writer_txn[i], s.writer_value[i], static_cast<std::int32_t>(i)};
-  });
+  const auto writers =
+      sort_by_key<Writer>(s.writer_key, h.n_keys(), writer_start, [&](std::size_t i) {
+        return Writer{s.writer_op[i], s.writer_txn[i], s.writer_value[i],
+                      static_cast<std::int32_t>(i)};
+      });
   const auto reads = sort_by_key<Read>(s.read_key, h.n_keys(), read_start, [&](std::size_t i) {
     return Read{s.read_value[i], s.read_txn[i], static_cast<std::int32_t>(i)};
   });
-  const std::size_t total = writers.size() + at(h.n_keys());
-  c.key_start.resize(at(h.n_keys()) + 1);
+  const std::size_t total = writers.size() + idx(h.n_keys());
+  c.key_start.resize(idx(h.n_keys()) + 1);
   c.entry.resize(total);
   c.txn.resize(total);
   c.value.resize(total);
   c.op.resize(total);
   c.range.resize(reads.size());
   const auto put = [&](std::int32_t position, const Writer& w) {
-    c.entry[at(position)] = w.entry;
-    c.txn[at(position)] = w.txn;
-    c.value[at(position)] = w.value;
-    c.op[at(position)] = w.op;
+    c.entry[position] = w.entry;
+    c.txn[position] = w.txn;
+    c.value[position] = w.value;
+    c.op[position] = w.op;
   };
 
   ValueGroups groups;
   std::vector<std::int32_t> group_of, group_end, last_reader;
   std::int32_t next = 0;
   for (std::int32_t key = 0; key < h.n_keys(); ++key) {
-    const std::size_t first = at(writer_start[at(key)]), last = at(writer_start[at(key) + 1]);
-    c.key_start[at(key)] = next;
-    put(next++, {-1, h.transactions(), h.initial_value[at(key)], -1});
+    const std::size_t first = idx(writer_start[key]), last = idx(writer_start[key + 1]);
+    c.key_start[key] = next;
+    put(next++, {-1, h.transactions(), h.initial_value[key], -1});
     groups.reset(last - first);
     group_of.resize(last - first);
     group_end.clear();
     for (std::size_t i = first; i < last; ++i) {
       const std::int32_t g = groups.find_or_add(writers[i].value);
-      if (at(g) == group_end.size()) group_end.push_back(0);
-      ++group_end[at(g)];
+      if (idx(g) == group_end.size()) group_end.push_back(0);
+      ++group_end[g];
       group_of[i - first] = g;
     }
     std::int32_t position = next;
@@ -169,34 +177,39 @@ Candidates find_candidates(const History& h, const Scan& s) {
       position += count;
     }
     for (std::size_t i = first; i < last; ++i)  // … and starts become ends
-      put(group_end[at(group_of[i - first])]++, writers[i]);
+      put(group_end[group_of[i - first]]++, writers[i]);
 
     const std::size_t written = group_end.size();
     last_reader.assign(written, -1);
-    for (std::size_t i = at(read_start[at(key)]); i < at(read_start[at(key) + 1]); ++i) {
+    for (std::size_t i = idx(read_start[key]); i < idx(read_start[key + 1]); ++i) {
       const Read& read = reads[i];
-      if (s.any_source && h.op_source[at(s.read_op[at(read.read)])] != kSourceByValue) continue;
+      if (s.any_source && h.op_source[s.read_op[read.read]] != kSourceByValue) continue;
       Candidates::Range range;
-      const std::size_t g = at(groups.find_or_add(read.value));
+      const std::size_t g = idx(groups.find_or_add(read.value));
       if (g < written) {
         range.low = g == 0 ? next : group_end[g - 1];
         range.high = group_end[g];
         const bool own = range.high - range.low == 1
-                             ? c.txn[at(range.low)] == read.txn
-                             : std::binary_search(c.txn.begin() + range.low, c.txn.begin() + range.high, read.txn);
+                             ? c.txn[range.low] == read.txn
+                             : std::binary_search(c.txn.begin() + range.low,
+                                                  c.txn.begin() + range.high, read.txn);
+        // mutant: reads-own-write
         if (own) range.flags |= kOwn;
       }
       const bool from_t0 =
-          s.is_list(key) ? read.value == kEmptyList : read.value == kNil || read.value == h.initial_value[at(key)];
+          // mutant: nil-not-initial, declared-not-initial
+          s.is_list(key) ? read.value == kEmptyList
+                         : read.value == kNil || read.value == h.initial_value[key];
       if (from_t0) range.flags |= kFromT0;
       if (g >= last_reader.size()) last_reader.push_back(-1);
+      // mutant: repeated-reads-kept
       if (last_reader[g] == read.txn) range.flags |= kRepeated;
       last_reader[g] = read.txn;
-      c.range[at(read.read)] = range;
+      c.range[read.read] = range;
     }
     next = position;
   }
-  c.key_start[at(h.n_keys())] = next;
+  c.key_start[h.n_keys()] = next;
   if (s.any_source) follow_sources(h, s, c);
   return c;
 }

@@ -4,6 +4,7 @@
 #include <compare>
 #include <unordered_map>
 
+#include "core/index.hpp"
 #include "problem/prepass.hpp"
 
 namespace isolang::prepass {
@@ -12,7 +13,7 @@ namespace {
 constexpr auto kWrite = static_cast<std::uint8_t>(OpKind::write);
 
 bool is_status(const History& h, std::int32_t t, Status status) {
-  return h.txn_status[at(t)] == static_cast<std::uint8_t>(status);
+  return h.txn_status[t] == static_cast<std::uint8_t>(status);
 }
 
 std::string atom_text(const Atoms& atoms, std::int32_t i) {
@@ -45,15 +46,16 @@ class OwnWrites {
     if (t == txn_) return;
     txn_ = t;
     writes_.clear();
-    for (std::int64_t op = h_.op_start[at(t)]; op < h_.op_start[at(t) + 1]; ++op)
-      if (h_.op_ok[at(op)] != 0 && h_.op_kind[at(op)] == kWrite)
-        writes_.push_back({h_.op_key[at(op)], h_.op_value[at(op)], op});
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+      if (h_.op_ok[op] != 0 && h_.op_kind[op] == kWrite)
+        writes_.push_back({h_.op_key[op], h_.op_value[op], op});
     std::sort(writes_.begin(), writes_.end());
   }
   // The last one before the read, or -1.
   std::int64_t before(std::int64_t read, std::int32_t key, std::int32_t value) const {
     const auto it = std::lower_bound(writes_.begin(), writes_.end(), Write{key, value, read});
-    return it != writes_.begin() && (it - 1)->key == key && (it - 1)->value == value ? (it - 1)->op : -1;
+    return it != writes_.begin() && (it - 1)->key == key && (it - 1)->value == value ? (it - 1)->op
+                                                                                     : -1;
   }
   // The first one after the read, or -1.
   std::int64_t after(std::int64_t read, std::int32_t key, std::int32_t value) const {
@@ -72,17 +74,17 @@ class OwnWrites {
   std::vector<Write> writes_;
 };
 
-// A read after an own write that did not return it. An own write that is older explains more than one that is yet to
-// come, so it goes first: `w(x,1) w(x,2) r(x,1) w(x,1)` is not_last_own_write.
+// A read after an own write that did not return it. An own write that is older explains more than
+// one that is yet to come, so it goes first: `w(x,1) w(x,2) r(x,1) w(x,1)` is not_last_own_write.
 Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWrites& own) {
-  const std::int64_t source = h.op_source[at(r.op)];
-  const std::int32_t key = h.op_key[at(r.op)];
+  const std::int64_t source = h.op_source[r.op];
+  const std::int32_t key = h.op_key[r.op];
   std::int64_t older = -1, later = -1;
   if (source == kSourceByValue) {
     older = own.before(r.op, key, r.value);
     later = own.after(r.op, key, r.value);
-  } else if (source >= 0 && h.op_ok[at(source)] != 0 && h.op_kind[at(source)] == kWrite &&
-             h.op_key[at(source)] == key && txn_of_op(h, source) == r.txn) {
+  } else if (source >= 0 && h.op_ok[source] != 0 && h.op_kind[source] == kWrite &&
+             h.op_key[source] == key && txn_of_op(h, source) == r.txn) {
     (source < r.op ? older : later) = source;
   }
   if (older >= 0) return {AnomalyKind::not_last_own_write, r.txn, r.op, r.txn, older};
@@ -92,12 +94,12 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
 
 // A read that names its source, which is not a write that it could have taken.
 Anomaly classify_source(const History& h, std::int32_t reader, std::int64_t read) {
-  const std::int64_t source = h.op_source[at(read)];
+  const std::int64_t source = h.op_source[read];
   if (source < 0) return {AnomalyKind::thin_air_read, reader, read, -1, -1};
   const std::int32_t t = txn_of_op(h, source);
-  if (h.op_kind[at(source)] != kWrite || h.op_key[at(source)] != h.op_key[at(read)])
+  if (h.op_kind[source] != kWrite || h.op_key[source] != h.op_key[read])
     return {AnomalyKind::thin_air_read, reader, read, t, source};
-  if (h.op_ok[at(source)] == 0 || is_status(h, t, Status::aborted))
+  if (h.op_ok[source] == 0 || is_status(h, t, Status::aborted))
     return {AnomalyKind::aborted_read, reader, read, t, source};
   if (t == reader) return {AnomalyKind::future_read, reader, read, t, source};
   return {AnomalyKind::intermediate_read, reader, read, t, source};
@@ -111,27 +113,35 @@ std::int32_t txn_of_op(const History& h, std::int64_t op) {
 }
 
 std::string key_text(const History& h, std::int32_t key) {
-  const std::int32_t atom = h.key_atom[at(key)];
-  if (h.key_atoms.kind(atom) == AtomKind::string) {  // one that reads as a name stands without quotes
+  const std::int32_t atom = h.key_atom[key];
+  if (h.key_atoms.kind(atom) ==
+      AtomKind::string) {  // one that reads as a name stands without quotes
     const auto text = h.key_atoms.text(atom);
-    const bool name = std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-    if (name && !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0) return std::string(text);
+    const bool name =
+        std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    if (name && !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0)
+      return std::string(text);
   }
   return atom_text(h.key_atoms, atom);
 }
 std::string value_text(const History& h, std::int32_t value) { return atom_text(h.values, value); }
 std::string txn_text(const History& h, std::int32_t txn) {
   std::string text = "T";
-  return text.append(std::to_string(h.txn_label[at(txn)]));
+  return text.append(std::to_string(h.txn_label[txn]));
 }
 std::string op_text(const History& h, std::int64_t op) {
-  return txn_text(h, txn_of_op(h, op)).append(" (at ").append(std::to_string(h.op_position[at(op)])).append(")");
+  return txn_text(h, txn_of_op(h, op))
+      .append(" (at ")
+      .append(std::to_string(h.op_position[op]))
+      .append(")");
 }
 
-// In this order: the transaction's own later write, then a write that was overwritten inside its transaction, then an
-// aborted one, then nobody's. The first is certain to be meant (no other client can have sent the value back through
-// this transaction); between the next two, the transaction that did commit is the likelier source.
-std::vector<Anomaly> classify_reads(const History& h, const Scan& s, const std::vector<std::int32_t>& reads) {
+// In this order: the transaction's own later write, then a write that was overwritten inside its
+// transaction, then an aborted one, then nobody's. The first is certain to be meant (no other
+// client can have sent the value back through this transaction); between the next two, the
+// transaction that did commit is the likelier source.
+std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
+                                    const std::vector<std::int32_t>& reads) {
   std::vector<Anomaly> out;
   OwnWrites own_writes(h);
   for (const Scan::BrokenRead& r : s.broken_reads) {
@@ -142,39 +152,42 @@ std::vector<Anomaly> classify_reads(const History& h, const Scan& s, const std::
     std::int64_t overwritten = -1, dead = -1;
   };
   const auto slot = [](std::int32_t key, std::int32_t value) {
-    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) << 32) | static_cast<std::uint32_t>(value);
+    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) << 32) |
+           static_cast<std::uint32_t>(value);
   };
   std::unordered_map<std::uint64_t, Writes> wanted;
   for (const std::int32_t r : reads)
-    if (h.op_source[at(s.read_op[at(r)])] == kSourceByValue) wanted[slot(s.read_key[at(r)], s.read_value[at(r)])];
+    if (h.op_source[s.read_op[r]] == kSourceByValue) wanted[slot(s.read_key[r], s.read_value[r])];
   if (!wanted.empty()) {
     for (std::int32_t t = 0; t < h.transactions(); ++t)
-      for (std::int64_t op = h.op_start[at(t)]; op < h.op_start[at(t) + 1]; ++op) {
-        if (h.op_kind[at(op)] != kWrite) continue;
-        const auto it = wanted.find(slot(h.op_key[at(op)], h.op_value[at(op)]));
+      for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
+        if (h.op_kind[op] != kWrite) continue;
+        const auto it = wanted.find(slot(h.op_key[op], h.op_value[op]));
         if (it == wanted.end()) continue;
-        const bool dead = h.op_ok[at(op)] == 0 || is_status(h, t, Status::aborted);
+        const bool dead = h.op_ok[op] == 0 || is_status(h, t, Status::aborted);
         std::int64_t& first = dead ? it->second.dead : it->second.overwritten;
         if (first < 0) first = op;
       }
   }
   for (const std::int32_t r : reads) {
-    const std::int32_t reader = s.read_txn[at(r)];
-    const std::int64_t read = s.read_op[at(r)];
-    if (h.op_source[at(read)] != kSourceByValue) {
+    const std::int32_t reader = s.read_txn[r];
+    const std::int64_t read = s.read_op[r];
+    if (h.op_source[read] != kSourceByValue) {
       out.push_back(classify_source(h, reader, read));
       continue;
     }
     own_writes.of(reader);
-    const std::int64_t own = own_writes.after(read, s.read_key[at(r)], s.read_value[at(r)]);
-    const Writes& writes = wanted[slot(s.read_key[at(r)], s.read_value[at(r)])];
-    if (own >= 0)
-      out.push_back({AnomalyKind::future_read, reader, read, reader, own});
+    const std::int64_t own = own_writes.after(read, s.read_key[r], s.read_value[r]);
+    const Writes& writes = wanted[slot(s.read_key[r], s.read_value[r])];
+    // mutant: own-later-unseen
+    if (own >= 0) out.push_back({AnomalyKind::future_read, reader, read, reader, own});
+    // mutant: aborted-first
     else if (writes.overwritten >= 0)
-      out.push_back(
-          {AnomalyKind::intermediate_read, reader, read, txn_of_op(h, writes.overwritten), writes.overwritten});
+      out.push_back({AnomalyKind::intermediate_read, reader, read, txn_of_op(h, writes.overwritten),
+                     writes.overwritten});
     else if (writes.dead >= 0)
-      out.push_back({AnomalyKind::aborted_read, reader, read, txn_of_op(h, writes.dead), writes.dead});
+      out.push_back(
+          {AnomalyKind::aborted_read, reader, read, txn_of_op(h, writes.dead), writes.dead});
     else
       out.push_back({AnomalyKind::thin_air_read, reader, read, -1, -1});
   }

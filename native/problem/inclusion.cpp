@@ -1,42 +1,47 @@
-// Which maybe transactions can be in, and which must be.
+// Which indeterminate transactions can be in, and which must be.
+#include "core/index.hpp"
 #include "problem/prepass.hpp"
 
 namespace isolang::prepass {
 namespace {
 
-// The transactions that included (or possible) readers reach through candidates, and through the elements of the lists
-// they read. SOUND BECAUSE a maybe transaction is in iff an included one reads from it (LANGUAGE.md); a list read takes
-// all its elements that are not the reader's own, whichever of them ends up as the source in `rf`.
+// The transactions that included (or possible) readers reach through candidates, and through the
+// elements of the lists they read. SOUND BECAUSE a indeterminate transaction is in iff an included
+// one reads from it (LANGUAGE.md); a list read takes all its elements that are not the reader's
+// own, whichever of them ends up as the source in `rf`.
 class Reach {
  public:
-  Reach(const History& h, const Scan& s, const Candidates& c, const Elements& e) : h_(h), s_(s), c_(c), e_(e) {
-    read_start_.assign(at(h.transactions()) + 1, 0);
-    for (const std::int32_t t : s.read_txn) ++read_start_[at(t) + 1];
-    list_start_.assign(at(h.transactions()) + 1, 0);
-    for (const ListRead& l : s.list_reads) ++list_start_[at(l.txn) + 1];
+  Reach(const History& h, const Scan& s, const Candidates& c, const Elements& e)
+      : h_(h), s_(s), c_(c), e_(e) {
+    read_start_.assign(idx(h.transactions()) + 1, 0);
+    for (const std::int32_t t : s.read_txn) ++read_start_[t + 1];
+    list_start_.assign(idx(h.transactions()) + 1, 0);
+    for (const ListRead& l : s.list_reads) ++list_start_[idx(l.txn) + 1];
     for (std::size_t t = 1; t < read_start_.size(); ++t) {
       read_start_[t] += read_start_[t - 1];
       list_start_[t] += list_start_[t - 1];
     }
   }
 
-  // 1 for committed transactions and all that they reach; `sole`: only through reads that have one candidate.
+  // 1 for committed transactions and all that they reach; `sole`: only through reads that have one
+  // candidate.
   std::vector<std::uint8_t> from_committed(bool sole) const {
-    std::vector<std::uint8_t> reached(at(h_.transactions()), 0);
+    std::vector<std::uint8_t> reached(idx(h_.transactions()), 0);
     std::vector<std::int32_t> open;
     const auto visit = [&](std::int32_t t) {
-      if (reached[at(t)] != 0) return;
-      reached[at(t)] = 1;
+      if (reached[t] != 0) return;
+      reached[t] = 1;
       open.push_back(t);
     };
     for (std::int32_t t = 0; t < h_.transactions(); ++t)
-      if (h_.txn_status[at(t)] == static_cast<std::uint8_t>(Status::committed)) visit(t);
+      if (h_.txn_status[t] == static_cast<std::uint8_t>(Status::committed)) visit(t);
     while (!open.empty()) {
       const std::int32_t t = open.back();
       open.pop_back();
-      for (std::size_t r = at(read_start_[at(t)]); r < at(read_start_[at(t) + 1]); ++r)
+      for (std::size_t r = idx(read_start_[t]); r < idx(read_start_[t + 1]); ++r)
         visit_candidates(r, t, sole, visit);
-      for (std::size_t l = at(list_start_[at(t)]); l < at(list_start_[at(t) + 1]); ++l)
+      for (std::size_t l = idx(list_start_[t]); l < idx(list_start_[t + 1]); ++l)
+        // mutant: elements-include-nobody
         visit_elements(s_.list_reads[l], sole, visit);
     }
     return reached;
@@ -46,11 +51,13 @@ class Reach {
   template <typename Visit>
   void visit_candidates(std::size_t r, std::int32_t reader, bool sole, const Visit& visit) const {
     const Candidates::Range& range = c_.range[r];
+    // mutant: initial-no-alternative
     std::int32_t count = (range.flags & kFromT0) != 0 ? 1 : 0, last = -1;
     for (std::int32_t i = range.low; i < range.high; ++i) {
-      const std::int32_t t = c_.txn[at(i)];
+      const std::int32_t t = c_.txn[i];
       if (t == reader) continue;
       if (!sole) visit(t);
+      // mutant: two-sources-certain
       if (++count > 1 && sole) return;
       last = t;
     }
@@ -60,11 +67,12 @@ class Reach {
   template <typename Visit>
   void visit_elements(const ListRead& l, bool sole, const Visit& visit) const {
     if (l.list < 0) return;
-    const std::int64_t end = h_.list_start[at(l.list) + 1] - own_tail(h_, s_, l).length;
-    for (std::int64_t i = h_.list_start[at(l.list)]; i < end; ++i) {
-      const std::int32_t id = e_.find(l.key, h_.list_values[at(i)]);
+    // mutant: own-tail-includes
+    const std::int64_t end = h_.list_start[idx(l.list) + 1] - own_tail(h_, s_, l).length;
+    for (std::int64_t i = h_.list_start[l.list]; i < end; ++i) {
+      const std::int32_t id = e_.find(l.key, h_.list_values[i]);
       if (id < 0) continue;
-      const Element& element = e_.all[at(id)];
+      const Element& element = e_.all[id];
       const std::int32_t a = txn_of(element.append, l.txn), b = txn_of(element.second, l.txn);
       // Two possible appenders: order_lists refuses such a list; a third one would change nothing.
       if (a >= 0 && (!sole || (b < 0 && !element.third))) visit(a);
@@ -74,7 +82,7 @@ class Reach {
 
   std::int32_t txn_of(std::int32_t append, std::int32_t reader) const {
     if (append < 0) return -1;
-    const std::int32_t t = s_.writer_txn[at(s_.append_writer[at(append)])];
+    const std::int32_t t = s_.writer_txn[s_.append_writer[append]];
     return t == reader ? -1 : t;
   }
 
@@ -87,22 +95,26 @@ class Reach {
 
 }  // namespace
 
-std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c, const Elements& elements,
-                                         bool unread) {
-  std::vector<std::uint8_t> inclusion(at(h.transactions()) + 1, static_cast<std::uint8_t>(Inclusion::out));
+std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c,
+                                         const Elements& elements, bool unread) {
+  std::vector<std::uint8_t> inclusion(idx(h.transactions()) + 1,
+                                      static_cast<std::uint8_t>(Inclusion::out));
   inclusion.back() = static_cast<std::uint8_t>(Inclusion::in);
-  if (!s.any_maybe) {
+  if (!s.any_indeterminate) {
     for (std::int32_t t = 0; t < h.transactions(); ++t)
-      if (h.txn_status[at(t)] == static_cast<std::uint8_t>(Status::committed))
-        inclusion[at(t)] = static_cast<std::uint8_t>(Inclusion::in);
+      if (h.txn_status[t] == static_cast<std::uint8_t>(Status::committed))
+        inclusion[t] = static_cast<std::uint8_t>(Inclusion::in);
     return inclusion;
   }
   const Reach reach(h, s, c, elements);
-  const std::vector<std::uint8_t> possible = reach.from_committed(false), certain = reach.from_committed(true);
+  const std::vector<std::uint8_t> possible = reach.from_committed(false),
+                                  certain = reach.from_committed(true);
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
-    if (certain[at(t)] != 0) inclusion[at(t)] = static_cast<std::uint8_t>(Inclusion::in);
-    else if (possible[at(t)] != 0 || (unread && h.txn_status[at(t)] == static_cast<std::uint8_t>(Status::maybe)))
-      inclusion[at(t)] = static_cast<std::uint8_t>(Inclusion::optional);
+    if (certain[t] != 0)
+      inclusion[t] = static_cast<std::uint8_t>(Inclusion::in);
+    else if (possible[t] != 0 ||
+             (unread && h.txn_status[t] == static_cast<std::uint8_t>(Status::maybe)))
+      inclusion[t] = static_cast<std::uint8_t>(Inclusion::optional);
   }
   return inclusion;
 }

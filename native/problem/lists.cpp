@@ -1,11 +1,12 @@
 // List reads: the version order that they show, and what contradicts it.
 //
-// A list read is an exact prefix of the key's final list (LANGUAGE.md). So the longest list that an included
-// transaction read stands for all of them: every other one has to be a prefix of it. That list is examined element by
-// element; a prefix of its clean part needs no second look.
+// A list read is an exact prefix of the key's final list (LANGUAGE.md). So the longest list that an
+// included transaction read stands for all of them: every other one has to be a prefix of it. That
+// list is examined element by element; a prefix of its clean part needs no second look.
 #include <algorithm>
 #include <cstring>
 
+#include "core/index.hpp"
 #include "problem/prepass.hpp"
 
 namespace isolang::prepass {
@@ -13,7 +14,8 @@ namespace {
 
 class ListOrders {
  public:
-  ListOrders(const History& h, const Scan& s, const Elements& e, const std::vector<std::uint8_t>& inclusion)
+  ListOrders(const History& h, const Scan& s, const Elements& e,
+             const std::vector<std::uint8_t>& inclusion)
       : h_(h), s_(s), e_(e), inclusion_(inclusion) {
     seen_epoch_.assign(e.all.size(), 0);
     seen_count_.assign(e.all.size(), 0);
@@ -22,38 +24,40 @@ class ListOrders {
   }
 
   ListOrder run() {
-    std::vector<std::int32_t> writers(at(h_.n_keys()), 0), start(at(h_.n_keys()) + 1, 0);
+    std::vector<std::int32_t> writers(idx(h_.n_keys()), 0), start(idx(h_.n_keys()) + 1, 0);
     for (std::size_t w = 0; w < s_.writer_key.size(); ++w)
-      if (inclusion_[at(s_.writer_txn[w])] != 0) ++writers[at(s_.writer_key[w])];
-    for (const ListRead& l : s_.list_reads) ++start[at(l.key) + 1];
+      if (inclusion_[s_.writer_txn[w]] != 0) ++writers[s_.writer_key[w]];
+    for (const ListRead& l : s_.list_reads) ++start[idx(l.key) + 1];
     for (std::size_t k = 1; k < start.size(); ++k) start[k] += start[k - 1];
     std::vector<std::int32_t> fill(start.begin(), start.end() - 1), order(s_.list_reads.size());
     for (std::size_t i = 0; i < order.size(); ++i)
-      order[at(fill[at(s_.list_reads[i].key)]++)] = static_cast<std::int32_t>(i);
+      order[fill[s_.list_reads[i].key]++] = static_cast<std::int32_t>(i);
     for (std::int32_t key = 0; key < h_.n_keys(); ++key) {
       reads_.clear();
-      for (std::size_t i = at(start[at(key)]); i < at(start[at(key) + 1]); ++i) {
-        const ListRead& l = s_.list_reads[at(order[i])];
-        if (inclusion_[at(l.txn)] != static_cast<std::uint8_t>(Inclusion::out)) reads_.push_back(&l);
+      for (std::size_t i = idx(start[key]); i < idx(start[key + 1]); ++i) {
+        const ListRead& l = s_.list_reads[order[i]];
+        if (inclusion_[l.txn] != static_cast<std::uint8_t>(Inclusion::out)) reads_.push_back(&l);
       }
-      if (!reads_.empty()) order_key(key, writers[at(key)]);
+      if (!reads_.empty()) order_key(key, writers[key]);
     }
     return std::move(out_);
   }
 
  private:
   std::int64_t length(const ListRead& l) const {
-    return l.list < 0 ? 0 : h_.list_start[at(l.list) + 1] - h_.list_start[at(l.list)];
+    return l.list < 0 ? 0 : h_.list_start[idx(l.list) + 1] - h_.list_start[l.list];
   }
   const std::int32_t* values(const ListRead& l) const {
-    return l.list < 0 ? nullptr : h_.list_values.data() + h_.list_start[at(l.list)];
+    return l.list < 0 ? nullptr : h_.list_values.data() + h_.list_start[l.list];
   }
-  bool is_in(const ListRead& l) const { return inclusion_[at(l.txn)] == static_cast<std::uint8_t>(Inclusion::in); }
-  std::int32_t txn_of_append(std::int32_t a) const { return s_.writer_txn[at(s_.append_writer[at(a)])]; }
-  std::int32_t append_value(std::int32_t a) const { return h_.op_value[at(s_.append_op[at(a)])]; }
+  bool is_in(const ListRead& l) const {
+    return inclusion_[l.txn] == static_cast<std::uint8_t>(Inclusion::in);
+  }
+  std::int32_t txn_of_append(std::int32_t a) const { return s_.writer_txn[s_.append_writer[a]]; }
+  std::int32_t append_value(std::int32_t a) const { return h_.op_value[s_.append_op[a]]; }
 
   bool common(const ListRead& a, const ListRead& b, std::int64_t n) const {
-    return n == 0 || std::memcmp(values(a), values(b), at(n) * sizeof(std::int32_t)) == 0;
+    return n == 0 || std::memcmp(values(a), values(b), idx(n) * sizeof(std::int32_t)) == 0;
   }
 
   void order_key(std::int32_t key, std::int32_t writers) {
@@ -63,7 +67,7 @@ class ListOrders {
     shown_.clear();
     boundary_.clear();
     if (longest != nullptr) {
-      boundary_.assign(at(length(*longest)) + 1, 0);
+      boundary_.assign(idx(length(*longest)) + 1, 0);
       examine(*longest, true);
     }
     for (const ListRead* l : reads_) {
@@ -71,63 +75,73 @@ class ListOrders {
       const std::int64_t k = length(*l), c = longest == nullptr ? 0 : length(*longest);
       const std::int64_t n = std::min(k, c);
       const bool compatible = longest == nullptr || common(*l, *longest, n);
+      // mutant: orders-compatible
       if (!compatible) add(AnomalyKind::incompatible_order, *l, longest->txn, longest->op);
       const bool prefix = compatible && k <= c;
-      // A prefix up to a block's end, by a reader that appends nothing here itself, was examined with the longest.
-      if (!(prefix && l->writer < 0 && (k == 0 || boundary_[at(k)] != 0))) examine(*l, false);
+      // A prefix up to a block's end, by a reader that appends nothing here itself, was examined
+      // with the longest.
+      // mutant: prefix-anywhere, clean-for-appenders
+      if (!(prefix && l->writer < 0 && (k == 0 || boundary_[k] != 0))) examine(*l, false);
+      // mutant: indeterminate-shows-order
       if (compatible && k > c && writers - static_cast<std::int32_t>(shown_.size()) > 1)
-        out_.refusals.push_back({l->txn, true, "key " + key_text(h_, key) + ": the list read of " + op_text(h_, l->op) +
-                                             " shows an order that holds only if that transaction, whose outcome is "
-                                             "unknown, took place; expected a committed read that shows it too"});
+        out_.refusals.push_back(
+            {l->txn, true,
+             "key " + key_text(h_, key) + ": the list read of " + op_text(h_, l->op) +
+                 " shows an order that holds only if that transaction, whose outcome is "
+                 "unknown, took place; expected a committed read that shows it too"});
     }
     if (!shown_.empty()) {
       const auto first = static_cast<std::int64_t>(out_.writer.size());
       out_.writer.insert(out_.writer.end(), shown_.begin(), shown_.end());
-      out_.shown.push_back({key, longest->op, first, static_cast<std::int64_t>(out_.writer.size())});
+      out_.shown.push_back(
+          {key, longest->op, first, static_cast<std::int64_t>(out_.writer.size())});
     }
-    for (const std::int32_t w : shown_) shown_at_[at(w)] = -1;
+    for (const std::int32_t w : shown_) shown_at_[w] = -1;
   }
 
   void add(AnomalyKind kind, const ListRead& l, std::int32_t other_txn, std::int64_t other_op) {
     out_.anomalies.push_back({kind, l.txn, l.op, other_txn, other_op});
   }
   // Each kind at most once per read: its first offending element.
-  void add_once(AnomalyKind kind, const ListRead& l, std::int32_t other_txn, std::int64_t other_op) {
+  void add_once(AnomalyKind kind, const ListRead& l, std::int32_t other_txn,
+                std::int64_t other_op) {
     const auto bit = std::uint32_t{1} << static_cast<unsigned>(kind);
     if ((reported_ & bit) != 0) return;
     reported_ |= bit;
     add(kind, l, other_txn, other_op);
   }
   void add_once(AnomalyKind kind, const ListRead& l, std::int32_t append) {
-    add_once(kind, l, txn_of_append(append), s_.append_op[at(append)]);
+    add_once(kind, l, txn_of_append(append), s_.append_op[append]);
   }
 
-  // The transaction other than the reader whose append the element is: an append of it, -1 if there is none, -2 if
-  // there are several. Sets `count` to how often that transaction made it.
+  // The transaction other than the reader whose append the element is: an append of it, -1 if there
+  // is none, -2 if there are several. Sets `count` to how often that transaction made it.
   std::int32_t resolve(const Element& e, std::int32_t reader, std::int32_t& count) const {
     const bool first = e.append >= 0 && txn_of_append(e.append) != reader;
     const bool second = e.second >= 0 && txn_of_append(e.second) != reader;
+    // mutant: ambiguous-guessed
     if (e.third || (first && second)) return -2;
     count = first ? e.count : e.second_count;
     return first ? e.append : second ? e.second : -1;
   }
 
   void show(std::int32_t writer) {
-    if (shown_at_[at(writer)] >= 0) return;
-    shown_at_[at(writer)] = static_cast<std::int32_t>(shown_.size());
+    if (shown_at_[writer] >= 0) return;
+    shown_at_[writer] = static_cast<std::int32_t>(shown_.size());
     shown_.push_back(writer);
   }
 
   std::int32_t occurrences(std::int32_t element) {  // counts one more
-    if (seen_epoch_[at(element)] != epoch_) {
-      seen_epoch_[at(element)] = epoch_;
-      seen_count_[at(element)] = 0;
+    if (seen_epoch_[element] != epoch_) {
+      seen_epoch_[element] = epoch_;
+      seen_count_[element] = 0;
     }
-    return ++seen_count_[at(element)];
+    return ++seen_count_[element];
   }
 
-  // Walks the list in blocks: all elements of a transaction stand together, in its program order, none missing. Where
-  // it is not known whose an element is, the read is refused as a whole: other names for it would be guesses.
+  // Walks the list in blocks: all elements of a transaction stand together, in its program order,
+  // none missing. Where it is not known whose an element is, the read is refused as a whole: other
+  // names for it would be guesses.
   void examine(const ListRead& l, bool longest) {
     ++epoch_;
     reported_ = 0;
@@ -141,10 +155,10 @@ class ListOrders {
     for (std::int64_t i = 0; i < end;) {
       const std::int32_t id = e_.find(l.key, list[i]);
       std::int32_t count = 0;
-      const std::int32_t append = id < 0 ? -1 : resolve(e_.all[at(id)], l.txn, count);
+      const std::int32_t append = id < 0 ? -1 : resolve(e_.all[id], l.txn, count);
       if (append == -2) {
         out_.anomalies.resize(anomalies_before);
-        return refuse_ambiguous(l, e_.all[at(id)]);
+        return refuse_ambiguous(l, e_.all[id]);
       }
       if (append < 0) {
         clean = false;
@@ -153,29 +167,32 @@ class ListOrders {
         ++i;
         continue;
       }
-      if (e_.all[at(id)].second >= 0) clean = false;
-      const std::int32_t writer = s_.append_writer[at(append)];
+      if (e_.all[id].second >= 0) clean = false;
+      const std::int32_t writer = s_.append_writer[append];
       if (longest) show(writer);
-      if (writer_epoch_[at(writer)] == epoch_) {  // its block has ended
+      if (writer_epoch_[writer] == epoch_) {  // its block has ended
         clean = false;
-        if (occurrences(id) > count) add_once(AnomalyKind::duplicate_element, l, append);
-        else add_once(AnomalyKind::split_append, l, append);
+        // mutant: duplicates-split
+        if (occurrences(id) > count)
+          add_once(AnomalyKind::duplicate_element, l, append);
+        else
+          add_once(AnomalyKind::split_append, l, append);
         ++i;
         continue;
       }
-      writer_epoch_[at(writer)] = epoch_;
-      std::int32_t next = s_.first_append[at(writer)], last = -1;
+      writer_epoch_[writer] = epoch_;
+      std::int32_t next = s_.first_append[writer], last = -1;
       std::int64_t j = i;
       while (next >= 0 && j < end && append_value(next) == list[j]) {
-        const Element& matched = e_.all[at(e_.of_append[at(next)])];
+        const Element& matched = e_.all[e_.of_append[next]];
         if (resolve(matched, l.txn, count) == -2) {
           out_.anomalies.resize(anomalies_before);
           return refuse_ambiguous(l, matched);
         }
         if (matched.second >= 0) clean = false;  // only this reader can tell whose it is
-        occurrences(e_.of_append[at(next)]);
+        occurrences(e_.of_append[next]);
         last = next;
-        next = s_.append_next[at(next)];
+        next = s_.append_next[next];
         ++j;
       }
       if (last < 0) {  // its first append is missing, or stands elsewhere
@@ -187,32 +204,40 @@ class ListOrders {
       }
       if (next >= 0) {
         clean = false;
-        if (j == end && tail == 0) add_once(AnomalyKind::intermediate_read, l, last);
-        else add_once(AnomalyKind::split_append, l, next);
+        // mutant: ends-inside-appends
+        if (j == end && tail == 0)
+          add_once(AnomalyKind::intermediate_read, l, last);
+        else
+          add_once(AnomalyKind::split_append, l, next);
       }
       i = j;
-      if (clean) boundary_[at(i)] = 1;
+      // mutant: clean-beyond-fault
+      if (clean) boundary_[i] = 1;
     }
     if (longest && tail > 0) show(l.writer);
   }
 
   bool is_own(std::int32_t id, const ListRead& l) const {
     if (id < 0 || l.writer < 0) return false;
-    const Element& e = e_.all[at(id)];
-    return (e.append >= 0 && txn_of_append(e.append) == l.txn) || (e.second >= 0 && txn_of_append(e.second) == l.txn);
+    const Element& e = e_.all[id];
+    return (e.append >= 0 && txn_of_append(e.append) == l.txn) ||
+           (e.second >= 0 && txn_of_append(e.second) == l.txn);
   }
 
   // No other transaction that may be included appended this element.
   void unexplained(const ListRead& l, std::int32_t id, bool own_broken) {
-    const Element* e = id < 0 ? nullptr : &e_.all[at(id)];
+    const Element* e = id < 0 ? nullptr : &e_.all[id];
     std::int32_t own = -1;
-    if (e != nullptr && e->append >= 0) own = txn_of_append(e->append) == l.txn ? e->append : e->second;
+    if (e != nullptr && e->append >= 0)
+      own = txn_of_append(e->append) == l.txn ? e->append : e->second;
     if (own >= 0) {
       std::int32_t later = own;  // the first own append of the value after the read
-      while (later >= 0 && (s_.append_op[at(later)] < l.op || append_value(later) != e->value))
-        later = s_.append_next[at(later)];
-      if (later >= 0) add_once(AnomalyKind::future_read, l, later);
-      else if (!own_broken) add_once(AnomalyKind::duplicate_element, l, own);  // the tail shows it already
+      while (later >= 0 && (s_.append_op[later] < l.op || append_value(later) != e->value))
+        later = s_.append_next[later];
+      if (later >= 0)
+        add_once(AnomalyKind::future_read, l, later);
+      else if (!own_broken)
+        add_once(AnomalyKind::duplicate_element, l, own);  // the tail shows it already
     } else if (e != nullptr && e->dead_op >= 0) {
       add_once(AnomalyKind::aborted_read, l, txn_of_op(h_, e->dead_op), e->dead_op);
     } else {
@@ -221,13 +246,17 @@ class ListOrders {
   }
 
   void refuse_ambiguous(const ListRead& l, const Element& e) {
-    const bool first_is_reader = txn_of_append(e.append) == l.txn, second_is_reader = txn_of_append(e.second) == l.txn;
-    std::string names = first_is_reader ? "" : op_text(h_, s_.append_op[at(e.append)]);
-    if (!second_is_reader) names += (names.empty() ? "" : " and ") + op_text(h_, s_.append_op[at(e.second)]);
+    const bool first_is_reader = txn_of_append(e.append) == l.txn,
+               second_is_reader = txn_of_append(e.second) == l.txn;
+    std::string names = first_is_reader ? "" : op_text(h_, s_.append_op[e.append]);
+    if (!second_is_reader)
+      names += (names.empty() ? "" : " and ") + op_text(h_, s_.append_op[e.second]);
     if (e.third) names += first_is_reader || second_is_reader ? " and others" : " and by others";
-    out_.refusals.push_back({l.txn, false, "key " + key_text(h_, l.key) + ": the list read of " + op_text(h_, l.op) +
-                                        " shows element " + value_text(h_, e.value) + ", appended by " + names +
-                                        ", expected one transaction per element"});
+    out_.refusals.push_back({l.txn, false,
+                             "key " + key_text(h_, l.key) + ": the list read of " +
+                                 op_text(h_, l.op) + " shows element " + value_text(h_, e.value) +
+                                 ", appended by " + names +
+                                 ", expected one transaction per element"});
   }
 
   const History& h_;
@@ -238,7 +267,8 @@ class ListOrders {
   std::vector<const ListRead*> reads_;  // of the current key
   std::vector<std::int32_t> shown_;     // writers in the longest list, in order
   std::vector<std::int32_t> shown_at_;  // [writers] position in shown_, or -1
-  std::vector<std::uint8_t> boundary_;  // up to here the longest list has no fault, and a transaction's block ends
+  std::vector<std::uint8_t>
+      boundary_;  // up to here the longest list has no fault, and a transaction's block ends
   std::uint32_t epoch_ = 0, reported_ = 0;
   std::vector<std::uint32_t> seen_epoch_, writer_epoch_;
   std::vector<std::int32_t> seen_count_;

@@ -1,4 +1,5 @@
-// The stages of the pre-pass, in the order in which `build_problem` runs them. Internal to native/problem.
+// The stages of the pre-pass, in the order in which `build_problem` runs them. Internal to
+// native/problem.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,25 +10,26 @@
 
 namespace isolang::prepass {
 
-inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // --- scan.cpp: one walk over the operations ---
 
-// An external read of an empty list (or of nil on a list key): only T0 explains it. Not an atom: a list may end in nil.
+// An external read of an empty list (or of nil on a list key): only T0 explains it. Not an atom: a
+// list may end in nil.
 inline constexpr std::int32_t kEmptyList = -1;
 
 struct ListRead {
   std::int32_t txn, key;
   std::int32_t list;      // number of the list, or -1: empty
   std::int32_t writer;    // the reader's own writer entry for the key, or -1
-  std::int32_t own_last;  // its last own append before the read (index into append_*), or -1: the read is external
+  std::int32_t own_last;  // its last own append before the read (index into append_*), or -1: the
+                          // read is external
   std::int64_t op;
 };
 
-// Everything here is about transactions that may be included (committed or maybe), in the order of the operations.
+// Everything here is about transactions that may be included (committed or maybe), in the order of
+// the operations.
 struct Scan {
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
-  bool any_maybe = false, any_source = false;
+  bool any_indeterminate = false, any_source = false;
   std::vector<std::uint8_t> key_is_list;  // [keys]; empty if the history has no lists
 
   // Last writes, one per transaction and key it writes.
@@ -39,10 +41,12 @@ struct Scan {
   std::vector<std::int64_t> read_op;
 
   // Lists: all appends, chained per transaction and key, and all list reads with known results.
-  std::vector<std::int32_t> first_append, last_append;        // [writers] index into append_*; -1 on register keys
-  std::vector<std::int32_t> append_writer, append_next;  // index into writer_*; the next own append to the key or -1
+  std::vector<std::int32_t> first_append,
+      last_append;  // [writers] index into append_*; -1 on register keys
+  std::vector<std::int32_t> append_writer,
+      append_next;  // index into writer_*; the next own append to the key or -1
   std::vector<std::int64_t> append_op;
-  std::vector<std::int64_t> dead_append;                      // operations: aborted or failed appends
+  std::vector<std::int64_t> dead_append;  // operations: aborted or failed appends
   std::vector<ListRead> list_reads;
 
   // Reads of registers after an own write that did not return it.
@@ -52,7 +56,7 @@ struct Scan {
   };
   std::vector<BrokenRead> broken_reads;
 
-  bool is_list(std::int32_t key) const { return !key_is_list.empty() && key_is_list[at(key)] != 0; }
+  bool is_list(std::int32_t key) const { return !key_is_list.empty() && key_is_list[key] != 0; }
 };
 Scan scan(const History& h);
 
@@ -60,10 +64,11 @@ Scan scan(const History& h);
 
 inline constexpr std::uint8_t kFromT0 = 1;    // T0 is a candidate
 inline constexpr std::uint8_t kRepeated = 2;  // an earlier read of the transaction saw the same
-inline constexpr std::uint8_t kOwn = 4;       // one of the writers is the reader itself: not a candidate
+inline constexpr std::uint8_t kOwn = 4;  // one of the writers is the reader itself: not a candidate
 
 struct Candidates {
-  // Writers grouped by key, T0 first, then by value in order of first appearance, then in transaction order.
+  // Writers grouped by key, T0 first, then by value in order of first appearance, then in
+  // transaction order.
   std::vector<std::int32_t> key_start;   // [keys+1]
   std::vector<std::int32_t> entry;       // index into Scan::writer_*, or -1 for T0
   std::vector<std::int32_t> txn, value;  // n and the initial value for T0
@@ -81,11 +86,12 @@ Candidates find_candidates(const History& h, const Scan& s);
 
 struct Element {
   std::int32_t key, value;
-  std::int32_t append = -1;   // the first append of a transaction that may be included
-  std::int32_t second = -1;   // the first one by another such transaction: then readers cannot tell them apart
+  std::int32_t append = -1;  // the first append of a transaction that may be included
+  std::int32_t second =
+      -1;  // the first one by another such transaction: then readers cannot tell them apart
   std::int32_t count = 0, second_count = 0;  // how often each of the two appended it
-  bool third = false;         // and a third transaction did
-  std::int64_t dead_op = -1;  // the first aborted or failed append
+  bool third = false;                        // and a third transaction did
+  std::int64_t dead_op = -1;                 // the first aborted or failed append
 };
 
 class Elements {
@@ -102,24 +108,25 @@ class Elements {
 };
 
 struct OwnTail {
-  std::int64_t length = 0;     // how many elements at the end of the list are the reader's own appends
-  std::int32_t last = -1;      // the last of these appends
-  bool complete = true;        // they are all that it had made before the read
+  std::int64_t length = 0;  // how many elements at the end of the list are the reader's own appends
+  std::int32_t last = -1;   // the last of these appends
+  bool complete = true;     // they are all that it had made before the read
 };
 OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
 
 // --- inclusion.cpp ---
 
-// [n+1] Inclusion: the least fixpoint of "some candidate of an included or possible reader" and of "the only
-// candidate of an included reader".
-// With `unread`, a maybe transaction that nothing reaches is optional, too, instead of out.
-std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c, const Elements& elements,
-                                         bool unread);
+// [n+1] Inclusion: the least fixpoint of "some candidate of an included or possible reader" and of
+// "the only candidate of an included reader". With `unread`, a indeterminate transaction that
+// nothing reaches is optional, too, instead of out.
+std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c,
+                                         const Elements& elements, bool unread);
 
 // --- lists.cpp: the order that list reads show, and what contradicts it ---
 
 struct ListOrder {
-  // The longest list of a key that an included transaction read: its writers in order, as Scan writer entries.
+  // The longest list of a key that an included transaction read: its writers in order, as Scan
+  // writer entries.
   struct Shown {
     std::int32_t key;
     std::int64_t op;
@@ -131,7 +138,8 @@ struct ListOrder {
   // What cannot be expressed, unless its (optional) reader turns out to be impossible.
   struct Refusal {
     std::int32_t txn;
-    bool conditional;  // what is shown is shown if `txn` is included, which `Problem` has no place for
+    bool conditional;  // what is shown is shown if `txn` is included, which `Problem` has no place
+                       // for
     std::string message;
   };
   std::vector<Refusal> refusals;
@@ -142,7 +150,8 @@ ListOrder order_lists(const History& h, const Scan& s, const Elements& elements,
 // --- classify.cpp: why a read has no candidate; words for messages ---
 
 // Of `reads` (entries of Scan::read_*, ascending, without candidates) and of Scan::broken_reads.
-std::vector<Anomaly> classify_reads(const History& h, const Scan& s, const std::vector<std::int32_t>& reads);
+std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
+                                    const std::vector<std::int32_t>& reads);
 std::int32_t txn_of_op(const History& h, std::int64_t op);
 std::string key_text(const History& h, std::int32_t key);
 std::string value_text(const History& h, std::int32_t value);

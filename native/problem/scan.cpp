@@ -1,45 +1,51 @@
-// One walk over the operations: last writes, external reads, and reads that contradict the transaction's own writes.
+// One walk over the operations: last writes, external reads, and reads that contradict the
+// transaction's own writes.
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/index.hpp"
 #include "problem/prepass.hpp"
 
 namespace isolang::prepass {
 namespace {
 
 bool may_be_included(std::uint8_t status) {
-  return status == static_cast<std::uint8_t>(Status::committed) || status == static_cast<std::uint8_t>(Status::maybe);
+  return status == static_cast<std::uint8_t>(Status::committed) ||
+         status == static_cast<std::uint8_t>(Status::maybe);
 }
 
 bool is_list_kind(OpKind kind) { return kind == OpKind::append || kind == OpKind::read_list; }
 
 std::int64_t list_length(const History& h, std::int32_t list) {
-  return h.list_start[at(list) + 1] - h.list_start[at(list)];
+  return h.list_start[list + 1] - h.list_start[list];
 }
 
 // A scalar that stands for the empty list: what a key without appends holds.
 bool is_initial(const History& h, std::int32_t key, std::int32_t value) {
-  return value == kNil || value == h.initial_value[at(key)];
+  return value == kNil || value == h.initial_value[key];
 }
 
-// Which keys hold lists. Throws if a key is used both ways: no order of the writes explains such reads.
+// Which keys hold lists. Throws if a key is used both ways: no order of the writes explains such
+// reads.
 std::vector<std::uint8_t> find_list_keys(const History& h) {
-  std::vector<std::int64_t> register_op(at(h.n_keys()), -1), list_op(at(h.n_keys()), -1), source_op(at(h.n_keys()), -1);
+  std::vector<std::int64_t> register_op(idx(h.n_keys()), -1), list_op(idx(h.n_keys()), -1),
+      source_op(idx(h.n_keys()), -1);
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
-    const bool reads_count = may_be_included(h.txn_status[at(t)]);
-    const bool initial = h.txn_status[at(t)] == static_cast<std::uint8_t>(Status::initial);
-    for (std::int64_t op = h.op_start[at(t)]; op < h.op_start[at(t) + 1]; ++op) {
-      if (h.op_ok[at(op)] == 0) continue;
-      const std::int32_t key = h.op_key[at(op)], value = h.op_value[at(op)];
+    const bool reads_count = may_be_included(h.txn_status[t]);
+    const bool initial = h.txn_status[t] == static_cast<std::uint8_t>(Status::initial);
+    for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
+      if (h.op_ok[op] == 0) continue;
+      const std::int32_t key = h.op_key[op], value = h.op_value[op];
       bool as_list = false, as_register = false;
-      switch (static_cast<OpKind>(h.op_kind[at(op)])) {
+      switch (static_cast<OpKind>(h.op_kind[op])) {
         case OpKind::write:
           as_register = true;
           break;
         case OpKind::append:
           as_list = true;
           if (initial)
-            throw std::domain_error("key " + key_text(h, key) + ": the initial transaction " + op_text(h, op) +
+            throw std::domain_error("key " + key_text(h, key) + ": the initial transaction " +
+                                    op_text(h, op) +
                                     " appends to a list, expected lists that start empty");
           break;
         case OpKind::read:
@@ -49,22 +55,24 @@ std::vector<std::uint8_t> find_list_keys(const History& h) {
           as_list = reads_count && value != kUnknownValue && list_length(h, value) > 0;
           break;
       }
-      if (reads_count && h.op_source[at(op)] != kSourceByValue) source_op[at(key)] = op;
-      if (as_list && list_op[at(key)] < 0) list_op[at(key)] = op;
-      if (as_register && register_op[at(key)] < 0) register_op[at(key)] = op;
+      if (reads_count && h.op_source[op] != kSourceByValue) source_op[key] = op;
+      if (as_list && list_op[key] < 0) list_op[key] = op;
+      if (as_register && register_op[key] < 0) register_op[key] = op;
     }
   }
-  std::vector<std::uint8_t> is_list(at(h.n_keys()), 0);
+  std::vector<std::uint8_t> is_list(idx(h.n_keys()), 0);
   for (std::int32_t key = 0; key < h.n_keys(); ++key) {
-    if (list_op[at(key)] < 0) continue;
-    is_list[at(key)] = 1;
-    if (register_op[at(key)] >= 0)
+    if (list_op[key] < 0) continue;
+    is_list[key] = 1;
+    // mutant: register-and-list
+    if (register_op[key] >= 0)
       throw std::domain_error("key " + key_text(h, key) + ": used as a register by " +
-                              op_text(h, register_op[at(key)]) + " and as a list by " + op_text(h, list_op[at(key)]) +
-                              ", expected one of the two");
-    if (source_op[at(key)] >= 0)
-      throw std::domain_error("key " + key_text(h, key) + ": " + op_text(h, source_op[at(key)]) +
-                              " names the source of a list read, expected lists to be matched by their elements");
+                              op_text(h, register_op[key]) + " and as a list by " +
+                              op_text(h, list_op[key]) + ", expected one of the two");
+    if (source_op[key] >= 0)
+      throw std::domain_error(
+          "key " + key_text(h, key) + ": " + op_text(h, source_op[key]) +
+          " names the source of a list read, expected lists to be matched by their elements");
   }
   return is_list;
 }
@@ -81,9 +89,10 @@ Scan scan(const History& h) {
   struct Own {
     std::int32_t txn = -1, writer = -1;
   };
-  std::vector<Own> own(at(h.n_keys()));
-  const auto writes = at(std::ranges::count_if(h.op_kind, [](std::uint8_t kind) {
-    return kind == static_cast<std::uint8_t>(OpKind::write) || kind == static_cast<std::uint8_t>(OpKind::append);
+  std::vector<Own> own(idx(h.n_keys()));
+  const auto writes = idx(std::ranges::count_if(h.op_kind, [](std::uint8_t kind) {
+    return kind == static_cast<std::uint8_t>(OpKind::write) ||
+           kind == static_cast<std::uint8_t>(OpKind::append);
   }));
   const std::size_t reads = h.op_kind.size() - writes;
   s.writer_txn.reserve(writes);
@@ -96,19 +105,20 @@ Scan scan(const History& h) {
   s.read_op.reserve(reads);
 
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
-    const bool included = may_be_included(h.txn_status[at(t)]);
-    s.any_maybe |= h.txn_status[at(t)] == static_cast<std::uint8_t>(Status::maybe);
+    const bool included = may_be_included(h.txn_status[t]);
+    s.any_indeterminate |= h.txn_status[t] == static_cast<std::uint8_t>(Status::maybe);
     const std::size_t first_list_read = s.list_reads.size();
-    for (std::int64_t op = h.op_start[at(t)]; op < h.op_start[at(t) + 1]; ++op) {
-      const auto kind = static_cast<OpKind>(h.op_kind[at(op)]);
-      const bool ok = h.op_ok[at(op)] != 0;
+    for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
+      const auto kind = static_cast<OpKind>(h.op_kind[op]);
+      // mutant: failed-operations-count
+      const bool ok = h.op_ok[op] != 0;
       if (!ok) ++s.ignored_failed_ops;
       if (!ok || !included) {
         if (kind == OpKind::append) s.dead_append.push_back(op);
         continue;
       }
-      const std::int32_t key = h.op_key[at(op)], value = h.op_value[at(op)];
-      Own& mine = own[at(key)];
+      const std::int32_t key = h.op_key[op], value = h.op_value[op];
+      Own& mine = own[key];
       if (kind == OpKind::write || kind == OpKind::append) {
         const bool first = mine.txn != t;
         if (first) {
@@ -122,41 +132,47 @@ Scan scan(const History& h) {
             s.last_append.push_back(-1);
           }
         } else {
-          s.writer_value[at(mine.writer)] = value;
-          s.writer_op[at(mine.writer)] = op;
+          // mutant: first-write-counts
+          s.writer_value[mine.writer] = value;
+          s.writer_op[mine.writer] = op;
         }
         if (kind == OpKind::append) {
           const auto append = static_cast<std::int32_t>(s.append_op.size());
           s.append_op.push_back(op);
           s.append_writer.push_back(mine.writer);
           s.append_next.push_back(-1);
-          if (first) s.first_append[at(mine.writer)] = append;
-          else s.append_next[at(s.last_append[at(mine.writer)])] = append;
-          s.last_append[at(mine.writer)] = append;
+          if (first)
+            s.first_append[mine.writer] = append;
+          else
+            s.append_next[s.last_append[mine.writer]] = append;
+          s.last_append[mine.writer] = append;
         }
         continue;
       }
-      const std::int64_t source = h.op_source[at(op)];
+      const std::int64_t source = h.op_source[op];
       if (value == kUnknownValue && (source == kSourceByValue || kind == OpKind::read_list)) {
         ++s.ignored_unknown_reads;
         continue;
       }
       if (s.is_list(key)) {
         const bool empty = kind == OpKind::read || list_length(h, value) == 0;
-        const std::int32_t own_last = mine.txn == t ? s.last_append[at(mine.writer)] : -1;
+        const std::int32_t own_last = mine.txn == t ? s.last_append[mine.writer] : -1;
         s.list_reads.push_back({t, key, empty ? -1 : value, -1, own_last, op});
         if (own_last >= 0) continue;
         s.read_txn.push_back(t);
         s.read_key.push_back(key);
-        s.read_value.push_back(empty ? kEmptyList : h.list_values[at(h.list_start[at(value) + 1] - 1)]);
+        s.read_value.push_back(empty ? kEmptyList : h.list_values[h.list_start[value + 1] - 1]);
         s.read_op.push_back(op);
         continue;
       }
       s.any_source |= source != kSourceByValue;
-      const std::int32_t seen = kind == OpKind::read_list ? kNil : value;  // only an empty list can stand here
+      const std::int32_t seen =
+          kind == OpKind::read_list ? kNil : value;  // only an empty list can stand here
       if (mine.txn == t) {
-        const std::int64_t expected = s.writer_op[at(mine.writer)];
-        const bool fits = source == kSourceByValue ? seen == s.writer_value[at(mine.writer)] : source == expected;
+        const std::int64_t expected = s.writer_op[mine.writer];
+        const bool fits =
+            source == kSourceByValue ? seen == s.writer_value[mine.writer] : source == expected;
+        // mutant: own-writes-unchecked
         if (!fits) s.broken_reads.push_back({t, seen, op, expected});
         continue;
       }
@@ -166,7 +182,7 @@ Scan scan(const History& h) {
       s.read_op.push_back(op);
     }
     for (std::size_t i = first_list_read; i < s.list_reads.size(); ++i) {
-      const Own& mine = own[at(s.list_reads[i].key)];
+      const Own& mine = own[s.list_reads[i].key];
       if (mine.txn == t) s.list_reads[i].writer = mine.writer;
     }
   }

@@ -4,24 +4,28 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/index.hpp"
+
 namespace isolang::workload {
 namespace {
 
 std::vector<double> zipfian(std::int64_t n, double theta) {
-  std::vector<double> weights(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = std::pow(static_cast<double>(i + 1), -theta);
+  std::vector<double> weights(idx(n));
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    weights[i] = std::pow(static_cast<double>(i + 1), -theta);
   return weights;
 }
 
 std::vector<double> key_weights(const Options& o) {
-  const auto n = static_cast<std::size_t>(o.keys);
+  const auto n = idx(o.keys);
   if (o.key_distribution == KeyDistribution::zipfian) return zipfian(o.keys, o.theta);
   std::vector<double> weights(n, 1.0);
   if (o.key_distribution == KeyDistribution::hotspot) {
-    const auto hot = std::clamp<std::size_t>(static_cast<std::size_t>(std::lround(o.hot_keys * static_cast<double>(n))),
-                                             1, n);
+    const auto hot = std::clamp<std::size_t>(
+        static_cast<std::size_t>(std::lround(o.hot_keys * static_cast<double>(n))), 1, n);
     const double cold_share = hot < n ? (1 - o.hot_share) / static_cast<double>(n - hot) : 0;
-    for (std::size_t i = 0; i < n; ++i) weights[i] = i < hot ? o.hot_share / static_cast<double>(hot) : cold_share;
+    for (std::size_t i = 0; i < n; ++i)
+      weights[i] = i < hot ? o.hot_share / static_cast<double>(hot) : cold_share;
   } else {  // exponential as in YCSB: 95 % of the operations on the first 6/7 of the keys
     const double gamma = -std::log(0.05) / (static_cast<double>(n) * 6 / 7);
     for (std::size_t i = 0; i < n; ++i) weights[i] = std::exp(-gamma * static_cast<double>(i));
@@ -32,14 +36,21 @@ std::vector<double> key_weights(const Options& o) {
 }  // namespace
 
 Programs::Programs(const Options& options, Random& random)
-    : options_(options), random_(random), keys_(static_cast<std::int32_t>(options.keys)),
-      key_of_slot_(static_cast<std::size_t>(options.keys)), writes_of_slot_(static_cast<std::size_t>(options.keys), 0) {
+    : options_(options),
+      random_(random),
+      keys_(static_cast<std::int32_t>(options.keys)),
+      key_of_slot_(idx(options.keys)),
+      writes_of_slot_(idx(options.keys), 0) {
   std::iota(key_of_slot_.begin(), key_of_slot_.end(), 0);
-  if (options.key_distribution != KeyDistribution::uniform) slots_.emplace_back(key_weights(options));
-  if (options.values > 0 && options.value_theta > 0) values_.emplace_back(zipfian(options.values, options.value_theta));
-  // Of w draws that are writes, a share m adds a read: reads are a share of (1 - w + w m) / (1 + w m) of all.
+  if (options.key_distribution != KeyDistribution::uniform)
+    slots_.emplace_back(key_weights(options));
+  if (options.values > 0 && options.value_theta > 0)
+    values_.emplace_back(zipfian(options.values, options.value_theta));
+  // Of w draws that are writes, a share m adds a read: reads are a share of (1 - w + w m) / (1 + w
+  // m) of all.
   const double writes = 1 - options.read_share;
-  draw_write_ = options.mini ? writes / options.read_share : writes / (1 - options.read_modify_write * writes);
+  draw_write_ = options.mini ? writes / options.read_share
+                             : writes / (1 - options.read_modify_write * writes);
 }
 
 const std::vector<Intent>& Programs::next() {
@@ -50,8 +61,9 @@ const std::vector<Intent>& Programs::next() {
 }
 
 void Programs::ordinary() {
-  const auto size = static_cast<std::size_t>(options_.operations);
-  // Own appends are at the end of the final list, which a store that lets others append meanwhile cannot know yet.
+  const auto size = idx(options_.operations);
+  // Own appends are at the end of the final list, which a store that lets others append meanwhile
+  // cannot know yet.
   const bool no_read_after_append =
       options_.lists && !options_.mechanism.exclusive && options_.mechanism.reads != Reads::instant;
   while (program_.size() < size) {
@@ -61,7 +73,8 @@ void Programs::ordinary() {
       add(false, slot);
       if (program_.size() == size) break;
     } else if (!write && no_read_after_append) {
-      for (std::size_t i = 0; i < program_.size(); ++i) write |= slot_of_[i] == slot && program_[i].write;
+      for (std::size_t i = 0; i < program_.size(); ++i)
+        write |= slot_of_[i] == slot && program_[i].write;
     }
     add(write, slot);
   }
@@ -77,7 +90,7 @@ void Programs::mini() {
 }
 
 void Programs::add(bool write, std::int32_t slot) {
-  const auto at = static_cast<std::size_t>(slot);
+  const auto at = idx(slot);
   program_.push_back({write, key_of_slot_[at], write ? written_value(slot) : 0});
   slot_of_.push_back(slot);
   if (write && options_.lists && writes_of_slot_[at] >= options_.appends) {
@@ -86,7 +99,9 @@ void Programs::add(bool write, std::int32_t slot) {
   }
 }
 
-bool Programs::touched(std::int32_t slot) const { return std::ranges::find(slot_of_, slot) != slot_of_.end(); }
+bool Programs::touched(std::int32_t slot) const {
+  return std::ranges::find(slot_of_, slot) != slot_of_.end();
+}
 
 std::int32_t Programs::draw_slot() {
   if (!slots_.empty()) return slots_.front().draw(random_);
@@ -94,7 +109,7 @@ std::int32_t Programs::draw_slot() {
 }
 
 std::int32_t Programs::written_value(std::int32_t slot) {
-  const std::int32_t count = ++writes_of_slot_[static_cast<std::size_t>(slot)];
+  const std::int32_t count = ++writes_of_slot_[slot];
   if (options_.values == 0 || options_.lists) return count;
   if (!values_.empty()) return values_.front().draw(random_) + 1;
   return static_cast<std::int32_t>(random_.below(static_cast<std::uint64_t>(options_.values))) + 1;

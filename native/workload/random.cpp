@@ -2,10 +2,13 @@
 
 #include <numeric>
 
+#include "core/index.hpp"
+
 namespace isolang::workload {
 
 Weighted::Weighted(std::vector<double> weights) : keep_(std::move(weights)), other_(keep_.size()) {
-  const double mean = std::accumulate(keep_.begin(), keep_.end(), 0.0) / static_cast<double>(keep_.size());
+  const double mean =
+      std::accumulate(keep_.begin(), keep_.end(), 0.0) / static_cast<double>(keep_.size());
   std::vector<std::int32_t> poor, rich;
   for (std::size_t i = 0; i < keep_.size(); ++i) {
     keep_[i] /= mean;
@@ -13,7 +16,7 @@ Weighted::Weighted(std::vector<double> weights) : keep_(std::move(weights)), oth
     (keep_[i] < 1 ? poor : rich).push_back(static_cast<std::int32_t>(i));
   }
   while (!poor.empty() && !rich.empty()) {  // the rich fill the poor one's column up to 1
-    const auto p = static_cast<std::size_t>(poor.back()), r = static_cast<std::size_t>(rich.back());
+    const auto p = idx(poor.back()), r = idx(rich.back());
     poor.pop_back();
     other_[p] = static_cast<std::int32_t>(r);
     keep_[r] -= 1 - keep_[p];
@@ -23,7 +26,7 @@ Weighted::Weighted(std::vector<double> weights) : keep_(std::move(weights)), oth
     }
   }
   for (const auto* rest : {&poor, &rich})  // 1 up to rounding
-    for (const std::int32_t i : *rest) keep_[static_cast<std::size_t>(i)] = 1;
+    for (const std::int32_t i : *rest) keep_[i] = 1;
 }
 
 }  // namespace isolang::workload

@@ -1,7 +1,10 @@
-// Random numbers that are the same on every machine (std::distributions are not), and draws from weights in O(1).
+// Random numbers that are the same on every machine (std::distributions are not), and draws from
+// weights in O(1).
 #pragma once
 #include <cstdint>
 #include <vector>
+
+#include "core/index.hpp"
 
 namespace isolang::workload {
 
@@ -28,7 +31,8 @@ class Random {
   }
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  // in [0, 1)
   bool chance(double p) { return unit() < p; }
-  // In [0, n), n < 2^32. The bias of the multiplication, at most n / 2^32, is nothing to a workload.
+  // In [0, n), n < 2^32. The bias of the multiplication, at most n / 2^32, is nothing to a
+  // workload.
   std::uint64_t below(std::uint64_t n) { return ((next() >> 32) * n) >> 32; }
 
  private:
@@ -41,7 +45,7 @@ class Weighted {
  public:
   explicit Weighted(std::vector<double> weights);
   std::int32_t draw(Random& random) const {
-    const auto i = static_cast<std::size_t>(random.below(keep_.size()));
+    const auto i = idx(random.below(keep_.size()));
     return random.unit() < keep_[i] ? static_cast<std::int32_t>(i) : other_[i];
   }
 

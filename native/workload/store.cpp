@@ -2,18 +2,14 @@
 
 #include <algorithm>
 
+#include "core/index.hpp"
+
 namespace isolang::workload {
-namespace {
-
-std::size_t idx(auto i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 void Replicas::learn(std::size_t replica, std::int32_t transaction) {
   auto& shown = shown_[replica];
-  const Delivery& t = transactions_[idx(transaction)];
+  const Delivery& t = transactions_[transaction];
   for (std::int32_t v = t.first; v < t.last; ++v) {
-    const auto key = static_cast<std::size_t>(store_.key(v));
+    const auto key = idx(store_.key(v));
     if (key >= shown.size()) shown.resize(key + 1 + key / 2, kInitialVersion);
     shown[key] = std::max(shown[key], v);  // the last writer wins
   }
@@ -43,7 +39,7 @@ bool Replicas::prepared(std::size_t replica, std::int32_t transaction) const {
 
 // The older, the likelier; certainly after the lag.
 bool Replicas::due(std::int32_t transaction, std::int64_t now, Random& random) const {
-  const std::int64_t age = now - store_.instant(transactions_[idx(transaction)].first);
+  const std::int64_t age = now - store_.instant(transactions_[transaction].first);
   return age >= static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(lag_)));
 }
 
@@ -51,7 +47,7 @@ void Replicas::settle() {
   for (std::size_t replica = 0; replica < n_; ++replica) {
     for (std::size_t origin = 0; origin < n_; ++origin) {
       auto& known = known_[replica * n_ + origin];
-      while (idx(known) < log_[origin].size()) learn(replica, log_[origin][idx(known++)]);
+      while (idx(known) < log_[origin].size()) learn(replica, log_[origin][known++]);
     }
     for (const std::int32_t transaction : waiting_[replica]) learn(replica, transaction);
     waiting_[replica].clear();
@@ -59,13 +55,13 @@ void Replicas::settle() {
 }
 
 void Replicas::step(std::int64_t now, Random& random) {
-  const auto replica = static_cast<std::size_t>(random.below(n_));
+  const auto replica = idx(random.below(n_));
   if (causal_) {
-    const auto origin = static_cast<std::size_t>(random.below(n_));
+    const auto origin = idx(random.below(n_));
     if (origin == replica) return;
     auto& known = known_[replica * n_ + origin];
     while (idx(known) < log_[origin].size()) {
-      const std::int32_t transaction = log_[origin][idx(known)];
+      const std::int32_t transaction = log_[origin][known];
       if (!prepared(replica, transaction) || !due(transaction, now, random)) break;
       learn(replica, transaction);
       ++known;

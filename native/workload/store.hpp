@@ -1,9 +1,11 @@
-// The database: every version of every key with the instant at which it came, and replicas that know some of them.
+// The database: every version of every key with the instant at which it came, and replicas that
+// know some of them.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "core/index.hpp"
 #include "workload/random.hpp"
 #include "workload/workload.hpp"
 
@@ -13,14 +15,14 @@ inline constexpr std::int32_t kInitialVersion = -1;
 
 class Store {
  public:
-  void grow(std::int32_t keys) { newest_.resize(static_cast<std::size_t>(keys), kInitialVersion); }
+  void grow(std::int32_t keys) { newest_.resize(idx(keys), kInitialVersion); }
   // Versions are numbered in the order of their instants.
   std::int32_t install(std::int32_t key, std::int32_t atom, std::int64_t instant) {
-    auto& head = newest_[static_cast<std::size_t>(key)];
+    auto& head = newest_[key];
     versions_.push_back({instant, atom, head, key});
     return head = static_cast<std::int32_t>(versions_.size()) - 1;
   }
-  std::int32_t newest(std::int32_t key) const { return newest_[static_cast<std::size_t>(key)]; }
+  std::int32_t newest(std::int32_t key) const { return newest_[key]; }
   // The newest version at an instant, or the initial one.
   std::int32_t at(std::int32_t key, std::int64_t instant) const {
     std::int32_t v = newest(key);
@@ -39,22 +41,28 @@ class Store {
     std::int64_t instant;
     std::int32_t atom, before, key;
   };
-  const Version& version(std::int32_t v) const { return versions_[static_cast<std::size_t>(v)]; }
+  const Version& version(std::int32_t v) const { return versions_[v]; }
   std::vector<std::int32_t> newest_;
   std::vector<Version> versions_;
 };
 
-// Each replica knows a set of transactions, whole ones, and shows of each key the newest version among them. A
-// transaction is known at its own replica at once, at the others later: in any order, or causally, i.e. only after all
-// that its replica knew when it took effect.
+// Each replica knows a set of transactions, whole ones, and shows of each key the newest version
+// among them. A transaction is known at its own replica at once, at the others later: in any order,
+// or causally, i.e. only after all that its replica knew when it took effect.
 class Replicas {
  public:
   Replicas(const Store& store, std::int32_t replicas, bool causal, std::int64_t lag)
-      : store_(store), n_(static_cast<std::size_t>(replicas)), causal_(causal), lag_(lag), shown_(n_), log_(n_),
-        known_(n_ * n_, 0), waiting_(n_) {}
+      : store_(store),
+        n_(idx(replicas)),
+        causal_(causal),
+        lag_(lag),
+        shown_(n_),
+        log_(n_),
+        known_(n_ * n_, 0),
+        waiting_(n_) {}
   std::int32_t read(std::size_t replica, std::int32_t key) const {
     const auto& shown = shown_[replica];
-    return static_cast<std::size_t>(key) < shown.size() ? shown[static_cast<std::size_t>(key)] : kInitialVersion;
+    return idx(key) < shown.size() ? shown[key] : kInitialVersion;
   }
   // The transaction that installed the versions from `first` on, at this replica.
   void commit(std::size_t replica, std::int32_t first);
@@ -76,12 +84,14 @@ class Replicas {
   std::size_t n_;
   bool causal_;
   std::int64_t lag_;
-  std::vector<std::vector<std::int32_t>> shown_;    // by replica, by key
+  std::vector<std::vector<std::int32_t>> shown_;  // by replica, by key
   std::vector<Delivery> transactions_;
-  std::vector<std::int32_t> needs_;                 // causal: n_ counts for each transaction, of each replica's log
-  std::vector<std::vector<std::int32_t>> log_;      // causal: what began at each replica, in order
-  std::vector<std::int32_t> known_;                 // causal: [replica][origin], how much of its log is known
-  std::vector<std::vector<std::int32_t>> waiting_;  // any order: by replica, what it does not know yet
+  std::vector<std::int32_t>
+      needs_;  // causal: n_ counts for each transaction, of each replica's log
+  std::vector<std::vector<std::int32_t>> log_;  // causal: what began at each replica, in order
+  std::vector<std::int32_t> known_;  // causal: [replica][origin], how much of its log is known
+  std::vector<std::vector<std::int32_t>>
+      waiting_;  // any order: by replica, what it does not know yet
 };
 
 }  // namespace isolang::workload

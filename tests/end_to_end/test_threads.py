@@ -78,7 +78,7 @@ def test_a_contradiction_in_one_part_needs_no_search(histories):
 
 #: Histories of the hard region, by what decides them; the first one soon.
 HARD = {
-    "frontiers": ("ser", 1, Workload(transactions=120, sessions=10, keys=8, values=2, operations=4,
+    "states": ("ser", 1, Workload(transactions=120, sessions=10, keys=8, values=2, operations=4,
                                      read_share=0.6, read_modify_write=0.5, seed=1)),
     "anneal": ("ser", 0, Workload(transactions=300, sessions=20, keys=20, values=3, operations=4,
                                   seed=1)),
@@ -97,7 +97,7 @@ def test_side_by_side_the_first_in_turn_counts(by):
         history = change_reads(history, changes, seed=workload.seed)
     spec = load_spec(level)
     answer, one = answered(history, native_plan(spec), threads=1)
-    assert answer.statistics["decided_by"] == ("cdcl", "anneal", "frontiers").index(by)
+    assert answer.statistics["decided_by"] == ("cdcl", "anneal", "states").index(by)
     assert answer.statistics["annealing_moves"] > 1_000_000
     check_natively(history, spec, proof(answer))
     for threads in (3,) if SANITIZED else (2, 3):

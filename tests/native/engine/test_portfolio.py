@@ -1,4 +1,4 @@
-"""Annealing and the search over frontiers: forced on, they decide what the oracle decides."""
+"""Annealing and the state search: forced on, they decide what the oracle decides."""
 
 import random
 from collections import Counter
@@ -28,22 +28,22 @@ from isolang.problem import build_problem
 from isolang.solvers.native import Model, load, solve
 from isolang.workload import Workload, generate
 
-FORCED = ("anneal", "frontier")
+FORCED = ("anneal", "states")
 #: Levels whose event graph is one line of reads and writes, in all its variants.
-LINES = ("ser", "si", "pc", "sser", "strong-si", "pl-3", "si-nosession", "pc-nosession")
+TOTAL_ORDERS = ("ser", "si", "pc", "sser", "strong-si", "pl-3", "si-nosession", "pc-nosession")
 #: The same shape from users: the hub where the reads are; and shapes that are no line.
 USERS = {
     "rw? ; (so | wr | ww)": "acyclic rw? ; (so | wr | ww) as a",
     "rt and init": "acyclic (rt | init | wr | ww) ; rw? as a",
     "writes overtake": "acyclic ((so | wr) ; rw?) | ww as a",
 }
-BY = ("cdcl", "anneal", "frontier")
+BY = ("cdcl", "anneal", "states")
 
 
 @pytest.fixture(scope="module")
 def plans():
     own = {n: classify(load_spec(f'include "adya.iso"\n{t}\n')) for n, t in USERS.items()}
-    return own | {name: classify(load_spec(name)) for name in LINES}
+    return own | {name: classify(load_spec(name)) for name in TOTAL_ORDERS}
 
 
 def accepted(history, spec, result):
@@ -62,12 +62,12 @@ def test_forced_they_agree_with_brute_force(plans, strategy):
     while compared < 240:
         given = any_history(rng)
         try:
-            expected = expected_verdicts(given, [LEVELS[name] for name in LINES])
+            expected = expected_verdicts(given, [LEVELS[name] for name in TOTAL_ORDERS])
         except (semantics.TooLargeError, ValueError):
             continue
         compared += 1
         history = to_tool(given)
-        for name, verdict in zip(LINES, expected, strict=True):
+        for name, verdict in zip(TOTAL_ORDERS, expected, strict=True):
             if plans[name].uses_real_time and not history.columns.has_time:
                 continue
             result = answer(history, plans[name], clock_bytes=1, strategy=strategy)
@@ -78,12 +78,12 @@ def test_forced_they_agree_with_brute_force(plans, strategy):
             assert accepted(history, plans[name].spec, result), (name, given)
             counts[BY[int(result.statistics.get("decided_by", 0))], got] += 1
     assert counts[strategy, "valid"] > 50
-    if strategy == "frontier":
+    if strategy == "states":
         assert counts[strategy, "invalid"] > 5
 
 
 @pytest.mark.parametrize("strategy", FORCED)
-@pytest.mark.parametrize("name", [*LINES, *USERS, *ENGINE_PLANS])
+@pytest.mark.parametrize("name", [*TOTAL_ORDERS, *USERS, *ENGINE_PLANS])
 def test_forced_they_agree_with_the_search(plans, name, strategy):
     """Few values, several keys, maybe transactions; also where they do not apply."""
     plan = plans.get(name) or ENGINE_PLANS[name]
@@ -151,7 +151,7 @@ def test_other_seeds_give_other_runs(plans):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "phase"), [("anneal", "annealing"), ("frontier", "searching over frontiers")]
+    ("strategy", "phase"), [("anneal", "annealing"), ("states", "searching over states")]
 )
 def test_each_phase_looks_at_the_clock(plans, strategy, phase):
     """What looks at the clock also tells what is being done, and can be ended there."""
@@ -208,7 +208,7 @@ EXHAUSTED = [("exhaustion", 0)]
 
 
 @pytest.mark.parametrize("name", ["ser", "si", "pc", "si-nosession", "pl-3"])
-def test_landmarks_refute_what_has_no_model_and_nothing_else(plans, name):
+def test_precedences_refute_what_has_no_model_and_nothing_else(plans, name):
     """Both checkers agree, and neither accepts the claim for a history that has a model."""
     rng = random.Random(name)
     counts = Counter()
@@ -226,7 +226,7 @@ def test_landmarks_refute_what_has_no_model_and_nothing_else(plans, name):
         if expected is None:
             continue
         valid = isinstance(expected, Model)
-        assert isinstance(answer(history, plans[name], strategy="frontier"), Model) == valid
+        assert isinstance(answer(history, plans[name], strategy="states"), Model) == valid
         first, second = both(history, plans[name].spec, Refutation.of(EXHAUSTED))
         assert first == second
         assert first in (("not certified",) if valid else ("accepted", "not certified"))
@@ -261,7 +261,7 @@ COUNTED = {
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_landmarks_count_versions(plans, name):
+def test_precedences_count_versions(plans, name):
     """Without counting, the other rules find nothing here."""
     history = History.from_transactions(
         [
@@ -275,7 +275,7 @@ def test_landmarks_count_versions(plans, name):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_annealing_stays_within_the_landmarks(plans, seed):
+def test_annealing_stays_within_the_precedences(plans, seed):
     """They leave few orders; over all others annealing needs 1.0 to 1.8 million moves."""
     rng = random.Random(seed)
     history = overwriting(rng, transactions=400, keys=20, values=3, sessions=20)
@@ -288,18 +288,18 @@ def test_annealing_stays_within_the_landmarks(plans, seed):
     check_natively(history, plans["ser"].spec, proof(result))
 
 
-def test_landmarks_agree_with_brute_force(plans):
+def test_precedences_agree_with_brute_force(plans):
     """Histories as the oracle makes them: lists, failed operations, aborts, maybe transactions."""
     rng = random.Random(8)
     counts = Counter()
     while sum(counts.values()) < 300:
         given = any_history(rng)
         try:
-            expected = expected_verdicts(given, [LEVELS[name] for name in LINES])
+            expected = expected_verdicts(given, [LEVELS[name] for name in TOTAL_ORDERS])
         except (semantics.TooLargeError, ValueError):
             continue
         history = to_tool(given)
-        for name, verdict in zip(LINES, expected, strict=True):
+        for name, verdict in zip(TOTAL_ORDERS, expected, strict=True):
             if plans[name].uses_real_time and not history.columns.has_time:
                 continue
             first, second = both(history, plans[name].spec, Refutation.of(EXHAUSTED))
@@ -309,13 +309,13 @@ def test_landmarks_agree_with_brute_force(plans):
     assert counts["invalid", "accepted"] > 20
 
 
-def test_landmarks_refute_what_other_searches_drown_in(plans):
+def test_precedences_refute_what_other_searches_drown_in(plans):
     """A changed read among 300 transactions over two values, with a certificate."""
     rng = random.Random(3)
     refuted = 0
     for _ in range(6):
         history = overwriting(rng, transactions=300, keys=20, values=3, sessions=12, changes=1)
-        result = answer(history, plans["ser"], strategy="frontier")
+        result = answer(history, plans["ser"], strategy="states")
         if result is None or isinstance(result, Model) or result.steps[-1][0] != "exhaustion":
             continue
         check_natively(history, plans["ser"].spec, Refutation.of(result.steps))
@@ -323,7 +323,7 @@ def test_landmarks_refute_what_other_searches_drown_in(plans):
     assert refuted > 0
 
 
-def test_an_exhausted_search_that_landmarks_do_not_confirm_has_no_certificate(plans):
+def test_an_exhausted_search_that_precedences_do_not_confirm_has_no_certificate(plans):
     """Nobody believes a claim: both checkers say that there is nothing to check."""
     rng = random.Random(5)
     spec = plans["si-nosession"].spec
@@ -331,7 +331,7 @@ def test_an_exhausted_search_that_landmarks_do_not_confirm_has_no_certificate(pl
         history = overwriting(
             rng, transactions=10, keys=3, values=2, sessions=5, blind=0.4, changes=2
         )
-        result = answer(history, plans["si-nosession"], clock_bytes=1, strategy="frontier")
+        result = answer(history, plans["si-nosession"], clock_bytes=1, strategy="states")
         if result is None or isinstance(result, Model) or result.steps[-1][0] != "exhaustion":
             continue
         if both(history, spec, Refutation.of(result.steps))[0] == "accepted":
@@ -376,7 +376,7 @@ def contradictory(seed=4):
     return serial(rng, transactions=36, keys=5, values=3, sessions=12, changes=2)
 
 
-@pytest.mark.parametrize("strategy", ["cdcl", "frontier"])
+@pytest.mark.parametrize("strategy", ["cdcl", "states"])
 def test_the_searches_keep_to_their_memory(plans, strategy):
     """They end by themselves, without a deadline, when they hold what they may."""
     history = contradictory()

@@ -1,0 +1,364 @@
+// Three ways to find a return path, by what U is:
+//   single pairs (so, wr)   the reads of the transaction, and the writers before it in its session,
+//   are looked at; words that compose      one clock row per node of the product, over a greedy
+//   cover of transactions by chains: the
+//                           latest member of each chain that reaches the node; a row lives until
+//                           its last reader;
+//   anything else           a search from every writer.
+#include "certify/return_paths.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "certify/product.hpp"
+#include "core/index.hpp"
+
+namespace isolang::certify {
+namespace {
+
+constexpr std::int64_t kWide = 4;  // writes for each read
+constexpr std::int64_t kVisitLimit =
+    400'000'000;  // edge visits, when every writer is a start of its own
+constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
+
+void raise(std::int32_t* row, const std::int32_t* other, std::size_t chains) {
+  for (std::size_t c = 0; c < chains; ++c) row[c] = std::max(row[c], other[c]);
+}
+
+bool single_pair(int label) {
+  return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) ||
+         label == static_cast<int>(Relation::init);
+}
+
+// The reads of each transaction, in the order of its operations.
+struct ByReader {
+  std::vector<std::int64_t> start;
+  std::vector<std::int64_t> item;
+};
+
+ByReader by_reader(const History& history, const Choice& choice) {
+  ByReader result;
+  result.start.assign(idx(history.transactions()) + 1, 0);
+  for (const ExternalRead& r : choice.reads) ++result.start[idx(r.reader) + 1];
+  std::partial_sum(result.start.begin(), result.start.end(), result.start.begin());
+  result.item.resize(choice.reads.size());
+  std::vector<std::int64_t> at(result.start.begin(), result.start.end() - 1);
+  for (std::size_t i = 0; i < choice.reads.size(); ++i)
+    result.item[at[choice.reads[i].reader]++] = static_cast<std::int64_t>(i);
+  return result;
+}
+
+// The place of each transaction in the order of each key that it writes: (key, place), by
+// transaction.
+struct Places {
+  std::vector<std::int64_t> start;
+  std::vector<std::pair<std::int32_t, std::int32_t>> item;
+
+  Places(const History& history, const Choice& choice) {
+    start.assign(idx(history.transactions()) + 1, 0);
+    for (const std::int32_t t : choice.order) ++start[t + 1];
+    std::partial_sum(start.begin(), start.end(), start.begin());
+    item.resize(choice.order.size());
+    std::vector<std::int64_t> at(start.begin(), start.end() - 1);
+    for (std::size_t key = 0; key + 1 < choice.key_start.size(); ++key)
+      for (std::int64_t i = choice.key_start[key]; i < choice.key_start[key + 1]; ++i)
+        item[at[choice.order[i]]++] = {static_cast<std::int32_t>(key),
+                                       static_cast<std::int32_t>(i - choice.key_start[key])};
+  }
+};
+
+// Whether what a read saw was written together with something later than what a read of the same
+// transaction saw: any other one, or one after it (`earlier_only`).
+bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
+  const ByReader reads = by_reader(history, choice);
+  const Places places(history, choice);
+  // Of the reads of the transaction at hand, or those after the one at hand: per key the least that
+  // one saw.
+  std::vector<std::int32_t> least(choice.key_start.size(), -1),
+      reader_of(choice.key_start.size(), -1);
+  const auto note = [&](const ExternalRead& r) {
+    const std::int32_t before = reader_of[r.key] == r.reader ? least[r.key] : r.source;
+    least[r.key] = std::min(before, r.source);
+    reader_of[r.key] = r.reader;
+  };
+  const auto read = [&](std::int64_t i) -> const ExternalRead& {
+    return choice.reads[reads.item[i]];
+  };
+  for (std::int32_t t = 0; t < history.transactions(); ++t) {
+    const std::int64_t first = reads.start[t], last = reads.start[t + 1];
+    for (std::int64_t i = first; i < last && !earlier_only; ++i) note(read(i));
+    for (std::int64_t i = last; i-- > first;) {
+      budget.poll();
+      if (const ExternalRead& seen = read(i); seen.source >= 0) {
+        const std::int32_t writer = choice.order[choice.key_start[seen.key] + seen.source];
+        const auto from = places.item.begin() + places.start[writer];
+        const auto to = places.item.begin() + places.start[writer + 1];
+        const auto later = [&](const std::pair<std::int32_t, std::int32_t>& at) {
+          return reader_of[at.first] == t && at.second > least[at.first];
+        };
+        if (to - from <= kWide * (last - first)) {
+          if (std::any_of(from, to, later)) return true;
+        } else {  // such as one that fills a table: the keys of the reads are looked for
+          for (std::int64_t j = first; j < last; ++j) {
+            const auto at = std::lower_bound(from, to, std::pair(read(j).key, -1));
+            if (at != to && at->first == read(j).key && later(*at)) return true;
+          }
+        }
+      }
+      if (earlier_only) note(read(i));
+    }
+  }
+  return false;
+}
+
+bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
+  const ByReader reads = by_reader(history, choice);
+  const Places places(history, choice);
+  std::vector<std::int32_t> latest(choice.key_start.size(), -1),
+      session_of(choice.key_start.size(), -1);
+  std::vector<std::vector<std::int32_t>> sessions(idx(history.sessions));
+  for (std::int32_t t = 0; t < history.transactions(); ++t)
+    if (choice.included[t]) sessions[history.txn_session[t]].push_back(t);
+  for (std::int32_t session = 0; session < history.sessions; ++session)
+    for (const std::int32_t t : sessions[session]) {
+      budget.poll();
+      for (std::int64_t i = reads.start[t]; i < reads.start[t + 1]; ++i) {
+        const ExternalRead& r = choice.reads[reads.item[i]];
+        if (session_of[r.key] == session && latest[r.key] > r.source) return true;
+      }
+      if (history.txn_status[t] != static_cast<std::uint8_t>(Status::committed))
+        continue;  // it precedes nothing
+      for (std::int64_t i = places.start[t]; i < places.start[t + 1]; ++i) {
+        const auto [key, place] = places.item[i];
+        latest[key] = session_of[key] == session ? std::max(latest[key], place) : place;
+        session_of[key] = session;
+      }
+    }
+  return false;
+}
+
+// Whether a walk from one start to another, of words that compose, is a return path.
+class Clocks {
+ public:
+  Clocks(const History& history, const Choice& choice, const Machine& machine, bool by_next,
+         Budget& budget)
+      : h_(history),
+        c_(choice),
+        m_(machine),
+        by_next_(by_next),
+        budget_(budget),
+        graph_(product(history, choice, machine, budget)) {}
+
+  // Kahn 1962. False: there is a cycle.
+  bool sort() {
+    std::vector<std::int32_t> incoming(idx(graph_.nodes), 0);
+    for (const std::int32_t v : graph_.edge_to) ++incoming[v];
+    order_.reserve(idx(graph_.nodes));
+    // Depth first, so that few rows live at a time.
+    std::vector<std::int32_t> ready;
+    for (std::int64_t v = graph_.nodes - 1; v >= 0; --v)
+      if (incoming[v] == 0) ready.push_back(static_cast<std::int32_t>(v));
+    while (!ready.empty()) {
+      budget_.poll();
+      const std::int32_t v = ready.back();
+      ready.pop_back();
+      order_.push_back(v);
+      for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e)
+        if (--incoming[graph_.edge_to[e]] == 0) ready.push_back(graph_.edge_to[e]);
+    }
+    return static_cast<std::int64_t>(order_.size()) == graph_.nodes;
+  }
+
+  bool close() {  // after sort()
+    cover();
+    const ByReader reads = by_reader(h_, c_);
+    std::vector<std::int64_t> row(idx(graph_.nodes), -1);
+    for (const std::int32_t v : order_) {
+      budget_.poll();
+      if (row[v] < 0) row[v] = fresh();
+      const std::int32_t t = start_of(v);
+      if (t >= 0) {
+        for (std::int64_t i = reads.start[t]; i < reads.start[t + 1]; ++i)
+          if (closes(c_.reads[reads.item[i]], row[v])) return true;
+        entry(row[v], chain_[t]) = position_[t];
+      }
+      for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
+        const std::int32_t w = graph_.edge_to[e];
+        if (row[w] < 0) row[w] = fresh();
+        raise(&entry(row[w], 0), &entry(row[v], 0), idx(chains_));
+      }
+      // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own.
+      free_.push_back(row[v]);
+    }
+    return false;
+  }
+
+ private:
+  std::int32_t start_of(std::int32_t v) const {
+    return v < static_cast<std::int64_t>(h_.transactions()) * m_.states && v % m_.states == 0
+               ? v / m_.states
+               : -1;
+  }
+
+  // Each node hands on the chain whose last member reaches it, to one successor; a start joins it.
+  void cover() {
+    chain_.assign(idx(h_.transactions()), -1);
+    position_.assign(idx(h_.transactions()), 0);
+    std::vector<std::int32_t> handed(idx(graph_.nodes), -1), length;
+    for (const std::int32_t v : order_) {
+      const std::int32_t t = start_of(v);
+      if (t >= 0 && c_.included[t]) {
+        if (handed[v] < 0) {
+          handed[v] = static_cast<std::int32_t>(length.size());
+          length.push_back(0);
+        }
+        chain_[t] = handed[v];
+        position_[t] = length[handed[v]]++;
+      }
+      if (handed[v] < 0) continue;
+      for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e)
+        if (const std::int32_t w = graph_.edge_to[e]; handed[w] < 0) {
+          handed[w] = handed[v];
+          break;
+        }
+    }
+    chains_ = std::max<std::int32_t>(1, static_cast<std::int32_t>(length.size()));
+    for (auto& c : chain_) c = std::max(c, 0);
+  }
+
+  std::int32_t& entry(std::int64_t row, std::int32_t chain) {
+    return rows_[idx(row) * idx(chains_) + idx(chain)];
+  }
+
+  std::int64_t fresh() {
+    if (free_.empty()) {
+      if (rows_.size() + idx(chains_) > kRowLimit)
+        throw NotCertified{"not certified: the history is too wide for the clocks of this checker"};
+      free_.push_back(static_cast<std::int64_t>(rows_.size() / idx(chains_)));
+      rows_.resize(rows_.size() + idx(chains_));
+    }
+    const std::int64_t row = free_.back();
+    free_.pop_back();
+    std::fill_n(rows_.begin() + row * chains_, chains_, -1);
+    return row;
+  }
+
+  bool closes(const ExternalRead& r, std::int64_t row) {
+    const std::int64_t start = c_.key_start[r.key], size = c_.key_start[idx(r.key) + 1] - start;
+    for (std::int64_t i = r.source + 1; i < size; ++i) {
+      if (i == r.own) continue;
+      budget_.poll();
+      const std::int32_t b = c_.order[start + i];
+      if (entry(row, chain_[b]) >= position_[b]) return true;
+      if (by_next_) return false;
+    }
+    return false;
+  }
+
+  const History& h_;
+  const Choice& c_;
+  const Machine& m_;
+  const bool by_next_;
+  Budget& budget_;
+  const ProductGraph graph_;
+  std::vector<std::int32_t> order_, chain_, position_;
+  std::int32_t chains_ = 1;
+  std::vector<std::int32_t> rows_;
+  std::vector<std::int64_t> free_;
+};
+
+bool by_search(const History& history, const Choice& choice, const Machine& machine,
+               Budget& budget) {
+  const ProductGraph graph = product(history, choice, machine, budget);
+  const Places places(history, choice);
+  std::vector<std::int32_t> seen(idx(graph.nodes), -1), work;
+  std::vector<std::vector<std::int64_t>> reads_of(choice.key_start.size());
+  for (std::size_t i = 0; i < choice.reads.size(); ++i)
+    reads_of[choice.reads[i].key].push_back(static_cast<std::int64_t>(i));
+  std::int64_t visits = 0;
+  for (std::int32_t b = 0; b < history.transactions(); ++b) {
+    if (places.start[b] == places.start[b + 1]) continue;
+    work.assign(1, b * machine.states);
+    while (!work.empty()) {
+      budget.poll();
+      const std::int32_t v = work.back();
+      work.pop_back();
+      visits += graph.edge_start[v + 1] - graph.edge_start[v];
+      if (visits > kVisitLimit)
+        throw NotCertified{
+            "not certified: irreflexive over an expression whose words do not compose, on a large "
+            "history"};
+      for (std::int64_t e = graph.edge_start[v]; e < graph.edge_start[v + 1]; ++e) {
+        const std::int32_t w = graph.edge_to[e];
+        if (seen[w] == b) continue;
+        seen[w] = b;
+        work.push_back(w);
+      }
+    }
+    for (std::int64_t i = places.start[b]; i < places.start[b + 1]; ++i) {
+      const auto [key, place] = places.item[i];
+      for (const std::int64_t number : reads_of[key]) {
+        budget.poll();
+        const ExternalRead& r = choice.reads[number];
+        if (r.reader == b || place <= r.source) continue;
+        for (const int q : machine.accepting)
+          if (seen[r.reader * machine.states + q] == b) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<SingleRw> single_rw(const Positions& p) {
+  constexpr int rw = static_cast<int>(Relation::rw);
+  SingleRw result{p, p};
+  for (std::size_t i = 0; i < p.label.size(); ++i) {
+    if (p.label[i] == rw && !p.follow[i].empty()) return std::nullopt;
+    const auto is_rw = [&](int f) { return p.label[f] == rw; };
+    result.before.accepting[i] =
+        i > 0 && std::any_of(p.follow[i].begin(), p.follow[i].end(), is_rw);
+    if (p.label[i] == rw) result.without.accepting[i] = result.before.accepting[i] = 0;
+    for (Positions* part : {&result.without, &result.before}) std::erase_if(part->follow[i], is_rw);
+  }
+  return result;
+}
+
+bool closes_return_path(const History& history, const Choice& choice, const Positions& way,
+                        Budget& budget) {
+  const Positions before = of_return_paths(way);
+  if (std::find(before.accepting.begin(), before.accepting.end(), 1) == before.accepting.end())
+    return false;
+  const bool single = std::all_of(before.follow[0].begin(), before.follow[0].end(), [&](int p) {
+    return single_pair(before.label[p]) && before.follow[p].empty();
+  });
+  if (single) {
+    const auto reads = [&](Relation r) { return before.reads(static_cast<int>(r)); };
+    // init leads from T0 alone, which no rw leads to.
+    return (reads(Relation::wr) && by_reads(history, choice, false, budget)) ||
+           (reads(Relation::so) && by_sessions(history, choice, budget));
+  }
+  if (!before.repeatable()) return by_search(history, choice, machine(before, false), budget);
+  const bool by_next = before.reads(static_cast<int>(Relation::ww));
+  const Machine walks = machine(before, true);
+  // Without session order there are many chains. With it few, and more return paths: if it has none
+  // of those, all is well.
+  if (walks.of(Relation::so).empty() && !walks.of(Relation::wr).empty()) {
+    Machine more = walks;
+    more.steps[idx(Relation::so)] = walks.of(Relation::wr);
+    Clocks narrow(history, choice, more, by_next, budget);
+    if (narrow.sort() && !narrow.close()) return false;
+  }
+  Clocks clocks(history, choice, walks, by_next, budget);
+  if (!clocks.sort())
+    throw NotCertified{
+        "not certified: irreflexive over words that run in cycles, which no other check forbids"};
+  return clocks.close();
+}
+
+bool closes_earlier_read(const History& history, const Choice& choice, Budget& budget) {
+  return by_reads(history, choice, true, budget);
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,25 @@
+// irreflexive e, where a word of e ends in its only rw: for an rw pair s -> b, no walk from b to s
+// spells a word of U, the words that may stand before that rw.
+#pragma once
+#include <optional>
+
+#include "certify/choice.hpp"
+#include "certify/expression.hpp"
+
+namespace isolang::certify {
+
+struct SingleRw {
+  Positions without;  // the words of e without rw
+  Positions before;   // U
+};
+// Empty if some rw is not the last letter of its words.
+std::optional<SingleRw> single_rw(const Positions& positions);
+
+// Does some rw pair of the choice close a return path? Throws NotCertified when that is too large
+// to decide, or when the return paths run in cycles, which another check should have forbidden.
+bool closes_return_path(const History& history, const Choice& choice, const Positions& before,
+                        Budget& budget);
+// The same where the only return path is a wr pair whose read stands before the one of the rw pair.
+bool closes_earlier_read(const History& history, const Choice& choice, Budget& budget);
+
+}  // namespace isolang::certify

@@ -1,0 +1,71 @@
+// Adjacency lists of graphs whose nodes are numbers.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/index.hpp"
+
+namespace isolang {
+
+// Adjacency in one array: the neighbours of v are item[start[v]] … item[start[v+1]-1].
+struct Adjacency {
+  std::vector<std::int64_t> start;
+  std::vector<std::int32_t> item;
+  std::span<const std::int32_t> of(std::int32_t v) const {
+    const auto i = idx(v);
+    return {item.data() + start[i], item.data() + start[i + 1]};
+  }
+};
+
+// Lists with room for each of the numbers 0 … count-1 in that of key_of(i), to be filled. `groups`
+// is the number of keys; negative keys are left out.
+template <typename KeyOf>
+Adjacency room_by(std::int32_t groups, std::size_t count, KeyOf key_of) {
+  Adjacency g;
+  g.start.assign(idx(groups) + 1, 0);
+  for (std::size_t i = 0; i < count; ++i)
+    if (const std::int32_t k = key_of(i); k >= 0) ++g.start[k + 1];
+  for (std::size_t v = 0; v < idx(groups); ++v) g.start[v + 1] += g.start[v];
+  g.item.resize(idx(g.start.back()));
+  return g;
+}
+
+// Puts items at the ends of their lists, in the order of the calls.
+class Filling {
+ public:
+  explicit Filling(Adjacency& lists)
+      : lists_(lists), next_(lists.start.begin(), lists.start.end() - 1) {}
+  std::size_t put(std::int32_t key, std::int32_t item) {  // where it stands in Adjacency::item
+    const auto place = idx(next_[key]++);
+    lists_.item[place] = item;
+    return place;
+  }
+
+ private:
+  Adjacency& lists_;
+  std::vector<std::int64_t> next_;
+};
+
+// Groups the items of the numbers 0 … count-1 by key_of(i), stably.
+template <typename KeyOf, typename ItemOf>
+Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf item_of) {
+  Adjacency g = room_by(groups, count, key_of);
+  Filling filling(g);
+  for (std::size_t i = 0; i < count; ++i)
+    if (const std::int32_t k = key_of(i); k >= 0) filling.put(k, item_of(i));
+  return g;
+}
+
+// The same edges the other way round, the sources of each node by descending place in `order` (all
+// nodes).
+inline Adjacency reversed(const Adjacency& successors, std::span<const std::int32_t> order) {
+  Adjacency r = room_by(static_cast<std::int32_t>(order.size()), successors.item.size(),
+                        [&](std::size_t i) { return successors.item[i]; });
+  Filling filling(r);
+  for (std::size_t i = order.size(); i-- > 0;)
+    for (const std::int32_t v : successors.of(order[i])) filling.put(v, order[i]);
+  return r;
+}
+
+}  // namespace isolang

@@ -1,0 +1,110 @@
+// All that the engine knows of a level: for each relation, the steps of a small automaton. State 0
+// is the only initial and the only final state, and every loop passes through it (the compiler of
+// the language proves that), so a cycle of the product is exactly a violation.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "core/index.hpp"
+
+namespace isolang {
+
+// writes and reads are tests: steps inside a transaction that writes, or that has an external read.
+// In the graph they are edges like epsilon.
+enum class Relation : std::uint8_t {
+  init = 0,
+  so,
+  rt,
+  wr,
+  ww,
+  rw,
+  writes,
+  reads,
+  epsilon,
+  auxiliary
+};
+inline constexpr std::size_t kRelations = 8;  // those that a history has: init … reads
+inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr",      "ww",
+                                                 "rw",   "W",  "R",  "epsilon", "auxiliary"};
+
+struct Automaton {
+  using Step = std::pair<std::int32_t, std::int32_t>;
+  std::int32_t states = 1;
+  std::array<std::vector<Step>, kRelations> steps;
+  std::vector<Step> epsilon;
+  bool so_repeatable = false;  // immediate pairs of so suffice
+  bool so_is_assumed = false;  // the check does not demand so, see presolve/presolve.hpp
+
+  // return paths that a single rw must not close (`irreflexive phi ; rw`): for each (q, r), an rw
+  // pair s -> b is forbidden if (b, r) reaches (s, q). Such pairs are no edges of the product,
+  // because a cycle of several of them is allowed. An automaton with return paths need not pass
+  // state 0; its product has no cycle unless another check forbids it.
+  std::vector<Step> back;
+  // Are its own cycles violations? Where it only has return paths they are not, and another check
+  // forbids every one of them.
+  bool judges = true;
+  // The same where the return path is one pair, for which no product is needed: b precedes s in its
+  // session; s read from b; s read from b by an operation before the one that the rw pair is about.
+  // Such an automaton has no steps.
+  bool back_so = false, back_wr = false, back_earlier_wr = false;
+
+  bool tests() const { return !of(Relation::writes).empty() || !of(Relation::reads).empty(); }
+  bool direct() const { return back_so || back_wr || back_earlier_wr; }
+  bool forbids_return_paths() const { return direct() || !back.empty(); }
+
+  const std::vector<Step>& of(Relation r) const { return steps[idx(r)]; }
+
+  // Do immediate pairs of so suffice?
+  bool repeats(Relation relation) const { return implied_by(relation, {relation, relation}); }
+
+  // Is each step q -> r of the relation also a way of steps of `way`, one after the other, with
+  // moves inside the transactions in between?
+  bool implied_by(Relation relation, std::initializer_list<Relation> way) const {
+    return std::ranges::all_of(of(relation), [&](const Step& step) {
+      std::vector<bool> reached(idx(states), false);
+      reached[step.first] = true;
+      move(reached);
+      for (const Relation next : way) {
+        std::vector<bool> after(idx(states), false);
+        for (const auto& [q, r] : of(next))
+          if (reached[q]) after[r] = true;
+        reached = std::move(after);
+        move(reached);
+      }
+      return static_cast<bool>(reached[step.second]);
+    });
+  }
+
+  // Is one ww step, followed by moves inside a transaction, a way from state 0 to state 0? Then
+  // every cycle of ww pairs is a violation, and the version order of a key can be read off the
+  // ranks of the nodes of state 0.
+  bool orders_versions() const { return from_zero_to_zero(Relation::ww); }
+
+  bool from_zero_to_zero(Relation relation) const {
+    std::vector<bool> to_zero(idx(states), false);
+    to_zero[0] = true;
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [q, r] : epsilon)
+        if (to_zero[r] && !to_zero[q]) to_zero[q] = grown = true;
+    }
+    for (const auto& [q, r] : of(relation))
+      if (q == 0 && to_zero[r]) return true;
+    return false;
+  }
+
+ private:
+  void move(std::vector<bool>& reached) const {  // by any number of moves inside a transaction
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [q, r] : epsilon)
+        if (reached[q] && !reached[r]) reached[r] = grown = true;
+    }
+  }
+};
+
+}  // namespace isolang

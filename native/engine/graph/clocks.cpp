@@ -1,0 +1,263 @@
+#include "engine/graph/clocks.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/index.hpp"
+#include "core/vectorised.hpp"
+
+namespace isolang {
+
+namespace {
+// So many chains stand for a graph that hardly any path goes through: rows of all would tell little
+// and cost much.
+constexpr std::size_t kMostColumns = 1024;
+constexpr std::int32_t kMuchShorter = 64;  // times
+constexpr std::size_t kSample = 8;         // chains
+constexpr std::size_t kLanes = 8;  // of a vector register: loops over full ones have no remainder
+
+// Rows of positions and of cells; see Clocks.
+
+ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::int32_t* other,
+                                  std::size_t columns) {
+  for (std::size_t c = 0; c < columns; ++c) row[c] = std::max(row[c], other[c]);
+}
+
+// Both values of a cell are looked up, so that nothing branches.
+template <typename Cell>
+[[gnu::always_inline]] inline void raise_by_cells(std::int32_t* row, const Cell* cells,
+                                                  const std::int32_t* top,
+                                                  const std::int32_t* floor, std::size_t columns) {
+  constexpr Cell most = std::numeric_limits<Cell>::max();
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::int32_t least = floor[c], exact = top[c] - std::int32_t{cells[c]};
+    // mutant: lagging-cell-exact
+    row[c] = std::max(row[c], cells[c] == most ? least : exact);
+  }
+}
+ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint8_t* cells,
+                                  const std::int32_t* top, const std::int32_t* floor,
+                                  std::size_t columns) {
+  raise_by_cells(row, cells, top, floor, columns);
+}
+ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint16_t* cells,
+                                  const std::int32_t* top, const std::int32_t* floor,
+                                  std::size_t columns) {
+  raise_by_cells(row, cells, top, floor, columns);
+}
+
+// Returns the sum of the row: of numbers of nodes that reach one, no more than there are.
+ISOLANG_VECTORISED std::int32_t sum_and_lower(const std::int32_t* row, std::int32_t* floor,
+                                              std::size_t columns) {
+  std::int32_t sum = 0;
+  for (std::size_t c = 0; c < columns; ++c) {
+    sum += row[c];
+    floor[c] = std::min(floor[c], row[c]);
+  }
+  return sum;
+}
+
+// Returns the worst lag, cut off at the most that a cell can hold.
+template <typename Cell>
+[[gnu::always_inline]] inline std::int32_t store_as_cells(const std::int32_t* row,
+                                                          const std::int32_t* top, Cell* cells,
+                                                          std::size_t columns) {
+  constexpr std::int32_t most = std::numeric_limits<Cell>::max();
+  std::int32_t worst = 0;
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::int32_t lag = std::min(top[c] - row[c], most);
+    worst = std::max(worst, lag);
+    cells[c] = static_cast<Cell>(lag);
+  }
+  return worst;
+}
+ISOLANG_VECTORISED std::int32_t store_row(const std::int32_t* row, const std::int32_t* top,
+                                          std::uint8_t* cells, std::size_t columns) {
+  return store_as_cells(row, top, cells, columns);
+}
+ISOLANG_VECTORISED std::int32_t store_row(const std::int32_t* row, const std::int32_t* top,
+                                          std::uint16_t* cells, std::size_t columns) {
+  return store_as_cells(row, top, cells, columns);
+}
+
+}  // namespace
+
+void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number,
+                   std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
+                   Budget& budget) {
+  grown = grown && place_.size() == order.size();
+  if (by_number != nullptr || !grown)
+    find_chains(by_number ? *by_number : predecessors, order, grown, max_bytes);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    place_[order[i]].slot = static_cast<std::int32_t>(i);
+  changed_.assign(order.size(), 0);
+  exact_ = columns_ >= chains_;
+  const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
+  top_.resize(blocks * columns_);
+  floor_.resize(blocks * columns_);
+  // Half of the memory is for the exact cells: the other half is then still there for those who
+  // need it.
+  narrow_ = order.size() * columns_ * sizeof(std::uint16_t) > max_bytes / 2;
+  if (narrow_)
+    fill(bytes_, predecessors, order, budget);
+  else
+    fill(words_, predecessors, order, budget);
+}
+
+void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order,
+                         bool grown, std::size_t max_bytes) {
+  const std::size_t n = order.size();
+  std::vector<std::int32_t> chain(n, -1), position(n, 0), tail;
+  for (const std::int32_t v : order) {
+    for (const std::int32_t u : predecessors.of(v)) {
+      // mutant: chain-forks
+      if (tail[chain[u]] != u) continue;
+      chain[v] = chain[u];
+      // mutant: flat-chain
+      position[v] = position[u] + 1;
+      tail[chain[u]] = v;
+      break;
+    }
+    if (chain[v] < 0) {
+      chain[v] = static_cast<std::int32_t>(tail.size());
+      tail.push_back(v);
+    }
+  }
+  if (grown && chains_ <= tail.size() + tail.size() / 8) return;
+  chains_ = tail.size();
+  columns_ = std::min(
+      {chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
+  // A column costs the same for any chain: short ones are left out before memory is short.
+  if (n * columns_ > max_bytes / 4) {
+    const auto end = [&](std::int32_t v) { return position[v]; };
+    const std::int32_t longest = position[*std::ranges::max_element(tail, {}, end)];
+    const auto long_ones = std::ranges::count_if(
+        tail, [&](std::int32_t v) { return end(v) >= longest / kMuchShorter; });
+    columns_ = std::min(columns_, idx(long_ones));
+  }
+  const std::size_t used = columns_;
+  if (used > kLanes) columns_ = (used + kLanes - 1) / kLanes * kLanes;  // the last ones stay empty
+  std::vector<std::int32_t> column_of_chain(chains_);
+  std::iota(column_of_chain.begin(), column_of_chain.end(), 0);
+  if (used < chains_) {
+    std::vector<std::int32_t> by_length(chains_);
+    std::iota(by_length.begin(), by_length.end(), 0);
+    std::ranges::stable_sort(by_length, std::greater<>(),
+                             [&](std::int32_t c) { return position[tail[c]]; });
+    std::ranges::fill(column_of_chain, -1);
+    for (std::size_t i = 0; i < used; ++i)
+      column_of_chain[by_length[i]] = static_cast<std::int32_t>(i);
+  }
+  place_.resize(n);
+  for (std::size_t v = 0; v < n; ++v) place_[v] = {column_of_chain[chain[v]], position[v]};
+  sum_.assign(n, std::numeric_limits<std::int32_t>::min());
+}
+
+template <typename Cell>
+void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
+                  std::span<const std::int32_t> order, Budget& budget) {
+  constexpr std::int32_t most = std::numeric_limits<Cell>::max();
+  cells.resize(order.size() * columns_);
+  std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1);
+  for (std::size_t first = 0; first < order.size(); first += kBlock) {
+    const std::size_t count = std::min(kBlock, order.size() - first);
+    std::int32_t* const top = top_.data() + first / kBlock * columns_;
+    std::int32_t* const floor = floor_.data() + first / kBlock * columns_;
+    for (std::size_t i = 0; i < count; ++i)
+      if (const Place& at = place_[order[first + i]]; at.column >= 0)
+        last[at.column] = std::max(last[at.column], at.position);
+    std::ranges::copy(last, top);
+    std::fill_n(floor, columns_, std::numeric_limits<std::int32_t>::max());
+    for (std::size_t i = 0; i < count; ++i) {
+      budget.poll();
+      const std::int32_t v = order[first + i];
+      const std::span row(exact.data() + i * columns_, columns_);
+      std::ranges::fill(row, -1);
+      // From the latest predecessor down: most of the others are then already covered, and cost one
+      // comparison.
+      for (const std::int32_t u : predecessors.of(v)) {
+        const Place& from = place_[u];
+        // mutant: covered-early
+        if (from.column >= 0 && row[from.column] >= from.position) continue;
+        if (idx(from.slot) < first) {
+          raise(row, u);
+          continue;
+        }
+        raise_row(row.data(), exact.data() + (idx(from.slot) - first) * columns_, columns_);
+      }
+      // mutant: node-not-counted
+      if (const Place& at = place_[v]; at.column >= 0) row[at.column] = at.position;
+      const std::int32_t sum = sum_and_lower(row.data(), floor, columns_);
+      changed_[v] = sum != sum_[v];
+      sum_[v] = sum;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int32_t* const row = exact.data() + i * columns_;
+      const std::int32_t worst =
+          store_row(row, top, cells.data() + (first + i) * columns_, columns_);
+      if (worst < most) continue;
+      for (std::size_t c = 0; c < columns_ && exact_; ++c)
+        exact_ = top[c] - row[c] < most || row[c] == floor[c];
+    }
+  }
+}
+
+std::vector<std::int32_t> Clocks::middles() const {
+  if (chains_ > columns_) return {};
+  const std::size_t n = place_.size();
+  std::vector<std::size_t> first(
+      columns_ + 1, 0);  // of each column, in an array of all nodes by column and position
+  for (const Place& p : place_) ++first[idx(p.column) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  const auto at = [&](const Place& p) { return first[p.column] + idx(p.position); };
+  const auto length = [&](std::size_t column) { return first[column + 1] - first[column]; };
+  std::vector<std::int32_t> node(n);
+  for (std::size_t v = 0; v < n; ++v) node[at(place_[v])] = static_cast<std::int32_t>(v);
+  std::vector<std::size_t> sample(columns_);
+  std::iota(sample.begin(), sample.end(), std::size_t{0});
+  std::ranges::stable_sort(sample, std::greater<>(), length);
+  sample.resize(std::min(sample.size(), kSample));
+  std::size_t nodes = 0;
+  for (const std::size_t c : sample) nodes += length(c);
+  // A node that some node of a chain is the first to be reached by is followed by the rest of that
+  // chain.
+  std::vector<std::int32_t> followed(n, 0), row(columns_), next(columns_);
+  for (const std::size_t c : sample) {
+    std::ranges::fill(next, 0);
+    for (std::size_t i = first[c]; i < first[c + 1]; ++i) {
+      std::ranges::fill(row, -1);
+      raise(row, node[i]);
+      for (std::size_t a = 0; a < columns_; ++a)
+        for (; next[a] <= row[a]; ++next[a])
+          followed[first[a] + idx(next[a])] += static_cast<std::int32_t>(first[c + 1] - i);
+    }
+  }
+  const double scale = static_cast<double>(n) / static_cast<double>(nodes);
+  std::vector<std::int32_t> middle(n);
+  for (std::size_t v = 0; v < n; ++v)
+    middle[v] =
+        sum_[v] - static_cast<std::int32_t>(scale * static_cast<double>(followed[at(place_[v])]));
+  return middle;
+}
+
+void Clocks::raise(std::span<std::int32_t> row, std::int32_t v) const {
+  const Place& at = place_[v];
+  const std::size_t cells = idx(at.slot) * columns_, block = idx(at.slot) / kBlock * columns_;
+  const std::int32_t *const top = top_.data() + block, *const floor = floor_.data() + block;
+  if (narrow_)
+    raise_row(row.data(), bytes_.data() + cells, top, floor, columns_);
+  else
+    raise_row(row.data(), words_.data() + cells, top, floor, columns_);
+  if (at.column >= 0) row[at.column] = std::max(row[at.column], at.position);
+}
+
+void Clocks::prefetch_row(std::int32_t v) const {
+  const std::size_t first = idx(place_[v].slot) * columns_;
+  const char* const row = narrow_ ? reinterpret_cast<const char*>(bytes_.data() + first)
+                                  : reinterpret_cast<const char*>(words_.data() + first);
+  const std::size_t size = columns_ * (narrow_ ? 1 : 2);
+  for (std::size_t i = 0; i < size; i += 64) prefetch(row + i);
+}
+
+}  // namespace isolang

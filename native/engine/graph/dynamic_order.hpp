@@ -1,0 +1,137 @@
+// A topological order that is kept while edges come and go: Pearce and Kelly, "A dynamic
+// topological sort algorithm for directed acyclic graphs" (ACM JEA 11, 2006). Pure graph theory:
+// nodes and edges are numbers.
+#pragma once
+#include <cstdint>
+#include <queue>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/index.hpp"
+#include "core/prefetch.hpp"
+#include "engine/graph/adjacency.hpp"
+
+namespace isolang {
+
+class DynamicOrder {
+ public:
+  // The permanent edges are numbered 0 … count-1: from_of(i) → to_of(i). `rank` must be a
+  // topological order of them.
+  template <typename FromOf, typename ToOf>
+  DynamicOrder(std::size_t count, FromOf from_of, ToOf to_of, std::vector<std::int32_t> rank)
+      : permanent_(count) {
+    const auto nodes = static_cast<std::int32_t>(rank.size());
+    in_ = group_by(nodes, count, to_of, from_of);
+    out_ = room_by(nodes, count, from_of);
+    number_.resize(count);
+    Filling filling(out_);
+    for (std::size_t i = 0; i < count; ++i)
+      number_[filling.put(from_of(i), to_of(i))] = static_cast<std::int32_t>(i);
+    begin(std::move(rank));
+  }
+
+  // Adds an edge; it gets the next number. False if it would close a cycle: then it is not added
+  // and `path` holds the numbers of the edges of a path v → u.
+  bool add(std::int32_t u, std::int32_t v);
+  // Takes back the edges added last, until `count` edges are left. The order stays: it is still
+  // one.
+  void shrink(std::size_t count);
+  // Takes back an added edge; its number stays in use. The order stays likewise.
+  void remove(std::int32_t edge);
+
+  void set_ranks(
+      std::vector<std::int32_t> rank);  // another topological order, of the edges added since, too
+  Adjacency successors() const;
+  // Sorts the nodes of these ranks anew: each as late as it can, the higher `latest` the later.
+  template <typename Latest>
+  void sort_late(std::int32_t first, std::int32_t last, Latest latest);
+
+  std::size_t edges() const { return permanent_ + from_.size(); }
+  std::int32_t rank(std::int32_t v) const { return rank_[v]; }
+  void prefetch_rank(std::int32_t v) const { prefetch(rank_.data() + v); }
+  std::int64_t visited = 0;  // nodes, in all
+  std::vector<std::int32_t> path;
+  std::vector<std::int32_t>
+      moved;  // the nodes whose rank has changed since forget_moved, each once
+  void forget_moved();
+
+ private:
+  // An edge by where it stands: a permanent one in out_.item, an added one (~ of that) in from_ and
+  // to_.
+  using Place = std::int32_t;
+  std::int32_t number_of(Place edge) const {
+    return edge >= 0 ? number_[edge] : static_cast<std::int32_t>(permanent_) + ~edge;
+  }
+  template <typename Visit>
+  void each_out(std::int32_t v, Visit visit) const;  // the node, and where the edge stands
+  template <typename Visit>
+  void each_in(std::int32_t v, Visit visit) const;  // the node
+
+  void begin(std::vector<std::int32_t> rank);
+
+  void set_rank(std::int32_t v, std::int32_t rank) {
+    if (rank_[v] == rank) return;
+    rank_[v] = rank;
+    at_[rank] = v;
+    if (std::exchange(moved_[v], std::uint8_t{1}) == 0) moved.push_back(v);
+  }
+
+  std::size_t permanent_;
+  Adjacency out_, in_;                   // nodes, by permanent edges
+  std::vector<std::int32_t> number_;     // per item of out_: of the edge
+  std::vector<std::int32_t> rank_, at_;  // at_: per rank its node
+  // Added edges, by number - permanent_.
+  std::vector<std::int32_t> from_, to_;           // -1: removed
+  std::vector<std::int32_t> out_next_, in_next_;  // the one before of the same node, or -1
+  std::vector<std::int32_t> out_head_, in_head_;  // per node: the last one, or -1
+  std::vector<std::uint8_t> mark_, moved_;
+  struct Parent {
+    std::int32_t node;
+    Place edge;
+  };
+  std::vector<Parent> parent_;
+  std::vector<std::int32_t> forward_, backward_, slots_;
+};
+
+template <typename Visit>
+void DynamicOrder::each_out(std::int32_t v, Visit visit) const {
+  const auto node = idx(v);
+  for (std::int64_t i = out_.start[node]; i < out_.start[node + 1]; ++i)
+    visit(out_.item[i], static_cast<Place>(i));
+  for (std::int32_t e = out_head_[node]; e >= 0; e = out_next_[e]) visit(to_[e], ~e);
+}
+
+template <typename Visit>
+void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
+  for (const std::int32_t u : in_.of(v)) visit(u);
+  for (std::int32_t e = in_head_[v]; e >= 0; e = in_next_[e]) visit(from_[e]);
+}
+
+template <typename Latest>
+void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest latest) {
+  const auto nodes = std::span(at_).subspan(idx(first), idx(last - first + 1));
+  std::vector<std::int32_t> waiting(nodes.size(), 0);  // for so many successors among them
+  using Ready = std::pair<std::pair<std::int32_t, std::int32_t>, std::int32_t>;
+  std::priority_queue<Ready> ready;
+  const auto add = [&](std::int32_t v) { ready.push({{latest(v), rank(v)}, v}); };
+  const auto inside = [&](std::int32_t r) { return first <= r && r <= last; };
+  for (const std::int32_t v : nodes) {
+    std::int32_t& count = waiting[rank(v) - first];
+    each_out(v, [&](std::int32_t w, Place) { count += inside(rank(w)); });
+    if (count == 0) add(v);
+  }
+  std::vector<std::int32_t> sorted;  // the last first
+  while (!ready.empty()) {
+    const std::int32_t v = ready.top().second;
+    ready.pop();
+    sorted.push_back(v);
+    each_in(v, [&](std::int32_t u) {
+      if (inside(rank(u)) && --waiting[rank(u) - first] == 0) add(u);
+    });
+  }
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    set_rank(sorted[i], last - static_cast<std::int32_t>(i));
+}
+
+}  // namespace isolang

@@ -1,0 +1,252 @@
+#include "engine/graph/event_graph.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/index.hpp"
+
+namespace isolang {
+namespace {
+
+bool included(const Problem& p, std::int32_t txn) {
+  // mutant: optional-no-edges
+  return p.inclusion[txn] != static_cast<std::uint8_t>(Inclusion::out);
+}
+
+// The included transactions of each session in order, T0 before each of them; a session ends at
+// each break.
+std::vector<std::vector<std::int32_t>> session_orders(const Problem& p,
+                                                      const std::vector<std::uint8_t>& breaks) {
+  std::vector<std::vector<std::int32_t>> orders(idx(p.sessions), {p.n});
+  std::vector<std::size_t> current(idx(p.sessions));
+  std::iota(current.begin(), current.end(), std::size_t{0});
+  for (std::int32_t t = 0; t < p.n; ++t) {
+    if (!included(p, t)) continue;
+    std::size_t& session = current[p.session[t]];
+    if (!breaks.empty() && breaks[t] != 0 && orders[session].size() > 1) {
+      session = orders.size();
+      orders.push_back({p.n});
+    }
+    orders[session].push_back(t);
+  }
+  return orders;
+}
+
+}  // namespace
+
+EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const AssumedOrders& assumed)
+    : problem(p), automata(std::move(a)) {
+  for (std::size_t c = 0; c < automata.size(); ++c) {
+    const Automaton& m = automata[c];
+    base_.push_back(node_count_);
+    if (!m.direct()) node_count_ += (p.n + 1) * m.states;
+    forbids_return_paths |= m.forbids_return_paths();
+    every_check_judges &= m.judges;
+    uses_reads |=
+        !m.of(Relation::wr).empty() || !m.of(Relation::rw).empty() || m.forbids_return_paths();
+    uses_orders |=
+        !m.of(Relation::ww).empty() || !m.of(Relation::rw).empty() || m.forbids_return_paths();
+    if (m.orders_versions()) {
+      if (order_check_ < 0) order_check_ = static_cast<std::int32_t>(c);
+      sessions_order_versions |= m.from_zero_to_zero(Relation::so);
+    }
+    const auto add = [&](std::vector<Step>& steps, const std::vector<Automaton::Step>& of_check) {
+      for (const auto& [q, r] : of_check) steps.push_back({base_[c] + q, base_[c] + r, m.states});
+    };
+    add(wr_, m.of(Relation::wr));
+    add(ww_, m.of(Relation::ww));
+    add(rw_, m.of(Relation::rw));
+    add(back_, m.back);
+  }
+  auxiliary_base_ = node_count_;
+  for (std::size_t c = 0; c < automata.size(); ++c) {
+    const Automaton& m = automata[c];
+    for (std::int32_t t = 0; t <= p.n; ++t) {
+      if (!included(p, t)) continue;
+      // mutant: no-inner-moves
+      for (const auto& [q, r] : m.epsilon)
+        edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
+    }
+    add_tests(c);
+    add_sessions(c, assumed.breaks);
+    add_line(c, assumed);
+    add_real_time(c);
+    for (const auto& [q, r] : m.of(Relation::init))
+      for (std::int32_t t = 0; t < p.n; ++t)
+        if (included(p, t)) edges.push_back({node(c, p.n, q), node(c, t, r), Relation::init});
+  }
+  if (uses_orders && order_check_ < 0) {
+    version_base_ = node_count_;
+    node_count_ += static_cast<Node>(p.writer_txn.size());
+  }
+  transaction_.assign(idx(node_count_), -1);
+  for (std::size_t c = 0; c < automata.size(); ++c)
+    for (std::int32_t t = 0; t <= p.n && !automata[c].direct(); ++t)
+      std::fill_n(transaction_.begin() + node(c, t, 0), automata[c].states, t);
+  for (std::size_t c = 0, labels = 0; c < automata.size(); ++c)
+    if (automata[c].direct()) base_[c] = node_count_ + static_cast<Node>(labels++) * (p.n + 1);
+  if (uses_orders)
+    for (std::size_t i = 0; i < p.vo_before.size(); ++i)
+      // mutant: shown-order-forgotten
+      ww_edges(p.vo_before[i], p.vo_after[i], [&](const Edge& e) { edges.push_back(e); });
+  set_priorities(assumed);
+}
+
+Node EventGraph::fresh(std::size_t check) {
+  auxiliary_check_.push_back(static_cast<std::int32_t>(check));
+  return node_count_++;
+}
+
+void EventGraph::add_tests(std::size_t c) {
+  const Automaton& m = automata[c];
+  if (!m.tests()) return;
+  std::vector<std::uint8_t> writes(idx(problem.n + 1), 0), reads(idx(problem.n + 1), 0);
+  for (const std::int32_t t : problem.writer_txn) writes[t] = 1;
+  for (std::int32_t r = 0; r < problem.reads(); ++r)
+    if (problem.candidate_start[r] < problem.candidate_start[r + 1]) reads[problem.read_txn[r]] = 1;
+  for (std::int32_t t = 0; t <= problem.n; ++t) {
+    if (!included(problem, t)) continue;
+    for (const auto& [test, passed] :
+         {std::pair(Relation::writes, writes[t]), {Relation::reads, reads[t]}})
+      if (passed != 0)
+        for (const auto& [q, r] : m.of(test))
+          edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
+  }
+}
+
+void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& breaks) {
+  static const std::vector<std::uint8_t> kNoBreaks;
+  const Automaton& m = automata[c];
+  if (m.of(Relation::so).empty()) return;
+  for (auto order : session_orders(problem, m.so_is_assumed ? breaks : kNoBreaks)) {
+    if (m.so_is_assumed)
+      order.erase(order.begin());  // what comes after T0 is a fact: init says it, or nothing does
+    if (order.empty()) continue;
+    for (const auto& [q, r] : m.of(Relation::so)) {
+      if (m.so_repeatable) {
+        std::int32_t last = order.front();
+        for (std::size_t i = 1; i < order.size(); ++i) {
+          edges.push_back({node(c, last, q), node(c, order[i], r), Relation::so});
+          // mutant: indeterminate-precede
+          if (problem.unfinished[order[i]] == 0) last = order[i];
+        }
+        continue;
+      }
+      // An auxiliary chain: a transaction enters at its place and every later one may leave, so all
+      // pairs are there in linear size and, since nothing else touches the chain, no other pair is.
+      Node rail = fresh(c);
+      edges.push_back({node(c, order.front(), q), rail, Relation::so});
+      for (std::size_t i = 1; i < order.size(); ++i) {
+        edges.push_back({rail, node(c, order[i], r), Relation::so});
+        // mutant: indeterminate-in-chain
+        if (problem.unfinished[order[i]] != 0 || i + 1 == order.size()) continue;
+        const Node next = fresh(c);
+        // mutant: session-chain-cut
+        edges.push_back({rail, next, Relation::auxiliary});
+        edges.push_back({node(c, order[i], q), next, Relation::so});
+        rail = next;
+      }
+    }
+  }
+}
+
+// On steps that repeat, so that the total order becomes `window` chains.
+void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
+  if (assumed.window == 0) return;
+  std::vector<std::int32_t> order;
+  std::ranges::copy_if(assumed.order, std::back_inserter(order),
+                       [&](std::int32_t t) { return assumed.breaks[t] == 0; });
+  for (std::size_t i = idx(assumed.window); i < order.size(); ++i)
+    for (const auto& [q, r] : automata[c].of(Relation::so))
+      edges.push_back(
+          {node(c, order[i - idx(assumed.window)], q), node(c, order[i], r), Relation::so});
+}
+
+// Real time in O(n) edges: a chain of events; T enters at its own end, S leaves from the last end
+// strictly before its begin. T0 ends before everything.
+void EventGraph::add_real_time(std::size_t c) {
+  const Automaton& m = automata[c];
+  if (m.of(Relation::rt).empty()) return;
+  std::vector<std::int32_t> by_end, by_begin;
+  for (std::int32_t t = 0; t < problem.n; ++t) {
+    if (!included(problem, t)) continue;
+    by_begin.push_back(t);
+    if (problem.unfinished[t] == 0 && problem.end[t] != kTimeUnknownEnd) by_end.push_back(t);
+  }
+  std::ranges::stable_sort(by_end, {}, [&](std::int32_t t) { return problem.end[t]; });
+  std::ranges::stable_sort(by_begin, {}, [&](std::int32_t t) { return problem.begin[t]; });
+  for (const auto& [q, r] : m.of(Relation::rt)) {
+    Node event = fresh(c);
+    edges.push_back({node(c, problem.n, q), event, Relation::rt});
+    std::size_t ended = 0;
+    bool left =
+        false;  // has someone left from `event`? only then the next end needs a event of its own
+    for (const std::int32_t t : by_begin) {
+      // mutant: rt-at-begin
+      while (ended < by_end.size() && problem.end[by_end[ended]] < problem.begin[t]) {
+        // mutant: rt-no-later-ends
+        if (left) {
+          const Node next = fresh(c);
+          // mutant: rt-chain-cut
+          edges.push_back({event, next, Relation::auxiliary});
+          event = next;
+          left = false;
+        }
+        edges.push_back({node(c, by_end[ended++], q), event, Relation::rt});
+      }
+      edges.push_back({event, node(c, t, r), Relation::rt});
+      left = true;
+    }
+  }
+}
+
+std::int32_t EventGraph::transaction_of_label(Node v) const { return v - base_[check_of(v)]; }
+
+std::int32_t EventGraph::check_of(Node v) const {
+  const auto holds = [&](std::size_t c) {
+    return v >= base_[c] && v < base_[c] + (problem.n + 1) * automata[c].states;
+  };
+  if (v < auxiliary_base_ || v >= node_count_)
+    for (std::size_t c = 0; c < base_.size(); ++c)
+      if (automata[c].direct() == (v >= node_count_) && holds(c))
+        return static_cast<std::int32_t>(c);
+  if (version_base_ >= 0 && v >= version_base_) return -1;
+  return auxiliary_check_[v - auxiliary_base_];
+}
+
+// Transactions by the assumption; else by their end if there is time, else by their place in their
+// session: an order near to one that the database may have used, and one in which the states of a
+// transaction stand together.
+void EventGraph::set_priorities(const AssumedOrders& assumed) {
+  const Problem& p = problem;
+  std::vector<std::int64_t> when(idx(p.n + 1), kTimeUnknownBegin);
+  std::vector<std::int32_t> place(idx(p.sessions), 0);
+  for (std::int32_t t = 0; t < p.n; ++t) when[t] = p.has_time ? p.end[t] : place[p.session[t]]++;
+  for (std::size_t i = 0; i < assumed.order.size(); ++i)
+    when[assumed.order[i]] = static_cast<std::int64_t>(i);
+  guesses_ = !p.has_time && assumed.order.empty();
+  turns_.resize(when.size());
+  std::iota(turns_.begin(), turns_.end(), 0);
+  set_priorities(when);
+}
+
+void EventGraph::set_priorities(std::span<const std::int32_t> guess) {
+  if (guess.empty()) return;
+  std::vector<std::int64_t> when(idx(problem.n + 1), 0);
+  for (Node v = 0; v < auxiliary_base_; ++v) when[transaction_of(v)] += guess[v];
+  when[problem.n] = kTimeUnknownBegin;
+  set_priorities(when);
+}
+
+void EventGraph::set_priorities(std::span<const std::int64_t> when) {
+  std::ranges::stable_sort(turns_, {}, [&](std::int32_t t) { return when[t]; });
+  std::vector<std::int32_t> turn(turns_.size());
+  for (std::size_t i = 0; i < turns_.size(); ++i) turn[turns_[i]] = static_cast<std::int32_t>(i);
+  priority_.assign(idx(node_count_), 0);  // auxiliary nodes: as early as they can
+  for (Node v = 0; v < auxiliary_base_; ++v) priority_[v] = turn[transaction_of(v)];
+  if (version_base_ >= 0)
+    for (std::size_t w = 0; w < problem.writer_txn.size(); ++w)
+      priority_[idx(version_base_) + w] = turn[problem.writer_txn[w]];
+}
+
+}  // namespace isolang

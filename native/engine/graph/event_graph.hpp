@@ -1,0 +1,162 @@
+// The event graph: the product of the history's relations with each check's automaton, with a
+// reason on every edge.
+//
+// Nodes, per check: (transaction, state); then auxiliary nodes that carry so or rt in linear size;
+// then, if no automaton orders versions by itself, one node per writer of a key. Several checks are
+// a disjoint union over the same choices.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/index.hpp"
+#include "core/problem.hpp"
+#include "engine/graph/automaton.hpp"
+
+namespace isolang {
+
+using Node = std::int32_t;
+
+// One product edge and why it is there. Which literals it needs follows from the relation:
+//   wr: source(read, a)   ww: before(a, b)   rw: source(read, a) and before(a, b)   others: none,
+//   facts of the history.
+// a and b are indices into Problem::writer_*, read into Problem::read_*.
+struct Edge {
+  Node from, to;
+  Relation relation;
+  std::int32_t read = -1, a = -1, b = -1;
+};
+
+// Orders that are taken as facts although no check demands them (presolve/presolve.hpp), as edges
+// of the relation so.
+struct AssumedOrders {
+  std::vector<std::uint8_t> breaks;  // per transaction: session order that is only a assumption
+                                     // does not reach over its begin
+  std::vector<std::int32_t>
+      order;  // transactions; of those without a break each precedes the one `window` places behind
+  std::int32_t window = 0;  // 0: there is no order
+};
+
+class EventGraph {
+ public:
+  EventGraph(const Problem& problem, std::vector<Automaton> automata,
+             const AssumedOrders& assumed = {});
+
+  const Problem& problem;
+  const std::vector<Automaton> automata;
+  bool uses_reads = false;            // some step is wr or rw
+  bool uses_orders = false;           // some step is ww or rw
+  bool forbids_return_paths = false;  // some check does
+  bool every_check_judges = true;
+  bool sessions_order_versions = false;  // a writer precedes the later ones of its session
+
+  // --- nodes ---
+  Node nodes() const { return node_count_; }
+  Node node(std::size_t check, std::int32_t txn, std::int32_t state) const {
+    return base_[check] + txn * automata[check].states + state;
+  }
+  // A direct check has no nodes in the graph; this number beyond them stands for one of its
+  // transactions, in reasons.
+  Node label(std::size_t check, std::int32_t txn) const { return base_[check] + txn; }
+  // The node whose rank places writer w in its key's version order.
+  Node order_node(std::int32_t writer) const {
+    return version_base_ >= 0 ? version_base_ + writer
+                              : node(idx(order_check_), problem.writer_txn[writer], 0);
+  }
+  bool has_version_nodes() const { return version_base_ >= 0; }
+  std::int32_t transaction_of(Node v) const {  // -1 for auxiliary and version nodes
+    return v < node_count_ ? transaction_[v] : transaction_of_label(v);
+  }
+  std::int32_t writer_of(Node v) const {  // of a version node; -1 for others
+    return has_version_nodes() && v >= version_base_ ? v - version_base_ : -1;
+  }
+  bool is_zero(Node v) const {
+    const std::int32_t txn = transaction_of(v);
+    return txn >= 0 && node(idx(check_of(v)), txn, 0) == v;
+  }
+  std::int32_t check_of(Node v) const;                          // -1 for version nodes
+  std::int32_t priority(Node v) const { return priority_[v]; }  // a good order to start from
+  // Another one, by a guess when the nodes happened (those of a transaction together); to be asked
+  // for only where no times are known. An empty guess is none.
+  bool guesses_priorities() const { return guesses_; }
+  void set_priorities(std::span<const std::int32_t> guess);
+
+  // --- edges, in the order in which they became known ---
+  std::vector<Edge> edges;
+  // All product edges that one pair of the relation adds, in every check.
+  template <typename Visit>
+  void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
+    each(wr_, writing(a), reading(read), [&](Node from, Node to) {
+      // mutant: no-wr-edges
+      visit(Edge{from, to, Relation::wr, read, a, -1});
+    });
+  }
+  template <typename Visit>
+  void ww_edges(std::int32_t a, std::int32_t b, Visit visit) const {
+    each(ww_, writing(a), writing(b), [&](Node from, Node to) {
+      // mutant: no-ww-edges
+      visit(Edge{from, to, Relation::ww, -1, a, b});
+    });
+    // mutant: no-version-order
+    if (has_version_nodes()) visit(Edge{order_node(a), order_node(b), Relation::ww, -1, a, b});
+  }
+  template <typename Visit>
+  void rw_edges(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
+    // mutant: no-rw-edges
+    add_rw(rw_, read, a, b, visit);
+  }
+  bool judges(Node v) const {
+    if (every_check_judges) return true;
+    const std::int32_t check = check_of(v);
+    return check < 0 || automata[check].judges;
+  }
+  // Those, and the pairs that must not close a return path.
+  template <typename Visit>
+  void rw_closings(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
+    add_rw(rw_, read, a, b, visit);
+    add_rw(back_, read, a, b, visit);
+  }
+
+ private:
+  // A step of some check's automaton on its product: from node `from` + T * `states` to node `to` +
+  // S * `states`.
+  struct Step {
+    Node from, to;
+    std::int32_t states;
+  };
+  template <typename Visit>
+  static void each(std::span<const Step> steps, std::int32_t first, std::int32_t second,
+                   Visit visit) {
+    for (const auto& [from, to, states] : steps) visit(from + first * states, to + second * states);
+  }
+  template <typename Visit>
+  void add_rw(std::span<const Step> steps, std::int32_t read, std::int32_t a, std::int32_t b,
+              Visit visit) const {
+    // mutant: rw-to-itself
+    if (reading(read) == writing(b)) return;  // rw = (wr^-1 ; ww) \ id
+    each(steps, reading(read), writing(b),
+         [&](Node from, Node to) { visit(Edge{from, to, Relation::rw, read, a, b}); });
+  }
+  std::int32_t reading(std::int32_t read) const { return problem.read_txn[read]; }
+  std::int32_t writing(std::int32_t w) const { return problem.writer_txn[w]; }
+  void add_tests(std::size_t check);
+  void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
+  void add_line(std::size_t check, const AssumedOrders& assumed);
+  void add_real_time(std::size_t check);
+  void set_priorities(const AssumedOrders& assumed);
+  void set_priorities(std::span<const std::int64_t> when);  // per transaction, T0 too
+  Node fresh(std::size_t check);
+  std::int32_t transaction_of_label(Node v) const;
+
+  std::vector<Node> base_;
+  std::vector<Step> wr_, ww_, rw_, back_;
+  std::vector<std::int32_t> transaction_;      // of each node, or -1
+  std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node
+  std::vector<std::int32_t> turns_;  // the transactions in the order that priority_ speaks of
+  std::vector<std::int32_t> priority_;
+  bool guesses_ = true;
+  Node auxiliary_base_ = 0, version_base_ = -1, node_count_ = 0;
+  std::int32_t order_check_ = -1;
+};
+
+}  // namespace isolang

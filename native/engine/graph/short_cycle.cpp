@@ -1,0 +1,108 @@
+#include "engine/graph/short_cycle.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/index.hpp"
+#include "engine/graph/adjacency.hpp"
+
+namespace isolang {
+namespace {
+constexpr std::int64_t kEffort = 2'000'000;  // edges
+
+// The strongly connected component of each node, by Tarjan's algorithm (SIAM Journal on Computing,
+// 1972) with a stack of its own; -1 for nodes that are left out, and for those that no cycle goes
+// through.
+std::vector<std::int32_t> components(const std::vector<Edge>& edges, const Adjacency& outgoing,
+                                     const std::vector<std::uint8_t>& left_out, Budget& budget) {
+  const auto n = static_cast<std::int32_t>(left_out.size());
+  std::vector<std::int32_t> component(idx(n), -1), found(idx(n), -1), lowest(idx(n), 0), open;
+  std::vector<std::uint8_t> is_open(idx(n), 0), loops(idx(n), 0);
+  std::vector<std::pair<Node, std::size_t>> path;  // with the place of the next edge
+  std::int32_t count = 0;
+  const auto enter = [&](Node v) {
+    found[v] = lowest[v] = count++;
+    is_open[v] = 1;
+    open.push_back(v);
+    path.emplace_back(v, 0);
+  };
+  for (Node start = 0; start < n; ++start) {
+    if (left_out[start] != 0 || found[start] >= 0) continue;
+    enter(start);
+    while (!path.empty()) {
+      budget.poll();
+      auto& [v, next] = path.back();
+      const auto list = outgoing.of(v);
+      if (next < list.size()) {
+        const Node w = edges[list[next++]].to;
+        loops[v] |= static_cast<std::uint8_t>(w == v);
+        if (found[w] < 0)
+          enter(w);
+        else if (is_open[w] != 0)
+          lowest[v] = std::min(lowest[v], found[w]);
+        continue;
+      }
+      const Node done = v;
+      path.pop_back();
+      if (!path.empty())
+        lowest[path.back().first] = std::min(lowest[path.back().first], lowest[done]);
+      if (lowest[done] != found[done]) continue;
+      const bool alone = open.back() == done && loops[done] == 0;
+      for (Node w = -1; w != done;) {
+        w = open.back();
+        open.pop_back();
+        is_open[w] = 0;
+        component[w] = alone ? -1 : done;
+      }
+    }
+  }
+  return component;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> short_cycle(const std::vector<Edge>& edges,
+                                      const std::vector<std::uint8_t>& left_out, Budget& budget) {
+  const auto n = static_cast<std::int32_t>(left_out.size());
+  const auto outgoing = group_by(
+      n, edges.size(),
+      [&](std::size_t i) {
+        return left_out[edges[i].from] | left_out[edges[i].to] ? -1 : edges[i].from;
+      },
+      [](std::size_t i) { return static_cast<std::int32_t>(i); });
+  const auto component = components(edges, outgoing, left_out, budget);
+  std::vector<std::int32_t> cycle, via(idx(n), -1), stamp(idx(n), -1), depth(idx(n), 0);
+  std::vector<Node> queue;
+  std::int64_t effort = kEffort;
+  for (Node start = 0; start < n && (cycle.empty() || (effort > 0 && cycle.size() > 2)); ++start) {
+    if (component[start] < 0) continue;
+    queue.assign(1, start);
+    stamp[start] = start;
+    depth[start] = 0;
+    bool closed = false;
+    for (std::size_t head = 0; head < queue.size() && !closed; ++head) {
+      const Node u = queue[head];
+      if (!cycle.empty() && idx(depth[u]) + 1 >= cycle.size()) break;
+      for (const std::int32_t e : outgoing.of(u)) {
+        --effort;
+        const Node v = edges[e].to;
+        if (v == start) {
+          cycle.assign(1, e);
+          for (Node w = u; w != start; w = edges[via[w]].from) cycle.push_back(via[w]);
+          std::ranges::reverse(cycle);
+          closed = true;
+          break;
+        }
+        if (stamp[v] == start || component[v] != component[start]) continue;
+        stamp[v] = start;
+        depth[v] = depth[u] + 1;
+        via[v] = e;
+        queue.push_back(v);
+      }
+    }
+    budget.poll();
+  }
+  return cycle;
+}
+
+}  // namespace isolang

@@ -1,0 +1,83 @@
+// What reaches one of a few nodes: asked of each of them or, where there is much to ask, of rows
+// that they all raised.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/clocks.hpp"
+
+namespace isolang {
+
+class Starts {
+ public:
+  explicit Starts(const Clocks& clocks) : clocks_(clocks) {}
+
+  // Each node is a start for one of so many targets, which stand for kinds of questions.
+  void begin(std::size_t targets) {
+    targets_ = targets;
+    starts_.clear();
+    top_ = -1;
+    combined_ = false;
+    questions_ = 1 + clocks_.columns() / kColumnsPerQuestion;
+  }
+  void add(std::size_t target, std::int32_t node) {
+    starts_.push_back({target, node});
+    top_ = std::max(top_, clocks_.rank(node));
+  }
+  // The highest rank of them: what has a higher one reaches none.
+  std::int32_t top() const { return top_; }
+
+  // Does the node of `mark_of(target)` reach a start of that target, for one of them?
+  template <typename MarkOf>
+  bool reached(MarkOf mark_of) {
+    if (questions_ > 0) {
+      --questions_;
+      for (const auto& [target, node] : starts_)
+        if (clocks_.reaches(mark_of(target), node)) return true;
+      return false;
+    }
+    for (std::size_t t = 0; t < targets_; ++t) {
+      const Clocks::Mark mark = mark_of(t);
+      // mutant: row-reaches-early
+      if (row(t)[mark.column] >= mark.position) return true;
+    }
+    return false;
+  }
+  // The row that the starts of the target raised: see Clocks::mark.
+  const std::int32_t* row(std::size_t target) {
+    if (!std::exchange(combined_, true)) combine();
+    return rows_.data() + target * clocks_.columns();
+  }
+
+ private:
+  // Raising a row of so many columns takes as long as asking one cell of it.
+  static constexpr std::size_t kColumnsPerQuestion = 8;
+
+  struct Start {
+    std::size_t target;
+    std::int32_t node;
+  };
+
+  // A node that reaches another one has nothing to add.
+  void combine() {
+    const std::size_t columns = clocks_.columns();
+    rows_.assign(targets_ * columns, -1);
+    for (const auto& [target, node] : starts_) {
+      const auto row = std::span(rows_).subspan(target * columns, columns);
+      const Clocks::Mark mark = clocks_.mark(node);
+      if (row[mark.column] < mark.position) clocks_.raise(row, node);
+    }
+  }
+
+  const Clocks& clocks_;
+  std::size_t targets_ = 0, questions_ = 0;
+  std::int32_t top_ = -1;
+  bool combined_ = false;
+  std::vector<Start> starts_;
+  std::vector<std::int32_t> rows_;
+};
+
+}  // namespace isolang

@@ -1,0 +1,133 @@
+// The versions of a value come and go: what that says of the order of events.
+//
+// Versions between which some read may choose form a group, mostly those of one value of a key. One
+// comes when it is written; one goes when a transaction overwrites what it read, if nothing can
+// come between. SOUND BECAUSE no version goes twice, and none goes before it has come: so of no
+// group more go than have come, and right before an event that reads a version of it, or overwrites
+// one that its transaction read, one more has come than has gone, or several. Where each writer of
+// the key overwrites what it read, exactly one version of the key is there at any time: then it is
+// just one more of this group, and of every other group of the key as many have gone as have come.
+//
+// The events that certainly precede, and those that may, bound these numbers. Where only one side
+// of the bounds fits, all events that could still make a difference are put in order. It is the
+// balance constraint of reservoirs in scheduling (Laborie, "Algorithms for propagating resource
+// constraints in AI planning and scheduling", AIJ 143, 2003).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/index.hpp"
+#include "core/problem.hpp"
+#include "engine/graph/adjacency.hpp"
+#include "engine/hard/relaxation.hpp"
+
+namespace isolang {
+
+class CountingBounds {
+ public:
+  // Events by number, -1 for what is not in the total order: per writer that of its write, per read
+  // its own; per writer the read of what it overwrites, or -1; per read its sources.
+  struct Line {
+    const Problem& problem;
+    std::span<const std::int32_t> writing, reading, replaces;
+    std::span<const std::vector<std::int32_t>> sources;
+    std::size_t events;
+  };
+  explicit CountingBounds(const Line& total_order);
+
+  // Puts events in order: before(a, b) tells what is known, note(a, b) adds to it. False: there is
+  // no total_order.
+  template <typename Before, typename Note>
+  bool order(const Before& before, const Note& note) const {
+    for (std::size_t event = 0; event + 1 < demand_start_.size(); ++event) {
+      const auto here = static_cast<std::int32_t>(event);
+      for (const Demand& d : demands(here)) {
+        const Known k =
+            known(d.group, here, before, [&](std::int32_t e) { return before(here, e); });
+        const std::int32_t most = k.certain[kComes] + k.open[kComes] - k.certain[kGoes];
+        const std::int32_t least = k.certain[kComes] - k.certain[kGoes] - k.open[kGoes];
+        // mutant: engine-one-version-more
+        if (most < d.net || (d.exact && least > d.net)) return false;
+        if (k.open[kComes] + k.open[kGoes] == 0) continue;
+        const bool comes_first = most == d.net;
+        if (!comes_first && !(d.exact && least == d.net)) continue;
+        for (const std::int32_t change : changes_.of(d.group)) {
+          const std::int32_t e = event_of(change);
+          if (e == here || before(e, here) || before(here, e)) continue;
+          // mutant: comes-and-goes
+          if (sort_of(change) == (comes_first ? kComes : kGoes))
+            note(e, here);
+          else
+            note(here, e);
+        }
+      }
+    }
+    return true;
+  }
+
+  std::size_t counters() const { return 2 * changes_.start.size() - 2; }
+  // What an event is to a relaxation: which counters it raises, and how much must have been counted
+  // before it, in the direction of the relaxation. `precedes` is in that direction, too.
+  template <typename Precedes>
+  void add_to(Relaxation& side, std::int32_t here, bool from_end, const Precedes& precedes) const {
+    for (const std::int32_t counter : raised_.of(here)) side.count(counter);
+    for (const Demand& d : demands(here)) {
+      const Known k = known(d.group, here, precedes, [](std::int32_t) { return false; });
+      // Let c and g be how many come and go on this side of the event: from the beginning c - g >=
+      // net, from the end (all - c) - (all - g) >= net; "=" if exact.
+      std::array<std::int32_t, 2> least{};
+      const std::int32_t both = k.all(kComes) - k.all(kGoes);
+      // mutant: engine-one-too-many
+      least[kComes] = from_end ? k.certain[kGoes] + both - d.net : k.certain[kGoes] + d.net;
+      least[kGoes] = from_end ? k.certain[kComes] - both + d.net : k.certain[kComes] - d.net;
+      const std::size_t one_sided = from_end ? kGoes : kComes;
+      for (const std::size_t sort : {kComes, kGoes})
+        if ((d.exact || sort == one_sided) && least[sort] > k.certain[sort])
+          side.at_least(with_sort(d.group, sort), least[sort]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kComes = 0, kGoes = 1;
+  // Before its event so many more versions of the group have come than have gone (those of T0
+  // apart), or at least that.
+  struct Demand {
+    std::int32_t group, net;
+    bool exact;
+  };
+  struct Known {
+    std::array<std::int32_t, 2> certain{}, open{};
+    std::int32_t all(std::size_t sort) const { return certain[sort] + open[sort]; }
+  };
+  // Of the changes to a group, the event's own left out, those that certainly come first and those
+  // that may.
+  template <typename First, typename Later>
+  Known known(std::int32_t group, std::int32_t here, const First& first, const Later& later) const {
+    Known k;
+    for (const std::int32_t change : changes_.of(group)) {
+      const std::int32_t e = event_of(change);
+      if (e == here || later(e)) continue;
+      ++(first(e, here) ? k.certain : k.open)[sort_of(change)];
+    }
+    return k;
+  }
+  std::span<const Demand> demands(std::int32_t event) const {
+    const auto i = idx(event);
+    return std::span(demands_).subspan(demand_start_[i], demand_start_[i + 1] - demand_start_[i]);
+  }
+  // Changes, of an event, and counters, of a group.
+  static std::int32_t with_sort(std::int32_t number, std::size_t sort) {
+    return 2 * number + static_cast<std::int32_t>(sort);
+  }
+  static std::int32_t event_of(std::int32_t change) { return change / 2; }
+  static std::size_t sort_of(std::int32_t change) { return idx(change % 2); }
+
+  Adjacency changes_;                      // per group
+  Adjacency raised_;                       // per event: counters
+  std::vector<std::size_t> demand_start_;  // per event, into
+  std::vector<Demand> demands_;
+};
+
+}  // namespace isolang

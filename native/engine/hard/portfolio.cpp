@@ -1,0 +1,222 @@
+#include "engine/hard/portfolio.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "core/parallel.hpp"
+#include "engine/hard/hard_search.hpp"
+#include "engine/hard/repair.hpp"
+#include "engine/search/initial_linearization.hpp"
+
+namespace isolang {
+namespace {
+
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+constexpr Search::Effort kNoEnd{kNoLimit, kNoLimit};
+constexpr Search::Effort kFirst{100, 40'000};   // before anything else is tried,
+constexpr Search::Effort kAlone{900, 360'000};  // and before other searches are
+constexpr std::int32_t kLarge =
+    5000;  // transactions: from there on there are many small clusters, and
+constexpr std::int64_t kAloneEvery = 5;  // for every few of them CDCL has a conflict more
+constexpr Search::Effort kConflicts{3000,
+                                    400'000};  // the first turn among others; turns grow by half
+constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhaustive search has refuted,
+constexpr Search::Effort kCycle{
+    500, 100'000};  // or precedences, of which there is a proof without a cycle
+constexpr double kPrecedencesFirst = 0.7;  // from this load on they often refute, and in no time
+
+OutOfMemory out_of_memory(std::size_t max_bytes) {
+  return OutOfMemory("the searches filled the " + std::to_string(max_bytes / 1'000'000) +
+                     " MB that they may hold without an answer");
+}
+
+class Portfolio {
+ public:
+  Portfolio(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
+            std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note)
+      : search_(search),
+        pruner_(pruner),
+        automatic_(strategy == "auto"),
+        seed_(seed),
+        max_bytes_(max_bytes),
+        budget_(budget),
+        note_(note),
+        stop_(hard_searches().size() + 1),
+        large_(pruner.graph.problem.n >= kLarge),
+        first_(large_ ? Search::Effort{kFirst.conflicts + kAlone.conflicts +
+                                           pruner.graph.problem.n / kAloneEvery,
+                                       kNoLimit}
+                      : kFirst) {
+    for (const auto& stop : stop_) budgets_.push_back(budget.part(stop));
+    budgets_[0].phase = "searching";
+    for (std::size_t i = 0; i < hard_searches().size(); ++i) {
+      budgets_[i + 1].phase = hard_searches()[i].phase;
+      if (strategy == hard_searches()[i].name) only_ = i;
+    }
+  }
+
+  Outcome run() {
+    begin({});
+    if (!automatic_ && !only_) return search_to_the_end();
+    if (automatic_ && search(first_)) return cdcl_;
+    region_ = HardRegion::of(pruner_);
+    const double demand = region_ ? region_->load : load(pruner_.graph.problem);
+    note_("load", demand);
+    if (!region_) return search_to_the_end();
+    const auto decided_alone = [&] { return automatic_ && !large_ && search(kAlone); };
+    const bool precedences_first = demand > kPrecedencesFirst;
+    if (!precedences_first && decided_alone()) return cdcl_;
+    if (large_) region_->linearization = initial_linearization(pruner_, budget_);
+    // A large history has far too many for a search that would profit from them.
+    if (region_->linearization.empty() || only_) region_->find_precedences(budget_);
+    if (precedences_first && !region_->impossible && decided_alone()) return cdcl_;
+    for (std::size_t i = 0; i < hard_searches().size(); ++i) {
+      others_.push_back(
+          hard_searches()[i].make(*region_, seed_, share_of(max_bytes_), budgets_[i + 1]));
+      others_.back()->outcome.by = static_cast<std::int32_t>(i) + 1;
+    }
+    if (automatic_) return in_turns();
+    const bool decided = others_[*only_]->run_out();
+    others_[*only_]->note(note_);
+    return decided ? others_[*only_]->outcome : search_to_the_end();
+  }
+
+ private:
+  void begin(std::vector<std::int32_t> rank) {
+    search_.emplace(pruner_, budgets_[0], seed_, share_of(max_bytes_),
+                    Search::Start{std::move(rank), {}});
+  }
+
+  // Whether CDCL has found an answer.
+  bool search(Search::Effort effort) {
+    if (search_->full()) return false;
+    const Cdcl::Result result = search_->run(effort);
+    cdcl_ = {.model = {}, .refuted = result == Cdcl::Result::unsatisfiable};
+    if (result == Cdcl::Result::satisfiable) cdcl_.model = search_->model();
+    return result != Cdcl::Result::gave_up;
+  }
+
+  Outcome search_to_the_end() {
+    if (!search(kNoEnd)) throw out_of_memory(max_bytes_);
+    return cdcl_;
+  }
+
+  // The first offer of the other searches.
+  HardSearch::Offer offer() const {
+    for (const auto& other : others_)
+      if (const auto offered = other->offer(); offered.soon || !offered.order.empty())
+        return offered;
+    return {};
+  }
+
+  std::vector<std::int32_t> rank_of(std::span<const Node> order) {
+    return rank_along(order, pruner_.successors(), budget_);
+  }
+
+  bool repaired(std::span<const Node> order) {
+    budget_.phase = budgets_[0].phase = "repairing a total order";
+    const Repair done =
+        repair(search_, pruner_, budgets_[0], seed_, share_of(max_bytes_), rank_of(order));
+    budget_.phase = budgets_[0].phase = "searching";
+    note_("repair_rounds", done.rounds);
+    note_("repair_released", static_cast<double>(done.released));
+    if (done.succeeded) cdcl_ = {.model = search_->model()};
+    return done.succeeded;
+  }
+
+  // A search that refutes leaves no proof to read; now that there certainly is one, CDCL may find
+  // it.
+  Outcome answer_of(const Outcome& found) {
+    if (!found.refuted) return found;
+    if (const auto offered = offer(); !offered.order.empty()) begin(rank_of(offered.order));
+    try {
+      if (search(region_->impossible ? kCycle : kProof)) return cdcl_;
+    } catch (const OutOfTime&) {  // what is refuted stays so
+    }
+    return found;
+  }
+
+  Outcome in_turns() {
+    for (const auto& other : others_)
+      if (const bool answered = other->begin(); other->note(note_), answered)
+        return answer_of(other->outcome);
+    std::int64_t least_wrong = kNoLimit;
+    std::optional<Search::Effort>
+        next;  // turn of CDCL; what the others do in theirs does not depend on it
+    for (double share = 1;; share *= 1.5) {
+      const auto turn = [&](std::int64_t work) {
+        return static_cast<std::int64_t>(static_cast<double>(work) * share);
+      };
+      std::vector<std::function<bool()>> ways{[&] { return next && search(*next); }};
+      for (const auto& other : others_)
+        ways.emplace_back([&other, share] { return other->take_turn(share); });
+      const std::size_t first = first_to_answer(ways, stop_, pruner_.threads(), budget_);
+      if (first == 0) return cdcl_;  // the others were stopped somewhere
+      for (std::size_t i = 0; i < others_.size(); ++i) {
+        others_[i]->note(note_);
+        if (first == i + 1) return answer_of(others_[i]->outcome);
+      }
+      const auto may_refute = [](const auto& other) { return other->may_refute(); };
+      if (next && search_->full() && std::ranges::none_of(others_, may_refute)) return last_try();
+      next.reset();
+      // CDCL has had its turn alone, and will do better from what is offered, if that is soon.
+      const auto offered = offer();
+      if (offered.soon) continue;
+      if (offered.wrong < least_wrong) {
+        least_wrong = offered.wrong;
+        // mutant: no-repair
+        if (large_ && repaired(offered.order)) return cdcl_;
+        begin(rank_of(offered.order));
+      }
+      next = {turn(large_ ? first_.conflicts : kConflicts.conflicts),
+              large_ ? kNoLimit : turn(kConflicts.decisions)};
+    }
+  }
+
+  // Nothing is left that could refute.
+  Outcome last_try() {
+    for (const auto& other : others_)
+      if (const bool answered = other->run_out(); other->note(note_), answered)
+        return other->outcome;
+    throw out_of_memory(max_bytes_);
+  }
+
+  std::optional<Search>& search_;
+  const Pruner& pruner_;
+  const bool automatic_;
+  std::optional<std::size_t> only_;  // of the other searches
+  const std::uint64_t seed_;
+  const std::size_t max_bytes_;
+  Budget& budget_;
+  const Note& note_;
+  // Of CDCL, and of each of the others.
+  std::vector<std::atomic<bool>> stop_;
+  std::vector<Budget> budgets_;
+
+  const bool large_;
+  const Search::Effort first_;
+  Outcome cdcl_;
+  std::unique_ptr<HardRegion> region_;
+  std::vector<std::unique_ptr<HardSearch>> others_;
+};
+
+}  // namespace
+
+std::vector<std::string> strategies() {
+  std::vector<std::string> names{"auto", "cdcl"};
+  for (const HardSearchKind& kind : hard_searches()) names.emplace_back(kind.name);
+  return names;
+}
+
+double load(const Problem& problem) { return TotalOrder::load(problem); }
+
+Outcome decide(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
+               std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note) {
+  return Portfolio(search, pruner, strategy, seed, max_bytes, budget, note).run();
+}
+
+}  // namespace isolang

@@ -1,0 +1,45 @@
+#include "engine/hard/repair.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "core/index.hpp"
+
+namespace isolang {
+namespace {
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kConflicts = 3000;  // of one round
+constexpr std::int64_t kFew =
+    40;  // conflicts: what all of them are about is released, else that of the core
+constexpr double kMost = 0.75;  // of the transactions may be released
+
+}  // namespace
+
+Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budget,
+              std::uint64_t seed, std::size_t max_bytes, const std::vector<std::int32_t>& rank) {
+  Repair result;
+  const std::int32_t n = pruner.graph.problem.n;
+  std::vector<std::uint8_t> held(idx(n), 1);
+  const auto release = [&](const std::vector<std::int32_t>& transactions) {
+    const std::int64_t before = result.released;
+    for (const std::int32_t t : transactions)
+      result.released += std::exchange(held[t], std::uint8_t{0});
+    return result.released > before;
+  };
+  search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, {}});
+  Cdcl::Result found = search->run({0, kNoLimit, 0, 0});  // looks what is wrong
+  release(search->wanted_transactions());
+  while (found != Cdcl::Result::satisfiable && static_cast<double>(result.released) < kMost * n) {
+    ++result.rounds;
+    search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, held});
+    found = search->run({kConflicts, kNoLimit});
+    if (found == Cdcl::Result::gave_up) break;
+    if (found == Cdcl::Result::unsatisfiable &&
+        !release(search->held_in_the_way(search->sat().conflicts <= kFew)))
+      break;
+  }
+  result.succeeded = found == Cdcl::Result::satisfiable;
+  return result;
+}
+
+}  // namespace isolang

@@ -1,0 +1,76 @@
+// States of the state search, and the rules that keep its layers small.
+//
+// A state is what has run (a place in each chain of events) and the current value of each key:
+// whatever else happened before does not matter to what can follow. Each rule either kills a state
+// that has no completion, or runs an event at once where a completion, if there is one, can be
+// changed into one that begins with that event.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/index.hpp"
+#include "engine/hard/chains.hpp"
+#include "engine/hard/relaxation.hpp"
+
+namespace isolang {
+
+class StateRules {
+ public:
+  using Cell = Chains::Cell;
+  // A state, with what is left to do for each value.
+  struct State {
+    std::vector<Cell> cells;  // per chain its place, per key its value
+    std::vector<std::int16_t> writers, readers, modifiers;  // by value
+    std::vector<std::uint8_t> locked;                       // by key
+    std::int32_t done = 0;
+  };
+
+  explicit StateRules(const Chains& chains);
+  std::size_t cells() const { return chains_.count() + chains_.keys(); }
+
+  // The first state, with all that may run at once. False: no completion.
+  bool first(State& s);
+  void load(State& s, const Cell* cells, std::int32_t done) const;
+  bool can_run(const State& s, std::int32_t chain) const {
+    const Event* const e = next(s, chain);
+    return e != nullptr && can_run(s, *e);
+  }
+  // Runs the next event of the chain, and what may then run at once. False: no completion.
+  bool run(State& s, std::int32_t chain) { return run_event(s, chain) && close(s); }
+  bool stuck(const State& s);
+  // A guess at the number of completions: its logarithm.
+  float promise(const State& s) const;
+
+  std::vector<std::int32_t>* trace =
+      nullptr;  // if any: gets the chains in the order in which their events run
+
+ private:
+  using Event = Chains::Event;
+  bool can_run(const State& s, const Event& e) const;
+  bool harmless(const State& s, std::int32_t chain) const;
+  bool impossible(const State& s, std::int32_t key, std::int32_t value) const;
+  bool run_event(State& s, std::int32_t chain);  // false: no completion
+  bool close(State& s);
+  const Event* next(const State& s, std::int32_t chain) const {
+    const auto c = idx(chain);
+    const std::int32_t at = chains_.start[c] + s.cells[c];
+    return at < chains_.start[c + 1] ? &chains_.events[at] : nullptr;
+  }
+  std::int32_t current(const State& s, std::int32_t key) const {
+    return chains_.value_start[key] + s.cells[chains_.count() + idx(key)];
+  }
+  bool sees(const State& s, const Chains::Read& read) const {
+    return chains_.match[read.first_value + s.cells[chains_.count() + idx(read.key)]] != 0;
+  }
+  bool needs_met(const State& s, const Event& e) const;
+
+  const Chains& chains_;
+  Relaxation relaxation_;  // of values
+  std::vector<std::int16_t>
+      left_;  // from an event of a chain on, by value: rows of writers, readers, modifiers
+  std::vector<float> log_;
+  Relaxation::Extent
+      extent_;  // of stuck(): the values that could be there, and how far each chain could get
+};
+
+}  // namespace isolang

@@ -1,0 +1,73 @@
+// Exhaustive state search: breadth first through the sets of events that can come first on the
+// total order.
+//
+// States (state_rules.hpp) with equally many events form a layer; equal ones are kept once
+// (compared in full, not by hash). Only the `width` most promising of a layer are followed. A pass
+// that reaches the end has found a total order; one that runs dry without having left out a state
+// proves that there is none; else the next one is four times as wide.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/hard/state_rules.hpp"
+
+namespace isolang {
+
+class StateSearch {
+ public:
+  enum class Answer : std::uint8_t { open, found, refuted, gave_up };
+
+  // The states may take about `max_bytes` of memory; where they need more the search gives up.
+  StateSearch(const Chains& chains, Budget& budget, std::size_t max_bytes);
+
+  Answer run(std::int64_t expansions);  // so many states
+  std::optional<Model> model();         // after `found`
+
+  // What one state is made of: the measure of the work on it.
+  std::int64_t state_cells() const { return static_cast<std::int64_t>(cells_ + chains_.values()); }
+
+  std::int64_t expanded = 0;
+  std::int64_t width = 0;
+  std::int32_t passes = 0, deepest = 0;
+
+ private:
+  using Cell = Chains::Cell;
+  using State = StateRules::State;
+  struct Layer {
+    std::vector<Cell> cells;            // cells_ each
+    std::vector<std::uint32_t> origin;  // into trail_
+    std::vector<float> promise;
+    std::vector<std::int32_t> table;  // open addressing: state + 1, or 0
+    std::size_t size() const { return origin.size(); }
+    std::size_t bytes() const {
+      return cells.capacity() * sizeof(Cell) + origin.capacity() * sizeof(std::uint32_t) +
+             promise.capacity() * sizeof(float) + table.capacity() * sizeof(std::int32_t);
+    }
+  };
+  struct Origin {
+    std::uint32_t parent;
+    std::int32_t chain;  // whose next event ran; the rules ran what followed
+  };
+
+  void start_pass();
+  void release(Layer& layer);
+  bool full() const { return held_ + trail_.capacity() * sizeof(Origin) > max_bytes_; }
+  Answer next_pass();
+  void insert(const State& s, std::uint32_t parent, std::int32_t chain);
+  void keep_best(Layer& layer);
+
+  const Chains& chains_;
+  StateRules rules_;
+  Budget& budget_;
+  std::size_t max_bytes_, held_ = 0;  // held_: by the layers
+  std::size_t cells_;
+  std::vector<Layer> layers_;
+  std::vector<Origin> trail_;
+  std::size_t layer_ = 0, state_ = 0;
+  bool cut_ = false;
+  std::optional<std::uint32_t> goal_;  // where the trail of a total order ends
+  State parent_, child_;
+};
+
+}  // namespace isolang

@@ -1,0 +1,92 @@
+#include "engine/presolve/stronger_checks.hpp"
+
+#include <algorithm>
+
+#include "core/index.hpp"
+
+namespace isolang {
+namespace {
+
+// State 0: before a pair; state 1: behind a pair that is no rw.
+Automaton nonadjacent(const Automaton& all) {
+  Automaton result;
+  result.states = 2;
+  for (std::size_t r = 0; r < kRelations; ++r)
+    if (!all.steps[r].empty()) result.steps[r] = {{0, 1}};
+  result.epsilon = {{1, 0}};
+  result.steps[idx(Relation::rw)] = {{1, 0}};
+  result.so_repeatable = result.repeats(Relation::so);
+  return result;
+}
+
+constexpr std::int64_t kAmbiguous = 2;  // candidate sources for each read
+
+bool one_source_each(const Problem& problem) {
+  const auto& start = problem.candidate_start;
+  return std::ranges::adjacent_find(start, [](auto a, auto b) { return b != a + 1; }) ==
+         start.end();
+}
+
+// The steps of all checks and return paths together, over one state.
+std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
+  const bool unique = one_source_each(problem);
+  Automaton all;
+  bool search = false;
+  for (const Automaton& m : automata) {
+    if (m.states > 1 || !m.of(Relation::rw).empty() || m.tests()) return std::nullopt;
+    // Direct checks are searched faster as they are.
+    search |= !m.back.empty() && (!unique || !m.of(Relation::ww).empty());
+    for (std::size_t r = 0; r < kRelations; ++r)
+      if (!m.steps[r].empty()) all.steps[r] = m.steps[r];
+    if (m.back_so) all.steps[idx(Relation::so)] = {{0, 0}};
+    if (m.back_wr || m.back_earlier_wr) all.steps[idx(Relation::wr)] = {{0, 0}};
+  }
+  if (!search) return std::nullopt;
+  return all;
+}
+constexpr std::size_t kTests = idx(Relation::writes);
+
+// The steps of `m`, and the return paths of one pair that it forbids, from the one state to itself.
+void add_steps(const Automaton& m, Automaton& to) {
+  for (std::size_t r = 0; r < kTests; ++r)
+    if (!m.steps[r].empty()) to.steps[r] = {{0, 0}};
+  if (m.back_so) to.steps[idx(Relation::so)] = {{0, 0}};
+  if (m.back_wr || m.back_earlier_wr) to.steps[idx(Relation::wr)] = {{0, 0}};
+  to.so_repeatable = to.repeats(Relation::so);
+}
+
+}  // namespace
+
+std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem,
+                                                   const std::vector<Automaton>& automata) {
+  const auto all = together(problem, automata);
+  if (!all) return std::nullopt;
+  return std::vector{nonadjacent(*all)};
+}
+
+std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
+                                                         const std::vector<Automaton>& automata) {
+  if (static_cast<std::int64_t>(problem.candidate.size()) < kAmbiguous * problem.reads())
+    return std::nullopt;
+  auto all = together(problem, automata);
+  if (!all) return std::nullopt;
+  all->steps[idx(Relation::rw)] = {{0, 0}};
+  all->so_repeatable = all->repeats(Relation::so);
+  return std::vector{*all};
+}
+
+std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>& automata) {
+  if (std::ranges::none_of(automata, &Automaton::tests)) return std::nullopt;
+  std::vector<Automaton> result(1);
+  for (const Automaton& m : automata) {
+    add_steps(m, result[0]);
+    if (!m.forbids_return_paths()) continue;
+    Automaton& own = result.emplace_back();
+    add_steps(m, own);
+    own.back = {{0, 0}};
+    own.judges = false;
+  }
+  return result;
+}
+
+}  // namespace isolang

@@ -1,0 +1,343 @@
+#include "engine/proof/refutation.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+#include <utility>
+
+#include "core/index.hpp"
+
+namespace isolang {
+namespace {
+
+std::uint64_t code(std::int32_t a, std::int32_t b) {
+  return static_cast<std::uint64_t>(a) << 32 | static_cast<std::uint32_t>(b);
+}
+
+}  // namespace
+
+Refuter::Refuter(const Pruner& pruner, Budget& budget)
+    : pruner_(pruner), graph_(pruner.graph), p_(pruner.graph.problem), budget_(budget) {
+  const auto& edges = graph_.edges;
+  const auto number = [](std::size_t i) { return static_cast<std::int32_t>(i); };
+  outgoing_ =
+      group_by(graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; }, number);
+  incoming_ =
+      group_by(graph_.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; }, number);
+  readers_ = pruner.readers();
+  for (std::size_t i = 0; i < pruner.orders.size(); ++i)
+    order_of_.emplace(code(pruner.orders[i].before, pruner.orders[i].after), i);
+  for (std::size_t i = 0; i < p_.vo_before.size(); ++i)
+    shown_.insert(code(p_.vo_before[i], p_.vo_after[i]));
+  via_.assign(idx(graph_.nodes()), -1);
+
+  // Maybe transactions that the problem already has as included: each by a read of one that is
+  // included before it.
+  included_by_ = pruner.included_by;
+  std::vector<std::uint8_t> in(p_.inclusion.size());
+  for (std::size_t t = 0; t < in.size(); ++t)
+    in[t] = p_.inclusion[t] == static_cast<std::uint8_t>(Inclusion::in) && p_.unfinished[t] == 0;
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (std::int32_t r = 0; r < p_.reads(); ++r) {
+      const auto first = idx(p_.candidate_start[r]);
+      if (p_.candidate_start[r + 1] - p_.candidate_start[r] != 1 || !in[p_.read_txn[r]]) continue;
+      const std::int32_t txn = p_.writer_txn[p_.candidate[first]];
+      if (in[txn]) continue;
+      in[txn] = 1;
+      included_by_[txn] = r;
+      grown = true;
+    }
+  }
+}
+
+std::vector<ProofStep> Refuter::from_pruning() {
+  if (pruner_.closed) {
+    impossible(*pruner_.closed, false);
+  } else if (!pruner_.cycle.empty()) {
+    std::vector<Edge> edges;
+    for (const std::int32_t e : pruner_.cycle) edges.push_back(graph_.edges[e]);
+    for (const Edge& e : edges) known(e);
+    cycle(edges);
+  } else {
+    const std::int32_t r = pruner_.read_without_candidates;
+    choice(r);
+    for (const std::size_t i : p_.candidates(r)) eliminated(r, p_.candidate[i]);
+  }
+  steps_.push_back({ProofStep::Kind::rup});
+  return std::move(steps_);
+}
+
+std::vector<ProofStep> Refuter::from_search(const Search& search) {
+  for (const ClauseId id : search.sat().core()) {
+    budget_.poll();
+    if (search.sat().learned(id)) {
+      ProofStep step{ProofStep::Kind::rup};
+      for (const Lit l : search.sat().literals(id)) step.literals.push_back(literal(search, l));
+      steps_.push_back(std::move(step));
+      continue;
+    }
+    const auto& origin = search.origin(id);
+    switch (origin.kind) {
+      case Search::Origin::Kind::inclusion:
+        break;  // "a source is in" needs no step
+      case Search::Origin::Kind::choice:
+        choice(origin.read);
+        for (const std::size_t i : p_.candidates(origin.read))
+          if (!pruner_.alive[i]) eliminated(origin.read, p_.candidate[i]);
+        break;
+      case Search::Origin::Kind::cycle: {
+        std::vector<Edge> edges;
+        for (std::size_t i = origin.cycle_start; i < origin.cycle_end; ++i) {
+          const auto& [edge, kind] = search.cycle_edges()[i];
+          edges.push_back(edge);
+          if (kind == Search::CycleEdge::Kind::known)
+            known(edge);
+          else if (edge.read >= 0 && pruner_.source[edge.read] >= 0)
+            source(edge.read, edge.a);
+        }
+        cycle(edges);
+        break;
+      }
+    }
+  }
+  steps_.push_back({ProofStep::Kind::rup});
+  return std::move(steps_);
+}
+
+void Refuter::known(const Edge& e) {
+  if (e.relation == Relation::wr || e.relation == Relation::rw) source(e.read, e.a);
+  if (e.relation == Relation::ww || e.relation == Relation::rw) before(e.a, e.b);
+}
+
+// The number of the first edge that says so; of none, the number of edges.
+std::size_t Refuter::first_edge(std::int32_t a, std::int32_t b) const {
+  std::size_t first = graph_.edges.size();
+  const auto look = [&](Node v) {
+    for (const std::int32_t i : incoming_.of(v))
+      if (const Edge& e = graph_.edges[i]; e.a == a && e.b == b && idx(i) < first) first = idx(i);
+  };
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+    for (std::int32_t q = 0; !graph_.automata[c].direct() && q < graph_.automata[c].states; ++q)
+      look(graph_.node(c, p_.writer_txn[b], q));
+  if (graph_.has_version_nodes()) look(graph_.order_node(b));
+  return first;
+}
+
+std::int32_t Refuter::pass_of(std::size_t edge) const {
+  const auto& epochs = pruner_.epochs;
+  return static_cast<std::int32_t>(std::ranges::upper_bound(epochs, edge) - epochs.begin());
+}
+
+std::size_t Refuter::epoch_of(std::int32_t pass) const {
+  return pass == 0 ? 0 : pruner_.epochs[pass - 1];
+}
+
+void Refuter::before(std::int32_t a, std::int32_t b) {
+  if (p_.writer_txn[a] == p_.n || shown_.contains(code(a, b))) return;  // facts
+  if (done_order_.contains(code(a, b))) return;
+  const std::size_t first = first_edge(a, b);
+  const auto direct = order_of_.find(code(a, b));
+  if (direct != order_of_.end() && pruner_.orders[direct->second].number <= first)
+    impossible(pruner_.orders[direct->second].reverse, false);
+  else
+    // mutant: proof-no-order
+    derive_before(a, b, pass_of(first));
+  done_order_.insert(code(a, b));
+}
+
+// From what this pass knew.
+void Refuter::derive_before(std::int32_t a, std::int32_t b, std::int32_t pass) {
+  if (p_.writer_txn[a] == p_.n || shown_.contains(code(a, b)) || done_order_.contains(code(a, b)))
+    return;
+  std::vector<Edge> closings;
+  const auto add = [&](const Edge& e) {
+    if (e.relation == Relation::rw || graph_.judges(e.from)) closings.push_back(e);
+  };
+  graph_.ww_edges(b, a, add);
+  for (const std::int32_t r : readers_.of(b))
+    if (pruner_.resolved_in[r] < pass) graph_.rw_closings(r, b, a, add);
+  if (!refuted(closings, pass, false))
+    throw std::logic_error("refutation: an order that no pass derives");
+  done_order_.insert(code(a, b));
+}
+
+void Refuter::eliminated(std::int32_t read, std::int32_t writer) {
+  if (!done_eliminated_.insert(code(read, writer)).second) return;
+  auto i = idx(p_.candidate_start[read]);
+  while (p_.candidate[i] != writer) ++i;
+  const std::int32_t by = pruner_.eliminated_by[i], pass = pruner_.eliminated_in[i];
+  if (by == Pruner::kContradictory) {
+    // mutant: proof-no-exclusion
+    contradictory(p_.writer_txn[writer]);
+  } else if (by <= Pruner::kReason) {
+    derive_before(writer, pruner_.reasons[idx(Pruner::kReason - by)].closing.b, pass);
+    impossible(pruner_.reasons[idx(Pruner::kReason - by)], true);
+  } else {
+    std::vector<Edge> closings;
+    const auto add = [&](const Edge& e) { closings.push_back(e); };
+    if (by == Pruner::kClosesCycle) {
+      graph_.wr_edges(read, writer, [&](const Edge& e) {
+        if (graph_.judges(e.from)) add(e);
+      });
+    } else {
+      // mutant: proof-no-eliminating-order
+      derive_before(writer, by, pass);
+      graph_.rw_closings(read, writer, by, add);
+    }
+    // mutant: proof-no-elimination
+    if (!refuted(closings, pass, true))
+      throw std::logic_error("refutation: a source that no pass eliminates");
+  }
+}
+
+// By the first of these edges that closes a cycle with what the pass knew; first those of which the
+// clocks say so now.
+bool Refuter::refuted(const std::vector<Edge>& closings, std::int32_t pass, bool refutes_source) {
+  for (const bool seen : {true, false})
+    for (const Edge& e : closings) {
+      if (pruner_.clocks.reaches(e.to, e.from) != seen) continue;
+      if (auto way = path(e.to, e.from, epoch_of(pass))) {
+        closes(e, std::move(*way), refutes_source);
+        return true;
+      }
+    }
+  return false;
+}
+
+void Refuter::contradictory(std::int32_t txn) {
+  if (!done_impossible_.insert(txn).second) return;
+  ProofStep step{ProofStep::Kind::anomaly};
+  step.anomaly =
+      p_.impossible_reason[std::ranges::lower_bound(p_.impossible, txn) - p_.impossible.begin()];
+  steps_.push_back(std::move(step));
+}
+
+void Refuter::impossible(const Impossible& why, bool refutes_source) {
+  closes(why.closing,
+         why.back >= 0 ? std::vector{pruner_.backs[why.back]}
+                       : *path(why.closing.to, why.closing.from, why.epoch),
+         refutes_source);
+}
+
+// The closing edge makes the refuted choice; what else it needs is known: the source of an rw edge
+// that refutes an order, the order of an rw edge that refutes a source (which the caller has
+// shown).
+void Refuter::closes(const Edge& closing, std::vector<Edge> edges, bool refutes_source) {
+  if (closing.relation == Relation::rw && !refutes_source) source(closing.read, closing.a);
+  for (const Edge& e : edges) known(e);
+  edges.push_back(closing);
+  cycle(edges);
+}
+
+void Refuter::source(std::int32_t read, std::int32_t writer) {
+  choice(read);
+  for (const std::size_t i : p_.candidates(read))
+    if (const std::int32_t other = p_.candidate[i]; other != writer) eliminated(read, other);
+}
+
+void Refuter::choice(std::int32_t read) {
+  if (!done_choice_.insert(read).second) return;
+  // mutant: proof-no-reader
+  inclusion(p_.read_txn[read]);
+  ProofStep step{ProofStep::Kind::choice};
+  step.op = p_.read_op[read];
+  steps_.push_back(std::move(step));
+}
+
+void Refuter::inclusion(std::int32_t txn) {
+  const std::int32_t r = included_by_[txn];
+  if (r < 0 || !done_inclusion_.insert(txn).second) return;
+  if (const std::int32_t w = pruner_.source[r]; w >= 0)
+    source(r, w);
+  else
+    choice(r);
+}
+
+// Shortest, among the edges that were known then; none if there was no way.
+std::optional<std::vector<Edge>> Refuter::path(Node from, Node to, std::size_t epoch) {
+  if (from == to) return std::vector<Edge>();
+  std::vector<Node> touched{from};
+  std::deque<Node> queue{from};
+  const auto rank = [&](Node v) { return pruner_.rank[v]; };
+  via_[from] = -2;
+  while (!queue.empty() && via_[to] == -1) {
+    budget_.poll();
+    const Node u = queue.front();
+    queue.pop_front();
+    for (const std::int32_t e : outgoing_.of(u)) {
+      if (idx(e) >= epoch) break;  // edge numbers ascend
+      const Node v = graph_.edges[e].to;
+      if (via_[v] != -1 || rank(v) > rank(to)) continue;
+      via_[v] = e;
+      touched.push_back(v);
+      queue.push_back(v);
+    }
+  }
+  std::optional<std::vector<Edge>> edges;
+  if (via_[to] != -1) {
+    edges.emplace();
+    for (Node v = to; v != from; v = edges->back().from) edges->push_back(graph_.edges[via_[v]]);
+    std::ranges::reverse(*edges);
+  }
+  for (const Node v : touched) via_[v] = -1;
+  return edges;
+}
+
+// From product edges to a closed walk of the history's relations: starts at a state 0, moves inside
+// a transaction vanish, and a way over auxiliary nodes becomes one pair.
+void Refuter::cycle(const std::vector<Edge>& edges) {
+  const std::int32_t check = graph_.check_of(edges.front().from);
+  ProofStep step;
+  if (check < 0) {
+    step.kind = ProofStep::Kind::order;
+    step.key = pruner_.key_of(edges.front().a);
+    for (const Edge& e : edges) step.txns.push_back(p_.writer_txn[e.a]);
+    steps_.push_back(std::move(step));
+    return;
+  }
+  step.kind = ProofStep::Kind::cycle;
+  step.check = check;
+  std::size_t start = 0;
+  if (const auto rw = std::ranges::find(edges, Relation::rw, &Edge::relation);
+      rw != edges.end() && graph_.automata[check].of(Relation::rw).empty())
+    start = idx(rw - edges.begin() + 1) % edges.size();  // the return path, then its rw
+  else
+    while (!graph_.is_zero(edges[start].from)) ++start;
+  std::int32_t entered = -1;  // the transaction from which the auxiliary chain was entered
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const Edge& e = edges[(start + i) % edges.size()];
+    if (e.relation == Relation::epsilon || e.relation == Relation::auxiliary) continue;
+    const std::int32_t from = graph_.transaction_of(e.from), to = graph_.transaction_of(e.to);
+    if (to < 0) {
+      entered = from;
+      continue;
+    }
+    ProofEdge out{e.relation, from < 0 ? entered : from, to, -1, -1, -1};
+    if (e.a >= 0) out.key = pruner_.key_of(e.a);
+    if (e.read >= 0) out.op = p_.read_op[e.read];
+    if (e.relation == Relation::rw) out.writer = p_.writer_txn[e.a];
+    step.edges.push_back(out);
+  }
+  steps_.push_back(std::move(step));
+}
+
+ProofLiteral Refuter::literal(const Search& search, Lit l) const {
+  const auto& m = search.meaning(l.variable());
+  switch (m.kind) {
+    case Search::Meaning::Kind::before: {
+      const std::int32_t a = p_.writer_txn[m.a], b = p_.writer_txn[m.b];
+      // "not a before b" is "b before a"
+      return l.negated()
+                 ? ProofLiteral{ProofLiteral::Kind::before, true, pruner_.key_of(m.a), b, a, -1}
+                 : ProofLiteral{ProofLiteral::Kind::before, true, pruner_.key_of(m.a), a, b, -1};
+    }
+    case Search::Meaning::Kind::source:
+      return {ProofLiteral::Kind::source, !l.negated(),   -1, -1,
+              p_.writer_txn[m.b],         p_.read_op[m.a]};
+    default:
+      return {ProofLiteral::Kind::in, !l.negated(), -1, m.a, -1, -1};
+  }
+}
+
+}  // namespace isolang

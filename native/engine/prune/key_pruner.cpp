@@ -1,0 +1,511 @@
+#include "engine/prune/key_pruner.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "core/bits.hpp"
+#include "core/index.hpp"
+#include "core/prefetch.hpp"
+
+namespace isolang {
+namespace {
+
+// The caches would not hold more until they are needed.
+std::span<const std::int32_t> some(std::span<const std::int32_t> items) {
+  constexpr std::size_t kMany = 256;
+  return items.first(std::min(items.size(), kMany));
+}
+
+}  // namespace
+
+KeyPruner::KeyPruner(Pruner& pruner)
+    : pruner_(pruner),
+      graph_(pruner.graph),
+      clocks_(pruner.clocks),
+      pairs_(pruner.pairs_),
+      starts_(clocks_),
+      reader_(clocks_) {
+  using enum Relation;
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+    const auto check = static_cast<std::int32_t>(c);
+    const Automaton& m = graph_.automata[c];
+    // mutant: orders-always-compose
+    // ablation: compare-every-pair
+    orders_compose_ &=
+        m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
+    for (const auto& [q, r] : m.of(ww))
+      if (m.judges) ww_rows_.push_back({check, q, target_of(check, r)});
+    for (const auto* steps : {&m.of(rw), &m.back})
+      for (const auto& [q, r] : *steps) rw_rows_.push_back({check, q, target_of(check, r)});
+  }
+  if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
+}
+
+std::size_t KeyPruner::target_of(std::int32_t check, std::int32_t state) {
+  for (std::size_t i = 0; i < targets_.size(); ++i)
+    if (targets_[i].check == check && targets_[i].state == state) return i;
+  targets_.push_back({check, state, {}});
+  return targets_.size() - 1;
+}
+
+bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Findings& findings) {
+  budget_ = &budget;
+  findings_ = &findings;
+  key_ = -1;
+  const bool quiet = pruner_.is_quiet(key);
+  if (graph_.uses_orders && !quiet) {
+    load(key);
+    if (!prune_orders()) return false;
+  }
+  if (!graph_.uses_reads) return true;
+  for (const std::int32_t r : pruner_.open_reads_.of(key)) {
+    if (pruner_.source[r] >= 0) continue;
+    if (quiet && !every_read && pruner_.changed_[graph_.problem.read_txn[r]] == 0) continue;
+    if (key_ != key) load(key);
+    if (!prune_read(r)) return false;
+  }
+  return true;
+}
+
+// In a large history what a key needs lies all over it, and one thing says where the next one is: a
+// read, its transaction, the place of that in the clocks, its row. So each of these is fetched a
+// key before the next is asked.
+void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
+  if (graph_.nodes() < kFarApart) return;
+  const Problem& p = graph_.problem;
+  if (keys.size() > 2) {
+    each_reader(keys[2], [&](std::int32_t r) {
+      prefetch(p.read_txn.data() + r);
+      prefetch(pruner_.own_writer.data() + r);
+    });
+    for (const std::int32_t r : open_reads(keys[2])) {
+      prefetch(p.candidate_start.data() + r);
+      prefetch(pruner_.source.data() + r);
+    }
+  }
+  if (keys.size() > 1) {
+    each_node(keys[1], [&](Node v) { clocks_.prefetch_place(v); });
+    for (const std::int32_t r : open_reads(keys[1])) {
+      prefetch(p.candidate.data() + p.candidate_start[r]);
+      prefetch(pruner_.alive.data() + p.candidate_start[r]);
+    }
+  }
+  if (!keys.empty()) each_node(keys[0], [&](Node v) { clocks_.prefetch_row(v); });
+}
+
+std::span<const std::int32_t> KeyPruner::open_reads(std::int32_t key) const {
+  return graph_.uses_reads ? some(pruner_.open_reads_.of(key)) : std::span<const std::int32_t>();
+}
+
+template <typename Visit>
+void KeyPruner::each_reader(std::int32_t key, Visit visit) const {
+  if (graph_.uses_orders) {
+    const auto start = [&](std::int32_t k) {
+      return idx(pruner_.readers_.start[graph_.problem.key_start[k]]);
+    };
+    const auto readers =
+        std::span(pruner_.readers_.item).subspan(start(key), start(key + 1) - start(key));
+    std::ranges::for_each(some(readers), visit);
+  }
+  std::ranges::for_each(open_reads(key), visit);
+}
+
+template <typename Visit>
+void KeyPruner::each_node(std::int32_t key, Visit visit) const {
+  each_reader(key, [&](std::int32_t r) {
+    for (const Row& row : rw_rows_)
+      visit(graph_.node(idx(row.check), graph_.problem.read_txn[r], row.state));
+  });
+  for (const std::int32_t w : some(pairs_.writers(key)))
+    for (const Target& target : targets_) visit(node_of(target.check, target.state, w));
+}
+
+void KeyPruner::load(std::int32_t key) {
+  key_ = key;
+  writers_ = pairs_.writers(key);
+  for (auto* bits : {&forced_, &hidden_, &behind_}) bits->resize(pairs_.words(key));
+  lowest_.assign(writers_.size(), std::numeric_limits<std::int32_t>::max());
+  for (Target& target : targets_) {
+    target.marks.resize(writers_.size());
+    for (std::size_t i = 0; i < writers_.size(); ++i) {
+      const Node node = node_of(target.check, target.state, writers_[i]);
+      target.marks[i] = clocks_.mark(node);
+      lowest_[i] = std::min(lowest_[i], clocks_.rank(node));
+    }
+  }
+  for (std::size_t i = 1; i < lowest_.size(); ++i)
+    lowest_[i] = std::min(lowest_[i], lowest_[i - 1]);
+}
+
+std::size_t KeyPruner::first_before(std::int32_t rank) const {
+  const auto later = [&](std::int32_t least) { return least > rank; };
+  return idx(std::ranges::partition_point(lowest_, later) - lowest_.begin());
+}
+
+std::uint64_t KeyPruner::writers_from(std::size_t first, std::size_t word) const {
+  const std::size_t begin = word * 64, count = writers_.size() - begin;
+  const std::uint64_t present = count < 64 ? (std::uint64_t{1} << count) - 1 : ~std::uint64_t{0};
+  return first > begin ? present & (~std::uint64_t{0} << (first - begin)) : present;
+}
+
+Node KeyPruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {
+  return check < 0 ? graph_.order_node(writer)
+                   : graph_.node(idx(check), graph_.problem.writer_txn[writer], state);
+}
+
+// Pruning of version orders: a writer precedes another of its key where the reverse would close a
+// cycle of known edges.
+
+// "a before b" is impossible if one of its edges goes against a known path.
+std::optional<Edge> KeyPruner::closing_order(std::int32_t a, std::int32_t b) const {
+  std::optional<Edge> found;
+  const auto test = [&](const Edge& e) {
+    if (!found && clocks_.reaches(e.to, e.from) &&
+        (e.relation == Relation::rw || graph_.judges(e.from)))
+      found = e;
+  };
+  graph_.ww_edges(a, b, test);
+  if (found) return found;
+  for (const std::int32_t r : pruner_.readers_.of(a)) {
+    graph_.rw_closings(r, a, b, test);
+    if (found) return found;
+  }
+  return found;
+}
+
+// One bit for each of 64 marks: whether what it marks reaches what the row was raised by.
+std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks,
+                                  std::size_t word) {
+  const Clocks::Mark* const mark = marks.data() + word * 64;
+  const std::size_t count = std::min<std::size_t>(64, marks.size() - word * 64);
+  std::uint64_t bits = 0;
+  // mutant: seen-early
+  for (std::size_t i = 0; i < count; ++i)
+    bits |= std::uint64_t{row[mark[i].column] >= mark[i].position} << i;
+  return bits;
+}
+
+// The nodes from which edges of "`writer` before another" start, each with its target.
+void KeyPruner::find_starts(std::int32_t writer) {
+  starts_.begin(targets_.size());
+  // mutant: versions-force-nothing
+  for (const Row& row : ww_rows_) starts_.add(row.target, node_of(row.check, row.state, writer));
+  for (const std::int32_t r : pruner_.readers_.of(writer))
+    // mutant: readers-force-nothing
+    for (const Row& row : rw_rows_)
+      starts_.add(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[r], row.state));
+}
+
+// Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.
+void KeyPruner::mark_forced(std::int32_t after) {
+  find_starts(after);
+  std::ranges::fill(forced_, 0);
+  for (std::size_t t = 0; t < targets_.size(); ++t)
+    for (std::size_t word = 0; word < forced_.size(); ++word)
+      forced_[word] |= reaching(starts_.row(t), targets_[t].marks, word);
+  const auto clear = [&](std::int32_t writer) { clear_bit(forced_, pairs_.place(writer)); };
+  clear(after);
+  // rw leaves out the reader itself: a writer that has read from `after` may owe its mark to its
+  // own row.
+  for (const std::int32_t r : pruner_.readers_.of(after))
+    // mutant: own-write-overwrites
+    if (const std::int32_t w = pruner_.own_writer[r];
+        w >= 0 && is_forced(w) && !impossible_order(after, w))
+      clear(w);
+}
+
+// The same without those that precede one of the others and have all their edges: their pairs with
+// `after` are settled by those of the others. The latest come first, so that nearly all are left
+// out; and nothing of a higher rank than all starts reaches one.
+template <std::size_t kWords>
+void KeyPruner::mark_latest_forced(std::size_t self) {
+  const std::int32_t after = writers_[self];
+  find_starts(after);
+  const std::size_t words = kWords > 0 ? kWords : forced_.size();
+  const std::uint64_t* const settled = settled_.data();
+  std::uint64_t *const forced = forced_.data(), *const hidden = hidden_.data();
+  std::fill_n(forced, words, 0);
+  std::fill_n(hidden, words, 0);
+  set_bit(hidden, self);
+  const auto readers = pruner_.readers_.of(after);
+  const auto may_owe_it_to_itself = [&](std::int32_t w) {
+    return std::ranges::any_of(readers,
+                               [&](std::int32_t r) { return pruner_.own_writer[r] == w; }) &&
+           !impossible_order(after, w);
+  };
+  const std::size_t first = first_before(starts_.top());
+  for (std::size_t word = word_of(first); word < words; ++word) {
+    std::uint64_t left = writers_from(first, word) & ~hidden[word];
+    while (left != 0) {
+      const std::size_t at = word * kWordBits + idx(std::countr_zero(left));
+      left &= left - 1;
+      const bool reached = starts_.reached([&](std::size_t t) { return targets_[t].marks[at]; });
+      // mutant: owes-itself
+      if (!reached || may_owe_it_to_itself(writers_[at])) continue;
+      set_bit(forced, at);
+      for (std::size_t k = word; k < words; ++k) hidden[k] |= settled[at * words + k];
+      left &= ~hidden[word];
+    }
+  }
+}
+
+// Adds an edge to one of the nodes of the writer at hand, unless the clocks or the edges just added
+// to that node imply it.
+bool KeyPruner::keep_unless_implied(const Edge& e) {
+  // ablation: no-reduction
+  if (clocks_.reaches(e.from, e.to)) return false;
+  auto cover = std::ranges::find(covered_, e.to, &Covered::node);
+  if (cover == covered_.end()) cover = covered_.insert(cover, {e.to});
+  if (cover->sources < Covered::kFew) {
+    const auto sources = std::span(cover->source).first(cover->sources);
+    if (std::ranges::any_of(sources, [&](Node v) { return clocks_.reaches(e.from, v); }))
+      return false;
+    cover->source[cover->sources++] = e.from;
+    findings_->edges.push_back(e);
+    return true;
+  }
+  const std::size_t columns = clocks_.columns();
+  if (cover_rows_.size() < covered_.size() * columns) cover_rows_.resize(covered_.size() * columns);
+  const auto at = idx(cover - covered_.begin());
+  const auto row = std::span(cover_rows_).subspan(at * columns, columns);
+  if (cover->sources == Covered::kFew) {
+    std::ranges::fill(row, -1);
+    for (const Node v : cover->source) clocks_.raise(row, v);
+    ++cover->sources;
+  }
+  const Clocks::Mark mark = clocks_.mark(e.from);
+  // mutant: edge-skipped-early
+  if (row[mark.column] >= mark.position) return false;
+  clocks_.raise(row, e.from);
+  findings_->edges.push_back(e);
+  return true;
+}
+
+bool KeyPruner::prune_orders() {
+  const bool restless = std::exchange(pruner_.restless_[key_], std::uint8_t{0}) != 0;
+  if (writers_.size() < 2) return true;
+  load_settled();
+  // The earliest writer first, so that what precedes the predecessors of the next ones is settled
+  // already.
+  for (std::size_t self = writers_.size(); self-- > 0;) {
+    const std::int32_t after = writers_[self];
+    if (pruner_.initial(after)) {
+      // T0 precedes every writer: no way may lead back to its readers.
+      if (!graph_.forbids_return_paths || pruner_.readers_.of(after).empty()) continue;
+      mark_forced(after);
+      const auto closed_by =
+          std::ranges::find_if(writers_, [&](std::int32_t w) { return is_forced(w); });
+      if (closed_by == writers_.end()) continue;
+      findings_->closed = pruner_.because(*closing_order(after, *closed_by));
+      return false;
+    }
+    // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known
+    // order is impossible, then because a known path goes against one of its edges, and the edges
+    // of the known order close a cycle with it. Not so where a return path may close between
+    // writers whose order is known.
+    const bool ordered = pairs_.open(after) == 0 && !graph_.forbids_return_paths;
+    if (!restless && (ordered || pruner_.is_quiet_writer(after))) continue;
+    // mutant: settled-unseen
+    if (ordered && pairs_.is_settled(key_, after)) continue;
+    budget_->poll();
+    const bool latest = orders_compose_ && !settled_.empty();
+    if (latest && forced_.size() == 1) {  // nearly every key
+      mark_latest_forced<1>(self);
+      order_behind<1>(self);
+      continue;
+    }
+    if (latest)
+      mark_latest_forced<0>(self);
+    else
+      mark_forced(after);
+    order_behind<0>(self);
+  }
+  note_unsettled();
+  return true;
+}
+
+void KeyPruner::load_settled() {
+  const auto precede = pairs_.precede(key_);
+  const std::span<const std::uint64_t> unsettled = pairs_.unsettled(key_);
+  settled_.resize(precede.size());
+  for (std::size_t i = 0; i < precede.size(); i += unsettled.size())
+    for (std::size_t k = 0; k < unsettled.size(); ++k)
+      settled_[i + k] = precede[i + k] & ~unsettled[k];
+}
+
+void KeyPruner::note_unsettled() {
+  const auto precede = pairs_.precede(key_);
+  const auto unsettled = pairs_.unsettled(key_);
+  for (std::size_t k = 0; k < unsettled.size(); ++k) {
+    std::uint64_t word = 0;
+    for (std::size_t i = k; i < precede.size(); i += unsettled.size())
+      word |= precede[i] & ~settled_[i];
+    unsettled[k] = word;
+  }
+}
+
+// Adds the edges of "`before` before `after`" for all forced ones.
+template <std::size_t kWords>
+void KeyPruner::order_behind(std::size_t self) {
+  const std::int32_t after = writers_[self];
+  const std::size_t words = kWords > 0 ? kWords : forced_.size(), known = findings_->edges.size();
+  const bool settles = kWords > 0 || !settled_.empty(), composes = kWords > 0 || orders_compose_;
+  std::uint64_t *const forced = forced_.data(), *const behind = behind_.data(),
+                       *const settled = settled_.data();
+  const std::size_t initial = pairs_.place(graph_.problem.key_start[key_]);
+  // mutant: initial-not-first
+  set_bit(forced, initial);
+  covered_.clear();
+  std::fill_n(behind, words, 0);
+  // The latest predecessors first, so that the edges of most earlier ones are implied by those
+  // already kept.
+  for (std::size_t word = 0; word < words; ++word)
+    while (const std::uint64_t left = forced[word] & ~behind[word]) {
+      const std::size_t at = word * kWordBits + idx(std::countr_zero(left));
+      const std::uint64_t bit = left & -left;
+      behind[word] |= bit;
+      if (settles) {
+        for (std::size_t k = 0; k < words && composes; ++k) behind[k] |= settled[at * words + k];
+        if ((settled[self * words + word] & bit) != 0) continue;
+      }
+      const std::int32_t before = writers_[at];
+      bool fresh = false;
+      const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };
+      graph_.ww_edges(before, after, add);
+      // mutant: forced-no-rw
+      for (const std::int32_t r : pruner_.readers_.of(before))
+        graph_.rw_edges(r, before, after, add);
+      findings_->forced_orders += static_cast<std::int64_t>(fresh);
+    }
+  if (settles) {
+    for (std::size_t k = 0; k < words; ++k) settled[self * words + k] |= behind[k];
+    pairs_.note(key_, after, behind_);
+  }
+  findings_->gained += static_cast<std::int64_t>(findings_->edges.size() - known);
+}
+
+void KeyPruner::list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pairs) {
+  load(key);
+  std::vector<std::vector<std::uint64_t>> precede;  // per place j: forced_ of writers_[j]
+  for (const std::int32_t writer : writers_) {
+    budget.poll();
+    mark_forced(writer);
+    precede.push_back(forced_);
+  }
+  for (std::size_t i = 0; i < writers_.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      if (pruner_.initial(writers_[i]) || pruner_.initial(writers_[j])) continue;
+      const bool up = has_bit(precede[j], i), down = has_bit(precede[i], j);
+      auto& list = up || down ? pairs.settled : pairs.open;
+      const bool i_first = up || (!down && writers_[i] < writers_[j]);
+      list.push_back(writers_[i_first ? i : j]);
+      list.push_back(writers_[i_first ? j : i]);
+    }
+}
+
+// Pruning of reads with several candidate sources: a candidate is eliminated if its wr edge closes
+// a cycle, or if another writer that the reader cannot have missed is known to follow it.
+
+// The latest writers that certainly precede the reader in the sense of rw (it cannot have missed
+// them): an earlier one that precedes one of these tells nothing more. `overwritten_` gets what
+// precedes them.
+void KeyPruner::find_seen(std::int32_t r) {
+  seen_.clear();
+  overwritten_.assign(words_for(writers_.size()), 0);
+  const auto see = [&](const Seen& seen) {
+    seen_.push_back(seen);
+    const auto known = pairs_.precede(key_);
+    if (known.empty()) mark_forced(seen.writer);
+    const std::span<const std::uint64_t> row =
+        known.empty()
+            ? forced_
+            : known.subspan(pairs_.place(seen.writer) * overwritten_.size(), overwritten_.size());
+    std::ranges::transform(overwritten_, row, overwritten_.begin(), std::bit_or());
+  };
+  pruner_.direct_return_paths(
+      r, [&](std::int32_t other) { return pruner_.source[other]; }, return_paths_);
+  for (const auto& [b, rw, back] : return_paths_) see({b, rw, back});
+  reader_.begin(targets_.size());
+  for (const Row& row : rw_rows_)
+    reader_.add(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[r], row.state));
+  const std::size_t first = first_before(reader_.top());
+  for (std::size_t word = word_of(first); word < overwritten_.size(); ++word) {
+    std::uint64_t left = writers_from(first, word);
+    for (; (left &= ~overwritten_[word]) != 0; left &= left - 1) {  // the latest first
+      const std::size_t at = word * kWordBits + idx(std::countr_zero(left));
+      if (!reader_.reached([&](std::size_t t) { return targets_[t].marks[at]; })) continue;
+      const std::int32_t b = writers_[at];
+      if (pruner_.initial(b) || b == pruner_.own_writer[r]) continue;
+      std::optional<Edge> closing;
+      graph_.rw_closings(r, -1, b, [&](const Edge& e) {
+        if (!closing && clocks_.reaches(e.to, e.from)) closing = e;
+      });
+      if (closing) see({b, *closing, std::nullopt});
+    }
+  }
+}
+
+// The seen writer that follows this candidate, or none.
+const KeyPruner::Seen* KeyPruner::overwritten_by(std::int32_t a) {
+  const bool first = pruner_.initial(a);
+  if (seen_.empty() || (!first && !has_bit(overwritten_, pairs_.place(a)))) return nullptr;
+  for (const Seen& seen : seen_) {
+    // mutant: overwritten-by-itself
+    if (seen.writer == a) continue;
+    if (first) return &seen;
+    if (impossible_order(seen.writer, a)) return &seen;
+  }
+  return nullptr;
+}
+
+bool KeyPruner::prune_read(std::int32_t r) {
+  const Problem& p = graph_.problem;
+  find_seen(r);
+  std::int32_t left = 0, only = -1;
+  for (const std::size_t i : p.candidates(r)) {
+    if (!pruner_.alive[i]) continue;
+    budget_->poll();
+    const std::int32_t a = p.candidate[i];
+    // mutant: overwritten-source-kept
+    const Seen* const seen = overwritten_by(a);
+    bool closes = false;
+    if (seen == nullptr)
+      graph_.wr_edges(r, a, [&](const Edge& e) {
+        // mutant: preceded-source-kept
+        closes = closes || (clocks_.reaches(e.to, e.from) && graph_.judges(e.from));
+      });
+    if (!closes && seen == nullptr) {
+      ++left;
+      only = a;
+      continue;
+    }
+    pruner_.alive[i] = 0;
+    ++findings_->eliminated_sources;
+    ++findings_->gained;
+    pruner_.eliminated_in[i] = static_cast<std::uint8_t>(pruner_.passes);
+    pruner_.eliminated_by[i] = closes ? Pruner::kClosesCycle : seen->writer;
+    if (closes || !seen->back) continue;
+    pruner_.eliminated_by[i] = Pruner::kReason - static_cast<std::int32_t>(pruner_.reasons.size());
+    Edge closing = seen->closing;
+    closing.a = a;
+    pruner_.reasons.push_back(pruner_.because(closing, seen->back));
+  }
+  // mutant: optional-settled
+  if (!pruner_.included_reader(r))
+    return true;  // without a source its transaction is out: a clause of the search
+  if (left == 0) {
+    findings_->read_without_candidates = r;
+    return false;
+  }
+  if (left == 1) {
+    pruner_.resolve(r, only, findings_->edges);
+    ++findings_->gained;
+  }
+  return true;
+}
+
+}  // namespace isolang

@@ -1,0 +1,464 @@
+#include "engine/prune/pruner.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "core/index.hpp"
+#include "core/parallel.hpp"
+#include "core/prefetch.hpp"
+#include "engine/graph/short_cycle.hpp"
+#include "engine/graph/topological_order.hpp"
+#include "engine/prune/key_pruner.hpp"
+
+namespace isolang {
+namespace {
+
+// mutant: no-pass
+constexpr std::int32_t kMaxPasses = 8;
+constexpr std::size_t kAhead = 24;                  // candidates
+constexpr std::int32_t kLarge = 5000, kWorth = 20;  // nodes; nodes for each conclusion
+constexpr std::size_t kManyChains = 256;
+constexpr std::size_t kPart =
+    2000;  // writers and reads: long enough for a thread to pay, short enough to share out
+constexpr std::size_t kWide =
+    4;  // writes for each read: looking for a read's key among them is then less work
+
+}  // namespace
+
+Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::size_t threads)
+    : graph(g),
+      budget_(budget),
+      // ablation: no-clocks
+      max_clock_bytes_(max_clock_bytes),
+      threads_(threads),
+      pairs_(g.problem),
+      open_(static_cast<std::int64_t>(g.problem.candidate.size())) {
+  const Problem& p = g.problem;
+  source.assign(idx(p.reads()), -1);
+  alive.assign(p.candidate.size(), 1);
+  eliminated_by.assign(p.candidate.size(), kContradictory);
+  eliminated_in.assign(p.candidate.size(), 0);
+  resolved_in.assign(idx(p.reads()), 0);
+  inclusion = p.inclusion;
+  included_by.assign(inclusion.size(), -1);
+  key_of_.resize(p.writer_txn.size());
+  restless_.assign(idx(p.keys), 1);
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    std::fill(key_of_.begin() + p.key_start[key], key_of_.begin() + p.key_start[key + 1], key);
+  find_own_writers();
+  first_read_.assign(idx(p.n) + 2, 0);
+  for (const std::int32_t t : p.read_txn) ++first_read_[t + 1];
+  std::partial_sum(first_read_.begin(), first_read_.end(), first_read_.begin());
+  direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
+  if (direct_) find_session_writers();
+  constexpr auto optional = static_cast<std::uint8_t>(Inclusion::optional);
+  one_by_one_ = direct_ || std::ranges::find(inclusion, optional) != inclusion.end();
+  if (!g.uses_reads) return;
+  for (std::int32_t r = 0; r < p.reads() && !p.impossible.empty(); ++r)
+    for (const std::size_t i : p.candidates(r))
+      // mutant: impossible-candidate
+      if (std::ranges::binary_search(p.impossible, p.writer_txn[p.candidate[i]])) {
+        alive[i] = 0;
+        eliminated_by[i] = kContradictory;
+      }
+  std::size_t wr_steps = 0;
+  for (const Automaton& m : g.automata) wr_steps += m.of(Relation::wr).size();
+  g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps +
+                  p.writer_txn.size());  // most of what there will be
+  // Writers are far apart in a large history: fetched before they are needed.
+  const auto first_candidate = [&](std::int32_t r) { return idx(p.candidate_start[r]); };
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    if (const auto ahead = first_candidate(r) + kAhead; ahead < p.candidate.size())
+      prefetch(&p.writer_txn[p.candidate[ahead]]);
+    const std::size_t first = first_candidate(r);
+    if (first_candidate(r + 1) - first == 1 && included_reader(r) && alive[first])
+      resolve(r, p.candidate[first], g.edges);
+  }
+  open_reads_ = group_by(
+      p.keys, idx(p.reads()), [&](std::size_t r) { return source[r] < 0 ? p.read_key[r] : -1; },
+      [](std::size_t r) { return static_cast<std::int32_t>(r); });
+}
+
+bool Pruner::advance() {
+  if (!settle()) return false;
+  if (!std::exchange(begun_, true) && begin_directly()) return true;
+  if (!pass()) return false;
+  if (one_pass_) saturated = clocks.exact();  // else they may not have known of some return path
+  // mutant: one-pass
+  done_ = one_pass_ || passes >= kMaxPasses || !worthwhile();
+  return settle();
+}
+
+// Direct checks need no clocks, and a search may do without, too.
+bool Pruner::begin_directly() {
+  // Without an ambiguous read, and without rw edges or return paths by ww, one pass finds all that
+  // follows, and every version order that contains it will do.
+  const auto free_of_orders = [](const Automaton& m) {
+    return m.of(Relation::rw).empty() && (m.back.empty() || m.of(Relation::ww).empty());
+  };
+  const bool fixed = std::ranges::none_of(source, [](std::int32_t s) { return s < 0; });
+  const bool free =
+      graph.forbids_return_paths && std::ranges::all_of(graph.automata, free_of_orders);
+  one_pass_ = fixed && free;
+  if (!free ||
+      std::ranges::any_of(graph.automata, [](const Automaton& m) { return !m.back.empty(); }))
+    return false;
+  const auto none = [](std::size_t) { return -1; };
+  clocks.build(group_by(graph.nodes(), 0, none, none), nullptr, order, false, 0, budget_);
+  // mutant: direct-saturated
+  done_ = saturated = one_pass_;
+  return true;
+}
+
+// Whether another pass is likely to find enough.
+bool Pruner::worthwhile() {
+  if (gained_ == 0) return false;
+  // Another pass over a large graph would take longer than the search will for what it would find.
+  const bool little =
+      gained_ * 50 < open_ || (graph.nodes() > kLarge && gained_ * kWorth < graph.nodes());
+  if (passes >= 3 && little) return false;
+  open_ = std::max<std::int64_t>(gained_, 1000);
+  return true;
+}
+
+bool Pruner::settle() { return prune_direct() && sort(); }
+
+bool Pruner::sort() {
+  const auto& edges = graph.edges;
+  // mutant: not-sorted-anew
+  if (!order.empty() && sorted_ == edges.size()) return true;
+  sorted_ = edges.size();
+  successors_ = group_by(
+      graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; },
+      [&](std::size_t i) { return edges[i].to; });
+  std::vector<std::int32_t> priority(idx(graph.nodes()));
+  for (Node v = 0; v < graph.nodes(); ++v) priority[v] = graph.priority(v);
+  order = topological_order(successors_, priority, budget_);
+  if (order.size() < idx(graph.nodes())) {
+    std::vector<std::uint8_t> left_out(idx(graph.nodes()), 0);
+    for (const Node v : order) left_out[v] = 1;
+    for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
+      left_out[v] |= static_cast<std::uint8_t>(!graph.judges(v));  // its cycles are elsewhere, too
+    cycle = short_cycle(edges, left_out, budget_);
+    return false;
+  }
+  rank.resize(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<std::int32_t>(i);
+  return true;
+}
+
+bool Pruner::pass() {
+  ++passes;
+  gained_ = 0;
+  const Problem& p = graph.problem;
+  // Chains go by the edges known first, which are those of sessions; once there are few, no cover
+  // will be much better.
+  std::optional<Adjacency> by_number;
+  // ablation: late-chains
+  if (passes <= 2 || clocks.chains() > kManyChains) {
+    const auto& edges = graph.edges;
+    by_number = group_by(
+        graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; },
+        [&](std::size_t i) { return edges[i].from; });
+  }
+  clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true,
+               max_clock_bytes_, budget_);
+  // ablation: no-middles
+  if (graph.guesses_priorities()) graph.set_priorities(clocks.middles());
+  note_changes();
+  epochs.push_back(static_cast<std::uint32_t>(graph.edges.size()));
+  readers_ = latest_readers();
+  if (passes == 1 && graph.uses_orders)
+    pairs_.sort([&](std::int32_t w) { return rank[graph.order_node(w)]; });
+  const bool every_read =
+      std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
+  std::vector<std::int32_t> keys;
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    if (left_to_do(key)) keys.push_back(key);
+  return prune_keys(keys, every_read);
+}
+
+bool Pruner::left_to_do(std::int32_t key) const {
+  if (graph.uses_reads && !open_reads_.of(key).empty()) return true;
+  // Where the order of every pair is known, all that might still be found out is a cycle of known
+  // edges.
+  return graph.uses_orders &&
+         (restless_[key] != 0 || graph.forbids_return_paths || !pairs_.decided(key));
+}
+
+// In parts of a few keys each, by several threads. What they find is put together in the order of
+// the keys, so that neither edges nor contradictions depend on who found them when.
+bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
+  const auto work = [&](std::size_t i) {
+    const std::int32_t key = keys[i];
+    return 1 + pairs_.writers(key).size() + (graph.uses_reads ? open_reads_.of(key).size() : 0);
+  };
+  // mutant: dependent-keys-shared
+  const std::size_t least = one_by_one_ ? std::numeric_limits<std::size_t>::max() : kPart;
+  const auto cuts = cut_into_parts(keys.size(), least, work);
+  const std::size_t parts = cuts.size() - 1;
+  std::vector<KeyPruner> workers(std::min(threads_, parts), KeyPruner(*this));
+  std::vector<Findings> findings(parts);
+  const auto prune = [&](std::size_t worker, std::size_t part, Budget& budget) {
+    for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i) {
+      workers[worker].fetch(keys.subspan(i + 1));
+      if (!workers[worker].prune(keys[i], every_read, budget, findings[part])) return false;
+    }
+    return true;
+  };
+  const std::size_t failed = in_parts(parts, workers.size(), budget_, prune);
+  findings.resize(std::min(parts, failed + 1));
+  std::size_t fresh = 0;
+  for (const Findings& found : findings) fresh += found.edges.size();
+  graph.edges.reserve(graph.edges.size() + fresh);
+  for (Findings& found : findings) {
+    graph.edges.insert(graph.edges.end(), found.edges.begin(), found.edges.end());
+    found.edges = {};
+    gained_ += found.gained;
+    forced_orders += found.forced_orders;
+    eliminated_sources += found.eliminated_sources;
+    closed = found.closed;
+    read_without_candidates = found.read_without_candidates;
+  }
+  // mutant: part-contradiction-forgotten
+  return failed == parts;
+}
+
+// What may have changed since the last pass, per transaction: the clocks of one of its nodes.
+void Pruner::note_changes() {
+  const Problem& p = graph.problem;
+  changed_.assign(idx(p.n + 1), 0);
+  for (std::size_t c = 0; c < graph.automata.size(); ++c) {
+    if (graph.automata[c].direct()) continue;  // no nodes
+    for (std::int32_t t = 0; t <= p.n; ++t)
+      for (std::int32_t q = 0; q < graph.automata[c].states; ++q)
+        changed_[t] |= static_cast<std::uint8_t>(clocks.changed(graph.node(c, t, q)));
+  }
+  if (graph.has_version_nodes())
+    for (std::int32_t w = 0; w < static_cast<std::int32_t>(p.writer_txn.size()); ++w)
+      changed_[p.writer_txn[w]] |= static_cast<std::uint8_t>(clocks.changed(graph.order_node(w)));
+}
+
+bool Pruner::is_quiet_writer(std::int32_t writer) const {
+  const Problem& p = graph.problem;
+  return changed_[p.writer_txn[writer]] == 0 &&
+         std::ranges::all_of(readers_.of(writer),
+                             [&](std::int32_t r) { return changed_[p.read_txn[r]] == 0; });
+}
+
+// Nothing about the key's writers and their readers has changed: another look at them would find
+// nothing.
+bool Pruner::is_quiet(std::int32_t key) const {
+  if (restless_[key] != 0) return false;
+  for (std::int32_t w = graph.problem.key_start[key]; w < graph.problem.key_start[key + 1]; ++w)
+    if (!is_quiet_writer(w)) return false;
+  return true;
+}
+
+Impossible Pruner::because(const Edge& closing, const std::optional<Edge>& back) {
+  if (!back) return {closing, epoch()};
+  backs.push_back(*back);
+  return {closing, epoch(), static_cast<std::int32_t>(backs.size()) - 1};
+}
+
+void Pruner::resolve(std::int32_t r, std::int32_t writer, std::vector<Edge>& added) {
+  source[r] = writer;
+  resolved_in[r] = static_cast<std::uint8_t>(passes);
+  if (direct_) resolved_txn_[graph.problem.read_txn[r]] = 1;
+  // mutant: reader-adds-no-rw
+  if (passes > 0) {  // nothing is settled before, and every key is restless
+    restless_[key_of(writer)] = 1;
+    pairs_.unsettle(key_of(writer), writer);
+  }
+  graph.wr_edges(r, writer, [&](const Edge& e) { added.push_back(e); });
+  const std::int32_t txn = graph.problem.writer_txn[writer];
+  if (inclusion[txn] == static_cast<std::uint8_t>(Inclusion::optional)) {
+    // mutant: source-not-included
+    inclusion[txn] = static_cast<std::uint8_t>(Inclusion::in);
+    included_by[txn] = r;
+    gained_ = std::max<std::int64_t>(gained_, 1);
+    every_read_ = true;  // in the next pass, as its own reads are to be judged now
+  }
+}
+
+bool Pruner::settled(std::int32_t key) const {
+  return restless_[key] == 0 && pairs_.decided(key) && pairs_.is_settled(key);
+}
+
+Pruner::Pairs Pruner::pairs() {
+  Pairs found;
+  KeyPruner worker(*this);
+  for (std::int32_t key = 0; graph.uses_orders && key < graph.problem.keys; ++key)
+    worker.list_pairs(key, budget_, found);
+  return found;
+}
+
+void Pruner::find_own_writers() {
+  const Problem& p = graph.problem;
+  own_writer.assign(idx(p.reads()), -1);
+  writers_by_txn_ = group_by(
+      p.n + 1, p.writer_txn.size(), [&](std::size_t w) { return p.writer_txn[w]; },
+      [](std::size_t w) { return static_cast<std::int32_t>(w); });
+  for (std::int32_t r = 0; r < p.reads(); ++r)
+    own_writer[r] = write_of(p.read_txn[r], p.read_key[r]);
+}
+
+std::int32_t Pruner::write_of(std::int32_t txn, std::int32_t key) const {
+  const auto written = writers_of(txn);  // ascending, hence by key
+  const auto it =
+      std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of(w); });
+  return it != written.end() && key_of(*it) == key ? *it : -1;
+}
+
+std::size_t Pruner::candidates_left(std::int32_t read) const {
+  std::size_t count = 0;
+  for (const std::size_t i : graph.problem.candidates(read)) count += alive[i];
+  return count;
+}
+
+std::size_t Pruner::open_candidates() const {
+  std::size_t count = 0;
+  for (std::int32_t r = 0; r < graph.problem.reads(); ++r)
+    if (source[r] < 0) count += candidates_left(r);
+  return count;
+}
+
+// The latest reader of each writer first: its rw edge then covers those of most others. What is put
+// down in the order in which it happened is near to what is put down next.
+Adjacency Pruner::latest_readers() const {
+  const auto ranked = std::ranges::find_if_not(graph.automata, &Automaton::direct);
+  if (ranked == graph.automata.end()) return readers();  // no reader has a node
+  const auto check = idx(ranked - graph.automata.begin());
+  const Problem& p = graph.problem;
+  Adjacency latest = room_by(static_cast<std::int32_t>(p.writer_txn.size()), source.size(),
+                             [&](std::size_t r) { return source[r]; });
+  Filling filling(latest);
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const std::int32_t t = graph.transaction_of(order[i]);
+    // mutant: readers-forgotten
+    if (t < 0 || t == p.n || graph.node(check, t, 0) != order[i]) continue;
+    for (const std::int32_t r : reads_of(t))
+      if (source[r] >= 0) filling.put(source[r], r);
+  }
+  return latest;
+}
+
+Adjacency Pruner::readers() const {
+  return group_by(
+      static_cast<std::int32_t>(graph.problem.writer_txn.size()), source.size(),
+      [&](std::size_t r) { return source[r]; },
+      [](std::size_t r) { return static_cast<std::int32_t>(r); });
+}
+
+// Direct checks: a single rw must not close a return path of one pair. Then no clocks are needed:
+// the return paths that lead to a read are among its transaction's other reads and the writers
+// before it in its session, which takes time linear in the reads but for transactions of many reads
+// (AWDIT: Møldrup, Pavlogiannis et al., PLDI 2025, who show the bound for RC and RA).
+
+void Pruner::find_session_writers() {
+  const Problem& p = graph.problem;
+  resolved_txn_.assign(idx(p.n), 0);
+  last_read_.assign(idx(p.keys), {-1, -1});
+  read_before_.assign(idx(p.reads()), -1);
+  session_writer_.assign(idx(p.reads()), -1);
+  session_before_.assign(p.writer_txn.size(), -1);
+  const auto by_session = group_by(
+      p.sessions, idx(p.n), [&](std::size_t t) { return p.session[t]; },
+      [](std::size_t t) { return static_cast<std::int32_t>(t); });
+  std::vector<std::int32_t> last(idx(p.keys), -1), session_of(idx(p.keys), -1);
+  for (std::int32_t session = 0; session < p.sessions; ++session)
+    for (const std::int32_t t : by_session.of(session)) {
+      if (p.inclusion[t] == static_cast<std::uint8_t>(Inclusion::out)) continue;
+      const auto before = [&](std::int32_t key) {
+        return session_of[key] == session ? last[key] : -1;
+      };
+      for (const std::int32_t r : reads_of(t)) session_writer_[r] = before(p.read_key[r]);
+      if (p.unfinished[t] != 0) continue;  // it precedes nothing
+      for (const std::int32_t w : writers_by_txn_.of(t)) {
+        const std::int32_t key = key_of_[w];
+        session_before_[w] = before(key);
+        last[key] = w;
+        session_of[key] = session;
+      }
+    }
+}
+
+// For each read with a known source, the writers with a known return path to it precede that
+// source.
+bool Pruner::prune_direct() {
+  if (!direct_) return true;
+  for (std::int32_t t = 0; t < graph.problem.n; ++t)
+    if (std::exchange(resolved_txn_[t], std::uint8_t{0}) != 0 && !prune_direct(t)) return false;
+  return true;
+}
+
+bool Pruner::prune_direct(std::int32_t txn) {
+  const Problem& p = graph.problem;
+  budget_.poll();
+  for (const std::int32_t r : reads_of(txn)) last_read_[p.read_key[r]] = {-1, txn};
+  for (const std::int32_t r : reads_of(txn))
+    read_before_[r] = std::exchange(last_read_[p.read_key[r]].first, r);
+  for (std::size_t c = 0; c < graph.automata.size(); ++c) {
+    const Automaton& m = graph.automata[c];
+    if (!m.direct()) continue;
+    const Node here = graph.label(c, txn);
+    const auto order = [&](std::int32_t r, std::int32_t b, Relation relation, std::int32_t other,
+                           std::int32_t seen) {
+      const Node there = graph.label(c, p.writer_txn[b]);
+      return order_behind_source(b, {here, there, Relation::rw, r, source[r], b},
+                                 {there, here, relation, other, seen, -1});
+    };
+    for (const std::int32_t other : reads_of(txn)) {
+      const std::int32_t seen = source[other];
+      if (m.back_so && seen >= 0)
+        for (std::int32_t b = session_writer_[other]; b >= 0; b = session_before_[b]) {
+          if (!order(other, b, Relation::so, -1, -1)) return false;
+          if (graph.sessions_order_versions) break;  // those before it precede it
+        }
+      if (seen < 0 || initial(seen) || !(m.back_wr || m.back_earlier_wr)) continue;
+      // What `other` saw, the transaction's reads of the same writer's keys saw, or something
+      // later.
+      const auto binds = [&](std::int32_t r) {
+        // mutant: later-read-binds
+        return source[r] >= 0 && r != other && (m.back_wr || p.read_op[other] <= p.read_op[r]);
+      };
+      const auto written = writers_by_txn_.of(p.writer_txn[seen]);
+      if (written.size() > kWide * reads_of(txn).size()) {  // such as one that fills a table
+        for (const std::int32_t r : reads_of(txn)) {
+          const std::int32_t b = write_of(p.writer_txn[seen], p.read_key[r]);
+          if (b >= 0 && binds(r) && !order(r, b, Relation::wr, other, seen)) return false;
+        }
+        continue;
+      }
+      for (const std::int32_t b : written) {
+        const auto [last, of] = last_read_[key_of_[b]];
+        for (std::int32_t r = of == txn ? last : -1; r >= 0; r = read_before_[r])
+          if (binds(r) && !order(r, b, Relation::wr, other, seen)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// `closing` is the rw pair from a read to the writer, `back` the way from there.
+bool Pruner::order_behind_source(std::int32_t writer, Edge closing, const Edge& back) {
+  const Problem& p = graph.problem;
+  const std::int32_t a = closing.a;
+  if (writer == a || p.writer_txn[writer] == p.read_txn[closing.read]) return true;
+  if (initial(a)) {
+    closed = because(closing, back);
+    return false;
+  }
+  const auto pair = static_cast<std::uint64_t>(writer) << 32 | static_cast<std::uint32_t>(a);
+  if (!ordered_behind_.insert(pair).second) return true;
+  orders.push_back(
+      {writer, a, static_cast<std::uint32_t>(graph.edges.size()), because(closing, back)});
+  graph.ww_edges(writer, a, [&](const Edge& e) { graph.edges.push_back(e); });
+  ++forced_orders;
+  return true;
+}
+
+}  // namespace isolang

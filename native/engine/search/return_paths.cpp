@@ -1,0 +1,187 @@
+#include "engine/search/return_paths.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+
+#include "core/index.hpp"
+#include "engine/graph/topological_order.hpp"
+
+namespace isolang {
+namespace {
+constexpr std::size_t kMaxFound = 2000;
+constexpr std::size_t kClockBytes = std::size_t{1} << 29;
+
+}  // namespace
+
+ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
+    : pruner_(pruner), graph_(pruner.graph), budget_(budget) {
+  std::vector<std::uint8_t> wanted;
+  for (const Automaton& m : graph_.automata) {
+    wanted.push_back(!m.back.empty());
+    product_ |= !m.back.empty();
+    direct_ |= m.direct();
+    immediate_.push_back(m.repeats(Relation::ww));
+    // SOUND BECAUSE if a later writer leads back, so does the next one, by a ww step first.
+    by_next_.push_back(std::ranges::all_of(m.back, [&](const Automaton::Step& b) {
+      return std::ranges::find(m.of(Relation::ww), Automaton::Step{b.second, b.second}) !=
+             m.of(Relation::ww).end();
+    }));
+  }
+  if (!product_) return;
+  local_.assign(idx(graph_.nodes()), -1);
+  for (Node v = 0; v < graph_.nodes(); ++v)
+    if (const std::int32_t check = graph_.check_of(v); check >= 0 && wanted[check])
+      local_[v] = nodes_++;
+  for (const Edge& e : graph_.edges)
+    if (local_[e.from] >= 0 && e.relation != Relation::wr && e.relation != Relation::ww &&
+        e.relation != Relation::rw)
+      facts_.push_back(e);
+}
+
+std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
+                                                   std::vector<std::uint8_t>& changed) {
+  const Problem& p = graph_.problem;
+  std::vector<std::vector<Edge>> found;
+  if (pruner_.saturated) return found;
+  if (product_) build(choice);
+  std::int32_t clean = -1;  // the transaction at hand, while nothing was found about it
+  for (std::int32_t r = 0; r < p.reads() && found.size() < kMaxFound; ++r) {
+    const std::int32_t reader = p.read_txn[r];
+    if (!product_ && changed[reader] == 0) continue;
+    if (r == 0 || reader != p.read_txn[r - 1]) clean = reader;
+    const std::size_t before = found.size();
+    if (choice.source[r] >= 0 && choice.in[reader]) {
+      budget_.poll();
+      if (direct_) direct(choice, r, found);
+      if (product_) by_product(choice, r, found);
+    }
+    if (found.size() > before) clean = -1;
+    if (r + 1 == p.reads() || reader != p.read_txn[r + 1])
+      if (clean >= 0) changed[clean] = 0;
+  }
+  return found;
+}
+
+void ReturnPaths::build(const Choice& choice) {
+  const Problem& p = graph_.problem;
+  edges_ = facts_;
+  const auto add = [&](const Edge& e) {
+    if (idx(e.from) < local_.size() && local_[e.from] >= 0) edges_.push_back(e);
+  };
+  for (std::int32_t r = 0; r < p.reads(); ++r)
+    if (choice.source[r] >= 0 && choice.in[p.read_txn[r]])
+      graph_.wr_edges(r, choice.source[r], add);
+  const auto in = [&](std::int32_t w) { return choice.in[p.writer_txn[w]] != 0; };
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+    const auto& steps = graph_.automata[c].of(Relation::ww);
+    if (steps.empty() || graph_.automata[c].back.empty()) continue;
+    const auto ww = [&](std::int32_t a, std::int32_t b) {
+      for (const auto& [q, r] : steps)
+        edges_.push_back({graph_.node(c, p.writer_txn[a], q), graph_.node(c, p.writer_txn[b], r),
+                          Relation::ww, -1, a, b});
+    };
+    for (std::int32_t key = 0; key < p.keys; ++key)
+      for (std::int32_t i = p.key_start[key], last = p.key_start[key + 1]; i < last; ++i) {
+        if (!in(choice.writers[i])) continue;
+        budget_.poll();
+        for (std::int32_t j = i + 1; j < last; ++j) {
+          if (!in(choice.writers[j])) continue;
+          ww(choice.writers[i], choice.writers[j]);
+          if (immediate_[c]) break;
+        }
+      }
+  }
+  const auto from = [&](std::size_t i) { return local_[edges_[i].from]; };
+  const auto to = [&](std::size_t i) { return local_[edges_[i].to]; };
+  outgoing_ = group_by(nodes_, edges_.size(), from,
+                       [](std::size_t i) { return static_cast<std::int32_t>(i); });
+  std::vector<std::int32_t> priority(idx(nodes_));
+  for (Node v = 0; v < graph_.nodes(); ++v)
+    if (local_[v] >= 0) priority[local_[v]] = graph_.priority(v);
+  const auto successors = group_by(nodes_, edges_.size(), from, to);
+  const auto order = topological_order(successors, priority, budget_);
+  if (order.size() < idx(nodes_))
+    throw std::logic_error("return paths: the chosen relations have a cycle that no check forbids");
+  rank_.resize(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i]] = static_cast<std::int32_t>(i);
+  const auto by_number = group_by(nodes_, edges_.size(), to, from);
+  clocks_.build(reversed(successors, order), &by_number, order, false, kClockBytes, budget_);
+  via_.assign(idx(nodes_), -1);
+}
+
+void ReturnPaths::direct(const Choice& choice, std::int32_t r,
+                         std::vector<std::vector<Edge>>& found) {
+  const std::int32_t a = choice.source[r];
+  pruner_.direct_return_paths(r, [&](std::int32_t other) { return choice.source[other]; }, ways_);
+  for (auto& [b, closing, back] : ways_) {
+    if (choice.place[b] <= choice.place[a] || !choice.in[graph_.problem.writer_txn[b]]) continue;
+    closing.a = a;
+    found.push_back({back, closing});
+    if (pruner_.source[r] >= 0) return;
+    // The other candidates that `b` follows are no better: the next choice would take one of them.
+    const Problem& p = graph_.problem;
+    for (const std::size_t i : p.candidates(r)) {
+      const std::int32_t other = p.candidate[i];
+      if (!pruner_.alive[i] || other == a || choice.place[other] >= choice.place[b]) continue;
+      closing.a = other;
+      found.push_back({back, closing});
+    }
+    return;
+  }
+}
+
+void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
+                             std::vector<std::vector<Edge>>& found) {
+  const Problem& p = graph_.problem;
+  const std::int32_t a = choice.source[r], reader = p.read_txn[r];
+  const std::int32_t last = p.key_start[idx(p.read_key[r]) + 1];
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+    bool open = true;
+    for (std::int32_t i = choice.place[a] + 1; open && i < last; ++i) {
+      const std::int32_t b = choice.writers[i], txn = p.writer_txn[b];
+      if (!choice.in[txn] || txn == reader) continue;
+      for (const auto& [q, start] : graph_.automata[c].back) {
+        const Node from = local_[graph_.node(c, txn, start)],
+                   to = local_[graph_.node(c, reader, q)];
+        if (!open || rank_[from] > rank_[to]) continue;
+        // Clocks that are short of memory do not know: then the search for a path decides.
+        if (clocks_.exact() && !clocks_.reaches(from, to)) continue;
+        std::vector<Edge> edges = path(from, to);
+        if (edges.empty()) continue;
+        edges.push_back(
+            {graph_.node(c, reader, q), graph_.node(c, txn, start), Relation::rw, r, a, b});
+        found.push_back(std::move(edges));
+        open = false;
+      }
+      if (by_next_[c]) break;
+    }
+  }
+}
+
+// Shortest; empty if there is none.
+std::vector<Edge> ReturnPaths::path(Node from, Node to) {
+  std::vector<Node> touched{from};
+  std::deque<Node> queue{from};
+  via_[from] = -2;
+  while (!queue.empty() && via_[to] == -1) {
+    budget_.poll();
+    const Node u = queue.front();
+    queue.pop_front();
+    for (const std::int32_t e : outgoing_.of(u)) {
+      const Node v = local_[edges_[e].to];
+      if (via_[v] != -1 || rank_[v] > rank_[to]) continue;
+      via_[v] = e;
+      touched.push_back(v);
+      queue.push_back(v);
+    }
+  }
+  std::vector<Edge> edges;
+  if (via_[to] != -1)
+    for (Node v = to; v != from; v = local_[edges.back().from]) edges.push_back(edges_[via_[v]]);
+  std::ranges::reverse(edges);
+  for (const Node v : touched) via_[v] = -1;
+  return edges;
+}
+
+}  // namespace isolang

@@ -1,0 +1,52 @@
+// Does a complete choice close a return path that a single rw must not close? (irreflexive phi ;
+// rw)
+//
+// Such a check is no acyclicity: a product cycle of two rw pairs is allowed. So the search keeps
+// these rw pairs out of its graph, and asks here once it has a choice of everything. The return
+// paths are walks in the product of the choice, which has no cycle, because the loops of the
+// automaton are forbidden by other checks and the choice meets those.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "engine/prune/pruner.hpp"
+
+namespace isolang {
+
+class ReturnPaths {
+ public:
+  ReturnPaths(const Pruner& pruner, Budget& budget);
+
+  struct Choice {
+    const std::vector<std::int32_t>& source;   // per read: a writer, or -1
+    const std::vector<std::int32_t>& writers;  // by key, in version order
+    const std::vector<std::int32_t>& place;    // of each writer in `writers`
+    const std::vector<std::uint8_t>& in;       // per transaction
+  };
+  // The violations found: the edges of the return path, then the rw that closes it. `changed`, per
+  // transaction: something about its reads is not as it was when last asked, see `Search`; what has
+  // been looked at without a finding is cleared.
+  std::vector<std::vector<Edge>> closed(const Choice& choice, std::vector<std::uint8_t>& changed);
+
+ private:
+  void build(const Choice& choice);
+  std::vector<Edge> path(Node from, Node to);
+  void direct(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
+  void by_product(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
+
+  const Pruner& pruner_;
+  const EventGraph& graph_;
+  Budget& budget_;
+  bool product_ = false, direct_ = false;
+  std::vector<std::int32_t> local_;      // node of the event graph -> node of the product, or -1
+  std::vector<std::uint8_t> by_next_;    // per check: the next writer leads on to all later ones
+  std::vector<std::uint8_t> immediate_;  // per check: immediate pairs of ww suffice
+  std::int32_t nodes_ = 0;
+  std::vector<Edge> facts_, edges_;
+  std::vector<std::int32_t> rank_, via_;
+  Adjacency outgoing_;
+  Clocks clocks_;
+  std::vector<Pruner::ReturnPath> ways_;
+};
+
+}  // namespace isolang
