@@ -1,10 +1,14 @@
-// Three ways to find a return path, by what U is:
-//   single pairs (so, wr)   the reads of the transaction, and the writers before it in its session,
-//   are looked at; words that compose      one clock row per node of the product, over a greedy
-//   cover of transactions by chains: the
-//                           latest member of each chain that reaches the node; a row lives until
-//                           its last reader;
-//   anything else           a search from every writer.
+// Three ways to find a return path, by what U is.
+//
+// Single pairs (so, wr): the reads of the transaction, and the writers before it in its session,
+// are looked at.
+//
+// Words that compose: one clock row per node of the product, over a greedy cover of transactions by
+// chains: the latest member of each chain that reaches the node. A row lives until its last reader.
+// What leads to no read has no row, and what nothing leads to neither: in a history of many short
+// sessions that is most.
+//
+// Anything else: a search from every writer.
 #include "certify/return_paths.hpp"
 
 #include <algorithm>
@@ -170,20 +174,24 @@ class Clocks {
   }
 
   bool close() {  // after sort()
-    cover();
     const ByReader reads = by_reader(h_, c_);
+    find_leading(reads);
+    cover();
     std::vector<std::int64_t> row(idx(graph_.nodes), -1);
     for (const std::int32_t v : order_) {
       budget_.poll();
-      if (row[v] < 0) row[v] = fresh();
       const std::int32_t t = start_of(v);
-      if (t >= 0) {
+      if (t >= 0 && row[v] >= 0)
         for (std::int64_t i = reads.start[t]; i < reads.start[t + 1]; ++i)
           if (closes(c_.reads[reads.item[i]], row[v])) return true;
+      if (t >= 0 && chain_[t] >= 0) {
+        if (row[v] < 0) row[v] = fresh();
         entry(row[v], chain_[t]) = position_[t];
       }
+      if (row[v] < 0) continue;
       for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
         const std::int32_t w = graph_.edge_to[e];
+        if (!needs_row(w)) continue;
         if (row[w] < 0) row[w] = fresh();
         raise(&entry(row[w], 0), &entry(row[v], 0), idx(chains_));
       }
@@ -200,14 +208,30 @@ class Clocks {
                : -1;
   }
 
-  // Each node hands on the chain whose last member reaches it, to one successor; a start joins it.
+  // SOUND BECAUSE a row is only looked at where a transaction reads.
+  bool needs_row(std::int32_t v) const { return leads_[v] != 0 || reads_[v] != 0; }
+
+  void find_leading(const ByReader& reads) {
+    leads_.assign(idx(graph_.nodes), 0);
+    reads_.assign(idx(graph_.nodes), 0);
+    for (auto v = order_.rbegin(); v != order_.rend(); ++v) {
+      const std::int32_t t = start_of(*v);
+      reads_[*v] = t >= 0 && reads.start[t] < reads.start[t + 1];
+      for (std::int64_t e = graph_.edge_start[*v]; e < graph_.edge_start[*v + 1] && !leads_[*v];
+           ++e)
+        leads_[*v] = needs_row(graph_.edge_to[e]);
+    }
+  }
+
+  // Each node hands on the chain whose last member reaches it, to one successor; a start that leads
+  // to a read joins it.
   void cover() {
     chain_.assign(idx(h_.transactions()), -1);
     position_.assign(idx(h_.transactions()), 0);
     std::vector<std::int32_t> handed(idx(graph_.nodes), -1), length;
     for (const std::int32_t v : order_) {
       const std::int32_t t = start_of(v);
-      if (t >= 0 && c_.included[t]) {
+      if (t >= 0 && c_.included[t] && leads_[v] != 0) {
         if (handed[v] < 0) {
           handed[v] = static_cast<std::int32_t>(length.size());
           length.push_back(0);
@@ -217,13 +241,12 @@ class Clocks {
       }
       if (handed[v] < 0) continue;
       for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e)
-        if (const std::int32_t w = graph_.edge_to[e]; handed[w] < 0) {
+        if (const std::int32_t w = graph_.edge_to[e]; handed[w] < 0 && needs_row(w)) {
           handed[w] = handed[v];
           break;
         }
     }
     chains_ = std::max<std::int32_t>(1, static_cast<std::int32_t>(length.size()));
-    for (auto& c : chain_) c = std::max(c, 0);
   }
 
   std::int32_t& entry(std::int64_t row, std::int32_t chain) {
@@ -249,7 +272,7 @@ class Clocks {
       if (i == r.own) continue;
       budget_.poll();
       const std::int32_t b = c_.order[start + i];
-      if (entry(row, chain_[b]) >= position_[b]) return true;
+      if (chain_[b] >= 0 && entry(row, chain_[b]) >= position_[b]) return true;
       if (by_next_) return false;
     }
     return false;
@@ -261,7 +284,8 @@ class Clocks {
   const bool by_next_;
   Budget& budget_;
   const ProductGraph graph_;
-  std::vector<std::int32_t> order_, chain_, position_;
+  std::vector<std::uint8_t> leads_, reads_;             // per node: to one that reads; itself
+  std::vector<std::int32_t> order_, chain_, position_;  // chain_: per transaction, or -1
   std::int32_t chains_ = 1;
   std::vector<std::int32_t> rows_;
   std::vector<std::int64_t> free_;
