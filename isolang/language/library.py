@@ -120,8 +120,11 @@ def normalise(name: str) -> str:
 
     >>> normalise("Snapshot_Isolation"), normalise("strong si.iso"), normalise("PL-2+")
     ('snapshot-isolation', 'strong-si', 'pl-2-plus')
+    >>> normalise("PL-2.99")
+    'pl-2-99'
     """
-    plain = re.sub(r"[ _-]+", "-", name.strip().lower()).removesuffix(".iso")
+    plain = name.strip().lower().removesuffix(".iso")
+    plain = re.sub(r"[ _-]+|(?<=\d)\.(?=\d)", "-", plain)
     return f"{plain[:-1]}-plus" if plain.endswith("+") else plain
 
 

@@ -113,6 +113,16 @@ ALIASES = {
     "strong-snapshot-isolation": "strong-si",
     "strict-serializable": "sser",
     "strong-serializable": "sser",
+    "conflict-serializable": "pl-3",
+    "view-serializable": "ser-nosession",
+    "session-serializable": "ser",
+    "causal-cerone": "cc-nosession",
+    "prefix": "pc-nosession",
+    "pl-2-99": "pl-3",
+    "pl-si": "si-nosession",
+    "pl-ss": "sser",
+    "generalized-snapshot-isolation": "si-nosession",
+    "prefix-consistent-snapshot-isolation": "si",
 }
 
 
@@ -222,11 +232,19 @@ def test_facts_follow_definitions() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["si", "SI", "Si", "si.iso", "strong-session-snapshot-isolation", "Strong_SI"]
+    "name",
+    [
+        *("si", "SI", "Si", "si.iso", "strong-session-snapshot-isolation", "Strong_SI", "PL-SI"),
+        "Generalized Snapshot Isolation",
+    ],
 )
 def test_names_in_any_case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert classify(load_spec(name)).automata[0].states == 2
+
+
+def test_a_number_in_a_name_may_have_a_dot() -> None:
+    assert load_spec("PL-2.99").checks == load_spec("pl-3").checks
 
 
 def test_the_documentation_lists_every_level() -> None:
