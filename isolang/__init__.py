@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from isolang.api import check, load_history, load_spec
     from isolang.errors import HistoryError, IsolangError, SpecError, UnsupportedError
     from isolang.history import UNKNOWN, History, Keyword, Transaction
+    from isolang.run.recorder import Recorder
     from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Invalid",
     "IsolangError",
     "Keyword",
+    "Recorder",
     "SpecError",
     "Transaction",
     "Unknown",
@@ -51,6 +53,7 @@ _HOME = {
     "UNKNOWN": "isolang.history",
     "History": "isolang.history",
     "Keyword": "isolang.history",
+    "Recorder": "isolang.run.recorder",
     "Transaction": "isolang.history",
     "Invalid": "isolang.verdict",
     "Unknown": "isolang.verdict",

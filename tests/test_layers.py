@@ -41,6 +41,7 @@ SURFACE = {
     "options",
     "pipeline",
     "processors",
+    "run",
     "verdict",
     "__init__",
     "__main__",

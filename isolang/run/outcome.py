@@ -1,0 +1,110 @@
+"""What an error says about the transaction: whether the server may have applied it.
+
+A *driver* of a database tells the recorder how to commit so that a COMMIT that rolled back is
+noticed, how to roll back for certain, and what an error means. The modules in
+:mod:`isolang.run.targets` hold them for their databases. A connection that none of them knows is
+committed by its own ``commit``, and every error from there on leaves the outcome unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+Outcome: TypeAlias = Literal["committed", "aborted", "maybe"]
+"""How a transaction ended, as far as its client knows."""
+
+Failure: TypeAlias = Literal["aborted", "maybe"]
+"""How a transaction ended that raised: certainly not applied, or not known."""
+
+Phase: TypeAlias = Literal["statement", "commit"]
+"""When an error came: before COMMIT was sent, in an explicit transaction; or later."""
+
+
+class Connection(Protocol):
+    """What DB-API connections have."""
+
+    def commit(self) -> Any:
+        """Commit the open transaction."""
+        ...
+
+    def rollback(self) -> Any:
+        """Roll it back."""
+        ...
+
+
+class RolledBack(Exception):  # noqa: N818 - an answer of the server, not a fault
+    """The server answered COMMIT by rolling back, and raised nothing."""
+
+
+class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fault
+    """The connection had no explicit transaction: its statements have committed by themselves."""
+
+
+class Driver(Struct, frozen=True, kw_only=True):
+    """How a database's connections commit and roll back, and what their errors mean.
+
+    Attributes:
+        commit: commits, or raises and leaves no transaction open; raises :class:`RolledBack` if the
+            server rolled back and raised nothing.
+        rollback: makes sure that the open transaction is never applied; raises if it cannot, as
+            where there is no explicit transaction.
+        classify: what an error means.
+        resolve: asks the server, after COMMIT ended in an error that leaves the outcome unknown,
+            what became of the transaction; ``None`` if it cannot be asked.
+    """
+
+    commit: Callable[[Any], object]
+    rollback: Callable[[Any], object]
+    classify: Callable[[BaseException, Phase], Failure]
+    resolve: Callable[[Any], Outcome] | None = None
+
+
+def commit(connection: Connection) -> None:
+    """Commit a connection by its own method."""
+    connection.commit()
+
+
+def roll_back(connection: Any) -> None:
+    """Roll back a connection; where that fails, close it.
+
+    SOUND BECAUSE: PEP 249 has connections begin with autocommit off, and the transaction of a
+    connection that is closed or lost before COMMIT was sent is rolled back by the server.
+
+    Raises:
+        Autocommit: the connection is in autocommit mode.
+    """
+    if getattr(connection, "autocommit", False) is True:
+        raise Autocommit
+    try:
+        connection.rollback()
+    except Exception:
+        connection.close()
+
+
+def classify(error: BaseException, phase: Phase) -> Failure:
+    """Say what an error means of a database of which nothing is known."""
+    return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
+
+
+GENERIC: Final = Driver(commit=commit, rollback=roll_back, classify=classify)
+
+_HOMES: Final = {
+    "psycopg": "postgres",
+    "pymysql": "mariadb",
+    "sqlite3": "sqlite",
+    "duckdb": "duckdb",
+    "_duckdb": "duckdb",
+}
+
+
+def driver_of(connection: object) -> Driver:
+    """Find the driver of a connection by the package that its type comes from."""
+    home = _HOMES.get(type(connection).__module__.split(".", maxsplit=1)[0])
+    if home is None:
+        return GENERIC
+    driver: Driver = import_module(f"isolang.run.targets.{home}").DRIVER
+    return driver

@@ -1,0 +1,168 @@
+"""Plays one program as one recorded transaction of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable
+from typing import Any
+
+from isolang.run.operation import (
+    DELETED,
+    Append,
+    Delete,
+    Insert,
+    Operation,
+    Program,
+    Read,
+    Scan,
+    Wait,
+    Write,
+)
+from isolang.run.outcome import Driver
+from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
+from isolang.run.target import Client, Target, TargetError
+
+
+def driver_for(target: Target) -> Driver:
+    """How the clients of a target commit, and what their errors mean."""
+    return Driver(
+        commit=lambda client: client.commit(),
+        rollback=lambda client: client.rollback(),
+        classify=target.classify,
+        resolve=lambda client: client.resolve(),
+    )
+
+
+def play(
+    program: Program,
+    *,
+    recorder: Recorder,
+    session: Hashable,
+    client: Client,
+    driver: Driver,
+    level: str,
+    wait: Callable[[Wait], None] = lambda operation: None,
+) -> None:
+    """Play a program as one transaction.
+
+    Args:
+        program: of a workload.
+        recorder: where to record it.
+        session: of the recorder.
+        client: a connection without an open transaction.
+        driver: of :func:`driver_for`.
+        level: of the target.
+        wait: keeps the transaction open.
+
+    Raises:
+        Exception: what the client raised; the transaction is recorded as aborted or of unknown
+            outcome.
+    """
+    if hasattr(client, "transact"):
+        _play_whole(program, client, recorder, session=session, driver=driver, level=level)
+        return
+    known = program if isinstance(program, tuple) else ()
+    plan = tuple(one for operation in known for one in planned(operation))
+    with recorder.transaction(session, client, plan=plan, driver=driver) as t:
+        client.begin(level)
+        for operation in known:
+            perform(operation, t, client, wait)
+        if isinstance(program, Generator):
+            _converse(program, t, client, wait)
+
+
+def _converse(
+    program: Generator[Operation, Any, None],
+    t: RecordedTransaction,
+    client: Client,
+    wait: Callable[[Wait], None],
+) -> None:
+    result = None
+    while True:
+        try:
+            operation = program.send(result)
+        except StopIteration:
+            return
+        result = perform(operation, t, client, wait)
+
+
+def planned(operation: Operation) -> tuple[Recorded, ...]:
+    """What an operation is in the history, before its result is known."""
+    match operation:
+        case Read(key):
+            return (("r", key, None),)
+        case Scan(keys):
+            return tuple(("r", key, None) for key in keys)
+        case Append(key, value):
+            return (("append", key, value),)
+        case Write(key, value) | Insert(key, value):
+            return (("w", key, value),)
+        case Delete(key):
+            return (("w", key, DELETED),)
+        case Wait():
+            return ()
+
+
+def perform(
+    operation: Operation,
+    t: RecordedTransaction,
+    client: Client,
+    wait: Callable[[Wait], None] = lambda operation: None,
+) -> Any:
+    """Perform one operation, record what it did, and give its result."""
+    t.sending()
+    match operation:
+        case Read(key):
+            value = client.read(key)
+            t.read(key, value)
+            return value
+        case Write(key, value):
+            return _changed(t, client.write(key, value), key, value)
+        case Append(key, value):
+            if not client.append(key, value):
+                raise TargetError(f"the list {key} is gone: somebody else has removed its row")
+            t.append(key, value)
+        case Insert(key, value):
+            client.insert(key, value)
+            t.write(key, value)
+        case Delete(key):
+            return _changed(t, client.delete(key), key, DELETED)
+        case Scan(keys):
+            found = client.scan(keys[0], keys[-1])
+            for key in keys:
+                t.read(key, found.get(key, DELETED))
+            return found
+        case Wait():
+            wait(operation)
+    return None
+
+
+def _changed(t: RecordedTransaction, there: bool, key: str, value: object) -> bool:
+    """Record an UPDATE or DELETE: one that found no row has read that there is none."""
+    if there:
+        t.write(key, value)
+    else:
+        t.read(key, DELETED)
+    return there
+
+
+def _play_whole(
+    program: Program,
+    client: Any,
+    recorder: Recorder,
+    *,
+    session: Hashable,
+    driver: Driver,
+    level: str,
+) -> None:
+    if not isinstance(program, tuple):
+        msg = "exec: a transaction is one line, so what it writes must be known before"
+        raise TargetError(f"{msg}; use another workload, such as pairs, append, mini")
+    plan = tuple(one for operation in program for one in planned(operation))
+    with recorder.transaction(session, plan=plan, driver=driver) as t:
+        for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
+            if name == "r":
+                t.read(key, result)
+            elif name == "append":
+                t.append(key, value)
+            else:
+                t.write(key, value)

@@ -1,0 +1,349 @@
+"""Writes down what clients do to a database, as a history that ``isocheck`` reads.
+
+Soundness lives here: a history that says more than the client knows turns a correct database into
+an accused one. So
+
+* an invocation is in the file before the first statement is sent, with the values to be written;
+  where they are not known before (a balance that was read first), before COMMIT is sent: a client
+  that dies earlier has committed nothing. Its place in the order is that of its begin;
+* a completion is in the file after the answer, one line, one system call: what is killed loses
+  nothing that happened before;
+* *aborted* means that the server cannot have applied it; every other error from COMMIT on is
+  *maybe* (``:info``), and the session goes on as a new ``:process``;
+* the order of ``:index`` is real time: it is drawn from one counter, before the first statement is
+  sent and after the answer to COMMIT has come. ``:time`` is nanoseconds of one monotonic clock.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from isolang.errors import HistoryError, IsolangError
+from isolang.history.values import Keyword, encode, show
+from isolang.run.outcome import Connection, Driver, Outcome, driver_of
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from isolang.history.history import History
+
+Recorded: TypeAlias = tuple[str, Any, Any]
+"""``("r", key, value)``, ``("w", key, value)`` or ``("append", key, value)``."""
+
+_COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
+
+
+class Recorder:
+    """A history on its way to a file.
+
+    >>> import sqlite3, tempfile
+    >>> path = tempfile.mktemp(suffix=".edn")
+    >>> connection = sqlite3.connect(":memory:")
+    >>> _ = connection.execute("create table account (name primary key, balance)")
+    >>> with Recorder(path) as recorder:
+    ...     with recorder.transaction("alice", connection) as t:
+    ...         t.write("a", 10)
+    ...         _ = connection.execute("insert into account values ('a', 10)")
+    ...     with recorder.transaction("bob", connection) as t:
+    ...         (balance,) = connection.execute("select balance from account").fetchone()
+    ...         t.read("a", balance)
+    >>> recorder.history().counts()["committed"]
+    2
+
+    Any number of threads may record at a time, each session one transaction after the other.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, about: str = "") -> None:
+        """Begin a file.
+
+        Args:
+            path: where to write, in EDN; what is there is never overwritten.
+            about: lines to put before the history, as comments.
+
+        Raises:
+            HistoryError: the file is there already, or cannot be written.
+        """
+        self.path: Final = Path(path)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+            self._file = os.open(self.path, flags, 0o644)
+        except FileExistsError:
+            msg = f"{path}: the file is there already; record into a new one"
+            raise HistoryError(msg) from None
+        except OSError as error:
+            raise HistoryError(f"{path}: cannot be written ({error.strerror})") from None
+        self._lock = threading.Lock()
+        self._index = 0
+        self._processes = 0
+        self._process: dict[Hashable, int] = {}
+        self._busy: set[Hashable] = set()
+        self._began = time.monotonic_ns()
+        self.size = 0
+        if about:
+            self._write("".join(f"; {line}\n" for line in about.splitlines()))
+
+    def transaction(
+        self,
+        session: Hashable,
+        connection: Connection | None = None,
+        *,
+        plan: Sequence[Recorded] = (),
+        driver: Driver | None = None,
+    ) -> RecordedTransaction:
+        """Record one transaction: the block of a ``with``.
+
+        At the end of the block the transaction is committed, after an exception rolled back, and
+        how that went is recorded; the exception goes on.
+
+        Args:
+            session: who does it; any name, a number. After an outcome that nobody knows the same
+                name is a new session in the history.
+            connection: to commit with, in a transaction of its own (a connection of ``psycopg``,
+                ``pymysql``, ``sqlite3``, ``duckdb``, or anything with ``commit`` and ``rollback``).
+                Without, the block commits for itself, and an exception out of it leaves the outcome
+                unknown.
+            plan: the operations, where they are known before: then they are in the file before the
+                first one is sent. Values of reads do not count.
+            driver: how to commit and roll back, and what errors mean; by default found by the
+                connection's type.
+
+        Raises:
+            IsolangError: the session's last transaction has not ended.
+        """
+        driver = driver or driver_of(connection)
+        return RecordedTransaction(self, session, connection, tuple(plan), driver)
+
+    def note(self, what: str, value: str = "") -> None:
+        """Record an event that is no client's, such as a fault: a line of the process ``:nemesis``.
+
+        Args:
+            what: a word, such as ``kill``.
+            value: more about it.
+        """
+        said = show(*encode(value, "a note"))
+        with self._lock:
+            index, when = self._next_index(), self.now()
+            self._write(
+                f"{{:index {index}, :type :info, :process :nemesis, :time {when}, "
+                f":f :{what}, :value {said}}}\n"
+            )
+
+    def now(self) -> int:
+        """Nanoseconds since the recording began."""
+        return time.monotonic_ns() - self._began
+
+    def history(self) -> History:
+        """Read what was recorded so far.
+
+        Raises:
+            HistoryError: nothing was.
+        """
+        from isolang.history import load_history
+
+        return load_history(self.path)
+
+    def close(self) -> None:
+        """End the file; transactions that have not ended stay of unknown outcome."""
+        with self._lock:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- what transactions call ---
+
+    def _begin(self, session: Hashable) -> tuple[int, int, int]:
+        """Give the index, process and time of a transaction that begins now."""
+        with self._lock:
+            if session in self._busy:
+                msg = f"session {session!r}: a transaction begins before its last one has ended"
+                raise IsolangError(f"{msg}; give each thread or connection a session of its own")
+            if session not in self._process:
+                self._process[session] = self._processes
+                self._processes += 1
+            self._busy.add(session)
+            return self._next_index(), self._process[session], self.now()
+
+    def _invoke(self, index: int, process: int, when: int, value: str) -> None:
+        with self._lock:
+            self._write(
+                f"{{:index {index}, :type :invoke, :process {process}, :time {when}, "
+                f":f :txn, :value [{value}]}}\n"
+            )
+
+    def _complete(
+        self, session: Hashable, process: int, outcome: Outcome, value: str, more: str
+    ) -> None:
+        with self._lock:
+            index, when = self._next_index(), self.now()
+            self._write(
+                f"{{:index {index}, :type :{_COMPLETION[outcome]}, :process {process}, "
+                f":time {when}, :f :txn, :value [{value}]{more}}}\n"
+            )
+            self._busy.discard(session)
+            if outcome == "maybe":
+                del self._process[session]  # nobody knows when it took effect: a new session
+
+    def _next_index(self) -> int:
+        self._index += 1
+        return self._index - 1
+
+    def _write(self, text: str) -> None:
+        if self._file < 0:
+            raise HistoryError(f"{self.path}: the recording has ended; nothing can be added")
+        data = text.encode()
+        written = os.write(self._file, data)
+        while written < len(data):  # a full disk raises at the second try
+            written += os.write(self._file, data[written:])
+        self.size += len(data)
+
+
+class RecordedTransaction:
+    """One transaction while it is recorded; of :meth:`Recorder.transaction`.
+
+    Attributes:
+        outcome: how it ended; ``None`` before.
+        operations: what it did so far.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        session: Hashable,
+        connection: Connection | None,
+        plan: tuple[Recorded, ...],
+        driver: Driver,
+    ) -> None:
+        self._recorder = recorder
+        self._session = session
+        self._connection = connection
+        self._plan = plan
+        self._driver = driver
+        self._announced = False
+        self._sent: int | None = None
+        self._times: list[tuple[int, int] | None] = []
+        self._commit_time: tuple[int, int] | None = None
+        self.outcome: Outcome | None = None
+        self.operations: list[Recorded] = []
+
+    def __enter__(self) -> Self:
+        self._index, self._process, self._when = self._recorder._begin(self._session)
+        if self._plan:
+            self._announce()
+        return self
+
+    def read(self, key: Any, value: Any) -> None:
+        """Say what a read of a key returned: a value, a list, or ``None`` for the initial state."""
+        self._done(("r", key, value))
+
+    def write(self, key: Any, value: Any) -> None:
+        """Say what is written to a key: before or after it is sent."""
+        self._done(("w", key, value))
+
+    def append(self, key: Any, value: Any) -> None:
+        """Say what is appended to the list of a key: before or after it is sent."""
+        self._done(("append", key, value))
+
+    def sending(self) -> None:
+        """Note the time just before a statement is sent; the operation named next has times."""
+        self._sent = self._recorder.now()
+
+    def _done(self, operation: Recorded) -> None:
+        self.operations.append(operation)
+        self._times.append(None if self._sent is None else (self._sent, self._recorder.now()))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._announced:
+            self._announce()
+        if error is not None:
+            self._end(self._failed(error))
+            return
+        try:
+            if self._connection is not None:
+                sent = self._recorder.now()
+                self._driver.commit(self._connection)
+                self._commit_time = (sent, self._recorder.now())
+        except BaseException as problem:
+            self._end(self._not_committed(problem))
+            raise
+        self._end("committed")
+
+    def _failed(self, error: BaseException) -> Outcome:
+        """The outcome after an exception in the block, before COMMIT was sent."""
+        if self._connection is None:  # the block commits for itself
+            return self._driver.classify(error, "commit")
+        try:
+            self._driver.rollback(self._connection)
+        except Exception:
+            return "maybe"
+        return self._driver.classify(error, "statement")
+
+    def _not_committed(self, error: BaseException) -> Outcome:
+        """The outcome after COMMIT raised."""
+        outcome: Outcome = self._driver.classify(error, "commit")
+        if outcome == "maybe" and self._driver.resolve is not None:
+            outcome = self._driver.resolve(self._connection)
+        return outcome
+
+    def _announce(self) -> None:
+        planned = self._plan or self.operations
+        value = " ".join(
+            _operation(name, key, None if name == "r" else value) for name, key, value in planned
+        )
+        self._recorder._invoke(self._index, self._process, self._when, value)
+        self._announced = True
+
+    def _end(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        done = self.operations
+        rest = self._plan[len(done) :] if outcome == "maybe" else ()
+        value = " ".join(
+            [_operation(*one) for one in done]
+            + [_operation(name, key, None if name == "r" else value) for name, key, value in rest]
+        )
+        self._recorder._complete(self._session, self._process, outcome, value, self._clock())
+
+    def _clock(self) -> str:
+        """The times of the operations and of COMMIT, as further fields of the completion."""
+        text = ""
+        if any(self._times):
+            pairs = " ".join("nil" if t is None else f"[{t[0]} {t[1]}]" for t in self._times)
+            text = f", :times [{pairs}]"
+        if self._commit_time is not None:
+            text += f", :commit [{self._commit_time[0]} {self._commit_time[1]}]"
+        return text
+
+
+def _operation(name: str, key: Any, value: Any) -> str:
+    return f"[:{name} {_atom(key)} {_atom(value)}]"
+
+
+def _atom(value: Any) -> str:
+    if value is None:
+        return "nil"
+    kind = type(value)
+    if kind is int:
+        return str(value)
+    if kind is list or kind is tuple:
+        return "[" + " ".join(_atom(one) for one in value) + "]"
+    if kind is str and value.isascii() and value.isprintable() and not set(value) & {'"', "\\"}:
+        return f'"{value}"'
+    if kind is Keyword:
+        return f":{value.name}"
+    return show(*encode(value, "recorder"))

@@ -1,0 +1,172 @@
+"""Servers of our own: started in a temporary folder, as an unprivileged user, and removed.
+
+A keeper process (:mod:`isolang.run.keeper`) is the server's parent, so that server and folder go
+away also if this process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from isolang.run import keeper
+from isolang.run.target import TargetError
+
+PATIENCE: Final = 30.0  # seconds until a server has to answer
+_POLL: Final = 0.02
+
+
+class Server:
+    """A server in a folder of its own.
+
+    Attributes:
+        folder: where its data and its socket are; it belongs to the user that runs the server.
+    """
+
+    def __init__(self, name: str, user: str = "") -> None:
+        """Make the folder.
+
+        Args:
+            name: of the server, for messages.
+            user: who runs it if we are root; by default nobody.
+        """
+        self.name = name
+        self.folder = tempfile.mkdtemp(prefix="isocheck-")
+        self._who = _unprivileged(user)
+        self._keeper: subprocess.Popen[str] | None = None
+        if self._who is not None:
+            os.chown(self.folder, self._who.pw_uid, self._who.pw_gid)
+
+    def run(self, command: Sequence[str]) -> None:
+        """Run a command of the server's, such as the one that makes its data, to its end.
+
+        Raises:
+            TargetError: it failed.
+        """
+        who = self._who
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                user=None if who is None else who.pw_uid,
+                group=None if who is None else who.pw_gid,
+                extra_groups=None if who is None else [],
+            )
+        except OSError as error:
+            raise TargetError(
+                f"{self.name}: {command[0]} cannot be run ({error.strerror})"
+            ) from None
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+            raise TargetError(f"{self.name}: {command[0]} failed ({said[-1]})")
+
+    def start(self, command: Sequence[str], answers: Callable[[], object]) -> None:
+        """Start the server, and wait until it answers.
+
+        Args:
+            command: starts it in the foreground.
+            answers: raises as long as it does not answer.
+
+        Raises:
+            TargetError: it did not start.
+        """
+        who = self._who
+        ids = ("-1", "-1") if who is None else (str(who.pw_uid), str(who.pw_gid))
+        self._answers = answers
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-S", keeper.__file__, self.folder, *ids, *command],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self.tell("start")
+
+    def tell(self, word: str) -> None:
+        """Start, kill, pause or resume the server.
+
+        Raises:
+            TargetError: it does not start, or its keeper is gone.
+        """
+        child = self._keeper
+        if child is None or child.stdin is None or child.stdout is None:
+            raise TargetError(f"{self.name}: not a server that was started here")
+        try:
+            child.stdin.write(word + "\n")
+            child.stdin.flush()
+            answer = child.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            raise TargetError(f"{self.name}: the server cannot be run; {self._log()}")
+        if word == "start":
+            self._wait()
+
+    def _wait(self) -> None:
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._answers()
+            except Exception as error:
+                if time.monotonic() > until:
+                    what = " ".join(str(error).split())
+                    msg = f"{self.name}: the server does not answer ({what}); {self._log()}"
+                    raise TargetError(msg) from None
+                time.sleep(_POLL)
+            else:
+                return
+
+    def _log(self) -> str:
+        try:
+            lines = Path(self.folder, "log").read_text(errors="replace").strip().splitlines()
+        except OSError:
+            lines = []
+        return f"its log ends with: {lines[-1]}" if lines else "its log is empty"
+
+    def stop(self) -> None:
+        """Stop the server and remove its folder."""
+        child, self._keeper = self._keeper, None
+        if child is not None and child.stdin is not None:
+            with suppress(BrokenPipeError):
+                child.stdin.close()
+            child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def program(name: str, *folders: str) -> str:
+    """Find a program on the path or in one of some folders; empty if there is none."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *folders])
+    return shutil.which(name, path=path) or ""
+
+
+def free_port() -> int:
+    """A port of the loopback interface that is free now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def _unprivileged(user: str) -> pwd.struct_passwd | None:
+    """Whom a server runs as: as us, or as a user that may do little if we are root."""
+    if os.geteuid() != 0:
+        return None
+    for name in (user, "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise TargetError("a server must not run as root, and there is no user nobody; run as a user")

@@ -1,0 +1,198 @@
+"""What a database has to offer to be tested: the two protocols of an adapter, and how one is named.
+
+``docs/adding-a-database.md`` leads through writing one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec import Struct, field
+
+from isolang.errors import IsolangError
+from isolang.run.outcome import Failure, Outcome, Phase
+
+
+class TargetError(IsolangError):
+    """A database that cannot be tested as asked: no driver, no server, no rights, no such level."""
+
+
+class Level(Struct, frozen=True, kw_only=True):
+    """An isolation level of a database.
+
+    Attributes:
+        name: what the database calls it, in lower case.
+        claims: the specification that the database claims to satisfy with it.
+        says: what the adapter does to get it: the SQL, the mode of the connection.
+    """
+
+    name: str
+    claims: str
+    says: str
+
+
+class Client(Protocol):
+    """A connection, and the transactions of one session over it.
+
+    Operations are called between ``begin`` and ``commit`` or ``rollback``, by one thread at a time.
+    An exception means that the transaction cannot go on.
+    """
+
+    def begin(self, level: str) -> None:
+        """Begin a transaction at a level of the target."""
+        ...
+
+    def read(self, key: str) -> Any:
+        """Give the value of a row, ``None`` as loaded, a list, or ``DELETED`` if there is none."""
+        ...
+
+    def write(self, key: str, value: int) -> bool:
+        """Update a row; false if there is none."""
+        ...
+
+    def append(self, key: str, value: int) -> bool:
+        """Append to the list of a row; false if there is none."""
+        ...
+
+    def insert(self, key: str, value: int) -> None:
+        """Insert a row."""
+        ...
+
+    def delete(self, key: str) -> bool:
+        """Delete a row; false if there is none."""
+        ...
+
+    def scan(self, low: str, high: str) -> dict[str, Any]:
+        """Give the rows with keys from ``low`` to ``high`` by one statement."""
+        ...
+
+    def commit(self) -> None:
+        """Commit; raise ``RolledBack`` if the server rolled back and raised nothing."""
+        ...
+
+    def rollback(self) -> None:
+        """Make sure that the transaction is never applied; raise if that is not certain."""
+        ...
+
+    def resolve(self) -> Outcome:
+        """Find out what became of a transaction whose COMMIT ended in an unclear error."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class Target(Protocol):
+    """A database to be tested.
+
+    Attributes:
+        name: of the database, for reports.
+        levels: its isolation levels, the default first.
+    """
+
+    name: ClassVar[str]
+    levels: ClassVar[tuple[Level, ...]]
+
+    def start(self) -> None:
+        """Start a server, where the target has one of its own, or connect once.
+
+        Raises:
+            TargetError: it cannot be reached; the message says what to do.
+        """
+        ...
+
+    def version(self) -> str:
+        """Name the database and its version, as it says itself."""
+        ...
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        """Create the tables, and a row for each key: registers with nothing, lists empty.
+
+        Raises:
+            TargetError: a table is there already, or may not be created.
+        """
+        ...
+
+    def connect(self) -> Client:
+        """Open a connection for one session."""
+        ...
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        """Say what an error of a client means for its transaction."""
+        ...
+
+    def statement(self, operation: str, key: str, value: object) -> str:
+        """Give the statement that was sent for a recorded operation, for people."""
+        ...
+
+    def close(self) -> None:
+        """Remove what ``setup`` created, and stop what ``start`` started."""
+        ...
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """A target as the user named it: ``postgres``, or a URL in the syntax of SQLAlchemy.
+
+    Attributes:
+        kind: the part before ``:``, without a driver's name (``mysql+pymysql``).
+        user: of the URL; likewise the next ones, empty or ``None`` if not there.
+        password: never shown.
+        host: a name or an address.
+        port: a number.
+        database: a name; of a file, its path; of ``exec``, the command.
+        options: after ``?``.
+    """
+
+    kind: str
+    user: str = ""
+    password: str = ""
+    host: str = ""
+    port: int | None = None
+    database: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read what the user wrote.
+
+        Raises:
+            TargetError: it is no name and no URL.
+        """
+        kind, colon, rest = text.partition(":")
+        kind = kind.partition("+")[0].lower()
+        if kind == "exec":
+            return cls(kind=kind, database=rest)
+        if not colon:
+            return cls(kind=kind)
+        try:
+            parts = urlsplit(f"{kind}:{rest}")
+            port = parts.port
+        except ValueError as error:
+            raise TargetError(f"{kind}: not a URL ({error}); {_URL}") from None
+        if not rest.startswith("//"):
+            raise TargetError(f"{kind}: not a URL (got no '//' after {kind + ':'!r}); {_URL}")
+        return cls(
+            kind=kind,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            host=parts.hostname or "",
+            port=port,
+            database=unquote(parts.path.removeprefix("/")),
+            options=dict(parse_qsl(parts.query)),
+        )
+
+    def __str__(self) -> str:
+        """The address without what is secret."""
+        where = self.host + ("" if self.port is None else f":{self.port}")
+        if self.kind == "exec":
+            return f"exec:{self.database}"
+        if not (where or self.database):
+            return self.kind
+        user = f"{self.user}@" if self.user else ""
+        return f"{self.kind}://{user}{where}/{self.database}"
+
+
+_URL = "write it as postgresql://user@host:5432/database, or sqlite:///file.db"

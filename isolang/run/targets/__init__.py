@@ -1,0 +1,72 @@
+"""The databases that can be tested: one file each, imported when it is asked for.
+
+Other packages add theirs by an entry point of the group ``isolang.targets``, whose name is what
+stands before ``:`` in the target and whose object is called with the address and the prefix of the
+tables.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from isolang.run.target import Address, Level, Target, TargetError
+
+BUILT_IN: Final = {
+    "postgres": "postgres:Postgres",
+    "postgresql": "postgres:Postgres",
+    "mariadb": "mariadb:MariaDB",
+    "mysql": "mariadb:MariaDB",
+    "sqlite": "sqlite:SQLite",
+    "duckdb": "duckdb:DuckDB",
+    "redis": "redis:Redis",
+    "etcd": "etcd:Etcd",
+    "exec": "exec:Exec",
+    "memory": "memory:Memory",
+}
+
+
+def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
+    """Make the target that the user named.
+
+    Args:
+        text: a name, or a URL.
+        prefix: how the names of the tables begin that are created.
+
+    Raises:
+        TargetError: there is no such target.
+    """
+    address = Address.parse(text)
+    make: Any
+    if address.kind in BUILT_IN:
+        module, name = BUILT_IN[address.kind].split(":")
+        make = getattr(import_module(f"isolang.run.targets.{module}"), name)
+    else:
+        found = {one.name: one for one in entry_points(group="isolang.targets")}
+        names = sorted({*BUILT_IN, *found})
+        if address.kind not in found:
+            near = difflib.get_close_matches(address.kind, names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            msg = f"no such target (got {address.kind!r}, expected one of {', '.join(names)}){hint}"
+            raise TargetError(msg)
+        make = found[address.kind].load()
+    made: Target = make(address, prefix)
+    return made
+
+
+def level_named(target: Target, name: str) -> Level:
+    """Find a level of a target; without a name its strongest claim's, which stands first.
+
+    Raises:
+        TargetError: it has no such level.
+    """
+    if not name:
+        return target.levels[0]
+    wanted = name.lower().replace("-", " ").replace("_", " ")
+    for level in target.levels:
+        if level.name == wanted:
+            return level
+    names = ", ".join(repr(level.name) for level in target.levels)
+    raise TargetError(f"{target.name}: no such level (got {name!r}, expected one of {names})")

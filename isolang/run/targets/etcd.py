@@ -1,0 +1,190 @@
+"""etcd 3, through its JSON gateway: reads, then one Txn that compares and puts."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from http.client import HTTPConnection
+from typing import Any, ClassVar
+
+from isolang.run.operation import DELETED
+from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
+from isolang.run.server import Server, free_port, program
+from isolang.run.target import Address, Client, Level, TargetError
+
+
+class Etcd:
+    """A server; the keys of the history stand behind the prefix."""
+
+    name: ClassVar = "etcd"
+    levels: ClassVar = (
+        Level(name="linearizable", claims="sser", says="range; txn: compare mod_revision, put"),
+        Level(name="serializable", claims="ser", says="serializable range at one revision; txn"),
+    )
+    server: Server | None = None
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        self.prefix, self.address = prefix, address
+        self.host, self.port = address.host, address.port or 2379
+        self._made = False
+
+    def start(self) -> None:
+        if not self.host:
+            daemon = program("etcd")
+            if not daemon:
+                hint = "install the package etcd-server, or give the URL of a server"
+                raise TargetError(f"etcd: no server is installed; {hint}")
+            server = self.server = Server("etcd", "etcd")
+            self.host, self.port, peer = "127.0.0.1", free_port(), free_port()
+            mine, other = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{peer}"
+            server.start(
+                [daemon, "--data-dir", os.path.join(server.folder, "data"), "--unsafe-no-fsync",
+                 "--listen-client-urls", mine, "--advertise-client-urls", mine,
+                 "--listen-peer-urls", other, "--initial-advertise-peer-urls", other,
+                 "--initial-cluster", f"default={other}"],
+                lambda: EtcdClient(self).call("kv/range", {"key": _b("a")}),
+            )  # fmt: skip
+        try:
+            self.version()
+        except (OSError, ValueError) as error:
+            msg = f"{self.address}: no connection ({error}); is it running?"
+            raise TargetError(msg) from None
+
+    def version(self) -> str:
+        http = HTTPConnection(self.host, self.port, timeout=10)
+        http.request("GET", "/version")
+        return f"etcd {json.loads(http.getresponse().read())['etcdserver']}"
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        self.lists = frozenset(lists)
+        client = EtcdClient(self)
+        if client.call("kv/range", self._all() | {"limit": "1"}).get("kvs"):
+            hint = "--table-prefix NAME gives other names"
+            raise TargetError(f"etcd: there are keys {self.prefix}… already; {hint}")
+        self._made = True
+        keys = [*registers, *lists]
+        for start in range(0, len(keys), 100):
+            puts = [{"requestPut": {"key": _b(self.prefix + key), "value": _b(" ")}}
+                    for key in keys[start : start + 100]]  # fmt: skip
+            client.call("kv/txn", {"success": puts})
+
+    def _all(self) -> dict[str, str]:
+        """The range of all keys with the prefix."""
+        low = self.prefix.encode()
+        end = b64encode(low[:-1] + bytes([low[-1] + 1])).decode()
+        return {"key": b64encode(low).decode(), "range_end": end}
+
+    def connect(self) -> Client:
+        return EtcdClient(self)
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        refused = isinstance(error, RolledBack)
+        return "aborted" if phase == "statement" or refused else "maybe"
+
+    def statement(self, operation: str, key: str, value: object) -> str:
+        if operation == "r":
+            return f"range {self.prefix}{key}"
+        if value == DELETED:
+            return f"txn: deleteRange {self.prefix}{key}"
+        return f"txn: put {self.prefix}{key} {value}"
+
+    def close(self) -> None:
+        if self.server is not None:
+            self.server.stop()
+        elif self._made:
+            EtcdClient(self).call("kv/deleterange", self._all())
+
+
+class EtcdClient:
+    """A connection; writes wait for the Txn, and are seen by the transaction's own reads before."""
+
+    def __init__(self, target: Etcd) -> None:
+        self.target = target
+        self.http = HTTPConnection(target.host, target.port, timeout=10)
+
+    def call(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Send a request to the gateway."""
+        self.http.request("POST", f"/v3/{path}", json.dumps(body))
+        answer = self.http.getresponse()
+        found: dict[str, Any] = json.loads(answer.read())
+        if answer.status != 200:
+            raise OSError(f"etcd: {found.get('error', answer.status)}")
+        return found
+
+    def begin(self, level: str) -> None:
+        self.weak, self.revision = level == "serializable", 0
+        self.seen: dict[str, int] = {}
+        self.own: dict[str, Any] = {}
+
+    def read(self, key: str) -> Any:
+        if key in self.own:
+            return self.own[key]
+        body: dict[str, Any] = {"key": _b(self.target.prefix + key)}
+        if self.weak:
+            body |= {"serializable": True, "revision": self.revision}
+        found = self.call("kv/range", body)
+        if self.weak and not self.revision:
+            self.revision = int(found["header"]["revision"])
+        rows = found.get("kvs", [])
+        self.seen.setdefault(key, int(rows[0]["mod_revision"]) if rows else 0)
+        if not rows:
+            return DELETED
+        text = b64decode(rows[0]["value"]).decode().split()
+        if key in self.target.lists:
+            return [int(one) for one in text]
+        return int(text[0]) if text else None
+
+    def write(self, key: str, value: int) -> bool:
+        self.own[key] = value
+        return True
+
+    def append(self, key: str, value: int) -> bool:
+        self.own[key] = [*self.read(key), value]
+        return True
+
+    def insert(self, key: str, value: int) -> None:
+        if self.read(key) != DELETED:
+            raise RolledBack(f"{key} is there already")
+        self.own[key] = value
+
+    def delete(self, key: str) -> bool:
+        there = bool(self.read(key) != DELETED)
+        if there:
+            self.own[key] = DELETED
+        return there
+
+    def scan(self, low: str, high: str) -> dict[str, Any]:
+        raise TargetError("etcd: range reads are not offered; use a workload without them")
+
+    def commit(self) -> None:
+        if self.weak and not self.own:
+            return  # what was read is one revision
+        if not self.seen and not self.own:
+            return
+        compare = [{"key": _b(self.target.prefix + key), "target": "MOD", "result": "EQUAL",
+                    "modRevision": str(seen)} for key, seen in self.seen.items()]  # fmt: skip
+        found = self.call("kv/txn", {"compare": compare, "success": list(map(self._put, self.own))})
+        if not found.get("succeeded"):
+            raise RolledBack("txn: a key that was read has changed")
+
+    def _put(self, key: str) -> dict[str, Any]:
+        value, name = self.own[key], _b(self.target.prefix + key)
+        if value == DELETED:
+            return {"requestDeleteRange": {"key": name}}
+        text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        return {"requestPut": {"key": name, "value": _b(text or " ")}}
+
+    def rollback(self) -> None:
+        """Nothing was sent."""
+
+    def resolve(self) -> Outcome:
+        return "maybe"
+
+    def close(self) -> None:
+        self.http.close()
+
+
+def _b(text: str) -> str:
+    return b64encode(text.encode()).decode()

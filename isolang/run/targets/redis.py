@@ -1,0 +1,176 @@
+"""Redis: MULTI/EXEC, with the keys that were read watched, or without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from isolang.run.operation import DELETED
+from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
+from isolang.run.server import Server, program
+from isolang.run.target import Address, Client, Level, TargetError
+
+
+class Redis:
+    """A server; the keys of the history stand behind the prefix."""
+
+    name: ClassVar = "redis"
+    levels: ClassVar = (
+        Level(name="watch", claims="sser", says="WATCH each key, then read; MULTI … EXEC"),
+        Level(name="multi", claims="rc", says="reads at once; writes in MULTI … EXEC"),
+    )
+    server: Server | None = None
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        self.address, self.prefix = address, prefix
+        self._keys: list[str] = []
+
+    def start(self) -> None:
+        if not self.address.host:
+            daemon = program("redis-server")
+            if not daemon:
+                hint = "install the package redis-server, or give the URL of a server"
+                raise TargetError(f"redis: no server is installed; {hint}")
+            server = self.server = Server("redis", "redis")
+            server.start(
+                [daemon, "--port", "0", "--unixsocket", f"{server.folder}/socket",
+                 "--unixsocketperm", "777", "--save", "", "--dir", server.folder],
+                lambda: self._open().ask(["PING"]),
+            )  # fmt: skip
+        try:
+            self._open().ask(["PING"])
+        except TargetError:
+            raise
+        except Exception as error:
+            msg = f"{self.address}: no connection ({error}); is it running?"
+            raise TargetError(msg) from None
+
+    def _open(self) -> RedisClient:
+        try:
+            import redis as package
+        except ImportError:
+            raise TargetError("redis: no driver; pip install 'isolang[redis]'") from None
+        redis: Any = package
+        common: dict[str, Any] = {"decode_responses": True, "protocol": 2}
+        if self.server is not None:
+            path = f"{self.server.folder}/socket"
+            connection = redis.UnixDomainSocketConnection(path=path, **common)
+        else:
+            a = self.address
+            connection = redis.Connection(
+                host=a.host, port=a.port or 6379, db=int(a.database or 0),
+                username=a.user or None, password=a.password or None, **common,
+            )  # fmt: skip
+        return RedisClient(self, connection)
+
+    def version(self) -> str:
+        (said,) = self._open().ask(["INFO", "server"])
+        return "Redis " + str(said).split("redis_version:")[1].split()[0]
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        self.lists = frozenset(self.prefix + key for key in lists)
+        client = self._open()
+        keys = [self.prefix + key for key in registers]
+        (there,) = client.ask(["EXISTS", *keys, *self.lists, self.prefix])
+        if there:
+            hint = "--table-prefix NAME gives other names"
+            raise TargetError(f"redis: {there} keys {self.prefix}… are there already; {hint}")
+        self._keys = [*keys, *self.lists]
+        if keys:
+            client.ask(["MSET", *(part for key in keys for part in (key, ""))])
+
+    def connect(self) -> Client:
+        return self._open()
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        refused = isinstance(error, RolledBack)
+        return "aborted" if phase == "statement" or refused else "maybe"
+
+    def statement(self, operation: str, key: str, value: object) -> str:
+        name = self.prefix + key
+        if operation == "append":
+            return f"RPUSH {name} {value}"
+        if operation == "r":
+            return f"LRANGE {name} 0 -1" if name in self.lists else f"GET {name}"
+        return f"DEL {name}" if value == DELETED else f"SET {name} {value}"
+
+    def close(self) -> None:
+        if self.server is not None:
+            self.server.stop()
+        elif self._keys:
+            self._open().ask(["DEL", *self._keys])
+
+
+class RedisClient:
+    """A connection; writes wait for EXEC, and are seen by the transaction's own reads before."""
+
+    def __init__(self, target: Redis, raw: Any) -> None:
+        self.target, self.raw = target, raw
+
+    def ask(self, *commands: Sequence[Any]) -> list[Any]:
+        """Send commands in one go, and give their answers."""
+        self.raw.send_packed_command(self.raw.pack_commands(commands))
+        return [self.raw.read_response() for _ in commands]
+
+    def begin(self, level: str) -> None:
+        self.watch = level == "watch"
+        self.commands: list[tuple[Any, ...]] = []
+        self.own: dict[str, Any] = {}
+
+    def read(self, key: str) -> Any:
+        name = self.target.prefix + key
+        if name in self.own:
+            return self.own[name]
+        if self.watch:
+            self.ask(["WATCH", name])
+        if name in self.target.lists:
+            return [int(one) for one in self.ask(["LRANGE", name, 0, -1])[0]]
+        (value,) = self.ask(["GET", name])
+        return DELETED if value is None else int(value) if value else None
+
+    def write(self, key: str, value: int) -> bool:
+        self._queue("SET", self.target.prefix + key, value)
+        self.own[self.target.prefix + key] = value
+        return True
+
+    def append(self, key: str, value: int) -> bool:
+        name = self.target.prefix + key
+        self.own[name] = [*self.read(key), value]
+        self._queue("RPUSH", name, value)
+        return True
+
+    def insert(self, key: str, value: int) -> None:
+        if self.read(key) != DELETED:
+            raise RolledBack(f"{key} is there already")
+        self.write(key, value)
+
+    def delete(self, key: str) -> bool:
+        there = bool(self.read(key) != DELETED)
+        if there:
+            self._queue("DEL", self.target.prefix + key)
+            self.own[self.target.prefix + key] = DELETED
+        return there
+
+    def scan(self, low: str, high: str) -> dict[str, Any]:
+        raise TargetError("redis: keys have no order; use a workload without range reads")
+
+    def _queue(self, *command: Any) -> None:
+        self.commands.append(command)
+
+    def commit(self) -> None:
+        if not self.commands and not self.watch:
+            return
+        if self.ask(["MULTI"], *(self.commands or [("PING",)]), ["EXEC"])[-1] is None:
+            raise RolledBack("EXEC: a watched key has changed")
+
+    def rollback(self) -> None:
+        try:
+            self.ask(["UNWATCH"])
+        except Exception:  # nothing but reads was sent
+            self.close()
+
+    def resolve(self) -> Outcome:
+        return "maybe"
+
+    def close(self) -> None:
+        self.raw.disconnect()

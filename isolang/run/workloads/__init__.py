@@ -1,0 +1,66 @@
+"""What clients do to find out what a database does: the workloads, by name.
+
+Each is a class with the keys that have to be there and a method that makes one transaction at a
+time, from random choices alone: it knows no database. ``docs/workloads.md`` says where each one
+comes from, what it finds, and its parameters.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import Final
+
+from isolang.run.target import TargetError
+from isolang.run.workloads.workload import Shape, Source, Workload
+
+__all__ = ["NAMES", "Shape", "Source", "Workload", "workload_named"]
+
+_HOME: Final = {
+    "pairs": "pairs:Pairs",
+    "insert-delete": "rows:InsertDelete",
+    "append": "mixes:ListAppend",
+    "register": "mixes:Registers",
+    "rmw": "mixes:ReadModifyWrite",
+    "mini": "mixes:Mini",
+    "general": "mixes:General",
+    "blindw-rm": "mixes:BlindRM",
+    "blindw-rw": "mixes:BlindRW",
+    "blindw-wr": "mixes:BlindWR",
+    "blindw-rh": "mixes:BlindRH",
+    "blindw-wh": "mixes:BlindWH",
+    "blindw-w": "mixes:BlindW",
+    "blindw-rw+": "mixes:BlindRanges",
+    "ycsb": "mixes:Ycsb",
+    "long-fork": "invariants:LongFork",
+    "bank": "invariants:Bank",
+    "counter": "invariants:Counter",
+    "cas": "invariants:CompareAndSet",
+    "smallbank": "applications:SmallBank",
+    "twitter": "applications:Twitter",
+    "rubis": "applications:Rubis",
+    "tpcc": "applications:Tpcc",
+}
+NAMES: Final = tuple(_HOME)
+
+
+def workload_named(name: str, shape: Shape | None = None) -> Workload:
+    """Make a workload.
+
+    Args:
+        name: one of ``NAMES``.
+        shape: its sizes; by default its own.
+
+    Raises:
+        TargetError: there is no such workload.
+    """
+    if name not in _HOME:
+        near = difflib.get_close_matches(name, NAMES, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        msg = f"no such workload (got {name!r}, expected one of {', '.join(NAMES)}){hint}"
+        raise TargetError(msg)
+    module, kind = _HOME[name].split(":")
+    made: Workload = getattr(import_module(f"isolang.run.workloads.{module}"), kind)(
+        shape or Shape()
+    )
+    return made

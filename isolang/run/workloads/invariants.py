@@ -1,0 +1,89 @@
+"""Small workloads that people know by what must stay true."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+from isolang.run.operation import Operation, Program, Read, Write
+from isolang.run.workloads.workload import Shape, Source, Workload, numbered
+
+OPENING = 100  # the balance that an account has which nobody has written
+
+
+class LongFork(Workload):
+    """Writers of one key, readers of all keys of a group: do two readers agree on an order?"""
+
+    name: ClassVar = "long-fork"
+    default: ClassVar = Shape(keys=20)
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.registers = self._names = numbered("f", self.keys)
+
+    def program(self, source: Source) -> Program:
+        key = self.key(source)
+        if source.random.random() < 0.5:
+            return (Write(self._names[key], source.value()),)
+        group = self._names[key // 2 * 2 : key // 2 * 2 + 2]
+        return tuple(Read(name) for name in group)
+
+
+class Bank(Workload):
+    """Transfers between accounts, and readers of all accounts: the sum must not change."""
+
+    name: ClassVar = "bank"
+    default: ClassVar = Shape(keys=8)
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.registers = self._names = numbered("account", self.keys)
+
+    def program(self, source: Source) -> Program:
+        if source.random.random() < 0.3:
+            return tuple(Read(name) for name in self._names)
+        one, other = (self._names[key] for key in self.keys_of(source, 2))
+        return self._transfer(one, other, source.random.randint(1, 5))
+
+    def _transfer(self, one: str, other: str, amount: int) -> Generator[Operation, Any, None]:
+        has = yield Read(one)
+        gets = yield Read(other)
+        yield Write(one, (OPENING if has is None else has) - amount)
+        yield Write(other, (OPENING if gets is None else gets) + amount)
+
+
+class Counter(Workload):
+    """Increments of very few keys."""
+
+    name: ClassVar = "counter"
+    default: ClassVar = Shape(keys=1)
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.registers = self._names = numbered("n", self.keys)
+
+    def program(self, source: Source) -> Program:
+        return self._increment(self._names[self.key(source)])
+
+    def _increment(self, key: str) -> Generator[Operation, Any, None]:
+        has = yield Read(key)
+        yield Write(key, (has or 0) + 1)
+
+
+class CompareAndSet(Workload):
+    """Writes that happen if the value is the expected one, of few values."""
+
+    name: ClassVar = "cas"
+    default: ClassVar = Shape(keys=5)
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.registers = self._names = numbered("r", self.keys)
+
+    def program(self, source: Source) -> Program:
+        name, random = self._names[self.key(source)], source.random
+        return self._swap(name, random.choice((None, 1, 2, 3, 4)), random.randint(1, 4))
+
+    def _swap(self, key: str, expected: int | None, new: int) -> Generator[Operation, Any, None]:
+        if (yield Read(key)) == expected:
+            yield Write(key, new)

@@ -1,0 +1,191 @@
+"""Mixes of reads and writes over keys that mean nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from isolang.run.operation import Append, Operation, Program, Read, Scan, Write
+from isolang.run.workloads.workload import Shape, Source, Workload, chooser, numbered
+
+
+class ListAppend(Workload):
+    """Elle's list-append: reads return the whole order of a key's writes.
+
+    After so many appends a list gives way to a fresh one, so that reads stay short.
+    """
+
+    name: ClassVar = "append"
+    default: ClassVar = Shape(keys=10, operations=4, distribution="exponential")
+    lives: ClassVar = 200
+    per_list: ClassVar = 64
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.lists = self._lists = numbered("list", self.keys * self.lives)
+        self._appends = [0] * self.keys
+
+    def program(self, source: Source) -> Program:
+        random, found = source.random, list[Operation]()
+        for _ in range(random.randint(1, self.operations)):
+            key = self.key(source)
+            life = min(self._appends[key] // self.per_list, self.lives - 1)
+            name = self._lists[key * self.lives + life]
+            if random.random() < self.reads:
+                found.append(Read(name))
+            else:
+                self._appends[key] += 1
+                found.append(Append(name, source.value()))
+        return tuple(found)
+
+
+class Registers(Workload):
+    """Elle's rw-register: reads and blind writes of one value each."""
+
+    name: ClassVar = "register"
+    default: ClassVar = Shape(keys=50, operations=4, distribution="exponential")
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.registers = self._names = numbered("x", self.keys)
+
+    def program(self, source: Source) -> Program:
+        return tuple(
+            self._operation(source) for _ in range(source.random.randint(1, self.operations))
+        )
+
+    def _operation(self, source: Source) -> Operation:
+        name = self._names[self.key(source)]
+        return self.of(source, name, reads=source.random.random() < self.reads)
+
+    def of(self, source: Source, name: str, *, reads: bool) -> Operation:
+        """A read or a write of a key."""
+        return Read(name) if reads else Write(name, source.value())
+
+
+class ReadModifyWrite(Registers):
+    """Each write follows a read of its key, so that reads tell the order of the versions."""
+
+    name: ClassVar = "rmw"
+    default: ClassVar = Shape(keys=30, operations=4, distribution="zipfian")
+
+    def program(self, source: Source) -> Program:
+        found: list[Operation] = []
+        for key in self.keys_of(source, source.random.randint(1, max(1, self.operations // 2))):
+            found.append(Read(self._names[key]))
+            if source.random.random() >= self.reads - 0.25:
+                found.append(Write(self._names[key], source.value()))
+        return tuple(found)
+
+
+class Mini(Registers):
+    """Mini-transactions: one or two reads, at most two writes, each after a read of its key."""
+
+    name: ClassVar = "mini"
+    default: ClassVar = Shape(keys=100)
+
+    def program(self, source: Source) -> Program:
+        random = source.random
+        names = [self._names[key] for key in self.keys_of(source, random.choice((1, 2, 2)))]
+        reads: list[Operation] = [Read(name) for name in names]
+        writes = [name for name in names if random.random() >= self.reads]
+        return (*reads, *(Write(name, source.value()) for name in writes))
+
+
+class General(Registers):
+    """Cobra's and PolySI's mix: 20 % read-only, 40 % write-only, 40 % read-modify-write."""
+
+    name: ClassVar = "general"
+    default: ClassVar = Shape(keys=100, operations=20)
+
+    def program(self, source: Source) -> Program:
+        share = source.random.random()
+        names = [self._names[self.key(source)] for _ in range(self.operations)]
+        if share < 0.2:
+            return tuple(Read(name) for name in names)
+        if share < 0.6:
+            return tuple(Write(name, source.value()) for name in names)
+        half = names[: max(1, len(names) // 2)]
+        return tuple(one for name in half for one in (Read(name), Write(name, source.value())))
+
+
+class _Blind(Registers):
+    """Read-only and write-only transactions of eight operations."""
+
+    default: ClassVar = Shape(keys=2000, operations=8)
+    readers: ClassVar = 0.5
+
+    def program(self, source: Source) -> Program:
+        reads = source.random.random() < self.readers
+        keys = self.keys_of(source, self.operations)
+        return tuple(self.of(source, self._names[key], reads=reads) for key in keys)
+
+
+class BlindRM(_Blind):
+    """Cobra's BlindW-RM: 90 % are read-only."""
+
+    name: ClassVar = "blindw-rm"
+    readers: ClassVar = 0.9
+
+
+class BlindRW(_Blind):
+    """Cobra's BlindW-RW: half and half."""
+
+    name: ClassVar = "blindw-rw"
+
+
+class BlindRH(_Blind):
+    """Vbox's BlindW-RH: 80 % are read-only."""
+
+    name: ClassVar = "blindw-rh"
+    readers: ClassVar = 0.8
+
+
+class BlindWR(_Blind):
+    """Vbox's BlindW-WR: half and half, over more keys."""
+
+    name: ClassVar = "blindw-wr"
+    default: ClassVar = Shape(keys=10_000, operations=8)
+
+
+class BlindWH(_Blind):
+    """Vbox's BlindW-WH: 20 % are read-only."""
+
+    name: ClassVar = "blindw-wh"
+    readers: ClassVar = 0.2
+
+
+class BlindW(_Blind):
+    """Leopard's BlindW-W: blind writes alone."""
+
+    name: ClassVar = "blindw-w"
+    readers: ClassVar = 0.0
+
+
+class BlindRanges(_Blind):
+    """Leopard's BlindW-RW+: half of the reads are of ten neighbouring keys by one statement."""
+
+    name: ClassVar = "blindw-rw+"
+
+    def of(self, source: Source, name: str, *, reads: bool) -> Operation:
+        if reads and source.random.random() < 0.5:
+            start = source.random.randrange(max(1, self.keys - 9))
+            return Scan(self._names[start : start + 10])
+        return super().of(source, name, reads=reads)
+
+
+class Ycsb(Registers):
+    """VeriStrong's generator: half of the keys have values that repeat, zipfian over 100."""
+
+    name: ClassVar = "ycsb"
+    default: ClassVar = Shape(keys=500, operations=20)
+    repeated: ClassVar = 0.5
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self._value = chooser("zipfian", 100, 0.5)
+
+    def of(self, source: Source, name: str, *, reads: bool) -> Operation:
+        number = int(name[1:])
+        if not reads and number < self.repeated * self.keys:
+            return Write(name, 1 + self._value(source.random))
+        return super().of(source, name, reads=reads)

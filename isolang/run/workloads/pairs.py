@@ -1,0 +1,35 @@
+"""Pairs of keys: read one, write the other, with some transactions that stay open for long."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from isolang.run.operation import Program, Read, Wait, Write
+from isolang.run.workloads.workload import Shape, Source, Workload, numbered
+
+
+class Pairs(Workload):
+    """Write skew in its smallest form.
+
+    A transaction reads one key of a pair and writes the other; a third of them read both. Long
+    transactions keep their snapshot while thousands of others commit, which is where databases
+    begin to forget what committed transactions have read.
+    """
+
+    name: ClassVar = "pairs"
+    default: ClassVar = Shape(keys=2000, long=0.4, span=3000)
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self._a, self._b = numbered("a", self.keys), numbered("b", self.keys)
+        self.registers = (*self._a, *self._b)
+
+    def program(self, source: Source) -> Program:
+        pair = self.key(source)
+        one, other = self._a[pair], self._b[pair]
+        if source.random.random() < 0.5:
+            one, other = other, one
+        long = source.client % 10 < 10 * self.long
+        wait = (Wait(source.random.randint(self.span // 2, self.span)),) if long else ()
+        both = (Read(other),) if source.random.random() < 1 / 3 else ()
+        return (Read(one), *both, *wait, Write(other, source.value()))

@@ -1,0 +1,38 @@
+"""Rows that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+from isolang.run.operation import DELETED, Delete, Insert, Operation, Program, Read, Write
+from isolang.run.workloads.workload import Shape, Source, Workload, numbered
+
+
+class InsertDelete(Workload):
+    """Read a row; then update or delete it, or insert it if there is none.
+
+    All rows are there at the beginning. A delete is a write of the value ``deleted``, and a read
+    that finds no row returns it.
+    """
+
+    name: ClassVar = "insert-delete"
+    default: ClassVar = Shape(keys=20, operations=2)
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.registers = self._rows = numbered("row", self.keys)
+
+    def program(self, source: Source) -> Program:
+        keys = [self._rows[key] for key in self.keys_of(source, self.operations)]
+        return self._touch(source, keys[: source.random.randint(1, len(keys))])
+
+    def _touch(self, source: Source, keys: list[str]) -> Generator[Operation, Any, None]:
+        for key in keys:
+            found = yield Read(key)
+            if found == DELETED:
+                yield Insert(key, source.value())
+            elif source.random.random() < 0.4:
+                yield Delete(key)
+            else:
+                yield Write(key, source.value())

@@ -1,0 +1,136 @@
+"""What a workload is: keys, and transactions made from random choices."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from random import Random
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
+
+from isolang.run.operation import Program
+
+Distribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """The sizes of a workload; what is ``None`` is the workload's own.
+
+    Attributes:
+        keys: how many keys, pairs, accounts, users: what the workload counts.
+        operations: operations of a transaction.
+        reads: the share of reads.
+        distribution: how keys are chosen: ``uniform``; ``zipfian`` with ``theta``; ``hotspot``: 80
+            % of the operations on 20 % of the keys; ``exponential``: 95 % on the first 6/7.
+        theta: the exponent of ``zipfian``.
+        rotate: after so many transactions of a client other keys are the hot ones; 0 for never.
+        long: the share of the clients whose transactions stay open for long.
+        span: while a long transaction is open, so many others commit.
+    """
+
+    keys: int | None = None
+    operations: int | None = None
+    reads: float | None = None
+    distribution: Distribution | None = None
+    theta: float = 0.99
+    rotate: int = 0
+    long: float | None = None
+    span: int | None = None
+
+
+class Source:
+    """The random choices of one client.
+
+    Attributes:
+        random: seeded by the run's seed and the client.
+        client: its number, from 0.
+        made: how many transactions it has made.
+    """
+
+    def __init__(self, seed: int | str, client: int, values: Iterator[int]) -> None:
+        """Begin.
+
+        Args:
+            seed: of the run.
+            client: the client's number.
+            values: shared by all clients: no value comes twice.
+        """
+        self.random = Random(f"{seed}/{client}")
+        self.client = client
+        self.made = 0
+        self._values = values
+
+    def value(self) -> int:
+        """A value that nobody else writes."""
+        return next(self._values)
+
+
+class Workload:
+    """The base of all workloads.
+
+    Attributes:
+        name: as ``--workload`` takes it.
+        registers: the keys that hold numbers.
+        lists: the keys that hold lists.
+    """
+
+    name: ClassVar[str]
+    default: ClassVar[Shape] = Shape()
+
+    def __init__(self, shape: Shape) -> None:
+        """Choose the sizes; those that the shape leaves open are the workload's own."""
+        own = self.default
+        self.keys = shape.keys or own.keys or 100
+        self.operations = shape.operations or own.operations or 8
+        self.reads = next((x for x in (shape.reads, own.reads) if x is not None), 0.5)
+        self.long = next((x for x in (shape.long, own.long) if x is not None), 0.0)
+        self.span = shape.span or own.span or 3000
+        self.rotate = shape.rotate
+        chosen: Distribution = shape.distribution or own.distribution or "uniform"
+        self._choose = chooser(chosen, self.keys, shape.theta)
+        self.registers: tuple[str, ...] = ()
+        self.lists: tuple[str, ...] = ()
+
+    def program(self, source: Source) -> Program:
+        """Make a client's next transaction."""
+        raise NotImplementedError
+
+    def key(self, source: Source) -> int:
+        """Choose the number of a key."""
+        chosen = self._choose(source.random)
+        if self.rotate:
+            chosen += source.made // self.rotate * 7919
+        return chosen % self.keys
+
+    def keys_of(self, source: Source, count: int) -> list[int]:
+        """Choose so many different keys; all, if there are not so many."""
+        found: dict[int, None] = {}
+        count = min(count, self.keys)
+        for _ in range(20 * count):
+            if len(found) == count:
+                break
+            found[self.key(source)] = None
+        return list(found)
+
+
+def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Random], int]:
+    """A function that chooses one of 0 … size - 1."""
+    if name == "zipfian":
+        sums = list(accumulate(1 / (i + 1) ** theta for i in range(size)))
+        return lambda random: min(bisect(sums, random.random() * sums[-1]), size - 1)
+    if name == "hotspot":
+        hot = max(1, size // 5)
+        return lambda random: random.randrange(hot if random.random() < 0.8 else size)
+    if name == "exponential":
+        rate = -math.log(0.05) / max(1.0, size * 6 / 7)
+        return lambda random: int(random.expovariate(rate)) % size
+    return lambda random: random.randrange(size)
+
+
+def numbered(prefix: str, size: int) -> tuple[str, ...]:
+    """Keys of one length, so that their order as texts is that of their numbers."""
+    digits = len(str(size - 1))
+    return tuple(f"{prefix}{i:0{digits}}" for i in range(size))
