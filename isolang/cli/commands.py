@@ -119,6 +119,33 @@ def _compare(p: Parser) -> None:
     arguments.include(p)
 
 
+def _run(p: Parser) -> None:
+    p.argument(
+        "target",
+        "TARGET",
+        "postgres, mariadb, sqlite, duckdb, redis, etcd, exec:COMMAND; or a URL.",
+    )
+    p.option("--level", metavar="LEVEL", default="", help="Of the database.")
+    p.option("--claims", metavar="SPEC", default="", help="What to judge by.")
+    p.option("--workload", "-w", metavar="NAME", default="auto", help="What clients do.")
+    p.option("--seconds", metavar="S", type=positive, default=30.0, help="How long.")
+    p.option("--transactions", metavar="N", type=at_least(1), help="Stop after so many.")
+    p.option("--sessions", metavar="N", type=at_least(1), default=10, help="Clients at a time.")
+    p.option("--keys", metavar="N", type=at_least(1), help="Of the workload.")
+    p.option("--operations", metavar="N", type=at_least(1), help="Of a transaction.")
+    p.option(
+        "--table-prefix",
+        dest="prefix",
+        metavar="NAME",
+        default="isocheck_",
+        help="Names of tables begin so.",
+    )
+    p.option("--save", dest="folder", metavar="DIR", default="isocheck-runs", help="Where to save.")
+    p.switch("--to-the-end", help="Go on after a violation.")
+    arguments.output(p, "text", "json")
+    arguments.seed(p)
+
+
 def _encode(p: Parser) -> None:
     arguments.history(p)
     p.argument("target", "FILE", "Where to write; - for stdout.")
@@ -171,6 +198,7 @@ ISOCHECK: Final = Group(
             _encode,
             "encode:encode",
         ),
+        "run": Command("Test a real database.", _run, "run:command"),
         "spec": spec.SPEC,
     },
 )

@@ -58,7 +58,7 @@ class Scan(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Keep the transaction open until so many other transactions have committed."""
+    """Keep the transaction open until so many other transactions have ended."""
 
     transactions: int
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable
 from typing import Any
 
+from isolang.errors import IsolangError
 from isolang.run.operation import (
     DELETED,
     Append,
@@ -17,7 +18,7 @@ from isolang.run.operation import (
     Wait,
     Write,
 )
-from isolang.run.outcome import Driver
+from isolang.run.outcome import Driver, Outcome
 from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
 from isolang.run.target import Client, Target, TargetError
 
@@ -41,7 +42,7 @@ def play(
     driver: Driver,
     level: str,
     wait: Callable[[Wait], None] = lambda operation: None,
-) -> None:
+) -> tuple[Outcome, Exception | None]:
     """Play a program as one transaction.
 
     Args:
@@ -53,21 +54,31 @@ def play(
         level: of the target.
         wait: keeps the transaction open.
 
+    Returns:
+        The outcome as it was recorded, and what the client raised.
+
     Raises:
-        Exception: what the client raised; the transaction is recorded as aborted or of unknown
-            outcome.
+        IsolangError: the run cannot go on.
     """
-    if hasattr(client, "transact"):
-        _play_whole(program, client, recorder, session=session, driver=driver, level=level)
-        return
     known = program if isinstance(program, tuple) else ()
     plan = tuple(one for operation in known for one in planned(operation))
-    with recorder.transaction(session, client, plan=plan, driver=driver) as t:
-        client.begin(level)
-        for operation in known:
-            perform(operation, t, client, wait)
-        if isinstance(program, Generator):
-            _converse(program, t, client, wait)
+    whole = hasattr(client, "transact")
+    t = recorder.transaction(session, None if whole else client, plan=plan, driver=driver)
+    try:
+        with t:
+            if whole:
+                _transact(client, t, level, plan)
+            else:
+                client.begin(level)
+                for operation in known:
+                    perform(operation, t, client, wait)
+                if isinstance(program, Generator):
+                    _converse(program, t, client, wait)
+    except IsolangError:
+        raise
+    except Exception as error:
+        return t.outcome or "maybe", error
+    return "committed", None
 
 
 def _converse(
@@ -145,24 +156,12 @@ def _changed(t: RecordedTransaction, there: bool, key: str, value: object) -> bo
     return there
 
 
-def _play_whole(
-    program: Program,
-    client: Any,
-    recorder: Recorder,
-    *,
-    session: Hashable,
-    driver: Driver,
-    level: str,
-) -> None:
-    if not isinstance(program, tuple):
-        msg = "exec: a transaction is one line, so what it writes must be known before"
-        raise TargetError(f"{msg}; use another workload, such as pairs, append, mini")
-    plan = tuple(one for operation in program for one in planned(operation))
-    with recorder.transaction(session, plan=plan, driver=driver) as t:
-        for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
-            if name == "r":
-                t.read(key, result)
-            elif name == "append":
-                t.append(key, value)
-            else:
-                t.write(key, value)
+def _transact(client: Any, t: RecordedTransaction, level: str, plan: tuple[Recorded, ...]) -> None:
+    """Have a client run a whole transaction that is known before."""
+    for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
+        if name == "r":
+            t.read(key, result)
+        elif name == "append":
+            t.append(key, value)
+        else:
+            t.write(key, value)

@@ -77,6 +77,7 @@ class SqlTarget:
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
     dialect: ClassVar[Dialect]
+    lacks: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address = address
@@ -262,6 +263,10 @@ class SqlClient:
     def resolve(self) -> Outcome:
         """Say that the outcome is not known: this database cannot be asked."""
         return "maybe"
+
+    def usable(self) -> bool:
+        """Whether the connection can begin another transaction."""
+        return True
 
     def close(self) -> None:
         """Close the connection."""

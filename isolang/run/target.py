@@ -80,6 +80,10 @@ class Client(Protocol):
         """Find out what became of a transaction whose COMMIT ended in an unclear error."""
         ...
 
+    def usable(self) -> bool:
+        """Whether the connection can begin another transaction."""
+        ...
+
     def close(self) -> None:
         """Close the connection."""
         ...
@@ -91,10 +95,13 @@ class Target(Protocol):
     Attributes:
         name: of the database, for reports.
         levels: its isolation levels, the default first.
+        lacks: what it cannot do: ``range reads``; ``rows`` that are inserted and deleted;
+            ``conversations``, in which what is written depends on what was read.
     """
 
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
+    lacks: ClassVar[frozenset[str]]
 
     def start(self) -> None:
         """Start a server, where the target has one of its own, or connect once.

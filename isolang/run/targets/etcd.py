@@ -23,6 +23,7 @@ class Etcd:
         Level(name="linearizable", claims="sser", says="range; txn: compare mod_revision, put"),
         Level(name="serializable", claims="ser", says="serializable range at one revision; txn"),
     )
+    lacks: ClassVar = frozenset({"range reads"})
     server: Server | None = None
 
     def __init__(self, address: Address, prefix: str) -> None:
@@ -178,6 +179,9 @@ class EtcdClient:
 
     def rollback(self) -> None:
         """Nothing was sent."""
+
+    def usable(self) -> bool:
+        return True  # one that is closed opens again
 
     def resolve(self) -> Outcome:
         return "maybe"

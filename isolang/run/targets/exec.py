@@ -26,6 +26,7 @@ class Exec:
 
     name: ClassVar = "exec"
     levels: ClassVar = (Level(name="default", claims="ser", says="what the program does"),)
+    lacks: ClassVar = frozenset({"range reads", "rows", "conversations"})
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address = address
@@ -97,6 +98,9 @@ class ExecClient:
 
     def resolve(self) -> Outcome:
         return "maybe"
+
+    def usable(self) -> bool:
+        return self.child.poll() is None
 
     def close(self) -> None:
         for stream in (self.child.stdin, self.child.stdout):

@@ -98,6 +98,9 @@ class MariaDBClient(SqlClient):
         self.execute(f"SET TRANSACTION ISOLATION LEVEL {level.upper()}", ())
         self.execute("START TRANSACTION", ())
 
+    def usable(self) -> bool:
+        return bool(self.raw.open)
+
     def commit(self) -> None:
         self.raw.commit()
 

@@ -30,6 +30,8 @@ class Memory:
         Level(name="read uncommitted", claims="pl-1", says="the newest version"),
     )
 
+    lacks: ClassVar = frozenset[str]()
+
     def __init__(self, address: Address, prefix: str) -> None:
         self.address = address
         self.lock = threading.Lock()
@@ -150,6 +152,9 @@ class MemoryClient:
 
     def resolve(self) -> Outcome:
         return "maybe"
+
+    def usable(self) -> bool:
+        return True
 
     def close(self) -> None:
         """Nothing has to be closed."""

@@ -118,6 +118,9 @@ class PostgresClient(SqlClient):
     def rollback(self) -> None:
         roll_back(self.raw)
 
+    def usable(self) -> bool:
+        return not self.raw.closed
+
     def again(self) -> PostgresClient:
         """Another connection to the same database."""
         other = self.target.connect()

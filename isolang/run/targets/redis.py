@@ -19,6 +19,7 @@ class Redis:
         Level(name="watch", claims="sser", says="WATCH each key, then read; MULTI … EXEC"),
         Level(name="multi", claims="rc", says="reads at once; writes in MULTI … EXEC"),
     )
+    lacks: ClassVar = frozenset({"range reads"})
     server: Server | None = None
 
     def __init__(self, address: Address, prefix: str) -> None:
@@ -168,6 +169,9 @@ class RedisClient:
             self.ask(["UNWATCH"])
         except Exception:  # nothing but reads was sent
             self.close()
+
+    def usable(self) -> bool:
+        return bool(self.raw.is_connected)
 
     def resolve(self) -> Outcome:
         return "maybe"

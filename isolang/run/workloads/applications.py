@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from isolang.run.operation import Operation, Program, Read, Write
 from isolang.run.workloads.invariants import OPENING
-from isolang.run.workloads.workload import Shape, Source, Workload
+from isolang.run.workloads.workload import CONVERSATIONS, Shape, Source, Workload
 
 Steps = Generator[Operation, Any, None]
 
@@ -22,6 +22,7 @@ class SmallBank(Workload):
     """Six transactions over checking and savings accounts (Alomari and others, ICDE 2008)."""
 
     name: ClassVar = "smallbank"
+    needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=1000, distribution="hotspot")
 
     def __init__(self, shape: Shape) -> None:
@@ -73,6 +74,7 @@ class Twitter(Workload):
     """Cobra's C-Twitter: tweet, follow or unfollow, and read the timeline; users are zipfian."""
 
     name: ClassVar = "twitter"
+    needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=1000, distribution="zipfian")
     followed: ClassVar = 8
 
@@ -110,6 +112,7 @@ class Rubis(Workload):
     """Cobra's C-RUBiS, an auction: view, bid, buy, comment; ten items for each user."""
 
     name: ClassVar = "rubis"
+    needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=2000, distribution="zipfian")
 
     def __init__(self, shape: Shape) -> None:
@@ -142,6 +145,7 @@ class Tpcc(Workload):
     """TPC-C: one warehouse of ten districts; its five transactions in the usual shares."""
 
     name: ClassVar = "tpcc"
+    needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=300)
     districts: ClassVar = 10
     items: ClassVar = 200

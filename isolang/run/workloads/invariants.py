@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import Any, ClassVar
 
 from isolang.run.operation import Operation, Program, Read, Write
-from isolang.run.workloads.workload import Shape, Source, Workload, numbered
+from isolang.run.workloads.workload import CONVERSATIONS, Shape, Source, Workload, numbered
 
 OPENING = 100  # the balance that an account has which nobody has written
 
@@ -33,6 +33,7 @@ class Bank(Workload):
     """Transfers between accounts, and readers of all accounts: the sum must not change."""
 
     name: ClassVar = "bank"
+    needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=8)
 
     def __init__(self, shape: Shape) -> None:
@@ -56,6 +57,7 @@ class Counter(Workload):
     """Increments of very few keys."""
 
     name: ClassVar = "counter"
+    needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=1)
 
     def __init__(self, shape: Shape) -> None:
@@ -74,6 +76,7 @@ class CompareAndSet(Workload):
     """Writes that happen if the value is the expected one, of few values."""
 
     name: ClassVar = "cas"
+    needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=5)
 
     def __init__(self, shape: Shape) -> None:

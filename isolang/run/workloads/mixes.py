@@ -165,6 +165,7 @@ class BlindRanges(_Blind):
     """Leopard's BlindW-RW+: half of the reads are of ten neighbouring keys by one statement."""
 
     name: ClassVar = "blindw-rw+"
+    needs: ClassVar = frozenset({"range reads"})
 
     def of(self, source: Source, name: str, *, reads: bool) -> Operation:
         if reads and source.random.random() < 0.5:

@@ -17,6 +17,7 @@ class InsertDelete(Workload):
     """
 
     name: ClassVar = "insert-delete"
+    needs: ClassVar = frozenset({"rows", "conversations"})
     default: ClassVar = Shape(keys=20, operations=2)
 
     def __init__(self, shape: Shape) -> None:

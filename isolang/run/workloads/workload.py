@@ -7,13 +7,16 @@ from bisect import bisect
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from random import Random
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from isolang.run.operation import Program
 
 Distribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
+
+
+CONVERSATIONS: Final = frozenset({"conversations"})
 
 
 class Shape(Struct, frozen=True, kw_only=True):
@@ -75,9 +78,11 @@ class Workload:
         name: as ``--workload`` takes it.
         registers: the keys that hold numbers.
         lists: the keys that hold lists.
+        needs: what a target must not lack.
     """
 
     name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
     default: ClassVar[Shape] = Shape()
 
     def __init__(self, shape: Shape) -> None:

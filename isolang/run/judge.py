@@ -1,0 +1,124 @@
+"""The verdict on a recorded run: on the whole saved file, with its evidence beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from isolang.run.operation import DELETED
+from isolang.run.runner import Recorded
+from isolang.run.target import Target
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.verdict import Invalid, Verdict
+
+_LEVEL: Final = 10.0  # seconds for each level of the library
+_SMALLEST: Final = 10.0  # seconds to look for the smallest part
+_SHOWN: Final = 12  # statements of a transaction
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """A run and what is to be said about it.
+
+    Attributes:
+        recorded: the run.
+        verdict: by what the level claims.
+        certificate: where it was saved; ``None`` if there is none.
+        minimal: where the smallest part that is still invalid was saved.
+        strongest: the strongest levels of the library that the history satisfies.
+        statements: of each transaction of the counterexample, what was sent, by its name.
+        first: the place of the counterexample's first transaction in the history, from 1; 0 if
+            there is none.
+    """
+
+    recorded: Recorded
+    verdict: Verdict
+    certificate: Path | None = None
+    minimal: Path | None = None
+    strongest: tuple[str, ...] = ()
+    statements: Mapping[str, tuple[str, ...]] = {}
+    first: int = 0
+
+
+def judge(recorded: Recorded, target: Target, *, levels: bool = True) -> Judged:
+    """Judge a run, and save the certificate and the smallest part beside the history.
+
+    Args:
+        recorded: the run.
+        target: its database, which says what was sent; it may be closed.
+        levels: also find the strongest levels that held.
+
+    Raises:
+        IsolangError: nothing was recorded, or the level cannot be judged.
+    """
+    from isolang.api import check, load_history
+    from isolang.language.load import load_spec
+    from isolang.language.route import route
+    from isolang.verdict import Invalid, Valid
+
+    history = load_history(recorded.path)
+    chosen = route(load_spec(recorded.claims))
+    verdict = check(history, chosen, timeout=recorded.settings.timeout)
+    certificate = minimal = None
+    statements: dict[str, tuple[str, ...]] = {}
+    first = 0
+    if isinstance(verdict, Valid | Invalid):
+        certificate = verdict.certificate().save(recorded.path.parent)
+    if isinstance(verdict, Invalid):
+        minimal = _save_smallest(verdict, recorded)
+        statements = _statements(verdict, history, recorded, target)
+        first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
+    return Judged(
+        recorded=recorded,
+        verdict=verdict,
+        certificate=certificate,
+        minimal=minimal,
+        strongest=_strongest(history) if levels else (),
+        statements=statements,
+        first=first,
+    )
+
+
+def _save_smallest(verdict: Invalid, recorded: Recorded) -> Path:
+    from isolang.history.writers import write_history
+    from isolang.language.route import route
+    from isolang.minimal import minimise
+
+    path = recorded.path.with_suffix(".minimal.edn")
+    part = minimise(verdict, route(verdict.spec), seconds=_SMALLEST, seed=recorded.settings.seed)
+    write_history(part, str(path), format="edn", renumber=True)
+    return path
+
+
+def _strongest(history: History) -> tuple[str, ...]:
+    from isolang.levels import levels_of
+
+    return levels_of(history, timeout=_LEVEL).strongest()
+
+
+def _statements(
+    verdict: Invalid, history: History, recorded: Recorded, target: Target
+) -> dict[str, tuple[str, ...]]:
+    """What was sent in the transactions of a counterexample."""
+    found = {}
+    for view in verdict.violation.transactions:
+        shown = []
+        for name, key, value in (op[:3] for op in history.transaction(view.number).ops):
+            said = target.statement(name, key, value)
+            if name == "r":
+                said += f"  -- {_result(value)}"
+            shown.append(said)
+        if len(shown) > _SHOWN:
+            shown[_SHOWN - 1 :] = [f"-- and {len(shown) - _SHOWN + 1} more"]
+        found[view.name] = (f"-- {recorded.level.says}", *shown)
+    return found
+
+
+def _result(value: object) -> str:
+    if value == DELETED:
+        return "no row"
+    return "as loaded" if value is None else str(value)

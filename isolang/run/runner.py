@@ -1,0 +1,384 @@
+"""Many clients play a workload on a database, until the time is up or a violation is found."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from isolang.run.operation import Wait
+from isolang.run.play import driver_for, play
+from isolang.run.prefix import Look, Watcher
+from isolang.run.recorder import Recorder
+from isolang.run.sql import Access, SqlTarget, Update
+from isolang.run.target import Client, Level, Target, TargetError
+from isolang.run.targets import level_named, target_named
+from isolang.run.workloads import Shape, Source, Workload, workload_named
+
+AUTO: Final = (
+    ("pairs", 0.5),
+    ("insert-delete", 0.1),
+    ("rmw", 0.1),
+    ("append", 0.1),
+    ("long-fork", 0.1),
+    ("bank", 0.05),
+    ("blindw-rw+", 0.05),
+)
+"""What ``auto`` plays, and for which shares of the time: what finds most comes first."""
+
+_RECONNECTS: Final = 50  # tries, a tenth of a second each
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What to run.
+
+    Attributes:
+        target: a name or a URL.
+        level: of the target; empty for its first one.
+        claims: the specification to judge by; empty for what the level claims.
+        workload: its name; ``auto`` for several.
+        shape: the workload's sizes.
+        seconds: how long.
+        transactions: stop after so many, if that is earlier.
+        sessions: clients at a time.
+        seed: of all random choices.
+        prefix: how the names of tables begin.
+        access: how rows are found.
+        update: how rows are written.
+        folder: where to save histories.
+        to_the_end: go on after a violation.
+        timeout: seconds for the verdict.
+    """
+
+    target: str
+    level: str = ""
+    claims: str = ""
+    workload: str = "auto"
+    shape: Shape = field(default_factory=Shape)
+    seconds: float = 30.0
+    transactions: int | None = None
+    sessions: int = 10
+    seed: int = 0
+    prefix: str = "isocheck_"
+    access: Access = "index"
+    update: Update = "update"
+    folder: str = "isocheck-runs"
+    to_the_end: bool = False
+    timeout: float = 120.0
+
+
+class State(Struct, kw_only=True):
+    """How a run goes.
+
+    Attributes:
+        began: ``time.monotonic()`` at the first transaction.
+        committed: so many transactions did.
+        aborted: so many certainly did not.
+        maybe: so many have an unknown outcome.
+        latency: seconds of all committed ones together.
+        workload: what is played now.
+        errors: the kinds of errors, by their first words.
+        look: what the last check of a prefix found.
+    """
+
+    began: float = 0.0
+    committed: int = 0
+    aborted: int = 0
+    maybe: int = 0
+    latency: float = 0.0
+    workload: str = ""
+    errors: Counter[str] = field(default_factory=Counter)
+    look: Look | None = None
+
+    def total(self) -> int:
+        """All transactions that have ended."""
+        return self.committed + self.aborted + self.maybe
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """A run that has ended, and its history.
+
+    Attributes:
+        settings: what was asked for.
+        version: the database, as it says itself.
+        level: that was tested.
+        claims: the specification to judge by.
+        path: of the history.
+        state: how it went.
+        seconds: from the first transaction to the last one.
+        interrupted: whether Ctrl-C ended it.
+    """
+
+    settings: Settings
+    version: str
+    level: Level
+    claims: str
+    path: Path
+    state: State
+    seconds: float
+    interrupted: bool = False
+
+    @property
+    def throughput(self) -> float:
+        """Committed transactions a second."""
+        return self.state.committed / self.seconds if self.seconds else 0.0
+
+
+class Phase(Struct, frozen=True, kw_only=True):
+    """A workload, and for which share of the time it is played."""
+
+    workload: Workload
+    share: float
+
+
+def phases_of(settings: Settings, target: Target) -> tuple[Phase, ...]:
+    """The workloads to play one after the other.
+
+    Raises:
+        TargetError: there is no such workload, or the target cannot do what it needs.
+    """
+    if settings.workload != "auto":
+        workload = workload_named(settings.workload, settings.shape)
+        lacking = workload.needs & target.lacks
+        if lacking:
+            what = f"{workload.name} needs {' and '.join(sorted(lacking))}"
+            raise TargetError(
+                f"{target.name}: {what}, which this target lacks; try --workload mini"
+            )
+        return (Phase(workload=workload, share=1.0),)
+    able = [(workload_named(name), share) for name, share in AUTO]
+    chosen = [(one, share) for one, share in able if not one.needs & target.lacks]
+    total = sum(share for _, share in chosen)
+    return tuple(Phase(workload=one, share=share / total) for one, share in chosen)
+
+
+class Runner:
+    """One run.
+
+    Attributes:
+        target: the database.
+        state: how it goes.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Find target, level and workloads; nothing is started.
+
+        Raises:
+            TargetError: there is no such thing.
+        """
+        self.settings = settings
+        self.target = target_named(settings.target, prefix=settings.prefix)
+        self.level = level_named(self.target, settings.level)
+        self.claims = settings.claims or self.level.claims
+        self.phases = phases_of(settings, self.target)
+        if isinstance(self.target, SqlTarget):
+            self.target.options(
+                level=self.level.name, access=settings.access, update=settings.update
+            )
+        self.state = State()
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._fatal: BaseException | None = None
+        self._values = count(1)
+
+    def start(self) -> None:
+        """Start or reach the server, and create the tables.
+
+        Raises:
+            TargetError: that is not possible; the message says what to do.
+        """
+        self.target.start()
+        self.version = self.target.version()
+        registers = dict.fromkeys(key for p in self.phases for key in p.workload.registers)
+        lists = dict.fromkeys(key for p in self.phases for key in p.workload.lists)
+        self.target.setup(tuple(registers), tuple(lists))
+
+    def close(self) -> None:
+        """Remove the tables, and stop a server that was started."""
+        self.target.close()
+
+    def run(self, show: Callable[[State], None] = lambda state: None) -> Recorded:
+        """Play until the time is up, Ctrl-C, or a prefix is refuted.
+
+        Args:
+            show: called a few times a second.
+
+        Raises:
+            IsolangError: the run cannot go on; what was recorded stays.
+        """
+        path = self._path()
+        interrupted = False
+        with Recorder(path, about=self._about()) as recorder:
+            self.recorder = recorder
+            self.state.began = time.monotonic()
+            self.state.workload = self.phases[0].workload.name
+            watcher = Watcher(
+                path, self.claims, count=self.state.total, seconds=self.settings.timeout
+            )
+            threads = [
+                threading.Thread(target=self._client, args=(number,), daemon=True)
+                for number in range(self.settings.sessions)
+            ]
+            for thread in threads:
+                thread.start()
+            try:
+                self._watch(watcher, show)
+            except KeyboardInterrupt:
+                interrupted = True
+            seconds = time.monotonic() - self.state.began
+            self._stop.set()
+            watcher.end()
+            self.state.look = watcher.last
+            for thread in threads:
+                thread.join()
+        if self._fatal is not None:
+            raise self._fatal
+        return Recorded(
+            settings=self.settings,
+            version=self.version,
+            level=self.level,
+            claims=self.claims,
+            path=path,
+            state=self.state,
+            seconds=seconds,
+            interrupted=interrupted,
+        )
+
+    def _watch(self, watcher: Watcher, show: Callable[[State], None]) -> None:
+        settings, state = self.settings, self.state
+        until = state.began + settings.seconds
+        most = settings.transactions
+        while time.monotonic() < until and not self._stop.wait(0.1):
+            state.look = watcher.last
+            self._choose_phase()
+            show(state)
+            if most is not None and state.total() >= most:
+                return
+            if watcher.refuted.is_set() and not settings.to_the_end:
+                return
+
+    def _choose_phase(self) -> None:
+        passed = (time.monotonic() - self.state.began) / self.settings.seconds
+        for phase in self.phases:
+            self.state.workload = phase.workload.name
+            passed -= phase.share
+            if passed < 0:
+                return
+
+    # --- one client ---
+
+    def _client(self, number: int) -> None:
+        try:
+            self._play(number)
+        except BaseException as error:
+            self._fatal = self._fatal or error
+            self._stop.set()
+
+    def _play(self, number: int) -> None:
+        source = Source(self.settings.seed, number, self._values)
+        driver, state = driver_for(self.target), self.state
+        workloads = {phase.workload.name: phase.workload for phase in self.phases}
+        client: Client | None = None
+        connections = 0
+        while not self._stop.is_set():
+            if client is None:
+                client = self._connect()
+                connections += 1
+                continue
+            began = time.monotonic()
+            outcome, error = play(
+                workloads[state.workload].program(source),
+                recorder=self.recorder,
+                session=(number, connections),
+                client=client,
+                driver=driver,
+                level=self.level.name,
+                wait=self._wait,
+            )
+            source.made += 1
+            with self._lock:
+                setattr(state, outcome, getattr(state, outcome) + 1)
+                if error is None:
+                    state.latency += time.monotonic() - began
+                else:
+                    state.errors[_kind(error)] += 1
+            if outcome == "maybe" or not client.usable():
+                client.close()
+                client = None
+        if client is not None:
+            client.close()
+
+    def _connect(self) -> Client | None:
+        problem: Exception | None = None
+        for _ in range(_RECONNECTS):
+            try:
+                return self.target.connect()
+            except Exception as error:
+                problem = error
+                if self._stop.wait(0.1):
+                    return None
+        assert problem is not None
+        raise problem
+
+    def _wait(self, operation: Wait) -> None:
+        # Aborted ones count: what is held open here may be what makes the others abort.
+        enough = self.state.total() + operation.transactions
+        until = time.monotonic() + self.settings.seconds / 4
+        while self.state.total() < enough and time.monotonic() < until:
+            if self._stop.wait(0.01):
+                return
+
+    # --- the file ---
+
+    def _path(self) -> Path:
+        folder = Path(self.settings.folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TargetError(f"{folder}: cannot be made ({error.strerror}); --save DIR") from None
+        parts = (self.target.name, self.level.name, self.settings.workload)
+        name = "-".join(re.sub(r"[^a-z0-9+]+", "-", part) for part in parts)
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        stem = f"{name}-seed{self.settings.seed}-{stamp}"
+        path, again = folder / f"{stem}.edn", 1
+        while path.exists():
+            path, again = folder / f"{stem}-{again}.edn", again + 1
+        return path
+
+    def _about(self) -> str:
+        s, when = self.settings, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return (
+            f"{self.version}; level {self.level.name} ({self.level.says}); "
+            f"workload {s.workload}; {s.sessions} sessions; seed {s.seed}; {when}"
+        )
+
+
+def _kind(error: BaseException) -> str:
+    """The class of an error and the beginning of what it says, without names of rows."""
+    words = re.sub(r"[\"'][^\"']*[\"']|\d+", "…", str(error)).split()
+    return f"{type(error).__name__}: {' '.join(words[:8])}"
+
+
+def run(settings: Settings, show: Callable[[State], None] = lambda state: None) -> Recorded:
+    """Run a workload on a database, and give what was recorded.
+
+    Args:
+        settings: what to run.
+        show: called a few times a second.
+
+    Raises:
+        IsolangError: it cannot be run; the message says what to do.
+    """
+    runner = Runner(settings)
+    try:
+        runner.start()
+        return runner.run(show)
+    finally:
+        runner.close()
