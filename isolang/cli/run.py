@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from isolang.cli.report import Report, code_of, report_of
 
 if TYPE_CHECKING:
+    from isolang.options import Options
     from isolang.run.judge import Judged
     from isolang.run.runner import Settings, State
 
@@ -135,9 +136,17 @@ class Line:
             self._wrote = False
 
 
-def command(*, output: str, keys: int | None, operations: int | None, **options: Any) -> int:
-    """The options as the settings."""
+def command(
+    *,
+    output: str,
+    options: Options,
+    keys: int | None,
+    operations: int | None,
+    **chosen: Any,
+) -> int:
+    """Run with the options of the command line."""
     from isolang.run.runner import Settings
     from isolang.run.workloads import Shape
 
-    return run(Settings(shape=Shape(keys=keys, operations=operations), **options), output=output)
+    shape = Shape(keys=keys, operations=operations)
+    return run(Settings(shape=shape, seed=options.seed, **chosen), output=output)

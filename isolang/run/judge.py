@@ -96,8 +96,9 @@ def _save_smallest(verdict: Invalid, recorded: Recorded) -> Path:
 
 def _strongest(history: History) -> tuple[str, ...]:
     from isolang.levels import levels_of
+    from isolang.options import Options
 
-    return levels_of(history, timeout=_LEVEL).strongest()
+    return levels_of(history, options=Options(timeout=_LEVEL)).strongest()
 
 
 def _statements(

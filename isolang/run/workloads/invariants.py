@@ -35,6 +35,7 @@ class Bank(Workload):
     name: ClassVar = "bank"
     needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=8)
+    fewest: ClassVar = 2
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)

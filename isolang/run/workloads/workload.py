@@ -84,11 +84,12 @@ class Workload:
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     default: ClassVar[Shape] = Shape()
+    fewest: ClassVar[int] = 1  # keys
 
     def __init__(self, shape: Shape) -> None:
         """Choose the sizes; those that the shape leaves open are the workload's own."""
         own = self.default
-        self.keys = shape.keys or own.keys or 100
+        self.keys = max(self.fewest, shape.keys or own.keys or 100)
         self.operations = shape.operations or own.operations or 8
         self.reads = next((x for x in (shape.reads, own.reads) if x is not None), 0.5)
         self.long = next((x for x in (shape.long, own.long) if x is not None), 0.0)
