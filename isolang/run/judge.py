@@ -57,7 +57,7 @@ def judge(recorded: Recorded, target: Target, *, levels: bool = True) -> Judged:
     """
     from isolang.api import check, load_history
     from isolang.language.load import load_spec
-    from isolang.language.route import route
+    from isolang.language.classify.route import route
     from isolang.verdict import Invalid, Valid
 
     history = load_history(recorded.path)
@@ -85,7 +85,7 @@ def judge(recorded: Recorded, target: Target, *, levels: bool = True) -> Judged:
 
 def _save_smallest(verdict: Invalid, recorded: Recorded) -> Path:
     from isolang.history.writers import write_history
-    from isolang.language.route import route
+    from isolang.language.classify.route import route
     from isolang.minimal import minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
