@@ -56,8 +56,8 @@ def judge(recorded: Recorded, target: Target, *, levels: bool = True) -> Judged:
         IsolangError: nothing was recorded, or the level cannot be judged.
     """
     from isolang.api import check, load_history
-    from isolang.language.load import load_spec
     from isolang.language.classify.route import route
+    from isolang.language.load import load_spec
     from isolang.verdict import Invalid, Valid
 
     history = load_history(recorded.path)
