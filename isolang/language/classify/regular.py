@@ -91,15 +91,6 @@ class Dfa(Struct, frozen=True):
         """The letters of accepted words."""
         return frozenset(letter for row in self.moves for letter in row)
 
-    def accepts(self, word: Sequence[str]) -> bool:
-        """Whether ``word`` is accepted."""
-        state = 0
-        for letter in word:
-            if (target := self.moves[state].get(letter)) is None:
-                return False
-            state = target
-        return state in self.final
-
 
 def determinise(nfa: Nfa) -> Dfa:
     """The subset construction, trimmed.

@@ -110,7 +110,7 @@ _ON_EVENTS = frozenset(("po", "tx", "rf", "cand"))
 
 
 def speaks_of_events(spec: Spec) -> bool:
-    """Whether operations are elements of its world: a relation of theirs occurs, but for ``rf``.
+    """Whether a relation of single operations occurs in it, other than ``rf``.
 
     Then the identity speaks of them, too.
     """

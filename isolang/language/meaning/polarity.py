@@ -121,7 +121,7 @@ def _subtracted(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator
 
 
 def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
-    """A relation of which no check needs anything, or in which no check minds anything."""
+    """A chosen relation for which no pairs at all, or all pairs, would always do."""
     wants: set[str] = set()
     for check in spec.checks:
         if not check.flag:

@@ -109,7 +109,7 @@ def what_was_meant(name: str, known: Collection[str]) -> str:
 
 
 def _near(name: str, names: Collection[str]) -> list[str]:
-    """The names that may have been meant: of two letters all with one another, else the closest.
+    """The names that may be meant: those that differ in one of two letters, else the closest.
 
     Two letters are too short for a ratio, by which `W` is nearest to `wv`.
     """

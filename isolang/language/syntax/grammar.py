@@ -56,7 +56,7 @@ def tables() -> dict[str, Any]:
 
 
 def digest(text: str) -> str:
-    """What tells one grammar from another."""
+    """The SHA-256 of a grammar's text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

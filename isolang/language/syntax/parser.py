@@ -1,4 +1,4 @@
-"""Text to syntax tree. Lark finds the error; ``hints`` says it in words."""
+"""Text to syntax tree. Lark finds the error; ``slips`` says it in words."""
 
 from __future__ import annotations
 
