@@ -36,19 +36,19 @@ import json, sys, time
 from isolang import load_history, load_spec
 from isolang.language.classify.route import native_plan
 from isolang.problem import build_problem
-from isolang.solvers import native
+from isolang.solvers import engine
 history = load_history(sys.argv[1])
 problem = build_problem(history)
 automata = native_plan(load_spec(sys.argv[2])).automata
 best = None
 for _ in range(7):
     start = time.process_time()
-    result = native.solve(history.columns, problem.native, automata)
+    result = engine.solve(history.columns, problem.native, automata)
     seconds = time.process_time() - start
     best = seconds if best is None else min(best, seconds)
 figures = dict(result.statistics)
 figures["seconds"] = best
-figures["verdict"] = "valid" if hasattr(result, "source") else "invalid"
+figures["verdict"] = result.outcome
 print(json.dumps(figures))
 """
 

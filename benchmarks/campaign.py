@@ -57,15 +57,13 @@ from oracle.pipeline import Levels, keep, level_of, shrink, to_tool, tool_verdic
 from isolang.api import check, load_spec
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import native_checks
-from isolang.certify.proofs import Refutation, Witness, check_proof
-from isolang.engines.event_graph import EventGraphRun
+from isolang.certify.proofs import Witness, check_proof
 from isolang.history import History as ToolHistory
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
 from isolang.language.library import list_library
-from isolang.limits import Spending
-from isolang.options import Options
+from isolang.pipeline.run import contradiction
 from isolang.problem import Problem, build_problem
-from isolang.solvers import native
+from isolang.solvers import engine
 from isolang.solvers.registry import fitting, stages_of
 
 WANTED = 200
@@ -178,10 +176,9 @@ class Judges:
 
         plan, checks = self.levels.plans[setting.style], self.checks[setting.style]
         assert isinstance(plan, Plan)
-        run = EventGraphRun(given, plan, Spending(None), Options(), lambda phase: None)
-        proof: Witness | Refutation | None = run.intrinsic(problem)
+        proof = contradiction(problem, plan)
         if proof is None:
-            answer = native.solve(
+            proof = engine.solve(
                 given.columns,
                 problem.native,
                 plan.automata,
@@ -190,11 +187,7 @@ class Judges:
                 presolve=setting.presolve,
                 strategy=setting.strategy,
                 threads=setting.threads,
-            )
-            if isinstance(answer, native.Model):
-                proof = Witness(answer.source, answer.order_start, answer.order_txn)
-            else:
-                proof = Refutation.of(answer.steps)
+            ).says
         if isinstance(proof, Witness):
             outcome = "valid"
             reason = verify_witness(
@@ -204,8 +197,6 @@ class Judges:
             outcome = "invalid"
             reason = verify_refutation(given.columns, checks, proof.plain(), SECONDS)
         if not reason and setting.twice:
-            if isinstance(proof, Witness):
-                proof = Witness.of(proof.source, proof.order_start, proof.order_txn)
             try:
                 check_proof(given, plan.spec, proof, SECONDS)
             except (CertificateRejected, NotCertifiedError) as error:

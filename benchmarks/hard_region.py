@@ -24,8 +24,7 @@ from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import Problem, build_problem
-from isolang.solvers import native
-from isolang.solvers.native import Model
+from isolang.solvers import engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +107,6 @@ def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: 
     from isolang import _native
     from isolang.certify.errors import NotCertifiedError
     from isolang.certify.native import check_natively
-    from isolang.certify.proofs import Refutation, Witness
 
     loaded = load_spec(spec)
     plan = classify(loaded)
@@ -120,7 +118,7 @@ def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: 
             raise TimeoutError(phase)
 
     try:
-        answer = native.solve(
+        answer = engine.solve(
             history.columns,
             problem.native,
             plan.automata,
@@ -133,14 +131,9 @@ def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: 
         return Result(outcome="unknown", seconds=spent, by="", statistics={})
     spent = time.process_time() - start
     by = _native.strategies()[1:][int(answer.statistics.get("decided_by", 0))]
-    if isinstance(answer, Model):
-        outcome = "valid"
-        proof = Witness(answer.source, answer.order_start, answer.order_txn)
-    else:
-        outcome = "invalid"
-        proof = Refutation.of(answer.steps)
+    outcome = str(answer.outcome)
     try:
-        check_natively(history, loaded, proof, seconds=60)
+        check_natively(history, loaded, answer.says, seconds=60)
     except NotCertifiedError:
         outcome += ", not certified"
     return Result(outcome=outcome, seconds=spent, by=by, statistics=dict(answer.statistics))

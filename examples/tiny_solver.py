@@ -6,7 +6,7 @@ import numpy as np
 
 from isolang import check, load_history, load_spec
 from isolang.encodings.decode import topological_order
-from isolang.solvers.answer import Answer
+from isolang.solvers.answer import Solution
 from isolang.solvers.registry import SOLVERS, Solver
 
 
@@ -38,7 +38,7 @@ def solve(formula, *, until=None, seed=0):
         return None
 
     found = search(np.zeros(formula.variables + 1, np.int8), 1)
-    return Answer(
+    return Solution(
         satisfiable=found is not None, values=found, statistics={"conflicts": float(conflicts)}
     )
 

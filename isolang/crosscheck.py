@@ -8,22 +8,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
-from isolang.encodings.relational_formula import question_of
-from isolang.engines.core_part import CorePart
-from isolang.engines.prove import prove
-from isolang.engines.reconstruct import LARGEST as RECONSTRUCTED
-from isolang.engines.reconstruct import reconstruct
-from isolang.errors import IsolangError, SolverError, UnsupportedError
+from isolang.certify.proofs import Relations, Witness
+from isolang.errors import IsolangError, SolverError
 from isolang.explain.part import Part, part_of
 from isolang.explain.smaller import shrink
 from isolang.language.classify.event_graph import Plan
-from isolang.language.classify.relational import Relational
-from isolang.problem import Problem, build_problem, find_order_contradiction
-from isolang.solvers import native
-from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
-from isolang.solvers.pair import solve_pair, written_spec
+from isolang.limits import Spending
+from isolang.options import Options
+from isolang.pipeline.run import Run, limited
+from isolang.pipeline.unsat_core import UnsatCore
+from isolang.solvers.answer import Undecided, Unproved
 from isolang.solvers.registry import (
     ENGINE,
     NATIVE,
@@ -200,129 +194,43 @@ def claim(
         proof: have the engine prove that there is no model, where the pair says so without proof.
     """
     start = time.perf_counter()
-    asked = _Asked(history, route, pair, until=start + seconds, seed=seed, proof=proof)
-    try:
-        outcome, detail = asked.answer()
-    except (TimeoutError, MemoryError) as error:
-        what = "memory" if isinstance(error, MemoryError) else f"{seconds:.3g} s"
-        outcome, detail = "unknown", f"not decided within its {what}"
-    except UnsupportedError as error:
-        outcome, detail = "unknown", str(error)
+    run = Run(history, route, pair, Spending(seconds), Options(seed=seed, threads=1))
+    said = limited(run, lambda: _said(run, proof=proof))
+    if isinstance(said, Undecided):
+        limit = {"timeout": f"{seconds:.3g} s", "memory": "memory"}.get(said.cause)
+        outcome: Outcome = "unknown"
+        detail = f"not decided within its {limit}" if limit else said.reason
+    else:
+        outcome, detail = said
     return Claim(pair=pair, outcome=outcome, detail=detail, seconds=time.perf_counter() - start)
 
 
-class _Wrong(Struct, frozen=True, kw_only=True):
-    """That a pair finds no model where there is one."""
-
-    proof: Proof
-
-
-class _Asked:
-    """One question to one pair."""
-
-    def __init__(
-        self, history: History, route: Route, pair: Pair, *, until: float, seed: int, proof: bool
-    ) -> None:
-        self._history = history
-        self._route = route
-        self._pair = pair
-        self._until = until
-        self._seed = seed
-        self._proof = proof
-
-    def answer(self) -> tuple[Outcome, str]:
-        problem = build_problem(self._history)
-        if isinstance(self._route, Relational):
-            problem = question_of(problem, self._route.spec).problem
-        if has_intrinsic_violation(problem, self._route):
-            return "invalid", "by the pre-pass, which all pairs share"
-        try:
-            found = (
-                self._engine(problem)
-                if self._pair.is_engine
-                else solve_pair(
-                    problem, self._route, self._pair, seconds=self._left(), seed=self._seed
-                )
-            )
-        except WrongModelError as error:
-            return "wrong", str(error)
-        if isinstance(found, NoModel) and not self._proof:
-            return "invalid", "not proved"
-        proof = self._proved(problem, found)
-        if isinstance(proof, _Wrong):
-            try:
-                self._check(proof.proof)
-            except (CertificateRejected, NotCertifiedError) as error:
-                return "invalid", f"not proved: the engine finds a model ({error})"
+def _said(run: Run, *, proof: bool) -> tuple[Outcome, str]:
+    """What the pair of a run says, and how far it is certified."""
+    if run.contradiction() is not None:
+        return "invalid", "by the pre-pass, which all pairs share"
+    answer = run.solve()
+    found = answer.says
+    if isinstance(found, Undecided):
+        return "wrong", found.reason
+    if isinstance(found, Unproved) and not proof:
+        return "invalid", "not proved"
+    proved = run.prove(answer) if isinstance(found, Unproved) else found
+    if isinstance(proved, UnsatCore):
+        proved = proved.proof
+    elif isinstance(proved, Witness):
+        proved = run.as_written(proved)
+    certification = run.certify(proved)
+    if isinstance(found, Unproved) and isinstance(proved, Witness | Relations):
+        if certification.accepted:
             return "wrong", "it finds no model, but the checker accepted one of the engine"
-        valid = isinstance(proof, Witness | Relations)
-        said = "witness" if valid else "refutation"
-        try:
-            self._check(proof)
-        except CertificateRejected as error:
-            return "wrong", f"the checker refused its proof: {error}"
-        except NotCertifiedError as error:
-            return ("valid" if valid else "invalid"), str(error)
-        return ("valid" if valid else "invalid"), f"{said} accepted"
-
-    def _left(self) -> float:
-        if self._until <= time.perf_counter():
-            raise TimeoutError
-        return self._until - time.perf_counter()
-
-    def _engine(self, problem: Problem) -> native.Model | native.Refutation:
-        assert isinstance(self._route, Plan)
-        return native.solve(
-            problem.history.columns,
-            problem.native,
-            self._route.automata,
-            seconds=self._left(),
-            seed=self._seed,
-        )
-
-    def _proved(
-        self, problem: Problem, found: native.Model | native.Refutation | ChosenRelations | NoModel
-    ) -> Proof | _Wrong:
-        """The proof of an answer; where a pair has none, the engine's."""
-        match found:
-            case native.Model():
-                return self._of_model(found)
-            case native.Refutation():
-                return Refutation.of(found.steps)
-            case ChosenRelations():
-                return Relations(found.chosen.included, found.chosen.relations)
-        if isinstance(self._route, Relational):
-            part = CorePart(problem, self._route, seed=self._seed, seconds=self._left() / 3)
-            return Exhaustion(part.found().transactions)
-        assert isinstance(self._route, Plan)
-        proved = prove(problem, self._route, found, self._engine)
-        if isinstance(proved, native.Model):
-            return _Wrong(proof=self._of_model(proved))
-        return Refutation.of(proved.steps)
-
-    def _of_model(self, model: native.Model) -> Witness | Relations:
-        """The witness; where a theorem replaced the specification, its own relations."""
-        witness = Witness(model.source, model.order_start, model.order_txn)
-        theorem = self._route.theorem if isinstance(self._route, Plan) else None
-        if theorem is None or self._history.columns.transactions() > RECONSTRUCTED:
-            return witness
-        return reconstruct(self._history, theorem, witness)
-
-    def _check(self, proof: Proof) -> None:
-        from isolang.certify.native import check_natively
-        from isolang.certify.proofs import check_proof
-
-        if isinstance(proof, Witness | Refutation):
-            check_natively(self._history, self._route.spec, proof, seconds=self._left())
-        else:
-            check_proof(self._history, written_spec(self._route), proof, self._left())
-
-
-def has_intrinsic_violation(problem: Problem, route: Route) -> bool:
-    """Whether the pre-pass alone refutes a problem, so that there is nothing to encode."""
-    if route.uses_reads_from:
-        return bool(problem.anomalies(limit=1))
-    return route.uses_version_order and find_order_contradiction(problem) is not None
+        return "invalid", f"not proved: the engine finds a model ({certification.reason})"
+    if certification.rejected:
+        return "wrong", f"the checker refused its proof: {certification.reason}"
+    if certification.accepted:
+        said = "witness" if answer.outcome == "valid" else "refutation"
+        return answer.outcome, f"{said} accepted"
+    return answer.outcome, certification.reason
 
 
 def _smallest(

@@ -9,16 +9,13 @@ from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
-    from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations
+    from isolang.certify.proofs import Exhaustion, Refutation, Relations, Witness
     from isolang.explain.violation import Violation
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
-    from isolang.solvers.native import Model
+    from isolang.solvers.answer import Cause
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown"]
-Cause: TypeAlias = Literal[
-    "timeout", "memory", "unsupported", "crash", "certificate rejected", "disagreement"
-]
 
 
 class Seconds(Struct, frozen=True, kw_only=True):
@@ -98,17 +95,13 @@ class Valid(_Judged, frozen=True, kw_only=True):
 
     outcome: ClassVar[Outcome] = "valid"
 
-    witness: Model | Relations
+    witness: Witness | Relations
 
     def certificate(self, options: Mapping[str, Any] | None = None) -> Certificate:
         """The proof, to be saved; ``options`` are those the history was read with."""
         from isolang.certify.certificate import Certificate
-        from isolang.certify.proofs import Relations, Witness
 
-        w = self.witness
-        proof: Proof
-        proof = w if isinstance(w, Relations) else Witness.of(w.source, w.order_start, w.order_txn)
-        return Certificate.of(self.history, self.spec, proof, options)
+        return Certificate.of(self.history, self.spec, self.witness, options)
 
 
 class Invalid(_Judged, frozen=True, kw_only=True):

@@ -278,7 +278,7 @@ def test_no_time_for_a_proof(monkeypatch):
     """A solver's *no* without a proof is a verdict, but never a certified one."""
     import io
 
-    from isolang.engines import prove
+    from isolang.pipeline import prove
 
     def late(*_):
         raise TimeoutError

@@ -51,13 +51,11 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 def measure(entry: Entry, phase: Callable[[str], object]) -> dict[str, Any]:
     """Run, and give a row: the outcome, and what it cost by stage."""
-    from isolang.crosscheck import has_intrinsic_violation
     from isolang.history import load_history
-    from isolang.language.classify.event_graph import Plan
-    from isolang.problem import build_problem
-    from isolang.solvers import native
-    from isolang.solvers.answer import ChosenRelations, NoModel, WrongModelError
-    from isolang.solvers.pair import solve_pair
+    from isolang.limits import Spending
+    from isolang.options import Options
+    from isolang.pipeline.run import Run
+    from isolang.solvers.answer import Undecided, Unproved
     from isolang.solvers.registry import solver_of
 
     phase("read")
@@ -66,37 +64,27 @@ def measure(entry: Entry, phase: Callable[[str], object]) -> dict[str, Any]:
         entry.history, format=entry.format, timestamps=entry.timestamps, initial=entry.initial
     )
     phase("prepare")
-    problem = build_problem(history)
+    options = Options(seed=entry.seed, threads=1)
+    run = Run(history, entry.route, entry.pair, Spending(entry.timeout), options, progress=phase)
     row: dict[str, Any] = {"transactions": history.counts()["transactions"]}
-    if has_intrinsic_violation(problem, entry.route):
+    if run.contradiction() is not None:
         return row | {"verdict": "invalid", "detail": "by the pre-pass"}
     start = time.perf_counter()
-    try:
-        if entry.pair.is_engine:
-            phase("solve")
-            assert isinstance(entry.route, Plan)
-            answer: native.Model | native.Refutation | ChosenRelations | NoModel = native.solve(
-                history.columns,
-                problem.native,
-                entry.route.automata,
-                seconds=entry.timeout,
-                seed=entry.seed,
-            )
-        else:
-            answer = solve_pair(
-                problem,
-                entry.route,
-                entry.pair,
-                seconds=entry.timeout,
-                seed=entry.seed,
-                progress=phase,
-            )
-    except WrongModelError as error:
-        return row | {"verdict": "wrong", "detail": str(error)}
+    answer = run.solve()
+    if isinstance(answer.says, Undecided):
+        return row | {"verdict": "wrong", "detail": answer.says.reason}
     row["total"] = time.perf_counter() - start
     row |= _costs(dict(answer.statistics))
-    phase("certify")
-    return row | _judged(entry, history, answer)
+    if isinstance(answer.says, Unproved):
+        return row | {"verdict": "invalid", "detail": "no model found"}
+    # Certifying is not timed.
+    checker = Run(history, entry.route, entry.pair, Spending(), options, progress=phase)
+    certification = checker.certify(answer.says)
+    if certification.rejected:
+        detail = f"the checker refused its proof: {certification.reason}"
+        return row | {"verdict": "wrong", "detail": detail}
+    detail = "certified" if certification.accepted else certification.reason
+    return row | {"verdict": answer.outcome, "detail": detail}
 
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:
@@ -116,34 +104,6 @@ def _costs(statistics: dict[str, float]) -> dict[str, float]:
     for stage, names in parts.items():
         row[stage] = sum(statistics.get(name, 0.0) for name in names)
     return row
-
-
-def _judged(entry: Entry, history: Any, answer: Any) -> dict[str, Any]:
-    """The verdict, its witness or its refutation checked."""
-    from isolang.certify.errors import CertificateRejected, NotCertifiedError
-    from isolang.certify.native import check_natively
-    from isolang.certify.proofs import Refutation, Relations, Witness, check_proof
-    from isolang.solvers import native
-    from isolang.solvers.answer import ChosenRelations, NoModel
-    from isolang.solvers.pair import written_spec
-
-    if isinstance(answer, NoModel):
-        return {"verdict": "invalid", "detail": "no model found"}
-    valid = not isinstance(answer, native.Refutation)
-    try:
-        if isinstance(answer, ChosenRelations):
-            relations = Relations(answer.chosen.included, answer.chosen.relations)
-            check_proof(history, written_spec(entry.route), relations)
-        elif isinstance(answer, native.Model):
-            witness = Witness(answer.source, answer.order_start, answer.order_txn)
-            check_natively(history, entry.route.spec, witness)
-        else:
-            check_natively(history, entry.route.spec, Refutation.of(answer.steps))
-    except CertificateRejected as error:
-        return {"verdict": "wrong", "detail": f"the checker refused its proof: {error}"}
-    except NotCertifiedError as error:
-        return {"verdict": "valid" if valid else "invalid", "detail": str(error)}
-    return {"verdict": "valid" if valid else "invalid", "detail": "certified"}
 
 
 def main() -> int:

@@ -88,15 +88,14 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
         SolverError: there is no such encoding, or the format cannot say it.
         UnsupportedError: the pre-pass alone refutes the history, or it is too large.
     """
-    from isolang.crosscheck import has_intrinsic_violation
     from isolang.encodings.export import to_dimacs, to_gnf
     from isolang.encodings.registry import ENCODINGS
-    from isolang.encodings.relational_formula import question_of
+    from isolang.encodings.relational.formula import question_of
     from isolang.errors import UnsupportedError
     from isolang.language.classify.event_graph import Plan
+    from isolang.pipeline.run import contradiction, written_spec
     from isolang.problem import build_problem
     from isolang.problem.polygraph import build_polygraph
-    from isolang.solvers.pair import written_spec
     from isolang.solvers.registry import applicable, starts_from_polygraph, take_encoding
 
     row, stage = take_encoding(encoding, prune, route)
@@ -107,7 +106,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
         msg = f"{to} cannot say {encoding} (got {encoding}, expected {', '.join(fit)})"
         raise SolverError(msg)
     problem = build_problem(history)
-    if has_intrinsic_violation(problem, route):
+    if contradiction(problem, route) is not None:
         msg = f"{history.name}: the pre-pass alone refutes it; `isocheck check` says why"
         raise UnsupportedError(msg)
     if starts_from_polygraph(row.name):

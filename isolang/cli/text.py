@@ -262,9 +262,8 @@ def _facts(report: Report) -> RenderableType:
 
 def _decided(report: Report) -> str:
     """The pair, where it is not the one that everyone gets."""
-    if not report["solver"] or (report["solver"] == "native" and report["prune"] is None):
-        return ""
-    if report["encoding"] == "event-graph" and not report["cross_check"]:
+    natively = report["solver"] == "native" and report["encoding"] in ("event-graph", "relational")
+    if not report["solver"] or (natively and not report["cross_check"]):
         return ""
     pair = f"{report['encoding']}/{report['solver']}/{report['prune']}"
     return f"{pair} ({report['choice']})" if report["choice"] else pair

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isolang.encodings.formula import PolygraphFormula
-from isolang.encodings.relational_formula import RelationalFormula
+from isolang.encodings.relational.formula import RelationalFormula
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
-    from isolang.encodings.relational_formula import Question
+    from isolang.encodings.relational.formula import Question
     from isolang.problem.polygraph import Polygraph
 
 
@@ -82,10 +82,10 @@ ENCODINGS: Final[dict[str, Encoding]] = {
             RELATIONAL,
             "Kodkod's bounds",
             of="specification",
-            acyclicity="relational_formula:encode",
-            difference="relational_formula:encode_difference",
-            bitvector="relational_formula:encode_bitvector",
-            none="relational_formula:encode_plain",
+            acyclicity="relational.formula:encode",
+            difference="relational.formula:encode_difference",
+            bitvector="relational.formula:encode_bitvector",
+            none="relational.formula:encode_plain",
         ),
     )
 }

@@ -1,22 +1,28 @@
-"""What a back end says about a formula, and a pair about a problem."""
+"""What a solver says: about a formula, and about the history that the formula was made of."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
+
+from isolang.certify.proofs import Proof, Relations, Witness
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang.encodings.relational import Chosen
+    from isolang.encodings.formula import Formula
+
+Cause: TypeAlias = Literal[
+    "timeout", "memory", "unsupported", "crash", "certificate rejected", "disagreement"
+]
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """A solver's answer; that it found none in time is a ``TimeoutError`` instead.
+class Solution(Struct, frozen=True, kw_only=True):
+    """What a back end says about a formula; that the time ran out is a ``TimeoutError`` instead.
 
     Attributes:
         satisfiable: whether there is an assignment.
@@ -32,32 +38,48 @@ class Answer(Struct, frozen=True, kw_only=True):
     statistics: Mapping[str, float] = field(default_factory=dict)
 
 
-class NoModel(Struct, frozen=True, kw_only=True):
-    """That a pair found no model; a claim, not yet a proof.
+class Unproved(Struct, frozen=True, kw_only=True):
+    """That a history has no model; a claim without a proof.
 
     Attributes:
         core: operations: the reads that clash with all the writes, or ``None`` if not known.
-        statistics: as in :class:`~isolang.solvers.native.Model`.
     """
 
-    core: tuple[int, ...] | None
-    statistics: dict[str, float] = field(default_factory=dict)
+    core: tuple[int, ...] | None = None
 
 
-class ChosenRelations(Struct, frozen=True, kw_only=True):
-    """A model of a specification as it is written: the relations that it asks for.
+class Undecided(Struct, frozen=True, kw_only=True):
+    """That it was not found out whether a history has a model.
 
     Attributes:
-        chosen: what is chosen.
-        statistics: as in :class:`~isolang.solvers.native.Model`.
+        cause: the kind of reason.
+        reason: why not, in words.
     """
 
-    chosen: Chosen
-    statistics: dict[str, float] = field(default_factory=dict)
+    cause: Cause
+    reason: str
 
 
-class WrongModelError(Exception):
-    """A solver's assignment is no model."""
+class Answer(Struct, frozen=True, kw_only=True):
+    """What an encoding and a solver together say about a history.
+
+    Attributes:
+        says: that there is a model, and which (a witness, or the relations that the specification
+            asks for); that there is none, and why; that there is none, without a proof; or nothing.
+        statistics: what the solver did, by name.
+        formula: what was solved, if the history was encoded as a formula.
+    """
+
+    says: Proof | Unproved | Undecided
+    statistics: Mapping[str, float] = field(default_factory=dict)
+    formula: Formula | None = None
+
+    @property
+    def outcome(self) -> Literal["valid", "invalid", "unknown"]:
+        """The verdict that this is, if the checker agrees."""
+        if isinstance(self.says, Undecided):
+            return "unknown"
+        return "valid" if isinstance(self.says, Witness | Relations) else "invalid"
 
 
 def seconds_left(until: float | None) -> float | None:

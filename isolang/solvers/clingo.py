@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.answer import Solution, seconds_left
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 
-def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Answer:
+def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Solution:
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
@@ -48,8 +48,8 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     solvers = control.statistics["solving"]["solvers"]
     statistics = {"conflicts": float(solvers["conflicts"]), "decisions": float(solvers["choices"])}
     if not satisfiable:
-        return Answer(satisfiable=False, statistics=statistics)
-    return Answer(satisfiable=True, values=found[-1], statistics=statistics)
+        return Solution(satisfiable=False, statistics=statistics)
+    return Solution(satisfiable=True, values=found[-1], statistics=statistics)
 
 
 def _true(model: Any, formula: Formula, atoms: list[int]) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isolang.errors import SolverError
-from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.answer import Solution, seconds_left
 from isolang.solvers.z3 import counts
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ def to_smtlib(formula: Formula) -> str:
     return out.getvalue()
 
 
-def solve(formula: Formula, *, until: float | None = None, seed: int = 0, name: str = "") -> Answer:
+def solve(
+    formula: Formula, *, until: float | None = None, seed: int = 0, name: str = ""
+) -> Solution:
     """Solve a formula whose theory is ``difference``, ``bitvector`` or ``none``.
 
     Only Z3 takes a deadline through pySMT.
@@ -120,8 +122,8 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0, name: 
                 raise TimeoutError from None
             statistics = counts(solver.z3) if name == "z3" else {}  # pySMT itself counts nothing
             if not satisfiable:
-                return Answer(satisfiable=False, statistics=statistics)
+                return Solution(satisfiable=False, statistics=statistics)
             values = np.zeros(formula.variables + 1, np.int8)
             for variable in range(1, formula.variables + 1):
                 values[variable] = solver.get_value(symbol[variable]).is_true()
-    return Answer(satisfiable=True, values=values, statistics=statistics)
+    return Solution(satisfiable=True, values=values, statistics=statistics)

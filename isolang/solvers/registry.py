@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -14,12 +14,13 @@ from isolang.errors import SolverError
 from isolang.problem.polygraph import PRUNE
 
 if TYPE_CHECKING:
-    from isolang.encodings.formula import Theory
+    from isolang.encodings.formula import Formula, Theory
     from isolang.language.classify.plan import Route
-    from isolang.solvers.answer import Answer
+    from isolang.solvers.answer import Solution
 
 #: The native engine's own encoding: it makes variables on demand, and always prunes.
 EVENT_GRAPH: Final = "event-graph"
+#: The native engine with its own encoding; its clauses and its graph alone with any other.
 NATIVE: Final = "native"
 
 
@@ -37,6 +38,7 @@ class Solver(Struct, frozen=True, kw_only=True):
         incremental: whether it goes on from where it was when clauses are added.
         deadline: ``yes``, or between which steps it looks at the clock.
         parts: whether ``name:part`` chooses one of several solvers.
+        progress: whether it says now and then how far it is.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Solver(Struct, frozen=True, kw_only=True):
     incremental: bool = False
     deadline: Literal["yes", "between rounds", "z3 only"] = "yes"
     parts: bool = False
+    progress: bool = False
 
     @property
     def installed(self) -> bool:
@@ -60,14 +63,31 @@ class Solver(Struct, frozen=True, kw_only=True):
         what = f"isolang[{self.extra}]" if self.extra else self.package
         return f"not installed; pip install '{what}'"
 
-    def solve(self, formula: Any, *, until: float | None, seed: int, part: str = "") -> Answer:
+    def solve(
+        self,
+        formula: Formula,
+        *,
+        until: float | None,
+        seed: int,
+        part: str = "",
+        progress: Callable[[str], object] | None = None,
+    ) -> Solution:
         """Solve a formula of one of its theories; imports the package.
 
+        Args:
+            formula: what to solve.
+            until: a moment of ``time.perf_counter``; ``None`` for no limit.
+            seed: breaks ties.
+            part: which of its solvers, if it has ``parts``.
+            progress: called now and then with what is being done.
+
         Raises:
-            TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+            TimeoutError: the moment ``until`` came.
         """
-        function: Callable[..., Answer] = import_module(self.module).solve
-        more = {"name": part} if part else {}
+        function: Callable[..., Solution] = import_module(self.module).solve
+        more: dict[str, object] = {"name": part} if part else {}
+        if self.progress:
+            more["progress"] = progress
         return function(formula, until=until, seed=seed, **more)
 
 
@@ -75,8 +95,8 @@ SOLVERS: Final[dict[str, Solver]] = {
     row.name: row
     for row in (
         Solver(
-            name=NATIVE, module="isolang.solvers.acyclic", theories=("acyclicity", "none"),
-            cores=True, incremental=True,
+            name=NATIVE, module="isolang.solvers.native", theories=("acyclicity", "none"),
+            cores=True, incremental=True, progress=True,
         ),
         Solver(
             name="sat", module="isolang.solvers.sat", theories=("acyclicity", "none"),
@@ -115,6 +135,11 @@ class Pair(Struct, frozen=True, order=True):
     def is_engine(self) -> bool:
         """Whether it is the native engine with its own encoding."""
         return self.encoding == EVENT_GRAPH
+
+    @property
+    def of_specification(self) -> bool:
+        """Whether its encoding is of a specification as it is written."""
+        return not self.is_engine and ENCODINGS[self.encoding].of == "specification"
 
     def shares_with(self, other: Pair) -> bool:
         """Whether two pairs have an encoding, a solver or a stage of pruning in common."""

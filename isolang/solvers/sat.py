@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isolang.encodings.formula import split_clauses
-from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.answer import Solution, seconds_left
 from isolang.solvers.clauses import with_selectors
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def names() -> list[str]:
 
 def solve(
     formula: Formula, *, until: float | None = None, seed: int = 0, name: str = DEFAULT
-) -> Answer:
+) -> Solution:
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     The deadline is looked at between two calls of the SAT solver, and by those solvers that can be
@@ -63,20 +63,20 @@ def solve(
             if not satisfiable:
                 first = formula.variables + 1
                 core = tuple(sorted(one - first for one in solver.get_core() or () if one >= first))
-                return Answer(satisfiable=False, core=core, statistics=statistics)
+                return Solution(satisfiable=False, core=core, statistics=statistics)
             values = np.zeros(formula.variables + 1, np.int8)
             true = np.array(solver.get_model() or [0], np.int64)
             values[true[(true > 0) & (true <= formula.variables)]] = 1
             if graph is None:
-                return Answer(satisfiable=True, values=values, statistics=statistics)
+                return Solution(satisfiable=True, values=values, statistics=statistics)
             found = list(graph.cycles(values))
             if not found:
-                return Answer(satisfiable=True, values=values, statistics=statistics)
+                return Solution(satisfiable=True, values=values, statistics=statistics)
             seconds_left(until)
             cycles += len(found)
             for clause in found:
                 if not clause:  # a cycle of edges that are always there
-                    return Answer(satisfiable=False, core=(), statistics=statistics)
+                    return Solution(satisfiable=False, core=(), statistics=statistics)
                 solver.add_clause(clause)
 
 

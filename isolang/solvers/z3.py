@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isolang.solvers.answer import Answer, seconds_left
+from isolang.solvers.answer import Solution, seconds_left
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 
-def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Answer:
+def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Solution:
     """Solve a formula of any theory.
 
     Raises:
@@ -35,7 +35,7 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     propagator = _propagator()(solver, formula, true) if formula.theory == "acyclicity" else None
     try:
         if propagator is not None and propagator.contradiction:
-            return Answer(satisfiable=False, core=())
+            return Solution(satisfiable=False, core=())
         left = seconds_left(until)
         if left is not None:
             solver.set("timeout", max(1, int(left * 1000)))
@@ -46,14 +46,14 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Ans
     statistics = counts(solver)
     if found == z3.unsat:
         core = sorted(selectors[str(selector)] for selector in solver.unsat_core())
-        return Answer(satisfiable=False, core=tuple(core), statistics=statistics)
+        return Solution(satisfiable=False, core=tuple(core), statistics=statistics)
     if found != z3.sat:
         raise TimeoutError
     model = solver.model()
     values = np.zeros(formula.variables + 1, np.int8)
     for variable in range(1, formula.variables + 1):
         values[variable] = z3.is_true(model.eval(true[variable]))
-    return Answer(satisfiable=True, values=values, statistics=statistics)
+    return Solution(satisfiable=True, values=values, statistics=statistics)
 
 
 def new_context() -> Any:

@@ -12,7 +12,7 @@ from isolang.history import UNKNOWN, Transaction
 from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import build_problem
-from isolang.solvers.native import Model, solve
+from isolang.solvers.engine import solve
 
 OWN = {
     "two-checks": 'include "adya.iso"\nacyclic so | (wr ; rw?) | ww as a\nacyclic wr | ww as b',
@@ -83,10 +83,7 @@ def engine_proof(h, plan):
         a = found[0]
         return Refutation((AnomalyStep(int(a.kind), a.txn, a.op, a.other_txn, a.other_op),))
     strategy = some_strategy(h)
-    result = solve(h.columns, problem.native, plan.automata, seconds=20, strategy=strategy)
-    if isinstance(result, Model):
-        return Witness.of(result.source, result.order_start, result.order_txn)
-    return Refutation.of(result.steps)
+    return solve(h.columns, problem.native, plan.automata, seconds=20, strategy=strategy).says
 
 
 def run(seed, rounds):

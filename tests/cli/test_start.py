@@ -24,8 +24,9 @@ LIBRARIES = {
 PARTS = {
     "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.steps",
     "isolang.certify.world", "isolang.cli.pool", "isolang.encodings.formula",
-    "isolang.encodings.relational", "isolang.engines.relational", "isolang.explain.explain",
+    "isolang.encodings.relational", "isolang.explain.explain", "isolang.pipeline.prove",
     "isolang.explain.violation", "isolang.history.readers.viper", "isolang.history.stats",
+    "isolang.pipeline.unsat_core",
     "isolang.language.syntax.slips", "isolang.language.classify.return_paths",
     "isolang.language.classify.theorems", "isolang.workload",
 }  # fmt: skip
@@ -49,7 +50,7 @@ def imported(folder, text, code):
 def test_a_plain_check_imports_what_it_needs(tmp_path):
     """A start is paid for by everyone: what only some checks need is not part of it."""
     loaded = imported(tmp_path, VALID, 0)
-    assert "isolang.engines.event_graph" in loaded
+    assert "isolang.pipeline.decision" in loaded
     assert loaded & (LIBRARIES | PARTS) == set()
 
 

@@ -22,7 +22,7 @@ from isolang.encodings.decode import topological_order
 from isolang.encodings.export import to_dimacs, to_gnf
 from isolang.encodings.hyper_polygraph import reachability
 from isolang.encodings.registry import ENCODINGS
-from isolang.encodings.relational_formula import Question
+from isolang.encodings.relational.formula import Question
 from isolang.errors import SolverError
 from isolang.language.classify.event_graph import classify
 from isolang.problem import build_problem

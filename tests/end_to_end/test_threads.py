@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 from support.cli import run_here
-from support.engine import proof
 
 from isolang import _native
 from isolang.api import check
@@ -16,7 +15,7 @@ from isolang.language.load import load_spec
 from isolang.options import Options
 from isolang.problem import build_problem
 from isolang.processors import cpu_quota, processors
-from isolang.solvers.native import Model, solve
+from isolang.solvers.engine import solve
 from isolang.workload import Workload, change_reads, generate
 
 BASE = {"sessions": 20, "transactions": 1500, "keys": 150, "seed": 5}
@@ -43,10 +42,10 @@ def answered(history, plan, **how):
     """All that the engine says but for its times."""
     answer = solve(history.columns, build_problem(history).native, plan.automata, **how)
     counts = {k: v for k, v in answer.statistics.items() if not k.startswith("seconds")}
-    if isinstance(answer, Model):
-        arrays = (answer.source, answer.order_start, answer.order_txn)
+    if answer.outcome == "valid":
+        arrays = (answer.says.source, answer.says.order_start, answer.says.order_txn)
         return answer, ("model", [a.tolist() for a in arrays], counts)
-    return answer, ("refutation", answer.steps, counts)
+    return answer, ("refutation", answer.says.plain(), counts)
 
 
 @pytest.mark.parametrize("level", ["ser", "si", "psi", "pc", "ra", "cc-vis", "cc-adya"])
@@ -57,7 +56,7 @@ def test_threads_change_nothing(histories, level):
     for name, history in histories.items():
         answer, one = answered(history, plan, threads=1)
         kinds.add(one[0])
-        check_natively(history, spec, proof(answer))
+        check_natively(history, spec, answer.says)
         for threads in (2, 3, 8):
             assert answered(history, plan, threads=threads)[1] == one, (name, threads)
     if level in ("ser", "si"):
@@ -99,7 +98,7 @@ def test_side_by_side_the_first_in_turn_counts(by):
     answer, one = answered(history, native_plan(spec), threads=1)
     assert answer.statistics["decided_by"] == ("cdcl", "anneal", "states").index(by)
     assert answer.statistics["annealing_moves"] > 1_000_000
-    check_natively(history, spec, proof(answer))
+    check_natively(history, spec, answer.says)
     for threads in (3,) if SANITIZED else (2, 3):
         assert answered(history, native_plan(spec), threads=threads)[1] == one, threads
 
@@ -137,7 +136,7 @@ def test_a_timeout_ends_all_threads(histories):
             )
         except _native.OutOfTime:
             continue
-        assert isinstance(answer, Model)
+        assert answer.outcome == "valid"
 
 
 def test_an_interrupt_ends_all_threads():

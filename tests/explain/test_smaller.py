@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from isolang import History, Transaction, check, load_spec
 from isolang.certify.proofs import check_proof
 from isolang.certify.steps import CycleStep, Edge, RupStep, Source
-from isolang.engines import event_graph
 from isolang.explain.part import Sources, part_of
 from isolang.explain.smaller import Finder, cost, shrink
 from isolang.language.classify.event_graph import classify
 from isolang.minimal import minimise
+from isolang.pipeline import decision
 from isolang.problem import build_problem
-from isolang.solvers import native
+from isolang.solvers import engine as native_engine
 
 PADDED = History.from_transactions(
     [
@@ -167,8 +167,9 @@ def test_whether_a_refutation_needs_rw(rows, level):
     assume(not problem.anomalies(limit=1))
 
     def engine(problem, automata, seconds):
-        answer = native.solve(history.columns, problem.native, automata, seconds=seconds)
-        return None if isinstance(answer, native.Model) else answer.steps
+        columns = history.columns
+        answer = native_engine.solve(columns, problem.native, automata, seconds=seconds)
+        return None if answer.outcome == "valid" else answer.says.steps
 
     finder = Finder(problem, plan, engine, seconds=60, whole=60, took=0)
     without = [
@@ -212,7 +213,7 @@ def test_the_whole_is_not_looked_at_again_where_that_takes_long(monkeypatch):
     history = History.from_transactions([Transaction(ops, session=0) for ops in session])
     quick = check(history, load_spec("ser"))
     for name, value in (("_SOON", 0.0), ("_ANYWAY", 0.0), ("_WAITED", 100.0)):
-        monkeypatch.setattr(event_graph, name, value)
+        monkeypatch.setattr(decision, name, value)
     hurried = check(history, load_spec("ser"))
     assert dict(quick.violation.relaxed) == {"without sessions": "valid"}
     assert dict(hurried.violation.relaxed) == {"without sessions": "unknown"}

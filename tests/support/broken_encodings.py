@@ -7,10 +7,11 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from isolang.encodings import one_variable, relational_formula
+from isolang.encodings import one_variable
 from isolang.encodings.formula import Formula, Theory
 from isolang.encodings.registry import Encoding
-from isolang.encodings.relational_formula import Question
+from isolang.encodings.relational import formula as relational_formula
+from isolang.encodings.relational.formula import Question
 from isolang.problem.polygraph import Polygraph
 
 

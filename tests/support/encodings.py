@@ -18,11 +18,10 @@ from oracle.pipeline import Levels, level_of
 
 from isolang import _native
 from isolang.certify.native import check_natively
-from isolang.certify.proofs import Relations, Witness, check_proof
-from isolang.crosscheck import has_intrinsic_violation
+from isolang.certify.proofs import Witness, check_proof
 from isolang.encodings.decode import decode
 from isolang.encodings.registry import ENCODINGS
-from isolang.encodings.relational_formula import (
+from isolang.encodings.relational.formula import (
     Question,
     RelationalFormula,
     decode_relations,
@@ -30,9 +29,9 @@ from isolang.encodings.relational_formula import (
 )
 from isolang.history import History
 from isolang.language.classify.plan import Route
+from isolang.pipeline.run import contradiction, written_spec
 from isolang.problem import build_problem
 from isolang.problem.polygraph import PRUNE, Polygraph, build_polygraph
-from isolang.solvers.pair import written_spec
 from isolang.solvers.registry import (
     SOLVERS,
     applicable,
@@ -70,7 +69,7 @@ class Conformance:
     def run(self, history: History, route: Route, expected: str, *, seed: int = 0) -> bool:
         """Compare all triples that apply; ``False`` if the pre-pass alone decides the history."""
         problem = build_problem(history)
-        if has_intrinsic_violation(problem, route):
+        if contradiction(problem, route) is not None:
             return False
         self.verdicts[expected] += 1
         subject: Polygraph | Question
@@ -105,9 +104,7 @@ class Conformance:
     def _judge(self, history: History, route: Route, problem, formula, values) -> None:
         """The checker accepts what a solver found; else its error is the test's."""
         if isinstance(formula, RelationalFormula):
-            chosen = decode_relations(formula, values)
-            proof = Relations(chosen.included, chosen.relations)
-            check_proof(history, written_spec(route), proof)
+            check_proof(history, written_spec(route), decode_relations(formula, values))
             return
         source, start, txn = decode(formula, values)
         by_op = _native.operation_sources(history.columns, problem.native, source)

@@ -1,11 +1,10 @@
 """Runs of the native engine by itself: expressions that only its search can judge, its answers."""
 
-from isolang.certify.proofs import Refutation, Witness
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import build_problem
-from isolang.solvers.native import Model, solve
+from isolang.solvers.engine import solve
 from support.certify import some_strategy
 
 # Expressions in which ww alone is no violation, so that version orders need nodes of their own;
@@ -54,9 +53,3 @@ def answer(history, plan, **options):
         return None
     options.setdefault("strategy", some_strategy(history))
     return solve(history.columns, problem.native, plan.automata, seconds=60, **options)
-
-
-def proof(result):
-    if isinstance(result, Model):
-        return Witness.of(result.source, result.order_start, result.order_txn)
-    return Refutation.of(result.steps)

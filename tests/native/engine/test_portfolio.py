@@ -11,7 +11,7 @@ from oracle.levels import LEVELS
 from oracle.pipeline import expected_verdicts, to_tool
 from support.certify import both
 from support.engine import PLANS as ENGINE_PLANS
-from support.engine import answer, contended, proof
+from support.engine import answer, contended
 
 from isolang import _native
 from isolang.api import check
@@ -19,13 +19,14 @@ from isolang.certify.errors import NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Refutation
 from isolang.certify.refutation import check_refutation
+from isolang.certify.steps import ExhaustionStep
 from isolang.explain.explain import explain
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.options import Options
 from isolang.problem import build_problem
-from isolang.solvers.native import Model, load, solve
+from isolang.solvers.engine import load, solve
 from isolang.workload import Workload, generate
 
 FORCED = ("anneal", "states")
@@ -46,11 +47,16 @@ def plans():
     return own | {name: classify(load_spec(name)) for name in TOTAL_ORDERS}
 
 
+def exhausted(result):
+    """Whether an exhaustive search found nothing, which is a claim without steps to check."""
+    return result.outcome == "invalid" and isinstance(result.says.steps[-1], ExhaustionStep)
+
+
 def accepted(history, spec, result):
     """An exhausted search leaves no proof; every other answer does."""
-    if not isinstance(result, Model) and result.steps[-1][0] == "exhaustion":
+    if exhausted(result):
         return True
-    return both(history, spec, proof(result)) == ("accepted", "accepted")
+    return both(history, spec, result.says) == ("accepted", "accepted")
 
 
 @pytest.mark.parametrize("strategy", FORCED)
@@ -73,7 +79,7 @@ def test_forced_they_agree_with_brute_force(plans, strategy):
             result = answer(history, plans[name], clock_bytes=1, strategy=strategy)
             if result is None:
                 continue
-            got = "valid" if isinstance(result, Model) else "invalid"
+            got = result.outcome
             assert got == verdict, (name, given)
             assert accepted(history, plans[name].spec, result), (name, given)
             counts[BY[int(result.statistics.get("decided_by", 0))], got] += 1
@@ -93,7 +99,7 @@ def test_forced_they_agree_with_the_search(plans, name, strategy):
         if expected is None:
             continue
         result = answer(history, plan, clock_bytes=1, strategy=strategy, seed=seed)
-        assert isinstance(result, Model) == isinstance(expected, Model), seed
+        assert result.outcome == expected.outcome, seed
         assert accepted(history, plan.spec, result), seed
 
 
@@ -104,7 +110,7 @@ def test_larger_histories_get_a_witness(plans, name, strategy):
     for _ in range(3):
         history = serial(rng, transactions=60, keys=8, values=3, sessions=6)
         result = answer(history, plans[name], strategy=strategy)
-        assert isinstance(result, Model)
+        assert result.outcome == "valid"
         assert BY[int(result.statistics["decided_by"])] == strategy
         assert accepted(history, plans[name].spec, result)
 
@@ -138,8 +144,8 @@ def test_equal_seeds_give_equal_runs(plans, strategy):
         {k: v for k, v in run.statistics.items() if not k.startswith("seconds")} for run in runs
     ]
     assert counts[0] == counts[1]
-    assert np.array_equal(runs[0].source, runs[1].source)
-    assert np.array_equal(runs[0].order_txn, runs[1].order_txn)
+    assert np.array_equal(runs[0].says.source, runs[1].says.source)
+    assert np.array_equal(runs[0].says.order_txn, runs[1].says.order_txn)
 
 
 def test_other_seeds_give_other_runs(plans):
@@ -225,8 +231,8 @@ def test_precedences_refute_what_has_no_model_and_nothing_else(plans, name):
         expected = answer(history, plans[name], strategy="cdcl")
         if expected is None:
             continue
-        valid = isinstance(expected, Model)
-        assert isinstance(answer(history, plans[name], strategy="states"), Model) == valid
+        valid = expected.outcome == "valid"
+        assert (answer(history, plans[name], strategy="states").outcome == "valid") == valid
         first, second = both(history, plans[name].spec, Refutation.of(EXHAUSTED))
         assert first == second
         assert first in (("not certified",) if valid else ("accepted", "not certified"))
@@ -270,7 +276,7 @@ def test_precedences_count_versions(plans, name):
             for ops in transactions
         ]
     )
-    assert not isinstance(answer(history, plans["ser"], strategy="cdcl"), Model)
+    assert answer(history, plans["ser"], strategy="cdcl").outcome == "invalid"
     assert both(history, plans["ser"].spec, Refutation.of(EXHAUSTED)) == ("accepted", "accepted")
 
 
@@ -283,9 +289,9 @@ def test_annealing_stays_within_the_precedences(plans, seed):
     result = solve(
         history.columns, problem.native, plans["ser"].automata, seed=seed, strategy="anneal"
     )
-    assert isinstance(result, Model)
+    assert result.outcome == "valid"
     assert result.statistics["annealing_moves"] < 500_000
-    check_natively(history, plans["ser"].spec, proof(result))
+    check_natively(history, plans["ser"].spec, result.says)
 
 
 def test_precedences_agree_with_brute_force(plans):
@@ -316,9 +322,9 @@ def test_precedences_refute_what_other_searches_drown_in(plans):
     for _ in range(6):
         history = overwriting(rng, transactions=300, keys=20, values=3, sessions=12, changes=1)
         result = answer(history, plans["ser"], strategy="states")
-        if result is None or isinstance(result, Model) or result.steps[-1][0] != "exhaustion":
+        if result is None or not exhausted(result):
             continue
-        check_natively(history, plans["ser"].spec, Refutation.of(result.steps))
+        check_natively(history, plans["ser"].spec, result.says)
         refuted += 1
     assert refuted > 0
 
@@ -332,16 +338,16 @@ def test_an_exhausted_search_that_precedences_do_not_confirm_has_no_certificate(
             rng, transactions=10, keys=3, values=2, sessions=5, blind=0.4, changes=2
         )
         result = answer(history, plans["si-nosession"], clock_bytes=1, strategy="states")
-        if result is None or isinstance(result, Model) or result.steps[-1][0] != "exhaustion":
+        if result is None or not exhausted(result):
             continue
-        if both(history, spec, Refutation.of(result.steps))[0] == "accepted":
+        if both(history, spec, result.says)[0] == "accepted":
             continue
-        assert not isinstance(answer(history, plans["si-nosession"], strategy="cdcl"), Model)
-        refutation = Refutation.of(result.steps)
+        assert answer(history, plans["si-nosession"], strategy="cdcl").outcome == "invalid"
+        refutation = result.says
         with pytest.raises(NotCertifiedError, match="exhaustive search"):
             check_natively(history, spec, refutation)
         with pytest.raises(NotCertifiedError, match="exhaustive search"):
-            check_refutation(history, spec, result.steps)
+            check_refutation(history, spec, result.says.steps)
         violation = explain(build_problem(history), refutation.steps)
         assert violation.anomaly == "no order"
         return
@@ -410,9 +416,9 @@ def test_cdcl_refutes_from_where_annealing_froze(plans):
     for _ in range(12):
         history = serial(rng, transactions=60, keys=12, values=3, sessions=12, changes=2)
         result = answer(history, plans["ser"], clock_bytes=1)
-        if result is None or isinstance(result, Model) or result.steps[-1][0] == "exhaustion":
+        if result is None or result.outcome == "valid" or exhausted(result):
             continue
-        assert both(history, plans["ser"].spec, proof(result)) == ("accepted", "accepted")
+        assert both(history, plans["ser"].spec, result.says) == ("accepted", "accepted")
         if result.statistics.get("annealing_coolings", 0) > 0:
             return
     pytest.fail("no refutation came after a cooling")
@@ -426,9 +432,9 @@ def test_large_and_dense():
     history = generate(workload)
     plan = classify(load_spec("ser"))
     result = solve(history.columns, build_problem(history).native, plan.automata, seconds=120)
-    assert isinstance(result, Model)
+    assert result.outcome == "valid"
     assert result.statistics["annealing_coolings"] >= 1
-    check_natively(history, plan.spec, proof(result))
+    check_natively(history, plan.spec, result.says)
 
 
 @pytest.mark.parametrize(("level", "rule"), [("ser", "serializable"), ("si", "snapshot")])
@@ -447,7 +453,7 @@ def test_what_a_cooling_leaves_is_repaired(level, rule):
     history = generate(workload)
     plan = classify(load_spec(level))
     result = solve(history.columns, build_problem(history).native, plan.automata, seconds=120)
-    assert isinstance(result, Model)
+    assert result.outcome == "valid"
     assert result.statistics["repair_rounds"] > 1
     assert 0 < result.statistics["repair_released"] < 2500
-    assert both(history, plan.spec, proof(result)) == ("accepted", "accepted")
+    assert both(history, plan.spec, result.says) == ("accepted", "accepted")

@@ -8,12 +8,11 @@ from __future__ import annotations
 import pytest
 from support.certify import both
 
-from isolang.certify.proofs import Refutation
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import build_problem
-from isolang.solvers.native import solve
+from isolang.solvers.engine import solve
 
 SER = classify(load_spec("ser"))
 
@@ -108,7 +107,7 @@ def test_refuted_without_search(text):
     assert problem.anomalies() == []
     result = solve(history.columns, problem.native, SER.automata, seconds=60, strategy="cdcl")
     assert "variables" not in result.statistics
-    proof = Refutation.of(result.steps)
+    proof = result.says
     assert both(history, SER.spec, proof) == ("accepted", "accepted")
 
 

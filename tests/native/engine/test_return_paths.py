@@ -28,7 +28,7 @@ from isolang.language.classify.route import native_plan
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import Spec
 from isolang.problem import build_problem
-from isolang.solvers import native
+from isolang.solvers import engine
 
 ADYA = 'include "adya.iso"\n'
 ORDER = 'include "commit-order.iso"\n'
@@ -51,10 +51,9 @@ def solved(history: ToolHistory, plan: Plan, **how: object) -> Witness | Refutat
     """What the engine says, without the checks of the pipeline around it."""
     problem = build_problem(history)
     how = {"strategy": some_strategy(history), **how}
-    answer = native.solve(history.columns, problem.native, plan.automata, **how)  # type: ignore[arg-type]
-    if isinstance(answer, native.Model):
-        return Witness(answer.source, answer.order_start, answer.order_txn)
-    return Refutation.of(answer.steps)
+    answer = engine.solve(history.columns, problem.native, plan.automata, **how)  # type: ignore[arg-type]
+    assert isinstance(answer.says, Witness | Refutation)
+    return answer.says
 
 
 def accepted(history: ToolHistory, spec: Spec, proof: Witness | Refutation) -> bool:

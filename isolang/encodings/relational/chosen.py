@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from isolang.encodings.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.decode import NoOrderError
-from isolang.encodings.relation import EMPTY, Relation, bits, closure, relation_of
-from isolang.encodings.universe import T0, Universe
+from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.relation import EMPTY, Relation, bits, closure, relation_of
+from isolang.encodings.relational.universe import T0, Universe
 
 
 class Graph(Struct):

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from isolang.encodings.circuit import TRUE
+from isolang.encodings.relational.circuit import TRUE
 from isolang.history.columns import APPEND, READ_LIST, UNKNOWN_VALUE
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from isolang.certify.facts import Facts
 from isolang.certify.relations import LARGEST, world_of
 from isolang.certify.rows import bits
 from isolang.certify.world import World
-from isolang.engines.reconstruct import world_of_witness
 from isolang.language.meaning.facts import names, speaks_of_events
+from isolang.pipeline.reconstruct import world_of_witness
 
 if TYPE_CHECKING:
     from isolang.certify.proofs import Relations, Witness

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from isolang.encodings.circuit import FALSE, TRUE, Circuit
-from isolang.encodings.reads import Read, external_reads
-from isolang.encodings.relation import Relation, bits, closure, relation_of
-from isolang.encodings.uncertain_lists import UncertainLists
+from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.reads import Read, external_reads
+from isolang.encodings.relational.relation import Relation, bits, closure, relation_of
+from isolang.encodings.relational.uncertain_lists import UncertainLists
 from isolang.history.columns import APPEND, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
 from isolang.problem import Inclusion, Problem
 

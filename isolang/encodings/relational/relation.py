@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
-from isolang.encodings.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 
 Must = dict[int, int]
 Maybe = dict[int, dict[int, int]]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from isolang.encodings.circuit import Circuit
-from isolang.encodings.evaluate import Evaluator, Side
-from isolang.encodings.existential import initial
-from isolang.encodings.relation import Relation, bits, closure, may
-from isolang.encodings.universe import Universe
+from isolang.encodings.relational.chosen import initial
+from isolang.encodings.relational.circuit import Circuit
+from isolang.encodings.relational.evaluate import Evaluator, Side
+from isolang.encodings.relational.relation import Relation, bits, closure, may
+from isolang.encodings.relational.universe import Universe
 from isolang.errors import UnsupportedError
 from isolang.language.meaning.core import TRANSITIVE, Exists, ForKey, Spec
 from isolang.language.meaning.facts import speaks_of_events

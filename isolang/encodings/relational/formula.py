@@ -1,4 +1,4 @@
-"""Any specification as a formula for any solver: what ``relational`` says, laid out like the rest.
+"""Any specification as a formula for any solver: what ``encoding`` says, laid out like the rest.
 
 Unlike the other encodings it starts from the problem and the specification as it is written, not
 from a polygraph: no automaton, no theorem and no pruning is between them. Its edges are those of
@@ -18,25 +18,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.encodings.binary_labeling import label, width_of
-from isolang.encodings.cost import affordable
 from isolang.encodings.decode import order_of
 from isolang.encodings.formula import Builder, Formula
-from isolang.encodings.relational import Chosen, Encoding
+from isolang.encodings.registry import RELATIONAL
+from isolang.encodings.relational.cost import Cost, affordable
+from isolang.encodings.relational.encoding import RelationalEncoding
 from isolang.history.columns import MAYBE
 from isolang.language.classify.relational import unread_matter
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from isolang.certify.proofs import Relations
     from isolang.encodings.formula import Theory
     from isolang.language.meaning.core import Spec
-
-NAME = "relational"
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -46,10 +47,12 @@ class Question(Struct, frozen=True, kw_only=True):
         problem: of a history without intrinsic anomalies, if the spec judges them; see
             :func:`question_of`.
         spec: the specification, as the user wrote it.
+        cost: of the encoding, if it was estimated before, and is not too much.
     """
 
     problem: Problem
     spec: Spec
+    cost: Cost | None = None
 
 
 def question_of(problem: Problem, spec: Spec) -> Question:
@@ -71,7 +74,7 @@ class RelationalFormula(Formula, frozen=True, kw_only=True):
         relations: what it was made of.
     """
 
-    relations: Encoding
+    relations: RelationalEncoding
 
 
 def encode(question: Question, *, until: float | None = None) -> RelationalFormula:
@@ -100,7 +103,7 @@ def encode_plain(question: Question, *, until: float | None = None) -> Relationa
 
 
 def formula_of(
-    encoding: Encoding, *, theory: Theory = "acyclicity", until: float | None = None
+    encoding: RelationalEncoding, *, theory: Theory = "acyclicity", until: float | None = None
 ) -> RelationalFormula:
     """What an encoding says, for solvers of a theory."""
     builder = Builder()
@@ -113,7 +116,7 @@ def formula_of(
     if theory == "none" and len(edges):
         label(builder, nodes, until=until)
     return RelationalFormula(
-        encoding=NAME,
+        encoding=RELATIONAL,
         theory=theory,
         variables=builder.variables,
         clauses=builder.all_clauses(),
@@ -125,7 +128,13 @@ def formula_of(
     )
 
 
-def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Chosen:
+def with_units(formula: RelationalFormula, literals: Sequence[int]) -> RelationalFormula:
+    """The same formula, and that some literals are true."""
+    units = np.array([[literal, 0] for literal in literals], np.int32).ravel()
+    return replace(formula, clauses=np.concatenate([formula.clauses, units]))
+
+
+def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Relations:
     """Read the choices off an assignment.
 
     Args:
@@ -141,10 +150,11 @@ def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Ch
     return formula.relations.chosen(lambda literal: circuit.value(literal, model))
 
 
-def _encoded(question: Question, until: float | None) -> Encoding:
+def _encoded(question: Question, until: float | None) -> RelationalEncoding:
     tick = _clock(until)
-    affordable(question.problem, question.spec, tick)
-    return Encoding(question.problem, question.spec, tick=tick)
+    if question.cost is None:
+        affordable(question.problem, question.spec, tick)
+    return RelationalEncoding(question.problem, question.spec, tick=tick)
 
 
 def _clock(until: float | None) -> Callable[[], None]:

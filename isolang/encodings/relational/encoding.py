@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
-from msgspec import Struct, field
-
-from isolang.encodings.circuit import TRUE, Circuit
-from isolang.encodings.evaluate import Evaluator, Side
-from isolang.encodings.existential import Chooser, Graph, Order, initial
-from isolang.encodings.relation import EMPTY, Algebra, Relation, relation_of
-from isolang.encodings.relational_checks import Checks
-from isolang.encodings.universe import Universe
+from isolang.certify.proofs import Relations
+from isolang.encodings.relational.checks import Checks
+from isolang.encodings.relational.chosen import Chooser, Graph, Order, initial
+from isolang.encodings.relational.circuit import TRUE, Circuit
+from isolang.encodings.relational.evaluate import Evaluator, Side
+from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, relation_of
+from isolang.encodings.relational.universe import Universe
 from isolang.language.meaning.core import TRANSITIVE, Check, Exists, Spec
 from isolang.language.meaning.facts import speaks_of_events, uses_reads_from
 from isolang.problem import Problem
@@ -28,21 +27,7 @@ CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
 Pairs = tuple[tuple[int, int], ...]
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
-    """What a model chooses.
-
-    Attributes:
-        included: the transactions that are included, T0 left out, ascending.
-        relations: per ``exists`` name and key (-1 if it has none) the chosen pairs, in the numbers
-            of ``Universe.number``; of an order those of neighbours; of ``rf`` (transaction that is
-            read from, operation that reads).
-    """
-
-    included: tuple[int, ...]
-    relations: Mapping[str, Mapping[int, Pairs]] = field(default_factory=dict)
-
-
-class Encoding:
+class RelationalEncoding:
     """A specification on a problem, or on some of its transactions, for a solver.
 
     Attributes:
@@ -243,8 +228,8 @@ class Encoding:
         said[TRUE] = "true"
         return said
 
-    def chosen(self, model: Callable[[int], bool]) -> Chosen:
-        """The choices of a model.
+    def chosen(self, model: Callable[[int], bool]) -> Relations:
+        """The relations that a model chooses, in the numbers of :meth:`Universe.number`.
 
         Args:
             model: whether a literal is true.
@@ -273,7 +258,7 @@ class Encoding:
             for i, literal in enumerate(universe.included)
             if i and model(literal)
         )
-        return Chosen(included=included, relations=relations)
+        return Relations(included, relations)
 
     def _in_order(self, value: Relation, model: Callable[[int], bool]) -> list[int]:
         """The elements of an order that are there, in a total order."""

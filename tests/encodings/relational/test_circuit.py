@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from isolang import _native
-from isolang.encodings.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 
 INPUTS = 5
 

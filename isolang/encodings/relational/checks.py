@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from isolang.encodings.circuit import FALSE, TRUE, Circuit
-from isolang.encodings.evaluate import Evaluator, Side
-from isolang.encodings.existential import Graph
-from isolang.encodings.relation import EMPTY, Algebra, Relation, bits, closure, may
-from isolang.encodings.universe import Universe
+from isolang.encodings.relational.chosen import Graph
+from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.evaluate import Evaluator, Side
+from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, bits, closure, may
+from isolang.encodings.relational.universe import Universe
 from isolang.language.meaning.core import (
     TRANSITIVE,
     Check,
@@ -26,8 +26,6 @@ from isolang.language.meaning.core import (
     Seq,
     Union,
 )
-
-"""Given relations that contain their own composition."""
 
 
 class Checks:

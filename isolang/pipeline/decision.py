@@ -1,0 +1,343 @@
+"""The way from a history and a route to a verdict: solve, prove, certify, explain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from msgspec.structs import replace
+
+from isolang.certify.certificate import Certificate
+from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
+from isolang.errors import HistoryError
+from isolang.history.columns import MAYBE
+from isolang.language.classify.event_graph import Plan
+from isolang.limits import Spending
+from isolang.options import Options
+from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
+from isolang.solvers.answer import Answer, Undecided, Unproved
+from isolang.solvers.registry import choose_pair
+from isolang.verdict import AnomalyCount, Invalid, Seconds, Unknown, Valid, Verdict
+
+if TYPE_CHECKING:
+    from isolang.certify.steps import Step
+    from isolang.explain.smaller import Finder
+    from isolang.history.history import History
+    from isolang.language.classify.automaton import Automaton
+    from isolang.language.classify.route import Route
+    from isolang.language.meaning.core import Spec
+    from isolang.pipeline.unsat_core import UnsatCore
+    from isolang.problem import Problem
+
+# Looking for a simpler violation may take twice the engine's time, within these bounds.
+_REFINE_SECONDS = (0.2, 4.0)
+# Looking at the whole history again is worth it in a check that is done in so many seconds, when
+# nobody waits for it; or in so few; or where the engine has let the user wait for as long already.
+_SOON, _ANYWAY, _WAITED = 0.1, 0.02, 0.2
+# How many transactions of unknown outcome are named in a line.
+_NAMED = 12
+
+_NOBODY = Certification(outcome="not certified", reason="")
+
+
+def decide(
+    history: History,
+    route: Route,
+    spending: Spending,
+    options: Options,
+    progress: Progress = lambda phase: None,
+    *,
+    problem: Problem | None = None,
+) -> Verdict:
+    """Decide whether a history satisfies a spec.
+
+    Args:
+        history: the history.
+        route: of the spec.
+        spending: the clock.
+        options: how to check.
+        progress: called with the name of each phase as it begins.
+        problem: of the history, if it was built before.
+
+    Raises:
+        HistoryError: the spec needs real time and the history has none, or the columns do not fit
+            together.
+        SolverError: there is no such pair of an encoding and a solver, or it does not apply.
+    """
+    if route.uses_real_time and not history.columns.has_time:
+        msg = (
+            f"{history.name}: spec {route.spec.name} uses real time (rt), but the history has none "
+            f"({history.real_time or 'no times'}); check it against a level without rt"
+        )
+        raise HistoryError(msg)
+    pair, choice = choose_pair(options.encoding, options.solver, options.prune, route=route)
+    if pair.of_specification and isinstance(route, Plan):
+        from isolang.language.classify.relational import relational
+
+        route = relational(written_spec(route), route.reasons)
+    run = Run(
+        history, route, pair, spending, options, progress=progress, choice=choice, problem=problem
+    )
+    found = limited(run, lambda: _verdict(run))
+    return _unknown(run, found) if isinstance(found, Undecided) else found
+
+
+def _verdict(run: Run) -> Verdict:
+    if isinstance(run.route, Plan) and run.route.theorem is not None:
+        run.notes.append(run.route.theorem.sentence)
+    with run.spending.during("prepare"):
+        run.progress("prepare")
+        contradiction = run.contradiction()
+    if contradiction is not None:
+        return _refuted(run, contradiction)
+    with run.spending.during("solve"):
+        run.progress("solve")
+        answer = run.solve()
+        if isinstance(answer.says, Relations):
+            _judge_flags(run, answer)
+    match answer.says:
+        case Witness() | Relations():
+            return _valid(run, answer.says)
+        case Refutation():
+            return _refuted(run, answer.says)
+        case Unproved():
+            return _unproved(run, answer)
+        case Undecided():
+            return _unknown(run, answer.says)
+        case Exhaustion():
+            raise AssertionError("no solver goes through all choices")
+
+
+def _unproved(run: Run, answer: Answer) -> Verdict:
+    """The verdict on a claim that there is no model."""
+    try:
+        with run.spending.during("solve", to_the_end=True):
+            proved = run.prove(answer)
+    except TimeoutError:
+        from isolang.explain.explain import explain_no_model
+
+        reason = f"{run.pair} finds no model, and there was no time for the native engine's proof"
+        return Invalid(
+            violation=explain_no_model(run.problem, str(run.pair)),
+            refutation=Refutation(()),
+            **_common(run, Certification(outcome="not certified", reason=reason)),
+        )
+    if isinstance(proved, Refutation):
+        return _refuted(run, proved)
+    if not isinstance(proved, Witness | Relations):
+        return _exhausted(run, proved)
+    # There is a model. It counts only if the checker accepts it.
+    certification = run.certify(proved, needed=True)
+    said = f"not certified ({certification.reason})"
+    if certification.accepted:
+        said = "and its model was accepted"
+    return _unknown(
+        run,
+        Undecided(
+            cause="disagreement",
+            reason=f"{run.pair} finds no model, the native engine does, {said}",
+        ),
+        evidence=proved,
+    )
+
+
+# --- valid ---
+
+
+def _valid(run: Run, found: Witness | Relations) -> Verdict:
+    proof = run.as_written(found) if isinstance(found, Witness) else found
+    certification = run.certify(proof)
+    if certification.rejected:
+        return _rejected(run, proof, certification)
+    if isinstance(proof, Relations):
+        run.notes += _kept(run, proof)
+    if run.written_spec.shows:
+        from isolang.pipeline.shown import shown_of, shown_of_witness
+
+        with run.spending.during("solve", to_the_end=True):
+            if isinstance(proof, Relations):
+                run.notes += shown_of(run.history, run.written_spec, proof)
+            else:
+                run.notes += shown_of_witness(run.history, run.written_spec, proof)
+    return Valid(witness=proof, **_common(run, certification))
+
+
+def _kept(run: Run, proof: Relations) -> list[str]:
+    """Which transactions of unknown outcome took effect, where that may be for no read."""
+    from isolang.language.classify.relational import Relational
+
+    if not (isinstance(run.route, Relational) and run.route.unread_matter):
+        return []
+    history = run.history
+    status = history.columns.txn_status
+    maybe = {t for t in range(history.t0) if status[t] == MAYBE}
+    if not maybe:
+        return []
+    kept = [history.label(t) for t in proof.included if t in maybe]
+    named = ", ".join(kept[:_NAMED]) + (", …" if len(kept) > _NAMED else "")
+    these = f"these took effect: {named or 'none'}"
+    return [f"of {len(maybe)} transactions of unknown outcome {these}"]
+
+
+def _judge_flags(run: Run, answer: Answer) -> None:
+    """A flag holds iff no model of the other checks meets the flag's own check."""
+    from isolang.encodings.relational.formula import RelationalFormula, with_units
+    from isolang.solvers.registry import solver_of
+
+    assert isinstance(answer.formula, RelationalFormula)
+    for name, met in answer.formula.relations.flags.items():
+        left = run.spending.remaining()
+        solver, part = solver_of(run.pair.solver)
+        found = solver.solve(
+            with_units(answer.formula, [met]),
+            until=None if left is None else time.perf_counter() + left,
+            seed=run.options.seed,
+            part=part,
+        )
+        word = "does not hold: some choice meets it" if found.satisfiable else "holds"
+        run.notes.append(f"flag `{name}` {word}")
+
+
+# --- invalid ---
+
+
+def _refuted(run: Run, first: Refutation) -> Verdict:
+    """Explain the simplest refutation found that the checker accepts."""
+    from isolang.certify.steps import CycleStep
+    from isolang.explain.explain import explain
+    from isolang.explain.smaller import cost
+
+    refutations = [first]
+    finder = None
+    if any(isinstance(step, CycleStep) for step in first.steps):
+        with run.spending.during("solve"):
+            run.progress("explain")
+            finder = _finder(run)
+            simpler = finder.simplest(first.steps)
+            found = [finder.shortened(simpler), simpler, first.steps]
+            refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
+    certification = _NOBODY
+    for refutation in refutations:
+        # What was made of the engine's refutation is believed only if the checker accepts it,
+        # whether or not the user wants a certificate.
+        derived = refutation.steps != first.steps
+        certification = run.certify(refutation, needed=derived)
+        if certification.rejected or (derived and not certification.accepted):
+            continue
+        if not run.options.certify:
+            certification = UNCHECKED
+        # A certified violation is not given up for lack of time to explain it.
+        with run.spending.during("solve", to_the_end=True):
+            relaxed = {} if finder is None else finder.relaxed(refutation.steps)
+            violation = replace(explain(run.problem, refutation.steps), relaxed=relaxed)
+            _show_violation(run)
+        return Invalid(violation=violation, refutation=refutation, **_common(run, certification))
+    return _rejected(run, first, certification)
+
+
+def _exhausted(run: Run, core: UnsatCore) -> Verdict:
+    from isolang.explain.exhausted import explain_exhausted
+
+    certification = run.certify(core.proof)
+    if certification.rejected:
+        return _rejected(run, core.proof, certification)
+    with run.spending.during("solve", to_the_end=True):
+        violation = explain_exhausted(run.problem, core.transactions, core.checks, run.route.spec)
+        _show_violation(run)
+    return Invalid(violation=violation, refutation=core.proof, **_common(run, certification))
+
+
+def _show_violation(run: Run) -> None:
+    if run.written_spec.shows:
+        from isolang.pipeline.shown import shown_of_violation
+
+        run.notes += shown_of_violation(run.history, run.written_spec)
+
+
+def _finder(run: Run) -> Finder:
+    """What looks for simpler refutations, and how long it may."""
+    from isolang.explain.smaller import Finder
+    from isolang.solvers import engine
+
+    def refute(
+        problem: Problem, automata: Sequence[Automaton], seconds: float
+    ) -> Sequence[Step] | None:
+        found = engine.solve(
+            problem.history.columns,
+            problem.native,
+            automata,
+            seconds=seconds,
+            seed=run.options.seed,
+            strategy="cdcl",  # the one that leaves proofs
+        ).says
+        return found.steps if isinstance(found, Refutation) else None
+
+    assert isinstance(run.route, Plan)
+    spent = run.spending.seconds()
+    least, most = _REFINE_SECONDS
+    seconds = min(max(least, 2 * spent.solve), most)
+    left = run.spending.remaining()
+    if left is not None:
+        seconds = min(seconds, left / 4)
+    whole = max(_SOON - spent.total, _ANYWAY, 2 * spent.solve - _WAITED)
+    return Finder(run.problem, run.route, refute, seconds=seconds, whole=whole, took=spent.solve)
+
+
+# --- what verdicts are made of ---
+
+
+class _Common(TypedDict):
+    """What every verdict has."""
+
+    history: History
+    spec: Spec
+    certified: bool
+    certified_reason: str
+    seconds: Seconds
+    statistics: Mapping[str, float]
+    solver: str
+    encoding: str
+    prune: str
+    choice: str
+    anomalies: tuple[AnomalyCount, ...]
+    ignored: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _common(run: Run, certification: Certification) -> _Common:
+    asked = run.asked
+    return _Common(
+        history=run.history,
+        spec=run.route.spec,
+        certified=certification.accepted,
+        certified_reason=certification.reason,
+        seconds=run.spending.seconds(),
+        statistics=run.statistics,
+        solver=run.pair.solver if asked else "",
+        encoding=run.pair.encoding if asked else "",
+        prune=run.pair.prune if asked else "",
+        choice=run.choice if asked else "",
+        anomalies=run.anomalies(),
+        ignored=run.ignored(),
+        notes=tuple(run.notes),
+    )
+
+
+def _rejected(run: Run, proof: Proof, certification: Certification) -> Unknown:
+    """The verdict that the checker refused the proof, which is kept as evidence."""
+    why = Undecided(cause="certificate rejected", reason=certification.reason)
+    return _unknown(run, why, evidence=proof)
+
+
+def _unknown(run: Run, why: Undecided, *, evidence: Proof | None = None) -> Unknown:
+    certificate = None
+    if evidence is not None:
+        certificate = Certificate.of(run.history, run.route.spec, evidence)
+    return Unknown(
+        reason=f"{why.cause}: {why.reason}",
+        cause=why.cause,
+        phase=run.spending.phase,
+        evidence=certificate,
+        **_common(run, _NOBODY),
+    )
