@@ -1,0 +1,94 @@
+"""What a database engineer can do about a verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from isolang.verdict import Verdict
+
+# By anomaly: the weakest level of databases that forbids it, and what an application can do where
+# the database stays as it is.
+_BY_ANOMALY: Final = {
+    "lost update": (
+        "Parallel snapshot isolation, snapshot isolation and serializability forbid a lost update; "
+        "read committed and causal consistency allow it.",
+        "In the application: lock the row when reading it (SELECT … FOR UPDATE), let the database "
+        "compute the new value (UPDATE t SET v = v + 1), or compare a version before writing.",
+    ),
+    "write skew": (
+        "Serializability forbids write skew; snapshot isolation (REPEATABLE READ in PostgreSQL) "
+        "allows it.",
+        "In the application: lock what the decision rests on (SELECT … FOR UPDATE, or FOR SHARE), "
+        "or write to a row that both transactions write.",
+    ),
+    "long fork": (
+        "Prefix consistency, snapshot isolation and serializability forbid a long fork; parallel "
+        "snapshot isolation and causal consistency allow it.",
+        "Look at replicas: two readers saw two writes in opposite orders, as happens where each "
+        "reads from another node.",
+    ),
+    "fractured read": (
+        "Read atomic and every stronger level forbid fractured reads; read committed allows them.",
+        "In the application: read all that belongs together in one statement, or at a level that "
+        "reads from a snapshot.",
+    ),
+    "non-monotonic read": (
+        "Read committed in the sense of the literature, and every stronger level, forbid it.",
+        "A read went back in time within a transaction: look for statements that went to "
+        "different replicas or different snapshots.",
+    ),
+    "causality violation": (
+        "Causal consistency and every stronger level forbid it.",
+        "An effect was seen without its cause: look for reads from a replica that lags behind, and "
+        "for sessions that change nodes.",
+    ),
+    "G-single": (
+        "Snapshot isolation and serializability forbid read skew; read committed allows it.",
+        "In the application: read at a level that reads from one snapshot (REPEATABLE READ in "
+        "PostgreSQL).",
+    ),
+    "G2": (
+        "Serializability forbids it; snapshot isolation allows it.",
+        "In the application: lock what the decision rests on (SELECT … FOR UPDATE, or FOR SHARE).",
+    ),
+    "G0": (
+        "Every level forbids interleaved writes: no level helps, the database is at fault.",
+    ),
+    "G1a": (
+        "Read committed forbids reading what was rolled back; only read uncommitted allows it.",
+    ),
+    "G1b": (
+        "Read committed forbids reading what its writer replaced; only read uncommitted allows it.",
+    ),
+    "G1c": (
+        "Read committed forbids it: two transactions saw each other's writes.",
+    ),
+    "thin-air read": (
+        "A value was read that nobody wrote. Is every writer recorded, also what was loaded before "
+        "and what ended without an answer? If so, the database is at fault at any level.",
+    ),
+}  # fmt: skip
+
+_TIMES: Final = (
+    "The argument needs real time: a read was stale although the write had returned. Are the "
+    "clocks of the recording one clock? Reads from replicas and caches are stale like this."
+)
+
+
+def advice(verdict: Verdict) -> tuple[str, ...]:
+    """Say what can be done about a verdict, one sentence or two each."""
+    from isolang.verdict import Invalid, Unknown
+
+    if isinstance(verdict, Unknown):
+        return (
+            "Give it more time (--timeout) or memory (--memory); or record a history that is "
+            "easier to judge: more distinct values, fewer blind writes, lists in place of "
+            "registers.",
+        )
+    if not isinstance(verdict, Invalid):
+        return ()
+    name = verdict.violation.anomaly
+    base = name.removesuffix("-realtime").removesuffix("-session")
+    said = _BY_ANOMALY.get(base, ())
+    return (*said, _TIMES) if name.endswith("-realtime") else said

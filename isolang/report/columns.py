@@ -1,0 +1,208 @@
+"""The history as a page holds it: columns of small numbers, and tables of keys and values.
+
+A list read is a prefix of the longest list that was read of its key wherever it can be, so it takes
+two numbers however long it is. Long values are cut, with their length.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from isolang.history import columns as c
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+Ints: TypeAlias = NDArray[np.signedinteger[Any]]
+
+LONGEST_VALUE: Final = 1024
+"""Characters of a value that a page shows whole."""
+
+MOST_TRANSACTIONS: Final = 200_000
+"""Transactions that a page holds; of a longer history it holds a part, and says so."""
+
+_STATUS_OF: Final = {c.COMMITTED: "c", c.ABORTED: "a", c.MAYBE: "m", c.INITIAL: "i"}
+_KIND_OF: Final = {c.READ: "r", c.WRITE: "w", c.APPEND: "a", c.READ_LIST: "l"}
+
+
+class Columns(Struct, frozen=True, kw_only=True):
+    """A history, or a part of one.
+
+    Attributes:
+        of: how many transactions the whole history has.
+        numbers: for each transaction here its number in the whole; empty if it is all of it.
+        labels: what messages call each transaction; empty if they are T1, T2 and so on.
+        sessions: the name of each session.
+        session: for each transaction its session, an index of ``sessions``; -1 for the initial one.
+        status: a letter for each transaction: committed, aborted, indeterminate (m), initial.
+        begin: when each began; empty if the history has no times.
+        end: when each ended; ``None`` if that is not known.
+        first: the number of each transaction's first operation, and the count of operations.
+        place: where each transaction stands in its file.
+        file: the file of each, an index of ``files``; empty if there is only one.
+        files: the names of the files.
+        unit: what a place counts: ``line``, ``byte`` or ``record``.
+        kind: a letter for each operation: r, w, a (append), l (a read of a list).
+        key: the key of each operation, an index of ``keys``.
+        value: its value, an index of ``values``, or of ``lists`` for a read of a list; -1 if it is
+            not known.
+        failed: the operations that failed.
+        place_of: where each operation stands in its file.
+        keys: the keys, as text.
+        values: the values, as text.
+        lists: each a prefix ``[n]`` of the key's longest list, or the values in a list.
+        longest: for each key that lists were read of, its longest list, as indices of ``values``.
+    """
+
+    of: int
+    numbers: tuple[int, ...]
+    labels: tuple[str, ...]
+    sessions: tuple[str, ...]
+    session: list[int]
+    status: str
+    begin: list[int]
+    end: list[int | None]
+    first: list[int]
+    place: list[int]
+    file: list[int]
+    files: tuple[str, ...]
+    unit: str
+    kind: str
+    key: list[int]
+    value: list[int]
+    failed: list[int]
+    place_of: list[int]
+    keys: list[str]
+    values: list[str]
+    lists: list[list[int] | int]
+    longest: dict[int, list[int]]
+
+
+def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
+    """Pack a history for a page.
+
+    Args:
+        history: what was judged.
+        around: transactions that must be there; of a history that is too long for a page those
+            nearest to them in the file are kept.
+    """
+    columns = history.columns
+    total = columns.transactions()
+    txns = _kept(total, around)
+    starts = np.asarray(columns.op_start)
+    ops = np.concatenate([np.arange(starts[t], starts[t + 1]) for t in txns] or [np.arange(0)])
+    ops = ops.astype(np.int64)
+    keys, key = _renumbered(np.asarray(columns.op_key)[ops])
+    kind = np.asarray(columns.op_kind)[ops]
+    values, value, lists, longest = _values(history, kind, key, np.asarray(columns.op_value)[ops])
+    sessions, session = _renumbered(np.asarray(columns.txn_session)[txns])
+    status = np.asarray(columns.txn_status)[txns]
+    session = np.where(status == c.INITIAL, -1, session)
+    file = np.asarray(columns.txn_file)[txns]
+    begin, end = _times(history, txns)
+    labels = tuple(history.label(int(t)) for t in txns)
+    return Columns(
+        of=total,
+        numbers=() if len(txns) == total else tuple(txns.tolist()),
+        labels=() if _plain(labels) else labels,
+        sessions=tuple(cut(history.session_name(int(s))) for s in sessions),
+        session=session.tolist(),
+        status="".join(_STATUS_OF[int(s)] for s in status),
+        begin=begin,
+        end=end,
+        first=[0, *np.cumsum(starts[txns + 1] - starts[txns]).tolist()],
+        place=np.asarray(columns.txn_position)[txns].tolist(),
+        file=file.tolist() if len(history.files) > 1 else [],
+        files=history.files,
+        unit=history.position_unit,
+        kind="".join(_KIND_OF[int(k)] for k in kind),
+        key=key.tolist(),
+        value=value,
+        failed=np.flatnonzero(~np.asarray(columns.op_ok)[ops].astype(bool)).tolist(),
+        place_of=np.asarray(columns.op_position)[ops].tolist(),
+        keys=[cut(history.key(int(k))) for k in keys],
+        values=values,
+        lists=lists,
+        longest=longest,
+    )
+
+
+def _plain(labels: tuple[str, ...]) -> bool:
+    return all(label == f"T{i}" for i, label in enumerate(labels, 1))
+
+
+def cut(text: str) -> str:
+    """Cut what is too long for a page, and say how long it was."""
+    if len(text) <= LONGEST_VALUE:
+        return text
+    return f"{text[: LONGEST_VALUE // 4]}… ({len(text):,} characters)"
+
+
+def _kept(total: int, around: tuple[int, ...]) -> Ints:
+    """The transactions of the page, in the order of the file."""
+    if total <= MOST_TRANSACTIONS:
+        return np.arange(total)
+    centres = np.array([t for t in around if 0 <= t < total] or [0])
+    distance = np.abs(np.arange(total)[:, None] - centres[None, :64]).min(axis=1)
+    return np.sort(np.argpartition(distance, MOST_TRANSACTIONS)[:MOST_TRANSACTIONS])
+
+
+def _renumbered(column: Ints) -> tuple[Ints, Ints]:
+    """The distinct numbers of a column, and the column with their places in place of them."""
+    distinct, places = np.unique(column, return_inverse=True)
+    return distinct, places
+
+
+def _values(
+    history: History, kind: Ints, key: Ints, value: Ints
+) -> tuple[list[str], list[int], list[list[int] | int], dict[int, list[int]]]:
+    """The table of values, each operation's value, the lists, and each key's longest list."""
+    columns = history.columns
+    numbers: dict[int, int] = {}
+    texts: list[str] = []
+
+    def number(atom: int) -> int:
+        if atom not in numbers:
+            numbers[atom] = len(texts)
+            texts.append(cut(history.value(atom)))
+        return numbers[atom]
+
+    starts, elements = columns.list_start, columns.list_values
+    read: dict[tuple[int, int], list[int]] = {}
+    longest: dict[int, list[int]] = {}
+    is_list = (kind == c.READ_LIST) & (value != c.UNKNOWN_VALUE)
+    for k, v in zip(key[is_list].tolist(), value[is_list].tolist(), strict=True):
+        if (k, v) not in read:
+            items = elements[starts[v] : starts[v + 1]].tolist()
+            read[k, v] = items
+            if len(items) > len(longest.get(k, [])):
+                longest[k] = items
+            longest.setdefault(k, [])
+    lists: list[list[int] | int] = []
+    place: dict[tuple[int, int], int] = {}
+    for (k, v), items in read.items():
+        place[k, v] = len(lists)
+        prefix = longest.get(k, [])[: len(items)] == items
+        lists.append(len(items) if prefix else [number(atom) for atom in items])
+    out = [
+        -1 if v == c.UNKNOWN_VALUE else place[k, v] if a_list else number(v)
+        for k, v, a_list in zip(key.tolist(), value.tolist(), is_list.tolist(), strict=True)
+    ]
+    return texts, out, lists, {k: [number(a) for a in items] for k, items in longest.items()}
+
+
+def _times(history: History, txns: Ints) -> tuple[list[int], list[int | None]]:
+    """When each transaction began and ended, from the first one's begin."""
+    columns = history.columns
+    if not columns.has_time:
+        return [], []
+    begin = np.asarray(columns.txn_begin)[txns]
+    end = np.asarray(columns.txn_end)[txns]
+    known = begin != c.UNKNOWN_BEGIN
+    zero = int(begin[known].min()) if known.any() else 0
+    begins = [int(b) - zero if k else 0 for b, k in zip(begin, known, strict=True)]
+    return begins, [None if int(e) == c.UNKNOWN_END else int(e) - zero for e in end]

@@ -1,0 +1,283 @@
+"""What a page says of a verdict, as records that become the JSON in it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+
+from isolang.history import columns as c
+from isolang.report.advice import advice
+from isolang.report.columns import Columns, cut, pack
+from isolang.report.order import Order, order_of
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.core import Spec
+    from isolang.levels import Levels
+    from isolang.verdict import Invalid, Verdict
+
+
+_MINIMISING: Final = 2.0  # seconds
+_LONGEST_PART: Final = 1_000_000  # characters
+
+
+class Axioms(Struct, frozen=True, kw_only=True):
+    """The text of the level, and the check that fails.
+
+    Attributes:
+        name: of the level.
+        title: what it says of itself.
+        source: where its text came from.
+        sha256: over all its texts.
+        texts: file and text, the main file first.
+        file: the file of the failing check; empty if none failed.
+        line: its line in that file, from 1.
+        check: its name.
+    """
+
+    name: str
+    title: str
+    source: str
+    sha256: str
+    texts: tuple[tuple[str, str], ...]
+    file: str = ""
+    line: int = 0
+    check: str = ""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """Where the history stands with one level of the library."""
+
+    name: str
+    standing: str
+    anomaly: str
+    implies: tuple[str, ...]
+
+
+class Contents(Struct, frozen=True, kw_only=True):
+    """All that a page shows.
+
+    Attributes:
+        tool: the name and version of what wrote the page.
+        history: the history as the user named it.
+        outcome: of the verdict.
+        reason: the anomaly and its meaning, or why the verdict is unknown.
+        certified: whether an independent checker accepted the proof.
+        certified_reason: which one, or why none did.
+        certificate: the hash of the certificate; empty if there is none.
+        advice: what a database engineer can do about it, one sentence each.
+        facts: what was read and how, names and values.
+        statistics: what deciding took, names and values.
+        spec: the level.
+        violation: as docs/output.md has it, edges with the numbers of their transactions and
+            operations besides; ``None`` unless the verdict is invalid.
+        part: of an invalid history, the smallest part that was found in a short time, as EDN.
+        columns: the history.
+        order: of a valid history, an order of its transactions that explains it.
+        levels: where the history stands with the levels of the library, if that was asked for.
+    """
+
+    tool: str
+    history: str
+    outcome: Literal["valid", "invalid", "unknown"]
+    reason: str
+    certified: bool
+    certified_reason: str
+    certificate: str
+    advice: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    statistics: tuple[tuple[str, str], ...]
+    spec: Axioms
+    violation: dict[str, Any] | None
+    part: str
+    columns: Columns
+    order: Order | None
+    levels: tuple[Standing, ...]
+
+
+def contents(verdict: Verdict, *, name: str = "", levels: Levels | None = None) -> Contents:
+    """Gather what a page shows.
+
+    Args:
+        verdict: of ``check``.
+        name: what to call the history; by default what it calls itself.
+        levels: of ``levels_of``, for a picture of where the history stands.
+    """
+    from isolang.cli.report import report_of
+    from isolang.verdict import Invalid, Valid
+
+    history = verdict.history
+    report = _cut(report_of(name or history.name, verdict.spec.name, verdict))
+    violation = report["violation"]
+    shown: tuple[int, ...] = ()
+    if violation is not None:
+        shown = tuple(txn["number"] for txn in violation["transactions"])
+        _number_edges(violation, history)
+    certificate = ""
+    if isinstance(verdict, Valid) or (
+        isinstance(verdict, Invalid) and report["anomaly"] != "no model"
+    ):
+        certificate = hashlib.sha256(verdict.certificate().to_json().encode()).hexdigest()
+    return Contents(
+        tool=_tool(),
+        history=report["history"],
+        outcome=verdict.outcome,
+        reason=report["reason"],
+        certified=verdict.certified,
+        certified_reason=verdict.certified_reason,
+        certificate=certificate,
+        advice=advice(verdict),
+        facts=tuple(_facts(report)),
+        statistics=tuple(_statistics(report)),
+        spec=_axioms(verdict.spec, violation),
+        violation=violation,
+        part=_part(verdict) if isinstance(verdict, Invalid) and certificate else "",
+        columns=pack(history, around=shown),
+        order=order_of(verdict) if isinstance(verdict, Valid) else None,
+        levels=_standings(levels),
+    )
+
+
+def _part(verdict: Invalid) -> str:
+    """The smallest part of the history that is still invalid, found in a few seconds."""
+    from isolang.errors import IsolangError
+    from isolang.history.writers import write_history
+    from isolang.language.route import route
+    from isolang.minimal import minimise
+
+    stream = io.BytesIO()
+    try:
+        part = minimise(verdict, route(verdict.spec), seconds=_MINIMISING)
+        write_history(part, stream, format="edn", renumber=True)
+    except IsolangError:
+        return ""  # EDN cannot say it
+    text = stream.getvalue().decode()
+    return text if len(text) <= _LONGEST_PART else ""
+
+
+def _cut(value: Any) -> Any:
+    """The same, with every text cut that is too long for a page."""
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, dict):
+        return {name: _cut(inner) for name, inner in value.items()}
+    return [_cut(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _tool() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"isocheck {version('isolang')}"
+    except PackageNotFoundError:
+        return "isocheck"
+
+
+def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was read, and how it was understood."""
+    read = report["input"]
+    yield "format", read["format"]
+    yield "files", ", ".join(read["files"]) or report["history"]
+    yield "sha256", read["sha256"]
+    names = ("transactions", "committed", "aborted", "maybe", "operations", "sessions", "keys")
+    yield from ((name, f"{report[name]:,}") for name in names)
+    yield "initial state", read["initial"]
+    yield "session", read["session"]
+    yield "real time", read["real_time"]
+    yield "ignored", "; ".join(read["ignored"]) or "nothing"
+    yield from (("note", note) for note in (*read["notes"], *report["level"]["notes"]))
+    yield from (("warning", text) for text in report["warnings"])
+    for anomaly in report["anomalies"]:
+        yield anomaly["name"], f"{anomaly['count']:,}; for example, {anomaly['examples'][0]}"
+
+
+def _statistics(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What deciding took."""
+    if report["solver"]:
+        yield "solver", report["solver"]
+        yield "encoding", report["encoding"] or ""
+    for name, value in report["seconds"].items():
+        yield f"seconds: {name}", f"{value:.3f}"
+    for name, value in report["statistics"].items():
+        yield name.replace("_", " "), f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _axioms(spec: Spec, violation: dict[str, Any] | None) -> Axioms:
+    failing = violation["check"] if violation else ""
+    check = next((one for one in spec.checks if one.name == failing), None)
+    return Axioms(
+        name=spec.name,
+        title=spec.title,
+        source=spec.source,
+        sha256=spec.sha256,
+        texts=tuple(spec.texts.items()),
+        file=check.file if check else "",
+        line=check.line if check else 0,
+        check=failing,
+    )
+
+
+def _standings(levels: Levels | None) -> tuple[Standing, ...]:
+    if levels is None:
+        return ()
+    from isolang.levels import IMPLIES
+
+    return tuple(
+        Standing(
+            name=level.name,
+            standing=level.standing,
+            anomaly=level.anomaly,
+            implies=IMPLIES[level.name],
+        )
+        for level in levels.levels.values()
+    )
+
+
+def _number_edges(violation: dict[str, Any], history: History) -> None:
+    """Give each edge its transactions by number, and its operations by their place in them."""
+    numbers = {txn["name"]: txn["number"] for txn in violation["transactions"]}
+    for edge in _edges(violation["argument"]):
+        ends = [numbers.get(edge[end], -1) for end in ("source", "target")]
+        wanted = _JOINS.get(edge["relation"])
+        edge["from"], edge["to"] = ends
+        edge["joins"] = [
+            -1 if wanted is None else _operation(history, txn, edge["key"], kind)
+            for txn, kind in zip(ends, wanted or ("", ""), strict=True)
+        ]
+
+
+# Which operation of its two transactions an edge joins.
+_JOINS: Final = {"wr": ("w", "r"), "ww": ("w", "w"), "rw": ("r", "w")}
+
+
+def _operation(history: History, txn: int, key: str, kind: str) -> int:
+    """The place in a transaction of its first read, or last write, of a key; else -1."""
+    if txn < 0:
+        return -1
+    columns = history.columns
+    reads = (c.READ, c.READ_LIST)
+    found = [
+        index
+        for index, op in enumerate(history.operations_of(txn))
+        if (int(columns.op_kind[op]) in reads) == (kind == "r")
+        and history.key(int(columns.op_key[op])) == key
+    ]
+    return (found[0] if kind == "r" else found[-1]) if found else -1
+
+
+def _edges(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All edges of an argument, wherever they stand in it."""
+    match node["kind"]:
+        case "argument":
+            for lemma in node["lemmas"]:
+                yield from _edges(lemma["reason"])
+            yield from _edges(node["conclusion"])
+        case "split":
+            for case in node["cases"]:
+                yield from _edges(case["argument"])
+        case "cycle":
+            yield from node["edges"]

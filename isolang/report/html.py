@@ -1,0 +1,72 @@
+"""The page: a template, its style, its scripts and the contents, in one file.
+
+The page loads nothing, and its content security policy forbids that it does: the style and the
+script are allowed by their hashes, and nothing else is. Contents are data: they stand in a block of
+JSON in which ``<`` is written as an escape, and the scripts put them into the page as text only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from isolang.report.contents import contents
+
+if TYPE_CHECKING:
+    from isolang.levels import Levels
+    from isolang.verdict import Verdict
+
+# In this order: each uses what those before it define.
+_SCRIPTS: Final = (
+    "vendor/dagre-3.1.3.min.js",
+    "page/model.js",
+    "page/argument.js",
+    "page/timeline.js",
+    "page/graph.js",
+    "page/facts.js",
+    "page/main.js",
+)
+
+
+def page(verdict: Verdict, *, name: str = "", levels: Levels | None = None) -> str:
+    """Make the page of a verdict.
+
+    Args:
+        verdict: of ``check``.
+        name: what to call the history; by default what it calls itself.
+        levels: of ``levels_of``, to draw where the history stands among the library's levels.
+
+    Returns:
+        The text of an HTML file that needs no other.
+    """
+    data = msgspec.json.encode(contents(verdict, name=name, levels=levels)).decode()
+    for character in "<>&\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    before, after = _frame()
+    return before + data + after
+
+
+@cache
+def _frame() -> tuple[str, str]:
+    """What stands before and after the contents."""
+    here = files("isolang.report")
+    style = (here / "page/style.css").read_text("utf-8")
+    script = "\n".join((here / name).read_text("utf-8") for name in _SCRIPTS)
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    text = (here / "page/page.html").read_text("utf-8")
+    before, after = text.split('"contents"</script>')
+    before = before.replace('content="policy"', f'content="{policy}"').replace("/* style */", style)
+    return before, "</script>" + after.replace("/* script */", script)
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,0 +1,194 @@
+// The argument: what the text report says, each step a line, each edge a button.
+"use strict";
+
+/** @param {HTMLElement} pane */
+function argumentPane(pane) {
+  pane.append(el("h2", {}, D.violation ? "Why" : D.outcome === "valid" ? "Why it holds" : "What is known"));
+  if (!D.violation) {
+    pane.append(el("p", {}, D.outcome === "valid" ? orderSentence() : D.reason));
+    if (D.order) pane.append(orderList());
+    pane.append(proofBox(), ...adviceBox());
+    return;
+  }
+  const v = D.violation;
+  const list = el("ul", { class: "txns", "aria-label": "Transactions of the argument" });
+  for (const txn of v.transactions) list.append(transactionItem(txn));
+  pane.append(list, argumentNode(v.argument));
+  for (const [how, outcome] of Object.entries(v.relaxed)) pane.append(el("p", { class: "note" }, relaxed(how, outcome)));
+  pane.append(axiomBox(), ...adviceBox(), proofBox(), downloads());
+  S.listeners.push(() => markArgument(pane));
+  const failing = /** @type {HTMLElement | null} */ (pane.querySelector("pre mark"));
+  if (failing?.parentElement) failing.parentElement.scrollTop = failing.offsetTop - failing.parentElement.offsetTop - 60;
+}
+
+/** @param {string} how @param {any} outcome */
+function relaxed(how, outcome) {
+  const name = D.spec.name;
+  const start = how[0].toUpperCase() + how.slice(1);
+  if (outcome === "valid") return `${start}, the history satisfies ${name}.`;
+  if (outcome === "invalid") return `${start}, the history violates ${name} all the same.`;
+  return `Whether it satisfies ${name} ${how} was not found out in time.`;
+}
+
+function orderSentence() {
+  if (!D.order) return "The witness gives each read a source and each key an order of its versions.";
+  const { kind, sessions, txns } = D.order;
+  const keeping = sessions ? ", keeping the order of each session" : "";
+  return kind === "serial"
+    ? `Run one after the other in this order${keeping}, the ${txns.length.toLocaleString("en")} transactions give every read the value it returned.`
+    : `In this order of commits${keeping}, every read returned a version that was there, and every version follows the one before it. (Snapshots need not be the latest.)`;
+}
+
+function orderList() {
+  const shown = D.order.txns.slice(0, 200);
+  const list = el("ol", { class: "order" });
+  for (const number of shown) {
+    const txn = M.place(number);
+    if (txn >= 0) list.append(el("li", {}, txnButton(txn, M.label(txn)), ` ${operations(txn)}`));
+  }
+  const more = D.order.txns.length - shown.length;
+  return more > 0 ? el("div", {}, list, el("p", { class: "note" }, `and ${more.toLocaleString("en")} more`)) : list;
+}
+
+/** @param {number} txn */
+function operations(txn) {
+  const from = H.first[txn];
+  const to = H.first[txn + 1];
+  const some = [];
+  for (let op = from; op < Math.min(to, from + 8); op++) some.push(M.text(op));
+  return some.join("  ") + (to - from > 8 ? `  (+${to - from - 8} more)` : "");
+}
+
+/** @param {number} txn @param {string} text */
+function txnButton(txn, text) {
+  return el("button", {
+    class: "txn", "data-txn": String(txn), onclick: () => S.select({ txn }),
+    onmouseenter: () => S.hover({ txn }), onmouseleave: () => S.hover({}),
+  }, text);
+}
+
+/** @param {Shown} shown */
+function transactionItem(shown) {
+  const txn = M.place(shown.number);
+  const name = txn < 0 ? el("b", {}, shown.name) : txnButton(txn, shown.name);
+  const status = shown.status === "committed" ? "" : ` ${shown.status === "maybe" ? "indeterminate" : shown.status}`;
+  const where = [shown.session ? `session ${shown.session}` : "", place(shown.where)].filter(Boolean).join(", ");
+  const ops = el("div", { class: "ops" });
+  for (const op of shown.operations) ops.append(el("code", { title: visible(op.where) }, op.text), " ");
+  if (shown.omitted) ops.append(el("span", { class: "note" }, `+${shown.omitted} more`));
+  return el("li", {}, name, status ? el("b", {}, status) : null, el("span", { class: "note" }, ` ${where}`), ops);
+}
+
+/** A place without the name of the only file. @param {string} where */
+function place(where) {
+  if (H.files.length !== 1 || !where.startsWith(H.files[0])) return where;
+  const rest = where.slice(H.files[0].length);
+  return rest.startsWith(":") ? `line ${rest.slice(1)}` : rest.trim();
+}
+
+/** @param {number[]} lemmas */
+function because(lemmas) {
+  return lemmas.length ? ` (by ${lemmas.map((n) => `(${n})`).join(", ")})` : "";
+}
+
+/** @param {any} node @returns {HTMLElement} */
+function argumentNode(node) {
+  switch (node.kind) {
+    case "argument": {
+      const box = el("div", { class: "argument" });
+      for (const lemma of node.lemmas) box.append(lemmaNode(lemma));
+      box.append(argumentNode(node.conclusion));
+      return box;
+    }
+    case "cycle":
+      return cycleNode(node);
+    case "split": {
+      const box = el("div", { class: "split" }, el("p", {}, `${node.text}:`));
+      node.cases.forEach((/** @type {any} */ one, /** @type {number} */ i) => {
+        box.append(el("details", { open: true, class: "case" },
+          el("summary", {}, `Case ${i + 1}: `, el("s", { title: "refuted" }, one.assumption)), argumentNode(one.argument)));
+      });
+      return box;
+    }
+    default:
+      return el("p", {}, node.text + because(node.because));
+  }
+}
+
+/** @param {Lemma} lemma */
+function lemmaNode(lemma) {
+  const head = el("span", { class: "lemma", id: `lemma-${lemma.number}` }, `(${lemma.number}) `);
+  if (lemma.reason.kind === "sentence") {
+    return el("p", { class: "step" }, head, `${lemma.text}: ${lemma.reason.text}${because(lemma.reason.because)}.`);
+  }
+  return el("details", { class: "step" },
+    el("summary", {}, head, lemma.text, el("span", { class: "note" }, "; otherwise there would be this")), argumentNode(lemma.reason));
+}
+
+/** @param {Cycle} cycle */
+function cycleNode(cycle) {
+  const list = el("ol", { class: "cycle", "aria-label": `Cycle: ${cycle.anomaly}` });
+  for (const edge of cycle.edges) list.append(el("li", {}, edgeButton(edge)));
+  const name = cycle.anomaly ? el("p", { class: "note" }, `A cycle${cycle.check ? ` that ${cycle.check} forbids` : ""}: ${cycle.anomaly}.`) : null;
+  return el("div", {}, name, list);
+}
+
+/** @param {Edge} edge */
+function edgeButton(edge) {
+  const reason = edge.text + (edge.assumed ? " (assumed)" : because(edge.because));
+  return el("button", {
+    class: "edge", "data-edge": String(edge.id), onclick: () => S.select({ edge: edge.id }),
+    onmouseenter: () => S.hover({ edge: edge.id }), onmouseleave: () => S.hover({}),
+  },
+  el("span", { class: `arrow ${edge.relation}` }, `${short(edge.source)} `, el("b", {}, `—${`${edge.relation} ${edge.key}`.trim()}→`), ` ${short(edge.target)}`),
+  el("span", { class: "reason" }, reason),
+  el("span", { class: "note" }, edge.where.map(place).join(", ")));
+}
+
+/** @param {string} name */
+function short(name) {
+  return name === "the initial state" ? "T0" : name;
+}
+
+function axiomBox() {
+  const { spec } = D;
+  const [file, text] = spec.texts.find((/** @type {[string, string]} */ [name]) => name === spec.file) || spec.texts[0] || ["", ""];
+  const code = el("pre", { tabindex: "0", "aria-label": "The level" });
+  text.split("\n").forEach((/** @type {string} */ line, /** @type {number} */ i) => {
+    const failing = i + 1 === spec.line;
+    code.append(failing ? el("mark", {}, line) : visible(line), "\n");
+  });
+  return el("details", { open: true }, el("summary", {}, `The level ${spec.name}`, el("span", { class: "note" }, ` ${file}${spec.check ? `, failing check: ${spec.check}` : ""}`)), code);
+}
+
+function adviceBox() {
+  if (!D.advice.length) return [];
+  return [el("details", { open: true }, el("summary", {}, "What to do"), ...D.advice.map((/** @type {string} */ one) => el("p", {}, one)))];
+}
+
+function proofBox() {
+  const who = D.certified ? `Certified: ${D.certified_reason}.` : `Not certified: ${D.certified_reason || "nobody was asked"}.`;
+  return el("details", {}, el("summary", {}, D.certified ? "Certified" : "Not certified"),
+    el("p", {}, who), D.certificate ? el("p", { class: "note" }, `certificate sha256 ${D.certificate}`) : null,
+    el("p", { class: "note" }, `level sha256 ${D.spec.sha256}`));
+}
+
+/** The edge that the pane was last opened at. @type {number | undefined} */
+let shownEdge;
+
+/** @param {HTMLElement} pane */
+function markArgument(pane) {
+  for (const one of pane.querySelectorAll("[data-edge]")) {
+    one.classList.toggle("on", S.hasEdge(Number(one.getAttribute("data-edge"))));
+    one.setAttribute("aria-pressed", String(S.selected.edge === Number(one.getAttribute("data-edge"))));
+  }
+  const chosen = pane.querySelector(`[data-edge="${S.selected.edge}"]`);
+  if (chosen && shownEdge !== S.selected.edge) {
+    for (let up = chosen.parentElement; up && up !== pane; up = up.parentElement) if (up instanceof HTMLDetailsElement) up.open = true;
+    chosen.scrollIntoView({ block: "nearest" });
+  }
+  shownEdge = S.selected.edge;
+  for (const one of pane.querySelectorAll("[data-txn]")) {
+    one.classList.toggle("on", S.hasTxn(Number(one.getAttribute("data-txn"))));
+  }
+}

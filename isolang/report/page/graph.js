@@ -1,0 +1,205 @@
+// The graph: the transactions of the argument and its edges, in layers.
+"use strict";
+
+/** @param {HTMLElement} pane */
+function graphPane(pane) {
+  const choose = el("select", { "aria-label": "Which part of the argument", onchange: draw });
+  const all = EDGES.length && CYCLES.length > 1;
+  CYCLES.forEach((cycle, i) => {
+    const last = i === CYCLES.length - 1;
+    choose.append(el("option", { value: String(i), selected: last }, `${last ? "conclusion" : `cycle ${i + 1}`}: ${cycle.anomaly || "cycle"}`));
+  });
+  if (all) choose.append(el("option", { value: "all" }, "all edges of the argument"));
+  const box = el("div", { class: "sheet" });
+  const reason = el("p", { class: "detail", "aria-live": "polite" });
+  pane.append(el("div", { class: "bar" }, el("h2", {}, "Graph"), CYCLES.length > 1 ? choose : null), box, reason);
+  /** @type {any} */
+  let picture = null;
+  let shown = -2;
+
+  function edges() {
+    return choose.value === "all" ? unique(EDGES) : (CYCLES[Number(choose.value)] || { edges: [] }).edges;
+  }
+
+  function draw() {
+    const list = edges();
+    if (!list.length) {
+      box.replaceChildren();
+      return;
+    }
+    const { nodes, lines, width, height } = list.length > 4 && isRing(list) ? ring(list) : layers(list);
+    picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Graph of the argument" });
+    // Smaller than this it cannot be read; then the pane scrolls.
+    picture.style.minWidth = `${Math.min(width, width * 0.62)}px`;
+    picture.append(markers());
+    for (const shape of lines) picture.append(edgeShape(shape));
+    for (const [name, shape] of nodes) picture.append(nodeShape(name, shape));
+    box.replaceChildren(picture);
+    mark();
+  }
+
+  /** In layers, by dagre. @param {Edge[]} list */
+  function layers(list) {
+    const graph = new dagre.graphlib.Graph({ multigraph: true });
+    graph.setGraph({ rankdir: "LR", nodesep: 46, ranksep: 96, edgesep: 30, marginx: 10, marginy: 16 });
+    graph.setDefaultEdgeLabel(() => ({}));
+    for (const edge of list) {
+      for (const [name, number] of [[edge.source, edge.from], [edge.target, edge.to]]) {
+        if (!graph.hasNode(name)) graph.setNode(name, node(String(name), Number(number)));
+      }
+      graph.setEdge(edge.source, edge.target, { edge, width: 14 + 7 * Math.min(20, `${edge.relation} ${edge.key}`.length), height: 18, labelpos: "c" }, String(edge.id));
+    }
+    dagre.layout(graph);
+    const { width, height } = graph.graph();
+    return {
+      nodes: graph.nodes().map((/** @type {string} */ name) => /** @type {[string, any]} */ ([name, graph.node(name)])),
+      lines: graph.edges().map((/** @type {any} */ e) => graph.edge(e)), width, height,
+    };
+  }
+
+  /** One long cycle, around an ellipse as wide as the pane. @param {Edge[]} list */
+  function ring(list) {
+    const shapes = list.map((e) => ({ ...node(e.source, e.from), ...(list.length > 8 ? { lines: [], height: 26, width: 20 + 8 * short(e.source).length } : {}) }));
+    const widest = Math.max(...shapes.map((s) => s.width));
+    const tallest = Math.max(...shapes.map((s) => s.height));
+    const room = box.getBoundingClientRect();
+    const around = list.length * (list.length > 8 ? 86 : 150);
+    const slope = Math.min(3.2, Math.max(1, (room.width || 900) / (room.height || 300)));
+    const ry = Math.max(70, around / Math.PI / (1 + slope));
+    const rx = ry * slope;
+    const [width, height] = [2 * rx + widest + 80, 2 * ry + tallest + 60];
+    shapes.forEach((s, i) => {
+      const angle = (2 * Math.PI * i) / list.length - Math.PI / 2;
+      Object.assign(s, { x: width / 2 + rx * Math.cos(angle), y: height / 2 + ry * Math.sin(angle) });
+    });
+    const lines = list.map((edge, i) => {
+      const [a, b] = [shapes[i], shapes[(i + 1) % list.length]];
+      const [from, to] = [border(a, b), border(b, a)];
+      return { edge, points: [from, to], x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+    });
+    return { nodes: list.map((e, i) => /** @type {[string, any]} */ ([e.source, shapes[i]])), lines, width, height };
+  }
+
+  /** @param {string} name @param {number} number */
+  function node(name, number) {
+    const shown = D.violation.transactions.find((/** @type {Shown} */ t) => t.number === number);
+    const lines = shown ? shown.operations.map((/** @type {any} */ op) => clip(op.text, 26)) : [];
+    if (shown?.omitted) lines.push(`+${shown.omitted} more`);
+    const widest = Math.max(name.length + 2, ...lines.map((/** @type {string} */ l) => l.length));
+    return { txn: M.place(number), lines, width: 18 + widest * 7, height: 24 + lines.length * 15 };
+  }
+
+  /** @param {any} shape */
+  function edgeShape({ edge, points, x, y }) {
+    const name = `${edge.relation} ${edge.key}`.trim();
+    const style = RELATIONS[/** @type {"wr"} */ (edge.relation)] || RELATIONS.so;
+    const text = svg("text", { x, y: y + 4, "text-anchor": "middle" });
+    text.textContent = visible(clip(name, 22));
+    const d = smooth(points);
+    return svg("g", {
+      class: `edge ${edge.relation}`, tabindex: "0", role: "button", "data-edge": String(edge.id),
+      "aria-label": visible(`${short(edge.source)} ${name} ${short(edge.target)}: ${edge.text}`),
+      onclick: () => S.select({ edge: edge.id }), onkeydown: pressed(() => S.select({ edge: edge.id })),
+      onmouseenter: () => S.hover({ edge: edge.id }), onmouseleave: () => S.hover({}),
+    },
+    svg("path", { d, class: "reach" }),
+    svg("path", { d, class: "line", "stroke-dasharray": style.dash.join(" "), "marker-end": `url(#tip-${edge.relation})` }),
+    svg("rect", { x: x - 4 - 3.6 * Math.min(22, name.length), y: y - 9, width: 8 + 7.2 * Math.min(22, name.length), height: 18, class: "behind" }), text);
+  }
+
+  /** @param {string} name @param {any} shape */
+  function nodeShape(name, { txn, lines, x, y, width, height }) {
+    const title = svg("text", { x: x - width / 2 + 8, y: y - height / 2 + 16, class: "name" });
+    title.textContent = visible(short(name)) + (txn >= 0 && H.status[txn] === "m" ? " ?" : "");
+    const group = svg("g", {
+      class: `node status-${txn < 0 ? "c" : H.status[txn]}`, tabindex: txn < 0 ? "-1" : "0", role: "button", "data-txn": String(txn),
+      "aria-label": visible(txn < 0 ? name : describe({ txn })),
+      onclick: () => txn >= 0 && S.select({ txn }), onkeydown: pressed(() => txn >= 0 && S.select({ txn })),
+      onmouseenter: () => S.hover({ txn }), onmouseleave: () => S.hover({}),
+    }, svg("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 4, "stroke-dasharray": txn >= 0 && H.status[txn] === "m" ? "4 3" : "" }), title);
+    lines.forEach((/** @type {string} */ line, /** @type {number} */ i) => {
+      const text = svg("text", { x: x - width / 2 + 8, y: y - height / 2 + 32 + i * 15, class: "op" });
+      text.textContent = visible(line);
+      group.append(text);
+    });
+    return group;
+  }
+
+  function mark() {
+    if (!picture) return;
+    const id = S.selected.edge;
+    if (id !== undefined && id !== shown && !edges().some((e) => e.id === id)) {
+      shown = id;
+      const at = CYCLES.findIndex((cycle) => cycle.edges.some((e) => e.id === id));
+      if (at >= 0) {
+        choose.value = String(at);
+        draw();
+        return;
+      }
+    }
+    for (const one of picture.querySelectorAll("[data-edge]")) one.classList.toggle("on", S.hasEdge(Number(one.dataset.edge)));
+    for (const one of picture.querySelectorAll("[data-txn]")) one.classList.toggle("on", S.hasTxn(Number(one.dataset.txn)));
+    const edge = id === undefined ? null : EDGES[id];
+    reason.textContent = edge ? visible(`${short(edge.source)} —${edge.relation} ${edge.key}→ ${short(edge.target)}: ${edge.text}${because(edge.because)}. ${edge.where.map(place).join(", ")}`) : "";
+  }
+
+  draw();
+  S.listeners.push(mark);
+}
+
+/** Whether edges are one cycle that comes to no transaction twice. @param {Edge[]} edges */
+function isRing(edges) {
+  return new Set(edges.map((e) => e.source)).size === edges.length
+    && edges.every((e, i) => e.target === edges[(i + 1) % edges.length].source);
+}
+
+/** Where the line between the middles of two boxes leaves the first. @param {any} a @param {any} b */
+function border(a, b) {
+  const [dx, dy] = [b.x - a.x, b.y - a.y];
+  const scale = Math.min(a.width / 2 / Math.max(1e-9, Math.abs(dx)), a.height / 2 / Math.max(1e-9, Math.abs(dy)));
+  return { x: a.x + dx * scale, y: a.y + dy * scale };
+}
+
+/** @param {string} text @param {number} most */
+function clip(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+/** Each edge once, though several cycles may have it. @param {Edge[]} edges */
+function unique(edges) {
+  const seen = new Set();
+  return edges.filter((e) => {
+    const name = `${e.source} ${e.relation} ${e.key} ${e.target}`;
+    return !seen.has(name) && seen.add(name);
+  });
+}
+
+/** @param {() => void} act @returns {(e: KeyboardEvent) => void} */
+function pressed(act) {
+  return (e) => {
+    if (e.key === "Enter" || e.key === " ") {
+      e.preventDefault();
+      act();
+    }
+  };
+}
+
+function markers() {
+  const defs = svg("defs");
+  for (const name of Object.keys(RELATIONS)) {
+    defs.append(svg("marker", { id: `tip-${name}`, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" },
+      svg("path", { d: "M0,0L10,5L0,10z", class: `tip ${name}` })));
+  }
+  return defs;
+}
+
+/** A curve through the middles of a polyline. @param {{x: number, y: number}[]} p */
+function smooth(p) {
+  if (p.length < 3) return path(p);
+  let d = `M${p[0].x},${p[0].y}`;
+  for (let i = 1; i < p.length - 1; i++) {
+    const end = i === p.length - 2 ? p[i + 1] : { x: (p[i].x + p[i + 1].x) / 2, y: (p[i].y + p[i + 1].y) / 2 };
+    d += `Q${p[i].x},${p[i].y} ${end.x},${end.y}`;
+  }
+  return d;
+}

@@ -1,0 +1,2 @@
+// What the scripts use of the library in ../vendor, which defines one global.
+declare const dagre: any;

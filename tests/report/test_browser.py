@@ -1,0 +1,181 @@
+"""The page in a browser: the panes agree, nothing is fetched, hostile text stays text."""
+
+import pytest
+from support.pages import HOSTILE, browser
+from support.paths import ROOT
+
+import isolang
+from isolang.history import History, Transaction
+from isolang.report import page
+from isolang.workload import Workload, generate
+
+FOCUSED = """(document.activeElement.getAttribute('data-edge') || '')
+  + document.activeElement.tagName"""
+
+CONTRASTS = """() => {
+  const rgb = (name) => {
+    const probe = document.body.appendChild(document.createElement('i'));
+    probe.style.color = `var(--${name})`;
+    const text = getComputedStyle(probe).color;
+    probe.remove();
+    return text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  };
+  const linear = (c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const light = (name) => rgb(name).map((c) => linear(c / 255))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const pairs = [];
+  for (const front of ['ink', 'faint', 'wr', 'ww', 'rw', 'so', 'rt', 'aborted', 'maybe'])
+    for (const back of ['paper', 'page']) {
+      const [a, b] = [light(front), light(back)].sort((x, y) => y - x);
+      pairs.push([front, back, (a + 0.05) / (b + 0.05)]);
+    }
+  return pairs;
+}"""
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(chromium, tmp_path):
+    """Open a page from a file; whatever it complains of, or asks for, fails the test."""
+    wrong = []
+
+    def show(text, fragment="", **how):
+        file = tmp_path / "page.html"
+        file.write_text(text, encoding="utf-8")
+        tab = chromium.new_page(viewport={"width": 1300, "height": 800}, **how)
+        tab.on("console", lambda message: wrong.append(message.text))
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("request", lambda request: asked.append(request.url))
+        asked = []
+        tab.goto(file.as_uri() + fragment)
+        tab.wait_for_function("document.title !== 'isocheck'")
+        assert [url.split("#")[0] for url in asked] == [file.as_uri()]
+        return tab
+
+    yield show
+    assert wrong == []
+
+
+def write_skew():
+    verdict = isolang.check(isolang.load_history(ROOT / "examples" / "on-call.edn"), "ser")
+    return page(verdict)
+
+
+def test_an_edge_that_is_chosen_is_marked_everywhere(opened):
+    """In the argument and in the graph; the address names it."""
+    tab = opened(write_skew())
+    tab.click("#argument [data-edge='1']")
+    assert tab.locator("#graph [data-edge='1'].on").count() == 1
+    assert tab.locator("#graph [data-edge='0'].on").count() == 0
+    assert tab.evaluate("location.hash") == "#e=1"
+    tab.click("#graph [data-edge='0'] text")
+    assert tab.locator("#argument [data-edge='0'].on").count() == 1
+
+
+def test_an_address_shows_what_it_names(opened):
+    """A link shows the same to whoever opens it."""
+    tab = opened(write_skew(), "#e=0")
+    assert tab.locator("#argument [data-edge='0'].on").count() == 1
+    assert "T4" in tab.locator("#graph .detail").inner_text()
+
+
+def test_an_address_that_names_nothing_is_ignored(opened):
+    """Also one that is made to do harm."""
+    tab = opened(write_skew(), "#e=99&t=-1&<script>=1")
+    assert tab.locator(".on").count() == 0
+
+
+def test_a_transaction_on_the_timeline_can_be_chosen(opened):
+    """A click on its box says what it did."""
+    tab = opened(write_skew())
+    box = tab.locator("canvas").bounding_box()
+    tab.mouse.click(box["x"] + box["width"] * 0.55, box["y"] + box["height"] * 0.5)
+    assert tab.locator("#argument button.txn.on").count() == 1
+    assert "committed" in tab.locator("#timeline .detail").inner_text()
+
+
+def test_all_is_reachable_by_keyboard(opened):
+    """Tab comes to every edge; keys move the timeline; Enter chooses."""
+    tab = opened(write_skew())
+    reached = set()
+    for _ in range(60):
+        tab.keyboard.press("Tab")
+        reached.add(tab.evaluate(FOCUSED))
+    assert {"0BUTTON", "1BUTTON", "0g", "1g", "CANVAS", "SELECT", "INPUT"} <= reached
+    tab.focus("#graph [data-edge='1']")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("location.hash") == "#e=1"
+    tab.focus("canvas")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("]")
+    assert tab.evaluate("location.hash").startswith("#t=") or tab.evaluate("location.hash") == ""
+
+
+def test_search_finds_keys_values_and_transactions(opened):
+    """And says so if there is nothing."""
+    tab = opened(write_skew())
+    for text, found in (("T5", "T5"), ("bob = 0", "T5"), (":alice", "T")):
+        tab.fill("input[type=search]", text)
+        tab.keyboard.press("Enter")
+        assert tab.locator("#timeline .detail").inner_text().startswith(found)
+    tab.fill("input[type=search]", "nobody")
+    tab.keyboard.press("Enter")
+    assert "nothing found" in tab.locator("#timeline form").inner_text()
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_stays_text(opened, text):
+    """No element, no script, no turned line comes from a key, a value or a name."""
+    history = History.from_transactions(
+        [
+            Transaction([("w", text, 1), ("w", "y", text)], session=text),
+            Transaction([("r", text, None), ("r", "y", text)], session="b" + text),
+        ],
+        name=text[:300],
+    )
+    tab = opened(page(isolang.check(history, "ser")))
+    for name in ("input", "statistics", "verdict"):
+        tab.click(f"#tab-{name}")
+    assert tab.evaluate("document.title") != "owned"
+    assert tab.locator("img").count() == 0
+    assert tab.locator("script").count() == 2
+    shown = tab.evaluate("document.body.innerText")
+    assert not set(shown) & set("\u202e\u202c\x1b\u2028")
+
+
+def test_dark_and_light_are_readable(opened):
+    """Text and lines stand out from what is behind them: contrast AA, of 4.5."""
+    for scheme in ("light", "dark"):
+        tab = opened(write_skew(), color_scheme=scheme)
+        assert [p for p in tab.evaluate(CONTRASTS) if p[2] < 4.5] == []
+
+
+def test_valid_and_unknown_have_pages(opened):
+    """An order for the one; for the other what was tried."""
+    tab = opened(page(isolang.check(generate(Workload(transactions=300, seed=1)), "ser")))
+    assert tab.locator("ol.order li").count() > 100
+    assert tab.locator("#graph").is_hidden()
+    history = generate(Workload(rule="serializable", transactions=2000, keys=20, values=2, seed=2))
+    tab = opened(page(isolang.check(history, "ser", timeout=0.02)))
+    assert "unknown" in tab.locator("#outcome").inner_text()
+
+
+def test_a_long_history_is_drawn_and_moved(opened):
+    """A hundred thousand transactions: found, zoomed, panned, all of it seen at once."""
+    history = generate(
+        Workload(
+            rule="serializable", transactions=100_000, sessions=50, keys=1000, operations=2, seed=4
+        )
+    )
+    tab = opened(page(isolang.check(history, "pl-1")))
+    tab.fill("input[type=search]", "T77777")
+    tab.keyboard.press("Enter")
+    assert tab.locator("#timeline .detail b").inner_text() == "T77777"
+    tab.focus("canvas")
+    for key in ("0", "+", "+", "ArrowRight", "ArrowDown", "-", "0"):
+        tab.keyboard.press(key)

@@ -1,0 +1,147 @@
+"""The page as a file: nothing from elsewhere, nothing obeyed, everything of the verdict there."""
+
+import base64
+import hashlib
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.pages import HOSTILE, data_of
+from support.paths import CORPORA, ROOT
+
+import isolang
+from isolang.history import History, Transaction
+from isolang.levels import levels_of
+from isolang.report import page
+from isolang.report.columns import LONGEST_VALUE
+from isolang.workload import Workload, generate
+
+ON_CALL = ROOT / "examples" / "on-call.edn"
+
+
+def on_call(level):
+    return isolang.check(isolang.load_history(ON_CALL), level)
+
+
+def test_the_policy_allows_this_style_and_this_script_alone():
+    """By their hashes; nothing may be fetched, framed or sent."""
+    text = page(on_call("ser"))
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.S)
+    for kind, inner in (("style", style), ("script", script)):
+        digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}';" in policy
+    assert policy.startswith("default-src 'none';")
+
+
+def test_nothing_is_loaded():
+    """No address in the page is one that a browser would fetch."""
+    text = page(on_call("ser"))
+    assert re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", text.split('id="contents"')[0]) == []
+    assert "@import" not in text
+    assert "url(http" not in text
+
+
+def test_the_frame_is_small():
+    """All but the contents takes less than 150 KB."""
+    text = page(on_call("ser"))
+    (contents,) = re.findall(r'id="contents">(.*?)</script>', text, re.S)
+    assert len(text) - len(contents) < 150_000
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_keys_and_values_are_data(text):
+    """What they contain cannot end the block that they stand in; a long one is cut."""
+    history = History.from_transactions(
+        [
+            Transaction([("w", text, 1), ("w", "x", text)], session=text),
+            Transaction([("r", text, 2), ("r", "x", text)], session="b"),
+        ],
+        name=text[:200],
+    )
+    made = page(isolang.check(history, "ser"))
+    data = data_of(made)
+    assert made.count("<script") == 2
+    assert all(len(key) <= LONGEST_VALUE + 2 for key in data["columns"]["keys"])
+    assert len(made) < 400_000
+
+
+def test_every_edge_of_the_argument_knows_its_ends():
+    """Transactions by number, operations by their place in them."""
+    data = data_of(page(on_call("ser")))
+    edges = data["violation"]["argument"]["conclusion"]["edges"]
+    label = data["columns"]["labels"]
+    found = [(label[e["from"]], label[e["to"]], e["joins"]) for e in edges]
+    assert found == [("T4", "T5", [1, 2]), ("T5", "T4", [0, 2])]
+
+
+def test_a_valid_history_is_shown_in_a_serial_order():
+    """Run in that order, each read returns what was written last."""
+    history = generate(Workload(rule="serializable", transactions=60, keys=5, seed=3))
+    data = data_of(page(isolang.check(history, "ser-nosession")))
+    assert data["order"]["kind"] == "serial"
+    state = {}
+    for number in data["order"]["txns"]:
+        for kind, key, value in (op[:3] for op in history.transaction(number).ops):
+            if kind == "w":
+                state[key] = value
+            else:
+                assert state.get(key) == value
+
+
+def test_under_snapshot_isolation_commits_are_in_order():
+    """Write skew has no serial order, so the page says which order it has."""
+    assert data_of(page(on_call("si")))["order"]["kind"] == "commit"
+
+
+def test_levels_are_drawn_with_what_they_imply():
+    """Where the history stands with each level of the library."""
+    history = isolang.load_history(ON_CALL)
+    data = data_of(page(on_call("ser"), levels=levels_of(history)))
+    standing = {level["name"]: level["standing"] for level in data["levels"]}
+    assert (standing["si"], standing["ser"]) == ("satisfied", "violated")
+    assert "si" in next(one["implies"] for one in data["levels"] if one["name"] == "ser")
+
+
+def test_the_smallest_part_is_a_history_with_the_same_violation(tmp_path):
+    """As EDN that isocheck reads."""
+    data = data_of(page(on_call("ser")))
+    (tmp_path / "part.edn").write_text(data["part"])
+    found = isolang.check(isolang.load_history(tmp_path / "part.edn"), "ser")
+    assert found.outcome == "invalid"
+    assert found.violation.anomaly == "write skew"
+
+
+ELEMENTS = st.lists(st.integers(0, 4), max_size=4, unique=True)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("xy"), ELEMENTS), max_size=6))
+def test_lists_are_packed_without_loss(reads):
+    """As prefixes of the longest list of the key, or element by element."""
+    history = History.from_transactions([Transaction([("r", k, v) for k, v in reads], session="a")])
+    columns = data_of(page(isolang.check(history, "pl-1")))["columns"]
+    found = []
+    for kind, key, value in zip(columns["kind"], columns["key"], columns["value"], strict=True):
+        packed = columns["lists"][value]
+        items = columns["longest"][str(key)][:packed] if isinstance(packed, int) else packed
+        assert kind == "l"
+        found.append((columns["keys"][key], [int(columns["values"][i]) for i in items]))
+    assert found == reads
+
+
+@pytest.mark.skipif(not CORPORA.is_dir(), reason="the corpora are not here")
+def test_every_anomalous_history_has_a_page():
+    """Every edge of each page is one of its verdict's, with both ends in the page."""
+    pages = 0
+    for path in sorted((CORPORA / "anomalies" / "ser").iterdir())[::5]:
+        data = data_of(page(isolang.check(isolang.load_history(path), "sser-nosession")))
+        if data["violation"] is None:
+            continue
+        pages += 1
+        named = {txn["name"] for txn in data["violation"]["transactions"]} | {"the initial state"}
+        text = str(data["violation"]["argument"])
+        assert set(re.findall(r"'(?:source|target)': '([^']*)'", text)) <= named
+    assert pages
