@@ -40,6 +40,7 @@ SURFACE = {
     "options",
     "pipeline",
     "processors",
+    "report",
     "run",
     "verdict",
     "__init__",
