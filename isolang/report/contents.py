@@ -16,7 +16,7 @@ from isolang.report.order import Order, order_of
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.core import Spec
+    from isolang.language.meaning.core import Spec
     from isolang.levels import Levels
     from isolang.verdict import Invalid, Verdict
 
@@ -146,7 +146,7 @@ def _part(verdict: Invalid) -> str:
     """The smallest part of the history that is still invalid, found in a few seconds."""
     from isolang.errors import IsolangError
     from isolang.history.writers import write_history
-    from isolang.language.route import route
+    from isolang.language.classify.route import route
     from isolang.minimal import minimise
 
     stream = io.BytesIO()
