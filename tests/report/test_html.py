@@ -137,7 +137,7 @@ def test_every_anomalous_history_has_a_page():
     """Every edge of each page is one of its verdict's, with both ends in the page."""
     pages = 0
     for path in sorted((CORPORA / "anomalies" / "ser").iterdir())[::5]:
-        data = data_of(page(isolang.check(isolang.load_history(path), "sser-nosession")))
+        data = data_of(page(isolang.check(isolang.load_history(path), "ser")))
         if data["violation"] is None:
             continue
         pages += 1
