@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isolang.api import check, load_history, load_spec
     from isolang.errors import HistoryError, IsolangError, SpecError, UnsupportedError
-    from isolang.history import UNKNOWN, History, Keyword, Transaction
+    from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
     from isolang.run.recorder import Recorder
     from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
@@ -40,6 +40,7 @@ __all__ = [
     "check",
     "load_history",
     "load_spec",
+    "save_history",
 ]
 
 _HOME = {
@@ -55,6 +56,7 @@ _HOME = {
     "Keyword": "isolang.history",
     "Recorder": "isolang.run.recorder",
     "Transaction": "isolang.history",
+    "save_history": "isolang.history",
     "Invalid": "isolang.verdict",
     "Unknown": "isolang.verdict",
     "Valid": "isolang.verdict",

@@ -1,6 +1,6 @@
 """Types of the native core. Each part of the package appends the section it needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,10 @@ class Columns:
     def operations(self) -> int: ...
     def n_keys(self) -> int: ...
     def n_values(self) -> int: ...
+    def key_kinds(self) -> NDArray[np.uint8]: ...
+    def key_numbers(self) -> NDArray[np.int64]: ...
+    def value_kinds(self) -> NDArray[np.uint8]: ...
+    def value_numbers(self) -> NDArray[np.int64]: ...
     @property
     def sessions(self) -> int: ...
     @property
@@ -128,10 +132,37 @@ def read_viper(
 
 # --- writers ---
 
-def is_plain(columns: Columns, name: str, real_time: bool) -> bool: ...
-def write_plain(
-    columns: Columns, name: str, real_time: bool, write: Callable[[bytes], object]
+def write_bincode(
+    columns: Columns,
+    txns: NDArray[np.int32],
+    start: NDArray[np.int64],
+    ops: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    values: NDArray[np.uint64],
+    write: Callable[[bytes], object],
 ) -> None: ...
+def write_plume(
+    columns: Columns,
+    txns: NDArray[np.int32],
+    start: NDArray[np.int64],
+    ops: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    values: NDArray[np.uint64],
+    write: Callable[[bytes], object],
+) -> None: ...
+def write_jepsen(
+    columns: Columns,
+    txns: NDArray[np.int32],
+    start: NDArray[np.int64],
+    ops: NDArray[np.int64],
+    names: NDArray[np.int64],
+    json: bool,
+    real_time: bool,
+    processes: Sequence[int],
+    keys: Mapping[int, str],
+    values: Mapping[int, str],
+    write: Callable[[bytes], object],
+) -> tuple[int, int] | None: ...
 
 # --- engine ---
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from isolang.errors import HistoryError
+from isolang.history import History
 from isolang.history import load_history as _load_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
@@ -15,7 +17,6 @@ from isolang.options import Options, ReadOptions
 from isolang.pipeline import decide
 
 if TYPE_CHECKING:
-    from isolang.history.history import History
     from isolang.language.meaning.core import Spec
     from isolang.verdict import Verdict
 
@@ -126,6 +127,13 @@ def check(
     >>> check(history, load_spec("pl-2")).outcome
     'valid'
     """
+    if not isinstance(history, History):
+        got = type(history).__name__
+        msg = (
+            f"check: not a history (got {got}, expected a History); "
+            "give what load_history or History.from_transactions returns"
+        )
+        raise HistoryError(msg)
     options = Options(
         timeout=timeout,
         memory=memory,

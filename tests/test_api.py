@@ -137,3 +137,10 @@ def test_memory_cap_is_lifted_afterwards():
     before = resource.getrlimit(resource.RLIMIT_DATA)
     isolang.check(LOST, isolang.load_spec("si"), memory=200)
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@pytest.mark.parametrize("history", [None, [], "history.edn"])
+def test_what_is_no_history_is_refused(history):
+    """In one sentence, before anything is done."""
+    with pytest.raises(isolang.HistoryError, match="check: not a history \\(got "):
+        isolang.check(history, "ser")

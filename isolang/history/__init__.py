@@ -7,7 +7,8 @@ from isolang.history.load import load_history
 from isolang.history.select import sub_history
 from isolang.history.transaction import Transaction
 from isolang.history.values import UNKNOWN, Keyword
-from isolang.history.writers import WriteReport, write_history
+from isolang.history.writers import save_history, write_history
+from isolang.history.writers.report import WriteReport
 
 __all__ = [
     "UNKNOWN",
@@ -16,6 +17,7 @@ __all__ = [
     "Transaction",
     "WriteReport",
     "load_history",
+    "save_history",
     "sub_history",
     "write_history",
 ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.clock import Clock
 from isolang.history.readers.reading import Reading
-from isolang.history.transaction import Transaction
-from isolang.history.values import UNKNOWN, encode
+from isolang.history.transaction import STATUS_ALIASES, Transaction
+from isolang.history.values import UNKNOWN, encode, shown
 
 _FORMS = (
     'expected ("r", key, result), ("w", key, value) or ("append", key, value); '
@@ -19,18 +22,44 @@ _FORMS = (
 
 def build(given: Sequence[Transaction], *, initial: object, name: str) -> Reading:
     """Build the columns of a history; see ``History.from_transactions``."""
+    for index, transaction in enumerate(given):
+        if not isinstance(transaction, Transaction):
+            got = type(transaction).__name__
+            where = f"{name} transaction {index + 1}"
+            msg = f"{where}: not a Transaction (got {got}, expected Transaction)"
+            raise HistoryError(msg)
+    own_sessions = _own_sessions(given, name)
     builder = _Builder(given, initial, name)
     for index, transaction in enumerate(given):
         builder.add(index, transaction)
+    session = "each transaction is its own: none names a session" if own_sessions else "as given"
     return Reading(
         columns=builder.finish(),
         position_unit="record",
         initial=builder.initial_sentence(),
-        session="as given" if given else "",
+        session=session if given else "",
         real_time=builder.time_sentence(),
         ignored=builder.ignored(),
-        session_names=tuple(str(s) for s in builder.sessions),
+        session_names=() if own_sessions else tuple(str(s) for s in builder.sessions),
     )
+
+
+def _own_sessions(given: Sequence[Transaction], name: str) -> bool:
+    """Whether no transaction names a session; T0 has none.
+
+    Raises:
+        HistoryError: if some do and some do not.
+    """
+    ordinary = [(i, t) for i, t in enumerate(given, 1) if t.status != "initial"]
+    without = [i for i, t in ordinary if t.session is UNSET]
+    if without and len(without) < len(ordinary):
+        some = next(i for i, t in ordinary if t.session is not UNSET)
+        msg = (
+            f"{name} transaction {without[0]}: no session, while transaction {some} names one; "
+            "name it for all, or for none (then each transaction is a session of its own)"
+        )
+        raise HistoryError(msg)
+    return bool(without)
 
 
 class _Builder:
@@ -42,6 +71,7 @@ class _Builder:
         self.columns = Columns()
         self.given = given
         self.name = name
+        self.clock = Clock()
         self.sessions: dict[Any, int] = {}
         self.scalar = 0  # the atom that T0 wrote to keys without one of their own
         self.by_key: dict[tuple[int, Any], int] = {}
@@ -53,7 +83,7 @@ class _Builder:
         self.initial_at: int | None = None
         if isinstance(initial, Mapping):
             for key, value in initial.items():
-                where = f"{name}: the initial value of {key!r}"
+                where = f"{name}: the initial value of {shown(key)}"
                 self.by_key[encode(key, where)] = self.value(value, where)
         else:
             self.scalar = self.value(initial, f"{name}: the initial value")
@@ -68,81 +98,98 @@ class _Builder:
             self.keys[atom] = self.columns.intern_key(*atom, initial)
         return self.keys[atom]
 
-    def fail(self, where: str, what: str) -> HistoryError:
-        return HistoryError(f"{where}: {what}")
-
     def add(self, index: int, transaction: Transaction) -> None:
         where = f"{self.name} transaction {index + 1}"
-        if not isinstance(transaction, Transaction):
-            raise self.fail(
-                where, f"not a Transaction (got {type(transaction).__name__}, expected Transaction)"
-            )
-        if transaction.status not in c.STATUS_NAMES:
-            raise self.fail(
-                where,
-                f"unknown status (got {transaction.status!r}, expected one of "
-                f"{', '.join(c.STATUS_NAMES)})",
-            )
-        status = c.STATUS_NAMES.index(transaction.status)
+        status = self.status(transaction.status, where)
         if status == c.INITIAL:
             if self.initial_at is not None:
-                raise self.fail(
-                    where, f"a second initial transaction (the first is {self.initial_at + 1})"
+                raise HistoryError(
+                    f"{where}: a second initial transaction (the first is {self.initial_at + 1})"
                 )
             self.initial_at = index
-        begin = self.time(transaction.begin, c.UNKNOWN_BEGIN, f"{where}: begin")
-        end = self.time(transaction.end, c.UNKNOWN_END, f"{where}: end")
+        begin = self.clock.time(transaction.begin, c.UNKNOWN_BEGIN, f"{where}: begin")
+        end = self.clock.time(transaction.end, c.UNKNOWN_END, f"{where}: end")
         if begin > end:
-            raise self.fail(where, f"it ends before it begins (got begin {begin}, end {end})")
-        label = index + 1 if transaction.label is None else transaction.label
-        try:
-            session = self.sessions.setdefault(transaction.session, len(self.sessions))
-        except TypeError:
-            raise self.fail(
-                where,
-                f"a session that is not hashable (got {transaction.session!r}); "
-                "use a number or a string",
-            ) from None
+            raise HistoryError(
+                f"{where}: it ends before it begins (got begin {transaction.begin}, "
+                f"end {transaction.end})"
+            )
+        ops = self.sequence(transaction.ops, f"{where}: the operations")
+        failed = self.failed(transaction.failed, len(ops), where)
+        session = self.session(transaction.session, where)
+        label = self.label(transaction.label, index + 1, where)
         self.first_op.append(self.columns.operations())
         self.columns.begin_transaction(session, status, label, index + 1, 0, begin, end)
-        failed = set(transaction.failed)
         last_write: dict[int, int] = {}
-        for i, op in enumerate(transaction.ops):
+        for i, op in enumerate(ops):
             at = f"{where}, operation {i + 1}"
             kind, key, value = self.op(op, at)
             ok = i not in failed
-            if status == c.INITIAL and ok and kind == c.APPEND:
-                raise self.fail(
-                    at, "an append in the initial transaction (lists start empty); append it later"
+            if status == c.INITIAL and kind != c.WRITE and ok:
+                what = "an append" if kind == c.APPEND else "a read"
+                why = "lists start empty" if kind == c.APPEND else "it is before all others"
+                raise HistoryError(
+                    f"{at}: {what} in the initial transaction ({why}, expected writes only)"
                 )
             if kind == c.WRITE and ok:
                 last_write[key] = value
             if len(op) == 4 and op[3] is not None:
                 if kind in (c.WRITE, c.APPEND):
-                    raise self.fail(at, f"a source for an operation that is no read (got {op!r})")
+                    raise HistoryError(
+                        f"{at}: a source for an operation that is no read (got {shown(op)})"
+                    )
                 self.sources.append((self.columns.operations(), at, key, op[3]))
             self.columns.add_op(kind, key, value, i + 1, ok)
-        if failed and not failed <= set(range(len(transaction.ops))):
-            raise self.fail(where, f"failed names operations that are not there (got {failed})")
         if status == c.INITIAL:
             for key, value in last_write.items():
                 self.columns.set_initial_value(key, value)
 
-    def time(self, value: object, unknown: int, where: str) -> int:
-        if value is None:
-            return unknown
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise self.fail(
-                where, f"not an integer (got {value!r}); give times as integers, e.g. nanoseconds"
+    def status(self, given: object, where: str) -> int:
+        name = STATUS_ALIASES.get(given, given) if isinstance(given, str) else given
+        if name not in c.STATUS_NAMES:
+            expected = ", ".join((*c.STATUS_NAMES, *STATUS_ALIASES))
+            raise HistoryError(
+                f"{where}: unknown status (got {shown(given)}, expected one of {expected})"
             )
-        number = int(value.__index__())
-        if not c.UNKNOWN_BEGIN < number < c.UNKNOWN_END:
-            raise self.fail(where, f"a time outside 64 bits (got {number})")
-        return number
+        return c.STATUS_NAMES.index(name)
+
+    def session(self, given: object, where: str) -> int:
+        try:
+            name = object() if given is UNSET else given
+            return self.sessions.setdefault(name, len(self.sessions))
+        except TypeError:
+            raise HistoryError(
+                f"{where}: a session that is not hashable (got {shown(given)}); "
+                "use a number or a string"
+            ) from None
+
+    def label(self, given: object, ordinal: int, where: str) -> int:
+        if given is None:
+            return ordinal
+        if not isinstance(given, int) or isinstance(given, bool) or not -(2**63) <= given < 2**63:
+            raise HistoryError(
+                f"{where}: not a label (got {shown(given)}, expected an integer of 64 bits)"
+            )
+        return given
+
+    def failed(self, given: object, operations: int, where: str) -> set[int]:
+        numbers = self.sequence(given, f"{where}: failed")
+        for number in numbers:
+            if not isinstance(number, int) or not 0 <= number < operations:
+                raise HistoryError(
+                    f"{where}: failed names an operation that is not there (got {shown(number)}, "
+                    f"expected 0 … {operations - 1}, counted from 0)"
+                )
+        return set(numbers)
+
+    def sequence(self, given: object, where: str) -> Sequence[Any]:
+        if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+            raise HistoryError(f"{where}: not a list (got {shown(given)}, expected a list)")
+        return given
 
     def op(self, op: object, at: str) -> tuple[int, int, int]:
-        if not isinstance(op, Sequence) or isinstance(op, str) or len(op) not in (3, 4):
-            raise self.fail(at, f"not an operation (got {op!r}, {_FORMS})")
+        if not isinstance(op, Sequence) or isinstance(op, str | bytes) or len(op) not in (3, 4):
+            raise HistoryError(f"{at}: not an operation (got {shown(op)}, {_FORMS})")
         name, key, value = op[0], self.key(op[1], at), op[2]
         if name == "r":
             if value is UNKNOWN:
@@ -152,9 +199,11 @@ class _Builder:
             return c.READ, key, self.value(value, at)
         if name in ("w", "append"):
             if value is UNKNOWN:
-                raise self.fail(at, "a write of an unknown value; a write's value must be given")
+                raise HistoryError(
+                    f"{at}: a write of an unknown value; a write's value must be given"
+                )
             return c.WRITE if name == "w" else c.APPEND, key, self.value(value, at)
-        raise self.fail(at, f"unknown operation (got {name!r}, {_FORMS})")
+        raise HistoryError(f"{at}: unknown operation (got {shown(name)}, {_FORMS})")
 
     def finish(self) -> Any:
         """Resolve explicit sources, decide whether there is real time, check the columns."""
@@ -175,14 +224,13 @@ class _Builder:
                     number = self.first_op[txn] + op
                     kind, its_key = self.given[txn].ops[op][:2]
                     if kind == "r" or self.keys[encode(its_key, at)] != key:
-                        raise self.fail(
-                            at, f"its source is no write of the same key (got {source!r})"
+                        raise HistoryError(
+                            f"{at}: its source is no write of the same key (got {source!r})"
                         )
                     return number
-        raise self.fail(
-            at,
-            f"not a source (got {source!r}, expected (transaction, operation) counted from 0, "
-            '"initial" or "missing")',
+        raise HistoryError(
+            f"{at}: not a source (got {shown(source)}, expected (transaction, operation) counted "
+            'from 0, "initial" or "missing")'
         )
 
     def timed(self) -> bool:
@@ -206,7 +254,7 @@ class _Builder:
             if self.given_initial:
                 parts.append("the given initial value of its key")
         elif self.given_initial is not None:
-            parts.append(repr(self.given_initial))
+            parts.append(shown(self.given_initial))
         if self.initial_at is not None:
             parts.append("what the declared initial transaction wrote")
         return "a read of " + " or ".join(parts)
@@ -216,7 +264,7 @@ class _Builder:
         unused = sum(key not in self.keys for key in self.by_key)
         if unused:
             notes.append(f"{unused} initial values of keys that no transaction uses")
-        failed = sum(len(t.failed) for t in self.given)
+        failed = sum(len(set(t.failed)) for t in self.given)
         if failed:
             notes.append(f"{failed} failed operations")
         if not self.columns.has_time:

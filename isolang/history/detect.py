@@ -121,7 +121,11 @@ def _detect_text(text: str) -> Guess:
     if re.match(r"-\s+-\s+events:", body):
         return Guess(
             looks_like="dbcop YAML",
-            unsupported="dbcop's YAML; convert it to dbcop JSON: the field names are the same",
+            unsupported=(
+                "dbcop's YAML; convert it to dbcop JSON: an event {write: true, variable: x, "
+                'version: v} is {"Write": {"variable": x, "version": v}} there, and success is '
+                '"committed"'
+            ),
         )
     if _ELLE_FLAT.match(body):
         return Guess(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 Op: TypeAlias = tuple[Any, ...]
 """``("w", key, value)``, ``("append", key, value)``, or ``("r", key, result)``.
@@ -16,7 +17,14 @@ known to come from: ``(transaction, operation)``, both counted from 0, or ``"ini
 ``"missing"`` (a write that the data names but does not hold).
 """
 
-StatusName: TypeAlias = Literal["committed", "aborted", "maybe", "initial"]
+StatusName: TypeAlias = Literal["committed", "aborted", "indeterminate", "initial", "maybe", "info"]
+"""The last two are other names of ``indeterminate``."""
+
+STATUS_ALIASES: Final[dict[str, StatusName]] = {"indeterminate": "maybe", "info": "maybe"}
+
+
+Time: TypeAlias = int | float | dt.datetime
+"""Nanoseconds, seconds, or an instant."""
 
 
 class Transaction(Struct, frozen=True):
@@ -25,20 +33,24 @@ class Transaction(Struct, frozen=True):
     Attributes:
         ops: its operations in program order, see :data:`Op`.
         session: what it belongs to, any hashable; the transactions of a session stand in session
-            order.
-        status: ``committed``; ``aborted`` (certainly not applied); ``maybe`` (outcome unknown:
-            applied iff somebody read from it); ``initial``: it *is* T0, the initial transaction,
-            and its last writes are the initial values.
-        begin: when it started, in any unit, or ``None`` if that is not known.
+            order. Name it for all transactions or for none: then each is a session of its own. A
+            client that goes on after an indeterminate transaction is a new session: the
+            transaction may take effect later.
+        status: ``committed``; ``aborted`` (certainly not applied); ``maybe``, also called
+            ``indeterminate`` and ``info`` (outcome unknown: applied iff somebody read from it);
+            ``initial``: it *is* T0, the initial transaction: it only writes, and its last writes
+            are the initial values.
+        begin: when it started, or ``None`` if that is not known: integers (nanoseconds), floats
+            (seconds) or datetimes, one kind for the whole history.
         end: when its outcome was known.
         label: the number to call it by (``T<label>``); by default its ordinal, from 1.
         failed: which of its operations (counted from 0) failed themselves: kept, but ignored.
     """
 
     ops: Sequence[Op]
-    session: Any = 0
+    session: Any = UNSET
     status: StatusName = "committed"
-    begin: int | None = None
-    end: int | None = None
+    begin: Time | None = None
+    end: Time | None = None
     label: int | None = None
     failed: tuple[int, ...] = ()

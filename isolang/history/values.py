@@ -7,9 +7,14 @@ reads-from edges.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -46,12 +51,20 @@ class Literal(Struct, frozen=True):
     text: str
 
 
-Value: TypeAlias = bool | int | float | str | Keyword | Literal | None
-"""What a key or a value can be."""
+Value: TypeAlias = (
+    bool | int | float | str | Decimal | UUID | bytes | dt.date | dt.time | tuple[Any, ...]
+    | Keyword | Literal | None
+)  # fmt: skip
+"""What a key or a value can be: what databases return, and EDN's keywords; a datetime is a date."""
+
+_MOST_DIGITS = 4300  # of an integer, as Python prints and parses them
 
 
 def encode(value: object, where: str) -> tuple[int, Any]:
     """Give the atom kind and payload that the native columns intern.
+
+    Values that Python calls equal, and that have one type, are one atom: ``0.0`` and ``-0.0``,
+    ``Decimal("1.50")`` and ``Decimal("1.5")``, one instant in two time zones.
 
     Args:
         value: a key or a value.
@@ -61,34 +74,89 @@ def encode(value: object, where: str) -> tuple[int, Any]:
         HistoryError: if the type cannot be a key or value, or it is NaN (which is not equal to
             itself).
     """
-    if value is None:
-        return NIL, None
-    if isinstance(value, bool):
-        return OTHER, "true" if value else "false"
-    if isinstance(value, int):
-        if -(2**63) <= value < 2**63:
-            return INTEGER, int(value)
-        if 2**63 <= value < 2**64:
-            return NATURAL, int(value)
-        return OTHER, str(int(value))
-    if isinstance(value, str):
-        return STRING, _utf8(value, where)
-    if isinstance(value, Keyword):
-        return KEYWORD, _utf8(value.name, where)
-    if isinstance(value, Literal):
-        return OTHER, _utf8(value.text, where)
-    if isinstance(value, float):
-        if math.isnan(value):
-            msg = f"{where}: a value that is not equal to itself (got NaN); use a string or None"
-            raise HistoryError(msg)
-        return OTHER, repr(float(value))
-    if hasattr(value, "__index__"):  # numpy integers
+    match value:
+        case None:
+            return NIL, None
+        case bool():
+            return OTHER, "true" if value else "false"
+        case int():
+            return _integer(value, where)
+        case str():
+            return STRING, _utf8(value, where)
+        case Keyword():
+            return KEYWORD, _utf8(value.name, where)
+        case Literal():
+            return OTHER, _utf8(value.text, where)
+        case float():
+            if math.isnan(value):
+                raise HistoryError(f"{where}: {_NOT_ITSELF} (got NaN); use a string or None")
+            return OTHER, repr(float(value) + 0.0)
+        case Decimal():
+            return OTHER, _decimal(value, where)
+        case UUID():
+            return OTHER, f'#uuid "{value}"'
+        case bytes() | bytearray() | memoryview():
+            return OTHER, f'#bytes "{bytes(value).hex()}"'
+        case dt.datetime() if value.tzinfo is not None:
+            return OTHER, f'#inst "{value.astimezone(dt.UTC).isoformat()}"'
+        case dt.datetime():
+            return OTHER, f'#datetime "{value.isoformat()}"'
+        case dt.date():
+            return OTHER, f'#date "{value.isoformat()}"'
+        case dt.time():
+            return OTHER, f'#time "{value.isoformat()}"'
+        case tuple():
+            return OTHER, f"[{' '.join(_element(v, where) for v in value)}]"
+    if hasattr(value, "__index__"):  # numpy's integers
         return encode(value.__index__(), where)
     msg = (
         f"{where}: a key or value of a type that has no exact text (got {type(value).__name__}, "
-        "expected None, bool, int, float, str or Keyword); convert it to a string first"
+        "expected None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple of "
+        "these, or Keyword); convert it to a string first"
     )
     raise HistoryError(msg)
+
+
+_NOT_ITSELF = "a value that is not equal to itself"
+
+
+def _integer(value: int, where: str) -> tuple[int, Any]:
+    if -(2**63) <= value < 2**63:
+        return INTEGER, int(value)
+    if 2**63 <= value < 2**64:
+        return NATURAL, int(value)
+    try:
+        return OTHER, str(int(value))
+    except ValueError:
+        msg = (
+            f"{where}: an integer of more than {_MOST_DIGITS} digits (got {value.bit_length()} "
+            "bits); use its hash, or a string"
+        )
+        raise HistoryError(msg) from None
+
+
+def _decimal(value: Decimal, where: str) -> str:
+    if not value.is_finite():
+        what = _NOT_ITSELF if value.is_nan() else "a number without an exact text"
+        raise HistoryError(f"{where}: {what} (got {value}); use a string or None")
+    sign, digits, exponent = value.as_tuple()
+    text = "".join(map(str, digits)).lstrip("0").rstrip("0")
+    if not text:
+        return "0M"
+    exponent = int(exponent) + len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    return f"{Decimal((sign, tuple(map(int, text)), exponent))}M"
+
+
+def _element(value: object, where: str) -> str:
+    """Give the text of an element of a tuple: as the native reader prints it inside a vector."""
+    kind, payload = encode(value, where)
+    if kind == STRING:
+        return _quoted(payload)
+    return show(kind, payload)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _utf8(text: str, where: str) -> str:
@@ -111,23 +179,66 @@ def decode(kind: int, payload: Any) -> Value:
         return text
     if kind == KEYWORD:
         return Keyword(text)
-    return _decode_other(text)
+    # Only text that encodes back to itself: "1.50M" stays a literal, for 1.5M is another atom.
+    try:
+        found = _decode_other(text)
+        same = encode(found, "") == (kind, text)
+    except (ValueError, ArithmeticError, RecursionError, HistoryError):
+        return Literal(text)
+    return found if same else Literal(text)
+
+
+_TAGS: Final[dict[str, Callable[[str], Value]]] = {
+    "#uuid": UUID,
+    "#bytes": bytes.fromhex,
+    "#inst": dt.datetime.fromisoformat,
+    "#datetime": dt.datetime.fromisoformat,
+    "#date": dt.date.fromisoformat,
+    "#time": dt.time.fromisoformat,
+}
+_TAGGED = re.compile(r'(#\w+) "([^"\\]*)"')
+_TOKEN = re.compile(r'\s*(\[|\]|#\w+ "[^"\\]*"|"(?:[^"\\]|\\.)*"|[^\s\[\]"]+)')
 
 
 def _decode_other(text: str) -> Value:
     if text in ("true", "false"):
         return text == "true"
-    # Only text that encodes back to itself: "1.50" stays a literal, for 1.5 would be another atom.
+    if tagged := _TAGGED.fullmatch(text):
+        return _TAGS.get(tagged[1], Literal)(tagged[2])
+    if text.startswith("["):
+        return _decode_tuple(text)
+    if text.endswith("M"):
+        return Decimal(text[:-1])
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
+
+
+def _decode_tuple(text: str) -> tuple[Value, ...]:
+    open_: list[list[Value]] = [[]]
+    for token in _TOKEN.findall(text):
+        if token == "[":
+            open_.append([])
+        elif token == "]":
+            done = tuple(open_.pop())
+            open_[-1].append(done)
+        elif token == "nil":
+            open_[-1].append(None)
+        elif token[0] == '"':
+            open_[-1].append(re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL))
+        elif token[0] == ":":
+            open_[-1].append(Keyword(token[1:]))
+        else:
+            open_[-1].append(_decode_other(token))
+    ((found,),) = open_
+    return found if isinstance(found, tuple) else (found,)
+
+
+def shown(value: object) -> str:
+    """Show any object in a message: short, whatever it is."""
     try:
-        if str(int(text)) == text and not -(2**63) <= int(text) < 2**64:
-            return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        return Literal(text)
-    return number if repr(number) == text and not math.isnan(number) else Literal(text)
+        text = repr(value)
+    except Exception:  # integers of thousands of digits, and people's own classes
+        text = f"a {type(value).__name__} without a text"
+    return text if len(text) <= 80 else text[:79] + "…"
 
 
 def show(kind: int, payload: Any) -> str:

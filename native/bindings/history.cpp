@@ -35,6 +35,14 @@ nb::tuple atom(const Atoms& atoms, std::int32_t i) {
   }
 }
 
+// A numpy array that owns its numbers.
+template <typename T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
+  auto* const kept = new std::vector<T>(std::move(numbers));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return {kept->data(), {kept->size()}, owner};
+}
+
 }  // namespace
 
 void register_history(nb::module_& m) {
@@ -74,6 +82,22 @@ void register_history(nb::module_& m) {
     return atom(h.key_atoms, h.key_atom[static_cast<std::size_t>(k)]);
   });
   c.def("value", [](const History& h, std::int32_t v) { return atom(h.values, v); });
+  // Kinds and numbers of all atoms, for those who look at many.
+  const auto kinds = [](const Atoms& atoms) {
+    std::vector<std::uint8_t> out(static_cast<std::size_t>(atoms.size()));
+    for (std::int32_t i = 0; i < atoms.size(); ++i)
+      out[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(atoms.kind(i));
+    return owned(std::move(out));
+  };
+  const auto numbers = [](const Atoms& atoms) {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(atoms.size()));
+    for (std::int32_t i = 0; i < atoms.size(); ++i) out[static_cast<std::size_t>(i)] = atoms.number(i);
+    return owned(std::move(out));
+  };
+  c.def("key_kinds", [kinds](const History& h) { return kinds(h.key_atoms); });
+  c.def("key_numbers", [numbers](const History& h) { return numbers(h.key_atoms); });
+  c.def("value_kinds", [kinds](const History& h) { return kinds(h.values); });
+  c.def("value_numbers", [numbers](const History& h) { return numbers(h.values); });
   c.def("n_values", [](const History& h) { return h.values.size(); });
 
   // Building, for readers that are not hot and for people with their own data.

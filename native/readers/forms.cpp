@@ -173,6 +173,9 @@ void Forms::skip() {
         // `#{` is a set; `#_` and a tag stand before a form that is still to come.
         if (p_ < end_ && *p_ == '_') {
           ++p_;
+        } else if (p_ < end_ && *p_ == '"') {
+          regex();
+          done = true;
         } else if (p_ < end_ && *p_ != '{') {
           const std::string_view tag = token();
           if (tag.empty()) expected("a tag or '{' after '#'");
@@ -249,6 +252,17 @@ std::string_view Forms::string() {
   ++p_;
   valid_text(scratch_);
   return scratch_;
+}
+
+std::string_view Forms::regex() {
+  const char* const start = p_++;
+  for (; p_ < end_ && *p_ != '"'; ++p_) {
+    if (*p_ == '\\' && end_ - p_ > 1) ++p_;
+    line_ += *p_ == '\n' ? 1 : 0;
+  }
+  if (at_end()) fail("the file ends inside a regular expression; hint: truncated, or a quote is missing");
+  ++p_;
+  return {start, static_cast<std::size_t>(p_ - start)};
 }
 
 void Forms::character() {
@@ -393,6 +407,12 @@ void Forms::canonical(std::string& out, int depth) {
     auto texts = elements('}', 1);
     std::sort(texts.begin(), texts.end());
     join("#{", texts, '}');
+  } else if (c == '#' && end_ - p_ >= 2 && p_[1] == '"') {
+    ++p_;
+    out += '#';
+    const std::string_view text = regex();
+    valid_text(text);
+    out += text;
   } else if (c == '#') {
     ++p_;
     const std::string_view tag = token();

@@ -79,6 +79,8 @@ class Forms {
     }
     return slow_atom(atoms, numbers);
   }
+  // Appends the form here as canonical text: equal forms have equal texts.
+  void text_of_form(std::string& out) { canonical(out, 0); }
   // The integer here, if it is one that fits 64 bits: then it is consumed.
   bool integer(std::int64_t& n);
   // The same of JSON's words and of unsigned numbers.
@@ -158,6 +160,7 @@ class Forms {
   std::int32_t slow_atom(Atoms& atoms, Numbers& numbers);
   std::string_view string();      // after the opening quote; valid until the next string
   void character();               // at the backslash
+  std::string_view regex();       // at the quote of #"…", in which a backslash escapes for the regex alone
   void canonical(std::string& out, int depth);
   bool number(std::string_view token, std::string& text, std::uint64_t& natural, bool& negative) const;
   void valid_text(std::string_view text) const;

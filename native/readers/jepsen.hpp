@@ -26,6 +26,7 @@ struct Operation {
   Value value_kind = Value::missing;
   bool has_index = false, has_time = false;
   bool transactional = true;  // :f is :txn, or missing
+  bool short_read = false;    // a read without a value, as an :invoke may have it
   std::int64_t line = 0;
   std::int64_t process = 0, index = 0, time = 0;
   std::size_t first = 0, last = 0;  // its micro-operations
@@ -40,6 +41,10 @@ struct Operations {
   std::int64_t tagged = 0;         // #jepsen.history.Op{…}
   std::int64_t odd_times = 0;      // :time or :index that is no integer
   std::vector<std::string> others;  // processes that are no clients, the first few, distinct
+  std::int64_t skipped = 0;         // operations of clients with another :f
+  std::vector<std::string> skipped_functions;  // what these are, the first few, distinct
+  std::int64_t skipped_line = 0;    // where the first of them stands
+  std::int64_t independent = 0;     // operations whose :value is [key micro-operations]
 };
 
 // Pass 1: bytes → operation maps; atoms go to `history`.

@@ -6,8 +6,11 @@
 // - Real time is the order of the maps (or of :index, where every map has one and no two are equal): a transaction
 //   begins at its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown
 //   time, a maybe transaction ends at one. Without any :invoke there is no real time at all.
-// - A process has one open operation at a time, as in Jepsen; a second :invoke is an error, because the next completion
-//   could then be either's. After :info a process may go on: its session goes on too.
+// - A process has one open operation at a time, as in Jepsen. Where one has several, each of its transactions is a
+//   session of its own, and a completion belongs to the one invocation with the same micro-operations; an error if that
+//   is not one.
+// - After :info a process may go on: its session goes on too.
+// - Operations of clients with another :f are skipped and counted, if there are transactions besides.
 // - A :fail or :info without an invocation and without micro-operations says nothing: it is counted, no
 //   transaction is made.
 // - Without any :process, each transaction is a session of its own, and a completion belongs to the one open
@@ -41,11 +44,11 @@ class Pairing {
       budget_.poll();
       step(static_cast<std::int64_t>(order_[i]), static_cast<std::int64_t>(i));
     }
-    if (transactions_.empty())
-      fail_line(name_, ops_.front().line,
-                "no transactions (got " + std::to_string(ops_.size()) + " operation maps: " + std::to_string(others_) +
-                    " of no client, " + std::to_string(strays_) +
-                    " completions without operations; expected :invoke or :ok)");
+    if (transactions_.empty() && in_.skipped > 0)
+      unsupported_line(name_, in_.skipped_line,
+                       "the operation :f " + in_.skipped_functions.front() +
+                           " is not a transaction (expected :f :txn); hint: only rw-register and list-append "
+                           "transactions, [[:w k v] [:r k v] …] or [[:append k v] [:r k [v …]] …], can be checked");
     h_.has_time = invocations_ > 0;
     for (const Transaction& t : transactions_) {
       budget_.poll();
@@ -93,57 +96,77 @@ class Pairing {
       fail_line(name_, op.line, "an operation without :process, while others have one (got none, expected a number)");
     const auto process = static_cast<std::size_t>(processes_.intern_integer(op.process));
     if (process >= open_.size()) {
-      open_.resize(process + 1, kNone);
+      open_.resize(process + 1);
+      overlapping_.resize(process + 1, 0);
       after_info_.resize(process + 1, 0);
     }
-    std::int64_t& open = open_[process];
+    std::vector<std::int64_t>& open = open_[process];
     if (op.type == Type::invoke) {
       ++invocations_;
-      if (open != kNone) {
-        const Operation& earlier = ops_[static_cast<std::size_t>(
-            transactions_[static_cast<std::size_t>(open)].invocation)];
-        fail_line(
-            name_, op.line,
-            (any_process_ ? "process " + std::to_string(op.process) + " invokes"
-                          : std::string("an :invoke (no :process anywhere)")) +
-                " while its operation of line " + std::to_string(earlier.line) +
-                " is still open (got :invoke, expected :ok, :fail or :info); "
-                      "hint: one operation at a time per :process");
-      }
-      open = static_cast<std::int64_t>(transactions_.size());
-      Transaction t;
-      t.invocation = number;
-      t.begin = position;
-      t.process = static_cast<std::int32_t>(process);
-      transactions_.push_back(t);
-      if (after_info_[process] != 0) {
-        resumed_ += after_info_[process] == 1 ? 1 : 0;
-        after_info_[process] = 2;
-      }
+      if (!open.empty()) overlapping_[process] = 1;
+      open.push_back(begin(process));
+      transactions_.back().invocation = number;
+      transactions_.back().begin = position;
       return;
     }
-    if (open == kNone) {
+    if (open.empty()) {
       if (op.value_kind != Value::micro_ops) {  // :fail or :info of nothing
         ++strays_;
         return;
       }
       ++uninvoked_;
-      open = static_cast<std::int64_t>(transactions_.size());
-      Transaction t;
-      t.process = static_cast<std::int32_t>(process);
-      transactions_.push_back(t);
+      open.push_back(begin(process));
     }
-    Transaction& t = transactions_[static_cast<std::size_t>(open)];
+    const auto completed = open.begin() + which(open, op);
+    Transaction& t = transactions_[static_cast<std::size_t>(*completed)];
+    open.erase(completed);
     t.completion = number;
     if (op.type != Type::info) t.end = position;
-    if (op.type == Type::info && any_process_ && after_info_[process] == 0) after_info_[process] = 1;
     if (op.type == Type::ok && t.invocation != kNone) compare(ops_[static_cast<std::size_t>(t.invocation)], op);
     if (op.value_kind == Value::other) ++odd_values_;
-    open = kNone;
+  }
+
+  std::int64_t begin(std::size_t process) {
+    Transaction t;
+    t.process = static_cast<std::int32_t>(process);
+    transactions_.push_back(t);
+    return static_cast<std::int64_t>(transactions_.size()) - 1;
+  }
+
+  // Which of the open transactions of a process an operation completes.
+  std::ptrdiff_t which(const std::vector<std::int64_t>& open, const Operation& op) const {
+    if (open.size() == 1) return 0;
+    std::ptrdiff_t found = -1;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const std::int64_t invocation = transactions_[static_cast<std::size_t>(open[i])].invocation;
+      if (invocation == kNone || !alike(ops_[static_cast<std::size_t>(invocation)], op)) continue;
+      if (found >= 0) ambiguous(open, op);
+      found = static_cast<std::ptrdiff_t>(i);
+    }
+    if (found < 0) ambiguous(open, op);
+    return found;
+  }
+
+  [[noreturn]] void ambiguous(const std::vector<std::int64_t>& open, const Operation& op) const {
+    const auto line = [&](std::int64_t t) {
+      return std::to_string(
+          ops_[static_cast<std::size_t>(transactions_[static_cast<std::size_t>(t)].invocation)].line);
+    };
+    fail_line(name_, op.line,
+              (any_process_ ? "process " + std::to_string(op.process) : std::string("the history (no :process anywhere)")) +
+                  " has several open operations, those of lines " + line(open[0]) + " and " + line(open[1]) +
+                  ", and this completion could be either's (expected the micro-operations of one of them); "
+                  "hint: one operation at a time per :process");
   }
 
   // The completion counts; but a client whose :ok is about other keys than its :invoke deserves a remark.
   void compare(const Operation& invoked, const Operation& done) {
+    if (alike(invoked, done)) return;
+    if (differing_ == 0) first_differing_ = done.line;
+    ++differing_;
+  }
+
+  bool alike(const Operation& invoked, const Operation& done) const {
     bool same = invoked.last - invoked.first == done.last - done.first;
     for (std::size_t i = 0; same && i < done.last - done.first; ++i) {
       const MicroOp &a = in_.micro_ops[invoked.first + i], &b = in_.micro_ops[done.first + i];
@@ -151,9 +174,7 @@ class Pairing {
       same = a.key == b.key && (write ? a.kind == b.kind && a.value == b.value
                                       : a.kind == OpKind::read || a.kind == OpKind::read_list);
     }
-    if (same) return;
-    if (differing_ == 0) first_differing_ = done.line;
-    ++differing_;
+    return same;
   }
 
   void emit(const Transaction& t) {
@@ -175,11 +196,18 @@ class Pairing {
     if (any_process_) {
       const auto process = static_cast<std::size_t>(t.process);
       if (process >= session_of_.size()) session_of_.resize(process + 1, -1);
+      std::uint8_t& after_info = after_info_[process];
+      if (after_info == 1) {
+        ++resumed_;
+        after_info = 2;
+      }
+      if (status == Status::maybe && after_info == 0) after_info = 1;
       if (session_of_[process] < 0) {
         session_of_[process] = session;
         session_labels_.push_back(processes_.number(t.process));
       }
       session = session_of_[process];
+      if (overlapping_[process] != 0) session_of_[process] = -1;
     }
     const std::int64_t label = by_index_ ? shown->index : h_.transactions() + 1;
     h_.begin_transaction(session, status, label, shown->line, 0, h_.has_time ? t.begin : kTimeUnknownBegin,
@@ -251,6 +279,11 @@ class Pairing {
     remarks_.emplace_back("nonclient_processes", in_.others);
     remarks_.emplace_back("resumed_after_info", resumed_);
     remarks_.emplace_back("unknown_reads", unknown_reads_);
+    remarks_.emplace_back("overlapping", static_cast<std::int64_t>(
+                                             std::count(overlapping_.begin(), overlapping_.end(), char{1})));
+    remarks_.emplace_back("skipped", in_.skipped);
+    remarks_.emplace_back("skipped_functions", in_.skipped_functions);
+    remarks_.emplace_back("independent", in_.independent);
     remarks_.emplace_back("odd_values", odd_values_);
     remarks_.emplace_back("odd_times", in_.odd_times);
     remarks_.emplace_back("completion_differs", differing_);
@@ -269,8 +302,9 @@ class Pairing {
   bool by_index_ = false, any_process_ = false;
   std::string index_note_;
   Atoms processes_;                       // only for its hash table: :process → dense number
-  std::vector<std::int64_t> open_;        // process → its open transaction
-  std::vector<std::uint8_t> after_info_;  // process → 0; 1 after :info; 2 after :info and another :invoke
+  std::vector<std::vector<std::int64_t>> open_;  // process → its open transactions
+  std::vector<char> overlapping_;         // process → it had several of them
+  std::vector<std::uint8_t> after_info_;  // process → 0; 1 after :info; 2 after :info and another transaction
   std::vector<Transaction> transactions_;
   std::vector<std::int32_t> session_of_;  // process → session
   std::vector<std::int64_t> session_labels_;

@@ -45,7 +45,6 @@ class Parser {
       operation();
     }
     out_.json = forms_.json();
-    if (out_.operations.empty()) forms_.fail("no operation maps (got an empty history, expected {:type :invoke, …})");
     return std::move(out_);
   }
 
@@ -76,6 +75,7 @@ class Parser {
     unsigned seen = 0;
     wrong_.clear();
     f_.clear();
+    short_read_ = false;
     const auto once = [&](unsigned bit, const char* field) {
       if ((seen & bit) != 0) forms_.fail(std::string("the field ") + field + " stands twice in one operation map");
       seen |= bit;
@@ -175,9 +175,16 @@ class Parser {
     const std::size_t ops = out_.micro_ops.size(), lists = out_.list_start.size(), elements = out_.list_values.size();
     const char c = forms_.peek();
     if (c == '[' || c == '(') {
-      if (micro_ops(c == '[' ? ']' : ')')) {
+      const char close = c == '[' ? ']' : ')';
+      bool found = micro_ops(close);
+      if (!found && wrong_.empty()) {
+        forms_.back_to(start);
+        found = independent(close);
+      }
+      if (found) {
         op.value_kind = Value::micro_ops;
         op.last = out_.micro_ops.size();
+        op.short_read = short_read_;
         return;
       }
       out_.micro_ops.resize(ops);
@@ -190,6 +197,35 @@ class Parser {
     if (text == "nil" || (forms_.json() && text == "null")) return;
     op.value_kind = Value::other;
     if (wrong_.empty()) wrong_ = "a :value that is not a vector of micro-operations (got " + quoted(text);
+  }
+
+  // [key [[:r …] …]] of jepsen.independent: keys of this history are then pairs of both keys.
+  bool independent(char close) {
+    forms_.next();
+    forms_.blank();
+    if (forms_.at_end() || forms_.peek() == close) return false;
+    const char c = forms_.peek();
+    if (c == '[' || c == '(' || c == '{') return false;  // scalars only: [[:r …] …] is no pair
+    group_.clear();
+    forms_.text_of_form(group_);
+    forms_.blank();
+    const char inner = forms_.peek();
+    const bool found = (inner == '[' || inner == '(') && micro_ops(inner == '[' ? ']' : ')');
+    group_.clear();
+    if (!found) return false;
+    forms_.blank();
+    if (forms_.peek() != close) return false;
+    forms_.next();
+    ++out_.independent;
+    return true;
+  }
+
+  std::int32_t key() {
+    if (group_.empty()) return forms_.atom(history_.key_atoms, keys_);
+    pair_ = "[" + group_ + " ";
+    forms_.text_of_form(pair_);
+    pair_ += ']';
+    return history_.key_atoms.intern_text(AtomKind::other, pair_);
   }
 
   // False, with the reason in wrong_, when what stands here is something else.
@@ -217,11 +253,13 @@ class Parser {
       }
       forms_.blank();
       if (forms_.peek() == end) return wrong("a micro-operation without a key", start);
-      op.key = forms_.atom(history_.key_atoms, keys_);
+      op.key = key();
       forms_.blank();
       const char v = forms_.peek();
-      if (v == end) return wrong("a micro-operation without a value", start);
-      if (op.kind == OpKind::read && (v == '[' || v == '(')) {
+      if (v == end && op.kind != OpKind::read) return wrong("a micro-operation without a value", start);
+      if (v == end) {
+        short_read_ = true;
+      } else if (op.kind == OpKind::read && (v == '[' || v == '(')) {
         op.kind = OpKind::read_list;
         op.value = list(v == '[' ? ']' : ')');
       } else {
@@ -258,11 +296,7 @@ class Parser {
 
   void accept(const Operation& op) {
     if (op.process_kind != Process::other) {
-      if (!op.transactional && (op.process_kind == Process::client || op.type != Type::info))
-        unsupported_line(name_, op.line,
-                         "the operation :f " + quoted(f_) +
-                             " is not a transaction (expected :f :txn); hint: only rw-register and list-append "
-                             "transactions, [[:w k v] [:r k v] …] or [[:append k v] [:r k [v …]] …], can be checked");
+      if (!op.transactional && (op.process_kind == Process::client || op.type != Type::info)) return skip_function(op);
       if (op.type == Type::missing)
         fail_line(name_, op.line, "an operation map without :type (expected :invoke, :ok, :fail or :info)");
       const bool must_tell = op.type == Type::invoke || op.type == Type::ok;
@@ -271,8 +305,21 @@ class Parser {
       if (must_tell && op.value_kind == Value::missing)
         unsupported_line(name_, op.line,
                          "a transaction without :value (got nil, expected a vector of micro-operations)");
+      if (op.type == Type::ok && op.short_read)
+        fail_line(name_, op.line, "a read without a value in an :ok (got [:r k], expected [:r k v])");
     }
     out_.operations.push_back(op);
+  }
+
+  // An operation that is no transaction: counted, and judged in no way.
+  void skip_function(const Operation& op) {
+    constexpr std::size_t kShown = 8;
+    if (out_.skipped++ == 0) out_.skipped_line = op.line;
+    std::string f(f_.substr(0, 40));
+    if (!is_utf8(f)) f = quoted(f);
+    auto& seen = out_.skipped_functions;
+    if (seen.size() < kShown && std::find(seen.begin(), seen.end(), f) == seen.end()) seen.push_back(std::move(f));
+    out_.micro_ops.resize(op.first);
   }
 
   Forms forms_;
@@ -283,6 +330,8 @@ class Parser {
   Operations out_;
   std::string wrong_;  // why the :value of this map is no list of micro-operations
   std::string f_;      // its :f, if that is not :txn
+  bool short_read_ = false;   // it has a read without a value
+  std::string group_, pair_;  // the independent key here, and with a key of its own
 };
 
 }  // namespace

@@ -6,38 +6,32 @@ namespace {
 
 std::size_t idx(auto i) { return static_cast<std::size_t>(i); }
 
-bool is_write(const History& h, std::int64_t op) {
-  return h.op_kind[idx(op)] == static_cast<std::uint8_t>(OpKind::write);
+bool is_write(const Outline& part, std::int64_t i) {
+  return part.history.op_kind[idx(part.ops[idx(i)])] == static_cast<std::uint8_t>(OpKind::write);
 }
 
-bool is_committed(const History& h, std::int32_t t) {
-  return h.txn_status[idx(t)] == static_cast<std::uint8_t>(Status::committed);
-}
-
-std::uint64_t key(const History& h, std::int64_t op) {
-  return static_cast<std::uint64_t>(h.key_atoms.number(h.key_atom[idx(h.op_key[idx(op)])]));
-}
-
-std::uint64_t value(const History& h, std::int64_t op) {  // nil has the number 0
-  return static_cast<std::uint64_t>(h.values.number(h.op_value[idx(op)]));
+bool is_committed(const Outline& part, std::int32_t i) {
+  return part.history.txn_status[idx(part.txns[idx(i)])] == static_cast<std::uint8_t>(Status::committed);
 }
 
 }  // namespace
 
-void write_bincode(const History& h, const Sink& sink, Budget& budget) {
+void write_bincode(const Outline& part, std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
+                   const Sink& sink, Budget& budget) {
   Out out(sink);
-  const Sessions sessions(h);
-  std::vector<char> used(idx(h.n_keys()), 0);
-  std::uint64_t keys = 0;
-  for (const std::int32_t k : h.op_key) {
-    keys += used[idx(k)] == 0;
-    used[idx(k)] = 1;
+  const Sessions sessions(part);
+  std::vector<char> used(idx(part.history.n_keys()), 0);
+  std::uint64_t n_keys = 0;
+  for (const std::int64_t op : part.ops) {
+    char& seen = used[idx(part.history.op_key[idx(op)])];
+    n_keys += seen == 0;
+    seen = 1;
   }
   out.u64(0);
   out.u64(static_cast<std::uint64_t>(sessions.count()));
-  out.u64(keys);
-  out.u64(static_cast<std::uint64_t>(h.transactions()));
-  out.u64(static_cast<std::uint64_t>(h.operations()));
+  out.u64(n_keys);
+  out.u64(part.txns.size());
+  out.u64(part.ops.size());
   constexpr std::string_view date = "1970-01-01T00:00:00+00:00";  // of the run; the columns have none
   for (const std::string_view text : {std::string_view("isolang"), date, date}) {
     out.u64(text.size());
@@ -49,35 +43,36 @@ void write_bincode(const History& h, const Sink& sink, Budget& budget) {
     for (std::int32_t i = sessions.start[idx(s)]; i < sessions.start[idx(s) + 1]; ++i) {
       const std::int32_t t = sessions.txns[idx(i)];
       budget.poll();
-      out.u64(static_cast<std::uint64_t>(h.op_start[idx(t) + 1] - h.op_start[idx(t)]));
-      for (std::int64_t op = h.op_start[idx(t)]; op < h.op_start[idx(t) + 1]; ++op) {
-        out.byte(is_write(h, op));
-        out.u64(key(h, op));
-        out.u64(value(h, op));
-        out.byte(true);
+      out.u64(static_cast<std::uint64_t>(part.start[idx(t) + 1] - part.start[idx(t)]));
+      for (std::int64_t op = part.start[idx(t)]; op < part.start[idx(t) + 1]; ++op) {
+        out.byte(is_write(part, op));
+        out.u64(keys[idx(op)]);
+        out.u64(values[idx(op)]);
+        out.byte(part.history.op_ok[idx(part.ops[idx(op)])] != 0);
       }
-      out.byte(is_committed(h, t));
+      out.byte(is_committed(part, t));
     }
   }
   out.flush();
 }
 
-void write_plume(const History& h, const Sink& sink, Budget& budget) {
+void write_plume(const Outline& part, std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
+                 const Sink& sink, Budget& budget) {
   Out out(sink);
-  const Sessions sessions(h);
+  const Sessions sessions(part);
   for (std::int32_t s = 0; s < sessions.count(); ++s)
     for (std::int32_t i = sessions.start[idx(s)]; i < sessions.start[idx(s) + 1]; ++i) {
       const std::int32_t t = sessions.txns[idx(i)];
       budget.poll();
-      for (std::int64_t op = h.op_start[idx(t)]; op < h.op_start[idx(t) + 1]; ++op) {
-        out.text(is_write(h, op) ? "w(" : "r(");
-        out.number(key(h, op));
+      for (std::int64_t op = part.start[idx(t)]; op < part.start[idx(t) + 1]; ++op) {
+        out.text(is_write(part, op) ? "w(" : "r(");
+        out.number(keys[idx(op)]);
         out.text(",");
-        out.number(value(h, op));
+        out.number(values[idx(op)]);
         out.text(",");
         out.number(s + 1);
         out.text(",");
-        out.number(is_committed(h, t) ? t + 1 : -1);
+        out.number(is_committed(part, t) ? t + 1 : -1);
         out.text(")\n");
       }
     }

@@ -16,7 +16,8 @@ class Out {
   explicit Out(const Sink& sink) : sink_(sink), buffer_(kSize) {}
   void text(std::string_view s) {
     if (s.size() > kSize - used_) flush();
-    std::memcpy(buffer_.data() + used_, s.data(), s.size());  // all pieces are short
+    if (s.size() > kSize) return sink_(s);
+    std::memcpy(buffer_.data() + used_, s.data(), s.size());
     used_ += s.size();
   }
   template <typename Integer>
@@ -46,25 +47,27 @@ class Out {
   std::size_t used_ = 0;
 };
 
-// The transactions of each session; sessions by first appearance.
+// The transactions of each session; sessions by first appearance. Transactions are counted as they are written.
 struct Sessions {
-  explicit Sessions(const History& h) : start(1, 0), place_of(static_cast<std::size_t>(h.transactions())) {
+  explicit Sessions(const Outline& part) : start(1, 0), place_of(part.txns.size()) {
     const auto idx = [](auto i) { return static_cast<std::size_t>(i); };
-    std::vector<std::int32_t> number(idx(h.sessions), -1), size;
-    for (const std::int32_t s : h.txn_session) {
-      if (number[idx(s)] < 0) {
-        number[idx(s)] = static_cast<std::int32_t>(size.size());
+    const std::vector<std::int32_t>& session_of = part.history.txn_session;
+    std::vector<std::int32_t> number(idx(part.history.sessions), -1), size;
+    for (const std::int32_t t : part.txns) {
+      std::int32_t& n = number[idx(session_of[idx(t)])];
+      if (n < 0) {
+        n = static_cast<std::int32_t>(size.size());
         size.push_back(0);
       }
-      ++size[idx(number[idx(s)])];
+      ++size[idx(n)];
     }
     for (const std::int32_t n : size) start.push_back(start.back() + n);
     std::vector<std::int32_t> next(start.begin(), start.end() - 1);
-    txns.resize(h.txn_session.size());
-    for (std::int32_t t = 0; t < h.transactions(); ++t) {
-      const auto s = number[idx(h.txn_session[idx(t)])];
-      place_of[idx(t)] = {s, next[idx(s)] - start[idx(s)]};
-      txns[idx(next[idx(s)]++)] = t;
+    txns.resize(part.txns.size());
+    for (std::int32_t i = 0; idx(i) < part.txns.size(); ++i) {
+      const auto s = number[idx(session_of[idx(part.txns[idx(i)])])];
+      place_of[idx(i)] = {s, next[idx(s)] - start[idx(s)]};
+      txns[idx(next[idx(s)]++)] = i;
     }
   }
   std::int32_t count() const { return static_cast<std::int32_t>(start.size()) - 1; }

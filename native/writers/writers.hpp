@@ -1,28 +1,57 @@
-// Fast writers of the plain case: numbers as keys and values, one initial state, sources by value.
-//
-// What is not plain is the Python writers' (isolang/history/writers/), which also say what cannot be expressed; on a
-// plain history both give the same bytes.
+// The native writers: they spell what Python has decided to write (isolang/history/writers/outline.py, naming.py).
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "core/budget.hpp"
 #include "core/history.hpp"
 
 namespace isolang {
 
-enum class WrittenFormat : std::uint8_t { bincode, plume, edn };
+// What is written of a history: transactions in its order, each with the operations that are kept.
+struct Outline {
+  const History& history;
+  std::span<const std::int32_t> txns;
+  std::span<const std::int64_t> start;  // txns + 1: the operations of txns[i] are ops[start[i]] … ops[start[i+1]-1]
+  std::span<const std::int64_t> ops;    // numbers of operations
+};
 
-// Whether a history is plain: no declared initial transaction, initial values, explicit sources, or failed operations;
-// keys and values whole numbers; nothing that the format lacks. `real_time`: EDN shall order its lines by it.
-bool is_plain(const History& history, WrittenFormat format, bool real_time);
-
+// Takes the text, in pieces.
 using Sink = std::function<void(std::string_view)>;
 
-// Gives the text to `sink`, in pieces. The history must be plain.
-void write_bincode(const History& history, const Sink& sink, Budget& budget);
-void write_plume(const History& history, const Sink& sink, Budget& budget);
-void write_edn(const History& history, bool real_time, const Sink& sink, Budget& budget);
+// dbcop's bincode and Plume's text, of numbers: a key and a value for each operation that is kept.
+void write_bincode(const Outline& outline, std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
+                   const Sink& sink, Budget& budget);
+void write_plume(const Outline& outline, std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
+                 const Sink& sink, Budget& budget);
+
+// Names of values, one for each operation that is kept: an atom (of a list read: the list), or one of these; below
+// kFirstNumber stand numbers: kFirstNumber - n for n.
+inline constexpr std::int64_t kNameUnknown = -1, kNameInitial = -2, kFirstNumber = -3;
+
+// Texts of atoms that are no numbers.
+using Texts = std::unordered_map<std::int32_t, std::string>;
+
+// How Jepsen's operation maps are spelled.
+struct JepsenSpelling {
+  bool json = false;
+  bool real_time = false;               // order lines by it, with invocations
+  std::vector<std::int64_t> processes;  // of each session, by first appearance
+  Texts keys, values;
+};
+
+// Writes operation maps; or, if a transaction does not begin after the one before it in its session has ended, writes
+// nothing and gives the two (the later one first).
+std::optional<std::pair<std::int32_t, std::int32_t>> write_jepsen(const Outline& outline,
+                                                                  std::span<const std::int64_t> names,
+                                                                  const JepsenSpelling& spelling, const Sink& sink,
+                                                                  Budget& budget);
 
 }  // namespace isolang

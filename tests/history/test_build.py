@@ -1,11 +1,16 @@
 """``History.from_transactions``: what goes in comes out; wrong input is named with its place."""
 
+import datetime as dt
+import io
+from decimal import Decimal
+from uuid import UUID
+
 import pytest
 from hypothesis import given, settings
 from support.histories import transactions
 
 from isolang.errors import HistoryError
-from isolang.history import UNKNOWN, History, Keyword, Transaction
+from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history, write_history
 
 
 def typed(x):
@@ -111,7 +116,8 @@ FORMS = (
         (
             Transaction([("w", 1, {})]),
             ", operation 1: a key or value of a type that has no exact text (got dict, expected "
-            "None, bool, int, float, str or Keyword); convert it to a string first",
+            "None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple of these, "
+            "or Keyword); convert it to a string first",
         ),
         (
             Transaction([("w", 1, float("nan"))]),
@@ -119,18 +125,43 @@ FORMS = (
         ),
         (Transaction([], begin=3, end=1), ": it ends before it begins (got begin 3, end 1)"),
         (
-            Transaction([], begin=1.5),
-            ": begin: not an integer (got 1.5); give times as integers, e.g. nanoseconds",
+            Transaction([], begin="1.5"),
+            ": begin: not a time (got '1.5', expected an integer of nanoseconds, a float of "
+            "seconds or a datetime)",
+        ),
+        (
+            Transaction([], begin=1.5, end=2),
+            ": end: times of two kinds (got an integer, before a float); use one clock",
         ),
         (
             Transaction([], status="ok"),
-            ": unknown status (got 'ok', expected one of committed, aborted, maybe, initial)",
+            ": unknown status (got 'ok', expected one of committed, aborted, maybe, initial, "
+            "indeterminate, info)",
         ),
         (
             Transaction([("append", 1, 1)], status="initial"),
-            ", operation 1: an append in the initial transaction (lists start empty); "
-            "append it later",
+            ", operation 1: an append in the initial transaction (lists start empty, "
+            "expected writes only)",
         ),
+        (
+            Transaction([("w", 1, 1), ("r", 1, 1)], status="initial"),
+            ", operation 2: a read in the initial transaction (it is before all others, "
+            "expected writes only)",
+        ),
+        (
+            Transaction([], label="a"),
+            ": not a label (got 'a', expected an integer of 64 bits)",
+        ),
+        (
+            Transaction([("w", 1, 10**5000)]),
+            ", operation 1: an integer of more than 4300 digits (got 16610 bits); use its hash, or "
+            "a string",
+        ),
+        (
+            Transaction([(10**5000,)]),
+            f", operation 1: not an operation (got a tuple without a text, {FORMS})",
+        ),
+        (Transaction(3), ": the operations: not a list (got 3, expected a list)"),
         (
             Transaction([("r", 1, 1, (0, 0))]),
             ", operation 1: its source is no write of the same key (got (0, 0))",
@@ -140,7 +171,11 @@ FORMS = (
             ", operation 1: not a source (got (0, 9), expected (transaction, operation) counted "
             'from 0, "initial" or "missing")',
         ),
-        (Transaction([], failed=(0,)), ": failed names operations that are not there (got {0})"),
+        (
+            Transaction([], failed=(0,)),
+            ": failed names an operation that is not there (got 0, expected 0 … -1, "
+            "counted from 0)",
+        ),
         (
             Transaction([], session=[]),
             ": a session that is not hashable (got []); use a number or a string",
@@ -159,3 +194,77 @@ def test_not_a_transaction():
     assert str(error.value) == (
         "<memory> transaction 1: not a Transaction (got list, expected Transaction)"
     )
+
+
+def test_sessions_are_named_for_all_or_for_none():
+    """Without a name each transaction is a session of its own; T0 is in none."""
+    reader = Transaction([("r", "x", 1)])
+    h = History.from_transactions([Transaction([("w", "x", 0)], status="initial"), reader, reader])
+    assert h.counts()["sessions"] == 2
+    assert h.session == "each transaction is its own: none names a session"
+    named = Transaction([("w", "x", 1)], session=None)  # None is a name
+    with pytest.raises(HistoryError) as error:
+        History.from_transactions([named, reader])
+    assert str(error.value) == (
+        "<memory> transaction 2: no session, while transaction 1 names one; name it for all, or "
+        "for none (then each transaction is a session of its own)"
+    )
+
+
+@pytest.mark.parametrize("status", ["maybe", "indeterminate", "info"])
+def test_names_of_an_unknown_outcome(status):
+    """Jepsen's word and the field's are taken, too."""
+    h = History.from_transactions([Transaction([("w", 1, 2)], status=status)])
+    assert (h.status(0), h.counts()["maybe"]) == ("maybe", 1)
+
+
+VALUES = [
+    Decimal("1.5"), Decimal("-1E+30"), UUID(int=7), b"\x00\xff", True, 1.5, 2**70, (), (1, None),
+    (1, "a\n\"\\", (True, Decimal("0.1"), Keyword("k"), UUID(int=1)), b"x"), dt.date(2020, 1, 2),
+    dt.datetime(2020, 1, 2, 3, 4, 5, 6), dt.datetime(2020, 1, 2, tzinfo=dt.UTC), dt.time(1, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_values_of_databases_keep_their_type(value):
+    """As keys and as values, back as Python objects and through EDN."""
+    h = History.from_transactions([Transaction([("w", value, value), ("r", value, value)])])
+    histories = [h]
+    if not isinstance(value, tuple):  # a list there, as what a list held
+        out = io.BytesIO()
+        write_history(h, out, format="edn")
+        histories.append(load_history(io.BytesIO(out.getvalue())))
+    for history in histories:
+        for _, key, found in history.transaction(0).ops:
+            assert (key, found) == (value, value)
+            assert type(key) is type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (-0.0, 0.0),
+        (Decimal("1.50"), Decimal("1.5")),
+        (Decimal("-0.00"), Decimal(0)),
+        (
+            dt.datetime(2020, 1, 1, 2, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+            dt.datetime(2020, 1, 1, tzinfo=dt.UTC),
+        ),
+        (bytearray(b"a"), b"a"),
+    ],
+)
+def test_equal_values_are_one_value(written, read):
+    """A database returns what it was given in another spelling."""
+    h = History.from_transactions([Transaction([("w", 1, written), ("r", 1, read)])])
+    assert h.columns.op_value[0] == h.columns.op_value[1]
+
+
+def test_times_of_three_kinds():
+    """Nanoseconds, seconds, datetimes: the last two become nanoseconds."""
+    when = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    second = dt.timedelta(seconds=1)
+    for begin, end in ((10**9, 2 * 10**9), (1.0, 2.0), (when, when + second)):
+        h = History.from_transactions([Transaction([], begin=begin, end=end)])
+        assert h.columns.txn_end[0] - h.columns.txn_begin[0] == 10**9
+    h = History.from_transactions([Transaction([], begin=when, end=when)])
+    assert h.transaction(0).begin == int(when.timestamp()) * 10**9

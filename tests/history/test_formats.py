@@ -360,7 +360,8 @@ UNSUPPORTED = [
     ),
     (
         b"- - events:\n    - write: true\n",
-        "dbcop's YAML; convert it to dbcop JSON: the field names are the same",
+        "dbcop's YAML; convert it to dbcop JSON: an event {write: true, variable: x, version: v} "
+        'is {"Write": {"variable": x, "version": v}} there, and success is "committed"',
     ),
     (b"3\n0 1 A 5 6\n", "VeriStrong's flat list-append text; convert it to Jepsen EDN"),
     (
@@ -508,7 +509,7 @@ def test_precisely_unsupported(name):
     with pytest.raises(UnsupportedError) as error:
         load_history(DATA / name)
     start = {
-        "bank.edn": f"{DATA}/bank.edn: line 1: the operation :f ':transfer' is not a transaction",
+        "bank.edn": f"{DATA}/bank.edn: line 1: the operation :f :transfer is not a transaction",
         "viper-range": f"{DATA}/viper-range/J1.log: line 2: a range query, which "
         "reads the absence of keys too and cannot be judged key by key (got ",
     }

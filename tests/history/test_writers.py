@@ -380,7 +380,10 @@ RENUMBER = "; renumbering (renumber=True, --renumber) may"
             "<memory>: the key :a b cannot be expressed in EDN",
         ),
         (
-            [Transaction([], begin=1, end=5, label=7), Transaction([], begin=5, end=6, label=8)],
+            [
+                Transaction([], session=0, begin=1, end=5, label=7),
+                Transaction([], session=0, begin=5, end=6, label=8),
+            ],
             "edn",
             "<memory> transaction 2: T8 does not begin after T7 of the same session ended, and a "
             "process in EDN does one thing at a time; drop real-time",

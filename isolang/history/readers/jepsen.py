@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from isolang.history.readers.reading import Files, Reading, call_native, counted
 
 
@@ -21,6 +23,13 @@ def read(files: Files, *, timeout: float) -> Reading:
         who = ", ".join(say["nonclient_processes"])
         ignored.append(
             f"{counted(say['nonclient'], 'operation')} of no client" + (f" ({who})" if who else "")
+        )
+    if say["skipped"]:
+        names = ", ".join(say["skipped_functions"])
+        ignored.append(
+            f"{counted(say['skipped'], 'operation')} that is no transaction (:f {names})"
+            if say["skipped"] == 1
+            else f"{say['skipped']} operations that are no transactions (:f {names})"
         )
     if say["stray_completions"]:
         stray = counted(say["stray_completions"], "completion")
@@ -47,6 +56,14 @@ def read(files: Files, *, timeout: float) -> Reading:
             f"{counted(say['resumed_after_info'], 'process', 'processes')} went on after :info; "
             "the session goes on too"
         )
+    if say["overlapping"]:
+        processes = counted(say["overlapping"], "process", "processes")
+        notes.append(
+            f"{processes} with several open operations: each transaction is a session of its own"
+        )
+    if say["independent"]:
+        operations = counted(say["independent"], "operation")
+        notes.append(f"{operations} on independent keys [k …]: one history, whose keys are pairs")
     if say["completion_differs"]:
         notes.append(
             f"{counted(say['completion_differs'], 'completion')} with other operations than "
@@ -77,5 +94,15 @@ def read(files: Files, *, timeout: float) -> Reading:
         real_time=real_time,
         ignored=tuple(ignored),
         notes=tuple(notes),
-        session_names=tuple(str(p) for p in say["session_labels"]),
+        session_names=_names(say["session_labels"]),
     )
+
+
+def _names(processes: list[int]) -> tuple[str, ...]:
+    """Sessions are called like their processes; the second one of process 3 is ``3.2``."""
+    seen: Counter[int] = Counter()
+    names = []
+    for process in processes:
+        seen[process] += 1
+        names.append(f"{process}.{seen[process]}" if seen[process] > 1 else str(process))
+    return tuple(names)

@@ -7,29 +7,29 @@ What a format cannot express is an error that says so. Two ways out, both report
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-from msgspec import Struct
+from typing import IO, TYPE_CHECKING, Final
 
 from isolang.errors import HistoryError
+from isolang.history.writers.report import Contents, Sink, WriteReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from isolang.history.history import History
 
-WRITABLE: Final = (
-    "edn",
-    "jepsen-json",
-    "dbcop",
-    "dbcop-json",
-    "hist",
-    "cobra",
-    "viper",
-    "plume",
-    "awdit",
-)
+_ENCODERS: Final = {  # modules of this folder, and functions; imported when used
+    "edn": "jepsen:edn",
+    "jepsen-json": "jepsen:to_json",
+    "dbcop": "dbcop:bincode",
+    "dbcop-json": "dbcop:to_json",
+    "hist": "dbcop:hist",
+    "cobra": "logs:cobra",
+    "viper": "logs:viper",
+    "plume": "plume:encode",
+    "awdit": "awdit:encode",
+}
+WRITABLE: Final = tuple(_ENCODERS)
 FOLDERS: Final = ("cobra", "viper")
 WITH_REAL_TIME: Final = ("edn", "jepsen-json")
 DROPPABLE: Final = {
@@ -40,27 +40,51 @@ DROPPABLE: Final = {
 }
 
 
-class WriteReport(Struct, frozen=True, kw_only=True):
-    """What was written, and what changed on the way.
+SUFFIXES: Final = {
+    ".edn": "edn",
+    ".json": "jepsen-json",
+    ".bincode": "dbcop",
+    ".hist": "hist",
+    ".txt": "plume",
+}
 
-    Attributes:
-        format: the format.
-        transactions: how many were written.
-        operations: how many were written.
-        notes: what was translated, renamed or left out, one phrase each, with counts.
-        key_numbers: for renumbered keys, what each was called and its number now.
+
+def save_history(
+    history: History,
+    path: str | Path,
+    *,
+    format: str = "auto",  # noqa: A002 — the name users know from the command line
+    renumber: bool = False,
+    drop: Collection[str] = (),
+) -> WriteReport:
+    """Save a history in a file that ``load_history`` reads.
+
+    Args:
+        history: what to save.
+        path: the file, or a folder that is not there yet for formats in :data:`FOLDERS`.
+        format: one of :data:`WRITABLE`, or ``auto``: by the file's suffix, see :data:`SUFFIXES`.
+        renumber: as :func:`write_history` has it.
+        drop: as :func:`write_history` has it.
+
+    Raises:
+        HistoryError: if the format cannot express the history (nothing is written then), the suffix
+            names none, or the file cannot be written.
     """
-
-    format: str
-    transactions: int
-    operations: int
-    notes: tuple[str, ...] = ()
-    key_numbers: tuple[tuple[str, int], ...] = ()
+    if format == "auto":
+        found = SUFFIXES.get(Path(path).suffix.lower())
+        if found is None:
+            msg = (
+                f"{path}: no format to write (got the suffix {Path(path).suffix!r}, expected "
+                f"{', '.join(SUFFIXES)}); or say format="
+            )
+            raise HistoryError(msg)
+        format = found  # noqa: A001
+    return write_history(history, path, format=format, renumber=renumber, drop=drop)
 
 
 def write_history(
     history: History,
-    target: str | Path | Any,
+    target: str | Path | IO[bytes],
     *,
     format: str,  # noqa: A002 — the name users know from the command line
     renumber: bool = False,
@@ -82,16 +106,6 @@ def write_history(
             target cannot be written.
     """
     from isolang.history.formats import ALIASES
-    from isolang.history.writers import (
-        awdit,
-        bincode,
-        edn,
-        jepsen_json,
-        logs,
-        plain,
-        plume,
-        versions,
-    )
 
     name = ALIASES.get(format, format)
     if name not in WRITABLE:
@@ -100,40 +114,53 @@ def write_history(
     if unknown := sorted(set(drop) - set(DROPPABLE)):
         msg = f"unknown thing to drop (got {unknown[0]!r}, expected {', '.join(DROPPABLE)})"
         raise HistoryError(msg)
-    dropped = frozenset(drop)
     if name in FOLDERS and not isinstance(target, str | Path):
         msg = f"{name}: a folder of logs cannot be written to a stream; give a path"
         raise HistoryError(msg)
+    module, _, function = _ENCODERS[name].partition(":")
+    encode = getattr(import_module(f"isolang.history.writers.{module}"), function)
+    contents, report = encode(history, renumber=renumber, drop=frozenset(drop))
     try:
-        if plain.applies(history, name, dropped):
-            if not isinstance(target, str | Path):
-                return plain.write(history, target.write, name=name, drop=dropped)
-            with Path(target).open("wb") as file:
-                return plain.write(history, file.write, name=name, drop=dropped)
-        encode: dict[str, Callable[..., tuple[bytes | dict[str, bytes], WriteReport]]] = {
-            "edn": edn.encode,
-            "jepsen-json": jepsen_json.encode,
-            "dbcop": bincode.encode,
-            "dbcop-json": versions.encode_json,
-            "hist": versions.encode_hist,
-            "cobra": logs.encode_cobra,
-            "viper": logs.encode_viper,
-            "plume": plume.encode,
-            "awdit": awdit.encode,
-        }
-        data, report = encode[name](history, renumber=renumber, drop=dropped)
-        if isinstance(data, dict):
-            Path(target).mkdir()  # files of another history must not mix with these
-            for file_name, content in data.items():
-                (Path(target) / file_name).write_bytes(content)
-        elif isinstance(target, str | Path):
-            Path(target).write_bytes(data)
-        else:
-            target.write(data)
+        if isinstance(target, str | Path):
+            _write_to(Path(target), contents)
+        elif callable(contents):
+            contents(target.write)
+        elif isinstance(contents, bytes):
+            target.write(contents)
     except OSError as e:
         name = (
             str(target) if isinstance(target, str | Path) else getattr(target, "name", "<stream>")
         )
         msg = f"{name}: cannot be written: {e.strerror or e}"
         raise HistoryError(msg) from None
-    return report
+    done: WriteReport = report
+    return done
+
+
+def _write_to(path: Path, contents: Contents) -> None:
+    if isinstance(contents, dict):
+        path.mkdir()  # files of another history must not mix with these
+        for name, data in contents.items():
+            (path / name).write_bytes(data)
+    elif isinstance(contents, bytes):
+        path.write_bytes(contents)
+    else:
+        _write_pieces(path, contents)
+
+
+def _write_pieces(path: Path, write: Callable[[Sink], None]) -> None:
+    """Write a file piece by piece; it is opened at the first, when no error is left to be found."""
+    file: IO[bytes] | None = None
+
+    def sink(piece: bytes) -> None:
+        nonlocal file
+        if file is None:
+            file = path.open("wb")
+        file.write(piece)
+
+    try:
+        write(sink)
+        sink(b"")
+    finally:
+        if file is not None:
+            file.close()

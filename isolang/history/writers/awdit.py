@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isolang.history import columns as c
-from isolang.history.writers import WriteReport
-from isolang.history.writers.numbers import as_numbers
-from isolang.history.writers.outline import Target, outline
+from isolang.history.writers.numbers import numbered
+from isolang.history.writers.outline import Target
+from isolang.history.writers.report import Contents, WriteReport
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -19,35 +18,25 @@ if TYPE_CHECKING:
 _TARGET = Target(name="AWDIT text", aborted=False)
 
 
-def encode(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[bytes, WriteReport]:
+def encode(
+    history: History, *, renumber: bool, drop: frozenset[str]
+) -> tuple[Contents, WriteReport]:
     """Encode a history.
 
     Raises:
         HistoryError: if the text cannot express it.
     """
-    part = outline(history, _TARGET, drop)
-    numbers = as_numbers(part, target=_TARGET.name, bits=64, zero_writable=False, renumber=renumber)
-    initial: set[int] = set()
-
-    def line(op: int) -> str:
-        key, value = numbers.key(part.key[op]), numbers.value(op)
-        if value == 0:
-            initial.add(key)
-        return f"{'w' if part.kind[op] == c.WRITE else 'r'} {key} {value}\n"
-
+    found = numbered(history, _TARGET, bits=64, zero_writable=False, renumber=renumber, drop=drop)
+    initial = sorted(set(found.keys[found.values == 0].tolist()))
     sessions = [
-        "-----\n".join("".join(map(line, part.ops(txn))) for txn in session)
-        for session in part.by_session()
+        "-----\n".join(
+            "".join(f"{'w' if write else 'r'} {key} {value}\n" for write, key, value in row.ops)
+            for row in session
+        )
+        for session in found.sessions()
     ]
-    notes = [*part.notes, *numbers.notes]
+    notes = []
     if initial:
-        sessions.insert(0, "".join(f"w {key} 0\n" for key in sorted(initial)))
+        sessions.insert(0, "".join(f"w {key} 0\n" for key in initial))
         notes.append("transaction 1 is the initial state: declare it when reading (--initial 1)")
-    report = WriteReport(
-        format="awdit",
-        transactions=len(part.transactions),
-        operations=part.count(),
-        notes=tuple(notes),
-        key_numbers=numbers.key_numbers,
-    )
-    return "=====\n".join(sessions).encode(), report
+    return "=====\n".join(sessions).encode(), found.report("awdit", *notes)

@@ -1,113 +1,152 @@
-"""Keys and values as numbers, for the formats that have nothing else: bincode and text."""
+"""Keys and values as numbers, for the formats that have nothing else: bincode, text and logs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from isolang.errors import HistoryError
+from isolang.history import columns as c
 from isolang.history.values import INTEGER, NATURAL
-from isolang.history.writers import WriteReport
-from isolang.history.writers.renaming import INITIAL, Names, name_values
+from isolang.history.writers.naming import FIRST_NUMBER, INITIAL, name_values
+from isolang.history.writers.outline import Outline, Target, outline
+from isolang.history.writers.report import WriteReport
 
 if TYPE_CHECKING:
-    from isolang.history.writers.outline import Outline
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.history.history import History
 
 
-class Numbers(Struct, frozen=True, kw_only=True):
-    """Keys and values of what is written, as numbers.
+class Numbered(Struct, frozen=True, kw_only=True):
+    """What is written, with numbers for keys and values.
 
     Attributes:
-        key: key number of the history to number in the file.
-        value: operation to the number it wrote or read; 0 is the initial state.
+        part: what is written.
+        keys: the key of each operation.
+        values: what each operation wrote or read; 0 is the initial state.
         notes: what changed.
         key_numbers: for renumbered keys, name and number.
     """
 
-    key: Callable[[int], int]
-    value: Callable[[int], int]
-    notes: list[str]
+    part: Outline
+    keys: NDArray[np.uint64]
+    values: NDArray[np.uint64]
+    notes: tuple[str, ...]
     key_numbers: tuple[tuple[str, int], ...]
 
+    def sessions(self) -> Iterator[Iterator[Row]]:
+        """Give the transactions of each session as Python objects."""
+        part, columns = self.part, self.part.history.columns
+        start, committed = part.start.tolist(), columns.txn_status[part.txns] == c.COMMITTED
+        writes = (columns.op_kind[part.ops] == c.WRITE).tolist()
+        ops = list(zip(writes, self.keys.tolist(), self.values.tolist(), strict=True))
+        for session in part.sessions():
+            yield (
+                Row(
+                    ordinal=i + 1,
+                    committed=bool(committed[i]),
+                    ops=ops[start[i] : start[i + 1]],
+                )
+                for i in session.tolist()
+            )
 
-def as_numbers(
-    outline: Outline, *, target: str, bits: int, zero_writable: bool, renumber: bool
-) -> Numbers:
+    def report(self, name: str, *notes: str) -> WriteReport:
+        """Tell what a format took of the history, and what it changed."""
+        return WriteReport(
+            format=name,
+            transactions=len(self.part.txns),
+            operations=len(self.part.ops),
+            notes=(*self.part.notes, *self.notes, *notes),
+            key_numbers=self.key_numbers,
+        )
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One transaction.
+
+    Attributes:
+        ordinal: its number among all that are written, from 1.
+        committed: whether it committed.
+        ops: for each operation: whether it is a write, its key, its value.
+    """
+
+    ordinal: int
+    committed: bool
+    ops: list[tuple[bool, int, int]]
+
+
+def numbered(
+    history: History,
+    target: Target,
+    *,
+    bits: int,
+    zero_writable: bool,
+    renumber: bool,
+    drop: frozenset[str],
+) -> Numbered:
     """Give numbers to the keys and values of what is written.
 
     Args:
-        outline: what is written.
-        target: the format's name in messages.
+        history: what to write.
+        target: what the format can express.
         bits: the size of its unsigned numbers.
         zero_writable: whether a write of 0 is a write (and not ignored).
         renumber: whether keys and values without a number may get one.
+        drop: what may be left out.
 
     Raises:
-        HistoryError: if one has no number and may not get one.
+        HistoryError: if one has no number and may not get one, or the format cannot express it.
     """
-    history = outline.history
+    import numpy as np
+
+    part = outline(history, target, drop)
     columns = history.columns
-    zero = columns.intern_value(INTEGER, 0)
 
-    def number_of(kind_and_payload: tuple[int, object]) -> int | None:
-        kind, payload = kind_and_payload
-        fits = kind in (INTEGER, NATURAL) and isinstance(payload, int) and 0 <= payload < 2**bits
-        return int(payload) if fits and isinstance(payload, int) else None
+    def fit(kinds: NDArray[np.uint8], numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        fits: NDArray[np.bool_] = (kinds == INTEGER) & (numbers >= 0)
+        if bits == 64:
+            fits |= kinds == NATURAL
+        return fits
 
-    names: Names = name_values(
-        outline,
-        target=target,
-        tau=zero,
-        expressible=lambda atom: number_of(columns.value(atom)) is not None,
+    kinds, values = columns.value_kinds(), columns.value_numbers()
+    zero = np.flatnonzero((kinds == INTEGER) & (values == 0))
+    names = name_values(
+        part,
+        tau=int(zero[0]) if len(zero) else INITIAL,
+        expressible=lambda atoms: fit(kinds[atoms], values[atoms]),
         tau_writable=zero_writable,
         renumber=renumber,
     )
-    keys = [number_of(columns.key(k)) for k in range(columns.n_keys())]
-    notes = [*names.notes]
-    key_numbers: tuple[tuple[str, int], ...] = ()
-    used = {outline.key[op] for t in outline.transactions for op in outline.ops(t)}
-    numbered: dict[int, int | None] = {}
-    unfit = [k for k in sorted(used) if keys[k] is None]
+    key = columns.op_key[part.ops]
+    key_atom = columns.key_atom
+    key_numbers = columns.key_numbers()[key_atom]
+    fits = fit(columns.key_kinds()[key_atom], key_numbers)
+    used = np.unique(key)
+    renamed: tuple[tuple[str, int], ...] = ()
+    notes = list(names.notes)
+    unfit = used[~fits[used]].tolist()
     if unfit:
         if not renumber:
             msg = (
-                f"{history.name}: the key {history.key(unfit[0])} cannot be expressed in {target} "
-                f"(expected unsigned {bits}-bit integers); "
+                f"{history.name}: the key {history.key(unfit[0])} cannot be expressed in "
+                f"{target.name} (expected unsigned {bits}-bit integers); "
                 "renumbering (renumber=True, --renumber) may"
             )
             raise HistoryError(msg)
-        keys = list(range(columns.n_keys()))
-        key_numbers = tuple((history.key(k), k) for k in sorted(used))
+        key_numbers = np.arange(columns.n_keys())
+        renamed = tuple((history.key(k), k) for k in used.tolist())
         notes.append("renumbered: the keys")
-
-    def key(k: int) -> int:
-        found = keys[k]
-        assert found is not None  # checked above
-        return found
-
-    def value(op: int) -> int:
-        if op in names.number:
-            return 0 if names.number[op] == INITIAL else names.number[op]
-        if op in names.initial:
-            return 0
-        atom = outline.value[op]
-        if atom not in numbered:
-            numbered[atom] = number_of(columns.value(atom))
-        found = numbered[atom]
-        assert found is not None  # name_values checked it
-        return found
-
-    return Numbers(key=key, value=value, notes=notes, key_numbers=key_numbers)
-
-
-def report_of(name: str, part: Outline, numbers: Numbers) -> WriteReport:
-    """Tell what a format of numbers took of a history, and what it changed."""
-    return WriteReport(
-        format=name,
-        transactions=len(part.transactions),
-        operations=part.count(),
-        notes=(*part.notes, *numbers.notes),
-        key_numbers=numbers.key_numbers,
+    atom = names.of >= 0
+    given = np.where(names.of <= FIRST_NUMBER, FIRST_NUMBER - names.of, 0)
+    given[atom] = values[names.of[atom]]
+    return Numbered(
+        part=part,
+        keys=key_numbers[key].astype(np.uint64),
+        values=given.astype(np.uint64),
+        notes=tuple(notes),
+        key_numbers=renamed,
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.readers.reading import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang.history.history import History
 
 
@@ -20,7 +23,7 @@ class Target(Struct, frozen=True, kw_only=True):
     Attributes:
         name: its name in messages.
         lists: appends and list reads.
-        maybe: transactions with an unknown outcome.
+        indeterminate: transactions with an unknown outcome.
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
         failed: operations that failed inside their transaction.
@@ -31,7 +34,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
     name: str
     lists: bool = False
-    maybe: bool = False
+    indeterminate: bool = False
     aborted: bool = True
     real_time: bool = False
     failed: bool = False
@@ -40,46 +43,35 @@ class Target(Struct, frozen=True, kw_only=True):
     hint: str = "EDN can express it"
 
 
-class Outline(Struct, kw_only=True):
+class Outline(Struct, frozen=True, kw_only=True):
     """The part of a history that is written.
 
     Attributes:
         history: the whole.
         target: the format's name in messages.
-        transactions: the numbers of the transactions, T0 left out, in the history's order.
-        kept: for each transaction of the history, its operations that are written.
-        kind, key, value, source, ok: the columns of operations, as lists.
-        status: the status of each transaction.
+        txns: the numbers of the transactions, T0 left out, in the history's order.
+        start: where the operations of each of them start in ``ops``; one more at the end.
+        ops: the numbers of the operations that are written.
         notes: what was left out.
     """
 
     history: History
     target: str
-    transactions: list[int]
-    kept: list[list[int]]
-    kind: list[int]
-    key: list[int]
-    value: list[int]
-    source: list[int]
-    ok: list[bool]
-    status: list[int]
-    notes: list[str] = field(default_factory=list)
+    txns: NDArray[np.int32]
+    start: NDArray[np.int64]
+    ops: NDArray[np.int64]
+    notes: tuple[str, ...]
 
-    def ops(self, txn: int) -> list[int]:
-        """Give the operations of a transaction that are written."""
-        return self.kept[txn]
+    def sessions(self) -> list[NDArray[np.int64]]:
+        """Give the transactions of each session, as indices of ``txns``, in session order."""
+        import numpy as np
 
-    def by_session(self) -> list[list[int]]:
-        """Give the transactions of each session, in session order."""
-        sessions: dict[int, list[int]] = {}
-        session_of = self.history.columns.txn_session.tolist()
-        for txn in self.transactions:
-            sessions.setdefault(session_of[txn], []).append(txn)
-        return list(sessions.values())
-
-    def count(self) -> int:
-        """Give the number of operations that are written."""
-        return sum(len(self.ops(t)) for t in self.transactions)
+        session = self.history.columns.txn_session[self.txns]
+        _, first, number = np.unique(session, return_index=True, return_inverse=True)
+        order = np.argsort(first[number], kind="stable")
+        return (
+            np.split(order, np.flatnonzero(np.diff(first[number][order])) + 1) if len(order) else []
+        )
 
 
 def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
@@ -94,7 +86,7 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
     status = columns.txn_status
     txn_of = np.repeat(np.arange(columns.transactions()), np.diff(columns.op_start))
     ordinary = status != c.INITIAL
-    keep = ordinary[txn_of] if len(txn_of) else np.zeros(0, dtype=bool)
+    keep = ordinary[txn_of]
     notes: list[str] = []
     if not ordinary.all():
         notes.append("the declared initial transaction: what it wrote is the initial state")
@@ -114,7 +106,7 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
             raise refuse("real time cannot be expressed", may="real-time")
         notes.append("real time")
     for code, allowed, what in (
-        (c.MAYBE, target.maybe, "a transaction whose outcome is unknown"),
+        (c.MAYBE, target.indeterminate, "a transaction whose outcome is unknown"),
         (c.ABORTED, target.aborted, "an aborted transaction"),
     ):
         found = np.flatnonzero(status == code)
@@ -146,29 +138,21 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         if len(found):
             what = counted(len(found), "read")
             notes.append(f"{what} by aborted transactions, whose results are not known")
-    transactions = np.flatnonzero(ordinary)
+    sizes = np.bincount(txn_of[keep], minlength=columns.transactions())
     if not target.empty:
-        sizes = np.bincount(txn_of[keep], minlength=columns.transactions())
-        empty = transactions[sizes[transactions] == 0]
+        empty = np.flatnonzero(ordinary & (sizes == 0))
         if len(empty) and "empty-transactions" not in drop:
             what = "a transaction without operations cannot be expressed"
             raise refuse(what, txn=int(empty[0]), may="empty-transactions")
         if len(empty):
             notes.append(f"{counted(len(empty), 'transaction')} without operations")
-            transactions = transactions[sizes[transactions] > 0]
-    kept: list[list[int]] = [[] for _ in range(columns.transactions())]
-    for op, txn in zip(np.flatnonzero(keep).tolist(), txn_of[keep].tolist(), strict=True):
-        kept[txn].append(op)
+        ordinary &= sizes > 0
+    txns = np.flatnonzero(ordinary).astype(np.int32)
     return Outline(
         history=history,
         target=target.name,
-        transactions=transactions.tolist(),
-        kept=kept,
-        kind=columns.op_kind.tolist(),
-        key=columns.op_key.tolist(),
-        value=columns.op_value.tolist(),
-        source=columns.op_source.tolist(),
-        ok=(columns.op_ok != 0).tolist(),
-        status=columns.txn_status.tolist(),
-        notes=[f"left out: {note}" for note in notes],
+        txns=txns,
+        start=np.concatenate([[0], np.cumsum(sizes[txns])]).astype(np.int64),
+        ops=np.flatnonzero(keep),
+        notes=tuple(f"left out: {note}" for note in notes),
     )

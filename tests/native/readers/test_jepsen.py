@@ -265,10 +265,6 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
         ("{:type :ok :process 1.0}", "line 1: expected an integer of 64 bits as :process"),
         ('{"type":"ok","process":"3"}', "line 1: expected an integer of 64 bits as :process"),
         ("{:type :ok :process 9223372036854775808}", "line 1: expected an integer of 64 bits"),
-        (
-            "\n{:type :info :process :nemesis}",
-            "line 2: no transactions (got 1 operation maps: 1 of no",
-        ),
         ("5", "line 1: expected an operation map {…} (got '5' at column 1)"),
         (
             "{:type}",
@@ -291,14 +287,17 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
             "line 1: a value nested more than 64 deep",
         ),
         (
-            "{:type :invoke :value [[:w 1 2]] :process 3}\n\n"
-            "{:type :invoke :value [[:w 1 3]] :process 3}",
-            "line 3: process 3 invokes while its operation of line 1 is still open",
+            "{:type :invoke :value [[:r 1 nil]] :process 3}\n"
+            "{:type :invoke :value [[:r 1 nil]] :process 3}\n"
+            "{:type :ok :value [[:r 1 2]] :process 3}",
+            "line 3: process 3 has several open operations, those of lines 1 and 2, and this",
         ),
         (
-            "{:type :invoke :value [[:w 1 2]]}\n{:type :invoke :value [[:w 1 3]]}",
-            "line 2: an :invoke (no :process anywhere) while its operation of line 1 is still open",
+            "{:type :invoke :value [[:w 1 2]]}\n{:type :invoke :value [[:w 1 3]]}\n"
+            "{:type :ok :value [[:w 1 4]]}",
+            "line 3: the history (no :process anywhere) has several open operations",
         ),
+        ("{:type :ok :value [[:r 1]] :process 3}", "line 1: a read without a value in an :ok"),
         (
             "{:type :ok :value [[:w 1 2]] :process 3}\n{:type :ok :value [[:w 1 3]]}",
             "line 2: an operation without :process, while others have one",
@@ -316,15 +315,15 @@ def test_edn_errors_name_the_line(text: str | bytes, message: str) -> None:
     [
         (
             "\n{:type :invoke :f :cas :value [1 2] :process 0}",
-            "line 2: the operation :f ':cas' is not a transaction",
+            "line 2: the operation :f :cas is not a transaction",
         ),
         (
             '{"type":"ok","f":"read","value":3,"process":0}',
-            "line 1: the operation :f '\"read\"' is not",
+            'line 1: the operation :f "read" is not',
         ),
         (
             "{:type :ok :f 5 :value [[:w 1 2]] :process 0}",
-            "line 1: the operation :f '5' is not a transaction",
+            "line 1: the operation :f 5 is not a transaction",
         ),
         (
             "{:type :ok :f :txn :value 5 :process 0}",
@@ -351,3 +350,65 @@ def test_unsupported_operations_name_the_line(text: str, message: str) -> None:
     with pytest.raises(UnsupportedInput) as error:
         edn(text)
     assert message in str(error.value)
+
+
+def test_other_functions_are_skipped_and_counted() -> None:
+    """Beside transactions; what their maps hold is read, and left."""
+    txns, remarks = edn(
+        "{:type :invoke :f :cas :value [[:w 1 2]] :process 0}\n"
+        '{:type :ok :f :cas :value #"a\\d]" :process 0 :at #inst "2020-01-01"}\n'
+        "#jepsen.history.Op{:type :ok :f :txn :value [[:w 1 3]] :process 0 :x #a.Record{:b 1}}\n"
+        "{:type :fail :f :read :value #{1} :process 1}"
+    )
+    assert [t.ops for t in txns] == [[("w", 1, 3)]]
+    assert (remarks["skipped"], remarks["skipped_functions"]) == (3, [":cas", ":read"])
+
+
+def test_an_empty_history() -> None:
+    """No transactions are no error; the nemesis alone is none either."""
+    for text in ("", "()", "[]", "{:type :info :process :nemesis}"):
+        assert edn(text)[0] == []
+
+
+def test_reads_without_a_value_in_an_invocation() -> None:
+    """They ask, as [:r k nil] does."""
+    txns, _ = edn(
+        "{:process 0 :value [[:r :x] [:w 1 2]] :type :invoke}\n"
+        "{:process 0 :type :ok :value [[:r :x 5] [:w 1 2]]}\n"
+        "{:process 1 :type :invoke :value [[:r :x]]}"
+    )
+    assert [t.ops for t in txns] == [[("r", ":x", 5), ("w", 1, 2)], [("r", ":x", UNKNOWN)]]
+
+
+def test_independent_keys() -> None:
+    """[k transaction]: keys of the history are pairs."""
+    txns, remarks = edn(
+        "{:process 0 :type :ok :value [7 [[:w :x 1] [:r 2 nil]]]}\n"
+        '{:process 0 :type :ok :value [:k [[:append "a" 1]]]}\n'
+        "{:process 0 :type :ok :value [[:w :x 1]]}"
+    )
+    assert [t.ops for t in txns] == [
+        [("w", ("[7 :x]",), 1), ("r", ("[7 2]",), None)],
+        [("append", ('[:k "a"]',), 1)],
+        [("w", ":x", 1)],
+    ]
+    assert remarks["independent"] == 2
+
+
+def test_overlapping_operations_of_one_process() -> None:
+    """Each is a session of its own; completions are told by their micro-operations."""
+    txns, remarks = edn(
+        "{:process 0 :type :invoke :value [[:w 1 2] [:r 2]]}\n"
+        "{:process 0 :type :invoke :value [[:w 1 3]]}\n"
+        "{:process 1 :type :ok :value [[:w 1 9]]}\n"
+        "{:process 0 :type :ok :value [[:w 1 2] [:r 2 8]]}\n"
+        "{:process 0 :type :fail :value [[:w 1 3]]}\n"
+        "{:process 0 :type :invoke :value [[:w 1 4]]}"
+    )
+    assert [(t.session, t.status, t.begin, t.end) for t in txns] == [
+        (0, COMMITTED, 0, 3),
+        (1, ABORTED, 1, 4),
+        (2, COMMITTED, BEGIN_UNKNOWN, 2),
+        (3, MAYBE, 5, END_UNKNOWN),
+    ]
+    assert remarks["overlapping"] == 1

@@ -1,0 +1,76 @@
+"""dbcop's three formats; the initial state is 0 in bincode, and has a name of its own in others."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from isolang.history.writers.numbers import Row, numbered
+from isolang.history.writers.outline import Target
+from isolang.history.writers.report import Contents, Sink, WriteReport
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+_BINCODE = Target(name="dbcop bincode", failed=True, empty=True)
+_JSON = Target(name="dbcop JSON", empty=True)
+_HIST = Target(name=".hist")
+
+
+def bincode(
+    history: History, *, renumber: bool, drop: frozenset[str]
+) -> tuple[Contents, WriteReport]:
+    """Encode a history as dbcop's bincode.
+
+    Raises:
+        HistoryError: if it cannot express it.
+    """
+    from isolang import _native
+
+    found = numbered(history, _BINCODE, bits=64, zero_writable=True, renumber=renumber, drop=drop)
+    part = found.part
+
+    def write(sink: Sink) -> None:
+        _native.write_bincode(
+            history.columns, part.txns, part.start, part.ops, found.keys, found.values, sink
+        )
+
+    return write, found.report("dbcop")
+
+
+def to_json(
+    history: History, *, renumber: bool, drop: frozenset[str]
+) -> tuple[Contents, WriteReport]:
+    """Encode a history as dbcop's JSON: a list of sessions.
+
+    Raises:
+        HistoryError: if it cannot express it.
+    """
+    # A version 0 that nobody writes is initial: so nobody may write it.
+    found = numbered(history, _JSON, bits=64, zero_writable=False, renumber=renumber, drop=drop)
+
+    def transaction(row: Row) -> dict[str, object]:
+        events = [
+            {"Write" if write else "Read": {"variable": key, "version": version or None}}
+            for write, key, version in row.ops
+        ]
+        return {"events": events, "committed": row.committed}
+
+    sessions = [[transaction(row) for row in session] for session in found.sessions()]
+    return (json.dumps(sessions) + "\n").encode(), found.report("dbcop-json")
+
+
+def hist(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Contents, WriteReport]:
+    """Encode a history as ``.hist`` text: one transaction per line.
+
+    Raises:
+        HistoryError: if it cannot express it.
+    """
+    found = numbered(history, _HIST, bits=64, zero_writable=False, renumber=renumber, drop=drop)
+
+    def line(row: Row) -> str:
+        events = (f"{k}:={v}" if write else f"{k}=={v or '?'}" for write, k, v in row.ops)
+        return f"[{' '.join(events)}]{'' if row.committed else '!'}\n"
+
+    sessions = ("".join(map(line, session)) for session in found.sessions())
+    return "---\n".join(sessions).encode(), found.report("hist")

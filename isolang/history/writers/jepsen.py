@@ -1,0 +1,209 @@
+"""Jepsen's operation maps, in EDN or JSON: one per line, sessions as processes.
+
+With real time, ``:invoke`` and ``:ok`` lines stand in its order. Without, there are completions
+only: any order of invocations would claim a real-time order that the history does not have.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.values import INTEGER, NATURAL, NIL, STRING, show
+from isolang.history.writers.naming import INITIAL, Names, name_values
+from isolang.history.writers.outline import Outline, Target, outline
+from isolang.history.writers.report import Contents, Sink, WriteReport
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.history.history import History
+
+_EDN = Target(
+    name="EDN", lists=True, indeterminate=True, real_time=True, unknown=True, empty=True, hint=""
+)
+_JSON = Target(
+    name="JSON",
+    lists=True,
+    indeterminate=True,
+    real_time=True,
+    unknown=True,
+    empty=True,
+    hint="EDN can express it",
+)
+
+
+def edn(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Contents, WriteReport]:
+    """Encode a history in EDN.
+
+    Raises:
+        HistoryError: if EDN cannot express it.
+    """
+    return _encode(history, _Texts(history, json=False), "edn", renumber=renumber, drop=drop)
+
+
+def to_json(
+    history: History, *, renumber: bool, drop: frozenset[str]
+) -> tuple[Contents, WriteReport]:
+    """Encode a history in JSON: the maps of EDN, with strings for keywords.
+
+    Raises:
+        HistoryError: if JSON cannot express it.
+    """
+    return _encode(history, _Texts(history, json=True), "jepsen-json", renumber=renumber, drop=drop)
+
+
+def _encode(
+    history: History, texts: _Texts, form: str, *, renumber: bool, drop: frozenset[str]
+) -> tuple[Contents, WriteReport]:
+    from isolang import _native
+
+    columns = history.columns
+    part = outline(history, texts.target, drop)
+    names = name_values(
+        part, tau=c.NIL_ATOM, expressible=texts.expressible, tau_writable=True, renumber=renumber
+    )
+    texts.check_keys(part)
+    _check_indeterminate_reads(part, names)
+    real_time = columns.has_time and "real-time" not in drop
+    notes = [*part.notes, *names.notes]
+    if columns.has_time and not real_time:
+        notes.append("left out: real time")
+
+    def write(sink: Sink) -> None:
+        overlap = _native.write_jepsen(
+            columns,
+            part.txns,
+            part.start,
+            part.ops,
+            names.of,
+            texts.json,
+            real_time,
+            _processes(part),
+            texts.keys,
+            texts.values,
+            sink,
+        )
+        if overlap is not None:
+            later, earlier = overlap
+            msg = (
+                f"{history.where(later)}: {history.label(later)} does not begin after "
+                f"{history.label(earlier)} of the same session ended, and a "
+                f"process in {part.target} does one thing at a time; drop real-time"
+            )
+            raise HistoryError(msg)
+
+    report = WriteReport(
+        format=form,
+        transactions=len(part.txns),
+        operations=len(part.ops),
+        notes=tuple(notes),
+    )
+    return write, report
+
+
+class _Texts:
+    """Texts of atoms that are no numbers, checked by reading them back.
+
+    Attributes:
+        json: whether they are JSON's.
+        keys: of keys, by atom.
+        values: of values, by atom.
+    """
+
+    def __init__(self, history: History, *, json: bool) -> None:
+        self.json = json
+        self.target = _JSON if json else _EDN
+        self.keys: dict[int, str] = {}
+        self.values: dict[int, str] = {}
+        self._columns = history.columns
+
+    def expressible(self, atoms: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Say which values can be written; the texts of those that need one are kept."""
+        import numpy as np
+
+        kinds = self._columns.value_kinds()[atoms]
+        fits = np.isin(kinds, (NIL, INTEGER, NATURAL))
+        for i in np.flatnonzero(~fits).tolist():
+            atom = int(atoms[i])
+            text = self._text(self._columns.value(atom))
+            fits[i] = text is not None
+            self.values[atom] = text or ""
+        return fits
+
+    def check_keys(self, part: Outline) -> None:
+        """Find the texts of keys that are written.
+
+        Raises:
+            HistoryError: if one has none.
+        """
+        import numpy as np
+
+        keys = np.unique(self._columns.op_key[part.ops])
+        kinds = self._columns.key_kinds()[self._columns.key_atom[keys]]
+        for key in keys[~np.isin(kinds, (NIL, INTEGER, NATURAL))].tolist():
+            text = self._text(self._columns.key(key))
+            if text is None:
+                history = part.history
+                msg = (
+                    f"{history.name}: the key {history.key(key)} cannot be expressed in "
+                    f"{part.target}"
+                )
+                raise HistoryError(msg)
+            self.keys[int(self._columns.key_atom[key])] = text
+
+    def _text(self, atom: tuple[int, object]) -> str | None:
+        """Give the text of an atom, if it means the same atom, as a key and as a value."""
+        from isolang import _native
+
+        kind, payload = atom
+        if not self.json:
+            text = show(kind, payload)
+            line = f"{{:type :ok, :process 0, :value [[:w {text} {text}] [:r {text} {text}]]}}"
+        else:
+            text = json.dumps(payload) if kind == STRING else str(payload)
+            line = f'{{"type":"ok","process":0,"value":[["w",{text},{text}],["r",{text},{text}]]}}'
+        try:
+            back, _ = _native.read_edn(line.encode())
+        except (_native.ReadError, _native.UnsupportedInput):
+            return None
+        same = (
+            back.op_kind.tolist() == [c.WRITE, c.READ]
+            and back.n_keys() == 1
+            and back.key(0) == atom
+            and all(back.value(v) == atom for v in back.op_value.tolist())
+        )
+        return text if same else None
+
+
+def _check_indeterminate_reads(part: Outline, names: Names) -> None:
+    """In ``:info`` maps nil means "not known", so there a read of the initial state has no text."""
+    import numpy as np
+
+    history = part.history
+    sizes = np.diff(part.start)
+    unknown = np.repeat(history.columns.txn_status[part.txns] == c.MAYBE, sizes)
+    found = np.flatnonzero(unknown & (names.of == INITIAL))
+    if len(found):
+        op = int(part.ops[found[0]])
+        msg = (
+            f"{history.where_op(op)}: {history.describe_op(op)}: a read of the initial "
+            "state by a transaction whose outcome is unknown cannot be expressed in "
+            f"{part.target} (there nil means that the result is not known)"
+        )
+        raise HistoryError(msg)
+
+
+def _processes(part: Outline) -> list[int]:
+    """Numbers that the input gave to its sessions are kept; else they are counted from 0."""
+    history = part.history
+    session_of = history.columns.txn_session
+    sessions = part.sessions()
+    given = [history.session_name(int(session_of[part.txns[s[0]]])) for s in sessions]
+    canonical = all(n.isdecimal() and str(int(n)) == n and len(n) < 19 for n in given)
+    if history.session_names and canonical and len(set(given)) == len(given):
+        return [int(n) for n in given]
+    return list(range(len(given)))

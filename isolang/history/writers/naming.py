@@ -1,0 +1,243 @@
+"""What each operation's value is called in another format.
+
+A format has one name for the initial state, ``nil`` or 0; a history may have two, nil and an
+initial value of the key. A name may change only if every read keeps exactly the writes that it may
+come from. So, for each key, with I the names of its initial state and τ the format's name for it:
+
+* a read of v in I becomes a read of τ. If v is not τ itself, nobody may write v, and nobody τ: else
+  the read would lose or gain writers;
+* a read of anything else called τ would become initial: refused.
+
+``renumber`` gives new names instead. Reads by value: equal values get equal numbers, and all of I
+becomes τ (if somebody writes a value in I, then no other name in I may occur). Reads with an
+explicit source: each *write* gets a number of its own, and a read the number of its source; a
+missing source gets a number that nobody writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.readers.reading import counted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.history.writers.outline import Outline
+
+# Names that are no atoms, as in native/writers/writers.hpp; the number n is FIRST_NUMBER - n.
+INITIAL: Final = -2
+FIRST_NUMBER: Final = -3
+
+
+class Names(Struct, frozen=True, kw_only=True):
+    """The names of values in the other format.
+
+    Attributes:
+        of: for each operation that is written, an atom (of a list read: the list), the unknown
+            value, :data:`INITIAL`, or a new number.
+        notes: what changed.
+    """
+
+    of: NDArray[np.int64]
+    notes: tuple[str, ...]
+
+
+def name_values(
+    part: Outline,
+    *,
+    tau: int,
+    expressible: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
+    tau_writable: bool,
+    renumber: bool,
+) -> Names:
+    """Find the name of each operation's value.
+
+    Args:
+        part: what is written.
+        tau: the atom of the format's name for the initial state, below -1 if the history has no
+            such atom.
+        expressible: of some atoms, which can be written as they are.
+        tau_writable: whether the format distinguishes a write of that name from the initial state.
+        renumber: whether new names may be given.
+
+    Raises:
+        HistoryError: if a value has no name in the format.
+    """
+    import numpy as np
+
+    history = part.history
+    ops = _Operations(part, tau)
+    says = _problems(ops, part.target, expressible, tau_writable=tau_writable)
+    wrong = np.zeros(len(part.ops), dtype=bool)
+    for mask, _ in says:
+        wrong |= mask
+    names = np.where(ops.of_initial, INITIAL, ops.value)
+    keys = np.unique(ops.key[wrong]).tolist()
+    kept = ~np.isin(ops.key, keys)
+    notes = []
+    translated = int(np.count_nonzero(ops.of_initial & (ops.value != tau) & kept))
+    if translated:
+        notes.append(f"{counted(translated, 'read')} of the initial state under its name here")
+    problem: tuple[str, int] | None = None
+    if keys and not renumber:
+        at = int(np.flatnonzero(wrong)[0])
+        what = next(what for mask, what in says if mask[at])
+        problem = f"{what}; renumbering (renumber=True, --renumber) may", at
+    elif keys:
+        order = np.argsort(ops.key, kind="stable")
+        first = np.searchsorted(ops.key[order], keys, side="left")
+        last = np.searchsorted(ops.key[order], keys, side="right")
+        for lo, hi in zip(first.tolist(), last.tolist(), strict=True):
+            problem = problem or _renumber(ops, order[lo:hi], names, tau_writable=tau_writable)
+        notes.append(f"renumbered: the values of {counted(len(keys), 'key')}")
+    if problem:
+        what, at = problem
+        op = int(part.ops[at])
+        raise HistoryError(f"{history.where_op(op)}: {history.describe_op(op)}: {what}")
+    return Names(of=names, notes=tuple(notes))
+
+
+class _Operations:
+    """The columns of what is written."""
+
+    def __init__(self, part: Outline, tau: int) -> None:
+        columns = part.history.columns
+        self.columns, self.numbers, self.tau = columns, part.ops, tau
+        self.key = columns.op_key[part.ops]
+        self.value = columns.op_value[part.ops].astype("int64")
+        self.source = columns.op_source[part.ops]
+        kind = columns.op_kind[part.ops]
+        self.writes = (kind == c.WRITE) | (kind == c.APPEND)
+        self.lists = (kind == c.READ_LIST) & (self.value != c.UNKNOWN_VALUE)
+        self.reads = (kind == c.READ) & (self.value != c.UNKNOWN_VALUE)
+        self.initial = columns.initial_value[self.key] if len(self.key) else self.value
+        self.of_initial = self.reads & self.is_initial()
+
+    def is_initial(self) -> NDArray[np.bool_]:
+        """Which values are names of their keys' initial state."""
+        found: NDArray[np.bool_] = (self.value == c.NIL_ATOM) | (self.value == self.initial)
+        return found
+
+    def written(self, atom: int | NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Of each operation: whether somebody writes this atom to its key."""
+        import numpy as np
+
+        found = np.zeros(self.columns.n_keys(), dtype=bool)
+        found[self.key[self.writes & (self.value == atom)]] = True
+        mine: NDArray[np.bool_] = found[self.key]
+        return mine
+
+
+def _problems(
+    ops: _Operations,
+    target: str,
+    expressible: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
+    *,
+    tau_writable: bool,
+) -> list[tuple[NDArray[np.bool_], str]]:
+    """Which values cannot keep their names, and why."""
+    import numpy as np
+
+    columns, tau = ops.columns, ops.tau
+    named = (ops.writes | ops.reads) & ~ops.of_initial
+    start = columns.list_start
+    elements = np.zeros(len(columns.list_values), dtype=bool)  # those of lists that are written
+    for number in np.unique(ops.value[ops.lists]).tolist():
+        elements[start[number] : start[number + 1]] = True
+    used = np.unique(np.concatenate([ops.value[named], columns.list_values[elements]]))
+    fits = np.ones(columns.n_values(), dtype=bool)
+    fits[used] = expressible(used)
+    unfit = named.copy()
+    unfit[named] = ~fits[ops.value[named]]
+    before = np.concatenate([[0], np.cumsum(~fits[columns.list_values])])
+    unfit_in = before[start[1:]] > before[start[:-1]]
+    unfit[ops.lists] = unfit_in[ops.value[ops.lists]]
+    contested = ops.written(tau) | np.where(
+        ops.value == c.NIL_ATOM, ops.written(c.NIL_ATOM), ops.written(ops.initial)
+    )
+    return [
+        (
+            (ops.reads | ops.lists) & (ops.source != c.SOURCE_BY_VALUE),
+            f"a read with an explicit source cannot be expressed in {target}",
+        ),
+        (
+            ops.writes & (ops.value == tau) & (not tau_writable),
+            f"a write of what {target} calls the initial state",
+        ),
+        (
+            ops.of_initial & (ops.value != tau) & contested,
+            f"a read of the initial state or of a write; in {target} it differs",
+        ),
+        (
+            ops.reads & ~ops.of_initial & (ops.value == tau),
+            f"a read of what {target} calls the initial state",
+        ),
+        (unfit, f"a value that cannot be expressed in {target}"),
+    ]
+
+
+def _renumber(
+    ops: _Operations, which: NDArray[np.int64], names: NDArray[np.int64], *, tau_writable: bool
+) -> tuple[str, int] | None:
+    """Give numbers to the values of one key; or say why that is impossible, and at which operation.
+
+    Args:
+        ops: what is written.
+        which: the operations of the key, as indices of what is written.
+        names: takes the new names.
+        tau_writable: whether somebody may write the format's name of the initial state.
+    """
+    at = which.tolist()
+    value = dict(zip(at, ops.value[which].tolist(), strict=True))
+    source = dict(zip(at, ops.source[which].tolist(), strict=True))
+    writes = [i for i in at if ops.writes[i]]
+    reads = [i for i in at if ops.reads[i]]
+    lists = [i for i in at if ops.lists[i]]
+    if lists:
+        return "lists cannot be renumbered", lists[0]
+    written = {value[i] for i in writes}
+    initial = {c.NIL_ATOM, int(ops.initial[at[0]])}
+    sourced = [i for i in reads if source[i] >= 0]
+    by_value = [
+        i
+        for i in reads
+        if source[i] == c.SOURCE_BY_VALUE and not (value[i] in initial and value[i] not in written)
+    ]
+    if sourced and by_value and len(written) < len(writes):
+        return "reads by value and reads with an explicit source of one key", by_value[0]
+    per_write = bool(sourced) and not by_value
+    if written & initial and not per_write:
+        # All of I becomes one name, which somebody writes: then it must have been one name before.
+        used = {value[i] for i in by_value + writes} & initial
+        if len(used) > 1 or len(by_value) < len(reads) or not tau_writable:
+            return "a write of the initial state's value", writes[0]
+    numbers: dict[int, int] = {}  # of values
+    number_of: dict[int, int] = {}  # of writes, by their numbers in the history
+
+    def numbered(v: int) -> int:
+        return FIRST_NUMBER - numbers.setdefault(v, len(numbers) + 1)
+
+    for n, i in enumerate(writes, 1):
+        if per_write:
+            names[i] = FIRST_NUMBER - n
+        else:
+            names[i] = INITIAL if value[i] in initial else numbered(value[i])
+        number_of[int(ops.numbers[i])] = int(names[i])
+    fresh = FIRST_NUMBER - (len(at) + 1)  # above every number given
+    for i in reads:
+        if source[i] >= 0:  # a source that is not written (a failed operation) is missing there
+            names[i] = number_of.get(source[i], fresh)
+        elif source[i] == c.SOURCE_MISSING:
+            names[i] = fresh
+        elif source[i] == c.SOURCE_INITIAL or value[i] in initial:
+            names[i] = INITIAL
+        else:
+            names[i] = numbered(value[i])
+    return None

@@ -1,0 +1,201 @@
+// Jepsen's operation maps, in EDN or JSON: one per line, sessions as processes.
+#include <algorithm>
+#include <tuple>
+
+#include "writers/out.hpp"
+
+namespace isolang {
+namespace {
+
+std::size_t idx(auto i) { return static_cast<std::size_t>(i); }
+
+enum class Type : std::uint8_t { invoke, ok, fail, info };
+
+struct Line {
+  Type type;
+  bool timed = false;
+  std::int32_t txn;  // as counted in the outline
+  std::int64_t time = 0;
+};
+
+Status status(const Outline& part, std::int32_t t) {
+  return static_cast<Status>(part.history.txn_status[idx(part.txns[idx(t)])]);
+}
+
+// The order of lines.
+class Schedule {
+ public:
+  Schedule(const Outline& part, const Sessions& sessions)
+      : part_(part), sessions_(sessions), done_(idx(sessions.count()), 0), running_(idx(sessions.count()), -1) {}
+
+  void completions_only() {
+    for (std::int32_t t = 0; idx(t) < part_.txns.size(); ++t) {
+      const Status s = status(part_, t);
+      lines.push_back({.type = s == Status::committed ? Type::ok : s == Status::aborted ? Type::fail : Type::info,
+                       .txn = t});
+    }
+  }
+
+  // Invocations and completions in their order; where times are equal, invocations first.
+  //
+  // SOUND BECAUSE: t1 is before t2 in real time iff t1 ended strictly before t2 began. Aborted transactions have no
+  // real-time edges, and indeterminate ones no outgoing ones: their free ends go where their process needs them. An
+  // unknown begin is a completion without invocation.
+  std::optional<std::pair<std::int32_t, std::int32_t>> in_real_time(Budget& budget) {
+    std::vector<std::tuple<std::int64_t, bool, std::int32_t>> events;
+    events.reserve(2 * part_.txns.size());
+    for (std::int32_t t = 0; idx(t) < part_.txns.size(); ++t) {
+      const Status s = status(part_, t);
+      if (s != Status::aborted && begin(t) != kTimeUnknownBegin) events.emplace_back(begin(t), false, t);
+      if (s == Status::committed) events.emplace_back(part_.history.txn_end[idx(part_.txns[idx(t)])], true, t);
+    }
+    std::ranges::sort(events);
+    for (const auto& [time, completion, t] : events) {
+      budget.poll();
+      const auto [session, place] = sessions_.place_of[idx(t)];
+      make_room(session, place);
+      std::int32_t& running = running_[idx(session)];
+      std::int32_t& done = done_[idx(session)];
+      if (done != place || (running >= 0 && running != t))
+        return std::pair(part_.txns[idx(t)], part_.txns[idx(sessions_.txns[idx(sessions_.start[idx(session)] + done)])]);
+      lines.push_back({.type = completion ? Type::ok : Type::invoke, .timed = true, .txn = t, .time = time});
+      running = completion ? -1 : t;
+      done += completion;
+    }
+    for (std::int32_t s = 0; s < sessions_.count(); ++s)
+      make_room(s, sessions_.start[idx(s) + 1] - sessions_.start[idx(s)]);
+    return std::nullopt;
+  }
+
+  std::vector<Line> lines;
+
+ private:
+  std::int64_t begin(std::int32_t t) const { return part_.history.txn_begin[idx(part_.txns[idx(t)])]; }
+
+  void make_room(std::int32_t session, std::int32_t upto) {
+    std::int32_t& running = running_[idx(session)];
+    for (auto& done = done_[idx(session)]; done < upto; ++done) {
+      const std::int32_t t = sessions_.txns[idx(sessions_.start[idx(session)] + done)];
+      const Status s = status(part_, t);
+      if (s == Status::aborted) {
+        lines.push_back({.type = Type::invoke, .txn = t});
+        lines.push_back({.type = Type::fail, .txn = t});
+      } else if (s == Status::maybe && (running == t || begin(t) == kTimeUnknownBegin)) {
+        lines.push_back({.type = Type::info, .txn = t});
+        running = -1;
+      } else {
+        return;
+      }
+    }
+  }
+
+  const Outline& part_;
+  const Sessions& sessions_;
+  std::vector<std::int32_t> done_;     // transactions of each session that are completed
+  std::vector<std::int32_t> running_;  // the one that is invoked, or -1
+};
+
+class Speller {
+ public:
+  Speller(const Outline& part, const Sessions& sessions, std::span<const std::int64_t> names,
+          const JepsenSpelling& spelling, const Sink& sink)
+      : part_(part), h_(part.history), sessions_(sessions), names_(names), spelling_(spelling), out_(sink) {}
+
+  void line(const Line& line) {
+    constexpr std::string_view kTypes[] = {"invoke", "ok", "fail", "info"};
+    const std::string_view type = kTypes[idx(line.type)];
+    const std::int64_t process = spelling_.processes[idx(sessions_.place_of[idx(line.txn)].first)];
+    const bool json = spelling_.json;
+    out_.text(json ? "{\"index\":" : "{:index ");
+    out_.number(++lines_);
+    out_.text(json ? ",\"type\":\"" : ", :type :");
+    out_.text(type);
+    out_.text(json ? "\",\"process\":" : ", :process ");
+    out_.number(process);
+    if (line.timed) {
+      out_.text(json ? ",\"time\":" : ", :time ");
+      out_.number(line.time);
+    }
+    out_.text(json ? ",\"f\":\"txn\",\"value\":[" : ", :f :txn, :value [");
+    for (std::int64_t i = part_.start[idx(line.txn)]; i < part_.start[idx(line.txn) + 1]; ++i) {
+      if (i > part_.start[idx(line.txn)]) out_.text(between());
+      operation(i, line.type == Type::invoke);
+    }
+    out_.text("]}\n");
+  }
+
+  void flush() { out_.flush(); }
+
+ private:
+  std::string_view between() const { return spelling_.json ? "," : " "; }
+
+  void operation(std::int64_t i, bool asked) {
+    const std::int64_t op = part_.ops[idx(i)], name = names_[idx(i)];
+    const auto kind = static_cast<OpKind>(h_.op_kind[idx(op)]);
+    const bool read = kind == OpKind::read || kind == OpKind::read_list;
+    const std::string_view word = kind == OpKind::write ? "w" : kind == OpKind::append ? "append" : "r";
+    out_.text(spelling_.json ? "[\"" : "[:");
+    out_.text(word);
+    out_.text(spelling_.json ? "\"," : " ");
+    atom(h_.key_atoms, h_.key_atom[idx(h_.op_key[idx(op)])], spelling_.keys);
+    out_.text(between());
+    if ((read && asked) || name == kNameUnknown || name == kNameInitial) {
+      nil();
+    } else if (name <= kFirstNumber) {
+      out_.number(kFirstNumber - name);
+    } else if (kind == OpKind::read_list) {
+      out_.text("[");
+      for (std::int64_t e = h_.list_start[idx(name)]; e < h_.list_start[idx(name) + 1]; ++e) {
+        if (e > h_.list_start[idx(name)]) out_.text(between());
+        atom(h_.values, h_.list_values[idx(e)], spelling_.values);
+      }
+      out_.text("]");
+    } else {
+      atom(h_.values, static_cast<std::int32_t>(name), spelling_.values);
+    }
+    out_.text("]");
+  }
+
+  void nil() { out_.text(spelling_.json ? "null" : "nil"); }
+
+  void atom(const Atoms& atoms, std::int32_t atom, const Texts& texts) {
+    switch (atoms.kind(atom)) {
+      case AtomKind::nil: return nil();
+      case AtomKind::integer: return out_.number(atoms.number(atom));
+      case AtomKind::natural: return out_.number(static_cast<std::uint64_t>(atoms.number(atom)));
+      default: return out_.text(texts.at(atom));
+    }
+  }
+
+  const Outline& part_;
+  const History& h_;
+  const Sessions& sessions_;
+  std::span<const std::int64_t> names_;
+  const JepsenSpelling& spelling_;
+  Out out_;
+  std::int64_t lines_ = 0;
+};
+
+}  // namespace
+
+std::optional<std::pair<std::int32_t, std::int32_t>> write_jepsen(const Outline& part,
+                                                                  std::span<const std::int64_t> names,
+                                                                  const JepsenSpelling& spelling, const Sink& sink,
+                                                                  Budget& budget) {
+  const Sessions sessions(part);
+  Schedule schedule(part, sessions);
+  if (spelling.real_time) {
+    if (const auto overlap = schedule.in_real_time(budget)) return overlap;
+  } else {
+    schedule.completions_only();
+  }
+  Speller speller(part, sessions, names, spelling, sink);
+  for (const Line& line : schedule.lines) {
+    budget.poll();
+    speller.line(line);
+  }
+  speller.flush();
+  return std::nullopt;
+}
+
+}  // namespace isolang
