@@ -10,7 +10,7 @@ from isolang.problem import AnomalyKind, Inclusion, build_problem, find_order_co
 
 
 def txn(*ops, **options):
-    return Transaction(list(ops), **options)
+    return Transaction(list(ops), **{"session": "own", **options})
 
 
 def history(*transactions, **options):

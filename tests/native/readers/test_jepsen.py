@@ -242,8 +242,6 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: no operation maps"),
-        ("; only\n", "line 2: no operation maps"),
         (
             "{:type :okay :process 0}",
             "line 1: expected a :type of :invoke, :ok, :fail or :info (got ':okay' at column 8)",

@@ -112,6 +112,6 @@ def test_random_runs_in_random_spellings(seed: int) -> None:
     columns, remarks = _native.read_edn(text.encode())
     got = [(t.session, t.status, t.ops, t.begin, t.end) for t in transactions(columns)]
     assert got == run.txns
-    assert columns.has_time
+    assert columns.has_time or not run.txns
     assert remarks["order"] == ("index" if numbered else "line")
     assert remarks["nonclient"] == sum(each["process"] == "nemesis" for each in maps)
