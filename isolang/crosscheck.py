@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
 from isolang.certify.proofs import Relations, Witness
 from isolang.errors import IsolangError, SolverError
-from isolang.explain.part import Part, part_of
+from isolang.explain.part import Part, whole_part
 from isolang.explain.smaller import shrink
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Spending
@@ -252,20 +252,17 @@ def _smallest(
             return False
         return disagree(said)
 
-    part = part_of(history, range(history.columns.operations()))
-    for ops in list(_sessions(history)):
-        gone = set(ops)
-        kept = [i for i, op in enumerate(part.ops) if op not in gone]
-        if kept and still(smaller := part.narrowed(kept)):
+    part = whole_part(history)
+    for session in dict.fromkeys(history.columns.txn_session.tolist()):
+        if still(smaller := _without_session(part, session)):
             part = smaller
     part = shrink(part, still, by_transaction=True, until=until)
     return shrink(part, still, by_transaction=False, until=until).history
 
 
-def _sessions(history: History) -> Iterator[list[int]]:
-    """The operations of each session."""
-    sessions: dict[int, list[int]] = {}
-    for txn in range(history.t0):
-        session = int(history.columns.txn_session[txn])
-        sessions.setdefault(session, []).extend(history.operations_of(txn))
-    yield from sessions.values()
+def _without_session(part: Part, session: int) -> Part:
+    """A part without the transactions of a session of the whole."""
+    session_of = part.whole.columns.txn_session
+    txns = [i for i, t in enumerate(part.txns[:-1]) if session_of[t] != session]
+    ops = [op for t in txns for op in part.history.operations_of(t)]
+    return part.narrowed(ops, [t for t in txns if not part.history.operations_of(t)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.proofs import Exhaustion
 from isolang.errors import IsolangError
-from isolang.explain.part import Part, Sources, operations_of, part_of
+from isolang.explain.part import Part, Sources, operations_of, part_of, whole_part
 from isolang.explain.smaller import shrink
 from isolang.limits import Spending
 from isolang.options import Options
@@ -53,10 +53,11 @@ def minimise(verdict: Invalid, route: Route, *, seconds: float = 10.0, seed: int
         )
 
     if isinstance(refutation, Exhaustion):
-        part = part_of(history, operations_of(history, refutation.transactions))
+        txns = refutation.transactions
+        part = part_of(history, operations_of(history, txns), txns)
     else:
-        part = part_of(history, sources.relevant(refutation.steps))
+        part = sources.relevant_part(refutation.steps)
     if not same(part):
-        part = part_of(history, range(history.columns.operations()))
+        part = whole_part(history)
     part = shrink(part, same, by_transaction=True, until=end)
     return shrink(part, same, by_transaction=False, until=end).history

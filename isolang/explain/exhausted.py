@@ -29,7 +29,7 @@ def explain_exhausted(
         spec: the specification.
     """
     history = problem.history
-    part = part_of(history, operations_of(history, transactions))
+    part = part_of(history, operations_of(history, transactions), transactions)
     words = Words(part.history, Facts(part.history))
     inner = range(part.history.t0)
     shown = list(inner)[:_LISTED]

@@ -75,7 +75,8 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
     if isinstance(steps[-1], ExhaustionStep):
         return _exhausted(problem, steps[-1])
     sources = Sources(problem)
-    part = part_of(problem.history, operations_of(problem.history, sources.closed(steps)))
+    txns = sources.closed(steps)
+    part = part_of(problem.history, operations_of(problem.history, txns), txns)
     return _Explainer(part, part.to_part(steps), problem).violation()
 
 

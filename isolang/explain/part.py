@@ -59,26 +59,53 @@ class Part(Struct, frozen=True):
         old, new = self.whole.columns.op_key, self.history.columns.op_key
         return {int(new[i]): int(old[op]) for i, op in enumerate(self.ops)}
 
-    def narrowed(self, kept: Sequence[int]) -> Part:
-        """The part of this part that has only the operations ``kept``, in ascending order."""
+    def narrowed(self, kept: Sequence[int], txns: Iterable[int] = ()) -> Part:
+        """The part of this part that has only some of its operations.
+
+        Args:
+            kept: operations of this part, in ascending order.
+            txns: transactions of this part that are kept also without an operation.
+        """
         from isolang.history import sub_history
 
-        return _part(self.whole, sub_history(self.history, kept), [self.ops[i] for i in kept])
+        txns = list(txns)
+        smaller = sub_history(self.history, kept, txns)
+        return _part(
+            self.whole, smaller, [self.ops[i] for i in kept], [self.txns[t] for t in txns]
+        )
+
+    def without_operations(self) -> list[int]:
+        """The transactions that have none; what is before or after them may still matter."""
+        import numpy as np
+
+        found: list[int] = np.flatnonzero(np.diff(self.history.columns.op_start) == 0).tolist()
+        return found
 
 
-def part_of(history: History, ops: Iterable[int]) -> Part:
-    """The part that has only the given operations."""
+def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> Part:
+    """The part that has only the given operations.
+
+    Args:
+        history: the whole.
+        ops: its operations.
+        txns: transactions that are kept also without an operation.
+    """
     from isolang.history import sub_history
 
-    kept = sorted(set(ops))
-    return _part(history, sub_history(history, kept), kept)
+    kept, txns = sorted(set(ops)), list(txns)
+    return _part(history, sub_history(history, kept, txns), kept, txns)
 
 
-def _part(whole: History, history: History, ops: list[int]) -> Part:
+def whole_part(history: History) -> Part:
+    """The part that is the whole."""
+    return part_of(history, range(history.columns.operations()), range(history.t0))
+
+
+def _part(whole: History, history: History, ops: list[int], kept: list[int]) -> Part:
     import numpy as np
 
     of_ops = np.searchsorted(whole.columns.op_start, ops, side="right") - 1
-    txns = dict.fromkeys(of_ops.tolist())
+    txns = sorted({*of_ops.tolist(), *kept})
     return Part(whole, history, tuple(ops), (*txns, whole.columns.transactions()))
 
 
@@ -243,6 +270,12 @@ class Sources:
                 both = operations_of(history, transactions_of([step], history))
                 found.update(op for op in both if columns.op_key[op] == key)
         return found
+
+    def relevant_part(self, steps: Sequence[Step], *, every_write: bool = True) -> Part:
+        """The part that has only what steps are about; the arguments are those of `relevant`."""
+        txns = self.closed(steps)
+        empty = [t for t in txns if not self._history.operations_of(t)]
+        return part_of(self._history, self.relevant(steps, every_write=every_write), empty)
 
     def closed(self, steps: Sequence[Step]) -> set[int]:
         """The transactions of steps, all candidates of their reads, and what shows their orders."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec.structs import replace
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
-from isolang.explain.part import Part, Sources, part_of, reads_of
+from isolang.explain.part import Part, Sources, reads_of
 from isolang.language.classify.automaton import TESTS, Automaton
 from isolang.problem import Problem, build_problem
 
@@ -238,15 +238,17 @@ class Finder:
             return steps is not None
 
         tests = any(letter in TESTS for a in plan.automata for letter in a.steps)
-        relevant = self._sources.relevant(steps, every_write=tests)
-        part = part_of(self._problem.history, relevant)
+        part = self._sources.relevant_part(steps, every_write=tests)
         if not refuted(part):
             return None
         # What a refutation of the part speaks of may be less than the part.
         while found is not None:
             inner = Sources(build_problem(part.history))
             kept = sorted(inner.relevant(found, every_write=tests))
-            if len(kept) == len(part.ops) or not refuted(smaller := part.narrowed(kept)):
+            if len(kept) == len(part.ops):
+                break
+            smaller = part.narrowed(kept, part.without_operations())
+            if not refuted(smaller):
                 break
             part = smaller
         # All of it is needed for something by now: large steps would be in vain.
@@ -314,32 +316,40 @@ def shrink(
         until: when to stop, of ``time.perf_counter``.
         share: of the elements, left out at once to begin with.
     """
-    bounds = _bounds(part, by_transaction)
-    chunk = max(1, int((len(bounds) - 1) * share))
+    without = _without_transactions if by_transaction else _without_operations
+    size = _size(part, by_transaction)
+    chunk = max(1, int(size * share))
     start = 0
     refused = 0  # elements in a row that cannot be left out alone
-    while refused < len(bounds) - 1:
-        if start >= len(bounds) - 1:
+    while refused < size:
+        if start >= size:
             chunk, start = max(1, chunk // 2), 0
         if time.perf_counter() > until:
             break
-        end = bounds[min(start + chunk, len(bounds) - 1)]
-        kept = [*range(bounds[start]), *range(end, bounds[-1])]
-        if kept and accept(smaller := part.narrowed(kept)):
+        smaller = without(part, start, min(start + chunk, size))
+        if len(smaller.txns) > 1 and accept(smaller):
             part, refused = smaller, 0
-            bounds = _bounds(part, by_transaction)
+            size = _size(part, by_transaction)
         else:
             start += chunk
             refused += chunk == 1
     return part
 
 
-def _bounds(part: Part, by_transaction: bool) -> list[int]:
-    """Where the operations of each element begin, and where those of the last one end."""
-    if by_transaction:
-        bounds: list[int] = part.history.columns.op_start.tolist()
-        return bounds
-    return list(range(len(part.ops) + 1))
+def _size(part: Part, by_transaction: bool) -> int:
+    return part.history.t0 if by_transaction else len(part.ops)
+
+
+def _without_transactions(part: Part, first: int, last: int) -> Part:
+    start = part.history.columns.op_start.tolist()
+    kept = [*range(start[first]), *range(start[last], start[-1])]
+    return part.narrowed(kept, [t for t in part.without_operations() if not first <= t < last])
+
+
+def _without_operations(part: Part, first: int, last: int) -> Part:
+    """Transactions that lose all their operations vanish; those that had none stay."""
+    kept = [*range(first), *range(last, len(part.ops))]
+    return part.narrowed(kept, part.without_operations())
 
 
 def _relations(steps: Iterable[Step]) -> set[str]:

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-def sub_history(history: History, keep_ops: Iterable[int]) -> History:
+def sub_history(
+    history: History, keep_ops: Iterable[int], keep_txns: Iterable[int] = ()
+) -> History:
     """Give the history that has only the given operations.
 
-    Transactions that keep no operation vanish; the others keep status, label, time, session and
+    Transactions that keep no operation vanish unless they are given; the others keep status, label, time, session and
     place. Initial values stay those of the whole history, also where they come from a declared
     initial transaction that vanishes. A read whose explicit source vanishes has a missing source,
     as a read by value would find no writer.
@@ -25,9 +27,10 @@ def sub_history(history: History, keep_ops: Iterable[int]) -> History:
     Args:
         history: the whole.
         keep_ops: operation numbers, in any order.
+        keep_txns: transactions that are kept also without an operation, in any order.
 
     Raises:
-        HistoryError: if a number is no operation of the history.
+        HistoryError: if a number is no operation, or no transaction, of the history.
     """
     import numpy as np
 
@@ -39,8 +42,16 @@ def sub_history(history: History, keep_ops: Iterable[int]) -> History:
             f"expected 0 … {old.operations() - 1})"
         )
         raise HistoryError(msg)
-    new, sessions = old.part(keep)
-    digest = hashlib.sha256(f"part of {history.sha256}:".encode() + keep.tobytes()).hexdigest()
+    txns = np.array(sorted(set(keep_txns)), dtype=np.int32)
+    if len(txns) and not 0 <= txns[0] <= txns[-1] < old.transactions():
+        msg = (
+            f"{history.name}: no such transaction (got {txns[0] if txns[0] < 0 else txns[-1]}, "
+            f"expected 0 … {old.transactions() - 1})"
+        )
+        raise HistoryError(msg)
+    new, sessions = old.part(keep, txns)
+    kept = keep.tobytes() + txns.tobytes()
+    digest = hashlib.sha256(f"part of {history.sha256}:".encode() + kept).hexdigest()
     return replace(
         history,
         columns=new,

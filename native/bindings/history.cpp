@@ -168,15 +168,23 @@ void register_history(nb::module_& m) {
   c.def("validate", &History::validate);
   c.def(
       "part",
-      [](const History& h, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig> operations) {
+      [](const History& h,
+         nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig> operations,
+         nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig> transactions) {
+        const auto check = [](auto kept, std::int64_t size, const char* what) {
+          for (std::size_t i = 0; i < kept.size(); ++i)
+            if (kept[i] < 0 || kept[i] >= size || (i > 0 && kept[i] <= kept[i - 1]))
+              throw nb::value_error(what);
+        };
         const std::span ops(operations.data(), operations.size());
-        for (std::size_t i = 0; i < ops.size(); ++i)
-          if (ops[i] < 0 || ops[i] >= h.operations() || (i > 0 && ops[i] <= ops[i - 1]))
-            throw nb::value_error("operations out of range or not ascending");
-        Part part = part_of(h, ops);
+        const std::span txns(transactions.data(), transactions.size());
+        check(ops, h.operations(), "operations out of range or not ascending");
+        check(txns, h.transactions(), "transactions out of range or not ascending");
+        Part part = part_of(h, ops, txns);
         return std::pair(std::move(part.history), std::move(part.sessions));
       },
-      "operations"_a);
+      "operations"_a,
+      "transactions"_a);
 }
 
 }  // namespace isolang

@@ -68,13 +68,18 @@ class Copy {
 
 }  // namespace
 
-Part part_of(const History& whole, std::span<const std::int64_t> operations) {
+Part part_of(const History& whole, std::span<const std::int64_t> operations,
+             std::span<const std::int32_t> transactions) {
   Copy copy(whole);
-  auto end = whole.op_start.begin();  // of the operations of the transaction at hand
+  auto end = whole.op_start.begin();  // of the operations of the current transaction
+  auto kept_txn = transactions.begin();
   for (const std::int64_t op : operations) {
     if (op >= *end) {
       end = std::upper_bound(end, whole.op_start.end(), op);
-      copy.begin(static_cast<std::int32_t>(end - whole.op_start.begin()) - 1);
+      const auto txn = static_cast<std::int32_t>(end - whole.op_start.begin()) - 1;
+      for (; kept_txn != transactions.end() && *kept_txn < txn; ++kept_txn) copy.begin(*kept_txn);
+      if (kept_txn != transactions.end() && *kept_txn == txn) ++kept_txn;
+      copy.begin(txn);
     }
     std::int64_t source = whole.op_source[op];
     if (source >= 0) {
@@ -84,6 +89,7 @@ Part part_of(const History& whole, std::span<const std::int64_t> operations) {
     }
     copy.add(op, source);
   }
+  for (; kept_txn != transactions.end(); ++kept_txn) copy.begin(*kept_txn);
   return copy.take();
 }
 

@@ -13,9 +13,11 @@ struct Part {
   std::vector<std::int32_t> sessions;  // of the whole, per session of the part
 };
 
-// `operations`: ascending, each once. Transactions that keep no operation vanish; the others keep
-// status, label, time and place. Initial values stay those of the whole. A read whose source
-// vanishes has a missing source. Costs as much as the part is large, whatever the whole is.
-Part part_of(const History& whole, std::span<const std::int64_t> operations);
+// `operations` and `transactions`: ascending, each once. Transactions that keep no operation vanish,
+// unless they are among `transactions`; the others keep status, label, time and place. Initial
+// values stay those of the whole. A read whose source vanishes has a missing source. Costs as much
+// as the part is large, whatever the whole is.
+Part part_of(const History& whole, std::span<const std::int64_t> operations,
+             std::span<const std::int32_t> transactions);
 
 }  // namespace isolang
