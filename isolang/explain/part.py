@@ -70,9 +70,7 @@ class Part(Struct, frozen=True):
 
         txns = list(txns)
         smaller = sub_history(self.history, kept, txns)
-        return _part(
-            self.whole, smaller, [self.ops[i] for i in kept], [self.txns[t] for t in txns]
-        )
+        return _part(self.whole, smaller, [self.ops[i] for i in kept], [self.txns[t] for t in txns])
 
     def without_operations(self) -> list[int]:
         """The transactions that have none; what is before or after them may still matter."""

@@ -19,10 +19,10 @@ def sub_history(
 ) -> History:
     """Give the history that has only the given operations.
 
-    Transactions that keep no operation vanish unless they are given; the others keep status, label, time, session and
-    place. Initial values stay those of the whole history, also where they come from a declared
-    initial transaction that vanishes. A read whose explicit source vanishes has a missing source,
-    as a read by value would find no writer.
+    Transactions that keep no operation vanish unless they are given; the others keep status,
+    label, time, session and place. Initial values stay those of the whole history, also where they
+    come from a declared initial transaction that vanishes. A read whose explicit source vanishes
+    has a missing source, as a read by value would find no writer.
 
     Args:
         history: the whole.

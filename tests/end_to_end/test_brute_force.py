@@ -12,14 +12,24 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, given, settings
 from oracle import semantics
-from oracle.generate import any_history, every_small_history, separating, simulated
-from oracle.history import History, Op, Txn, show
+from oracle.generate import (
+    add_empty,
+    any_history,
+    every_small_history,
+    random_times,
+    separating,
+    simulated,
+)
+from oracle.history import History, Op, Status, Txn, parse, show, without_time
 from oracle.levels import GUARANTEES, LEVELS, WEAK_ADJACENT
-from oracle.pipeline import Levels, tool_verdict_of
+from oracle.pipeline import Levels, to_tool, tool_verdict_of
 from support.specifications import histories
 
+from isolang.api import check, load_spec
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction
+from isolang.language.classify.route import route
+from isolang.minimal import minimise
 
 SLICES = 4
 PER_SLICE = 80
@@ -83,6 +93,59 @@ def test_histories_that_shrink(levels: Levels, history: History) -> None:
 def test_histories_with_times_that_shrink(levels: Levels, history: History) -> None:
     with suppress(semantics.TooLargeError):
         agree(levels, history)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@4-6 -> w(x,1) @0-3",
+        "@4-6 -> @0-3",
+        "w(x,1) @0-1 -> @8-9 -> r(x,nil) @2-3 || w(y,1) @4-5",
+        "r(x,1) @0-1 -> @2-3 || @4-5 -> w(x,1) @6-7",
+    ],
+)
+def test_a_transaction_without_operations_on_a_cycle(levels: Levels, text: str) -> None:
+    """Sessions and real time order it, so that a cycle may go through it; and it is shown."""
+    history = parse(text)
+    assert agree(levels, history)["sser"] == "invalid"
+    given = to_tool(history)
+    for how in ({}, {"encoding": "relational"}, {"solver": "native", "prune": "none"}):
+        verdict = check(given, load_spec("sser"), **how)
+        assert (verdict.outcome, verdict.certified) == ("invalid", True)
+        assert verdict.violation.transactions
+    verdict = check(given, load_spec("sser"))
+    minimal = minimise(verdict, route(load_spec("sser")), seconds=20)
+    assert check(minimal, load_spec("sser")).outcome == "invalid"
+
+
+@pytest.mark.parametrize("part", range(SLICES))
+def test_transactions_without_operations(levels: Levels, part: int) -> None:
+    """They may have times, any status, and any place in a session."""
+    rng = random.Random(2_000 + part)
+    compared: Counter[str] = Counter()
+    while compared["histories"] < PER_SLICE // 2:
+        history = random_times(rng, without_time(any_history(rng)))
+        for _ in range(rng.randint(1, 3)):
+            history = add_empty(rng, history)
+        try:
+            expected = agree(levels, history, seed=part)
+        except semantics.TooLargeError:
+            continue
+        compared["histories"] += 1
+        compared["violated by real time"] += (
+            expected.get("sser") == "invalid" and expected["ser"] == "valid"
+        )
+    assert compared["violated by real time"] > 0
+
+
+@pytest.mark.parametrize("status", ["aborted", "maybe"])
+def test_nothing_committed(levels: Levels, status: Status) -> None:
+    """Then nothing ended before anything began, so that levels with real time are judged, too."""
+    for ops in ((), (("r", "x", 1),), (("w", "x", 1),)):
+        history = (Txn(0, ops, status), Txn(0, ops, status, 3))
+        assert set(agree(levels, history).values()) == {"valid"}
+        assert "sser" in levels.applicable(history)
+    assert set(agree(levels, ()).values()) == {"valid"}
 
 
 def test_an_initial_value_that_is_written_too(levels: Levels) -> None:

@@ -51,6 +51,14 @@ def test_typed_values():
     assert [h.key(k) for k in range(5)] == ["1", '"1"', ":1", "1.0", "true"]
 
 
+def test_real_time_is_known_where_nothing_committed():
+    """Nothing ended before anything began, whatever times are given."""
+    for txns in ([], [Transaction([("w", 1, 1)], status="maybe", begin=1)]):
+        h = History.from_transactions(txns)
+        assert h.columns.has_time
+        assert "no transaction committed" in h.real_time
+
+
 def test_real_time_needs_both_ends_of_every_committed_transaction():
     full = Transaction([("w", 1, 1)], begin=1, end=2)
     crashed = Transaction([("w", 1, 2)], begin=1, status="maybe")

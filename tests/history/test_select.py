@@ -70,6 +70,32 @@ def test_everything_is_the_same_history():
     assert part.sha256 != h.sha256
 
 
+def test_transactions_without_operations_stay_where_they_are_wanted():
+    """Each at its place, with its times; also where nothing else is left."""
+    h = History.from_transactions(
+        [
+            Transaction([], session="a", begin=1, end=2),
+            Transaction([("w", 1, 1)], session="b", begin=3, end=4),
+            Transaction([], session="a", begin=5, end=6),
+            Transaction([("r", 1, 1)], session="c", begin=7, end=8),
+            Transaction([], session="c", begin=9, end=10),
+        ]
+    )
+    for ops, txns, begins in (
+        ([0, 1], [], [3, 7]),
+        ([0, 1], [4, 0, 2], [1, 3, 5, 7, 9]),
+        ([1], [1, 3, 4], [3, 7, 9]),
+        ([], [2, 4], [5, 9]),
+    ):
+        part = sub_history(h, ops, txns)
+        assert part.columns.txn_begin.tolist() == begins
+        assert part.columns.operations() == len(ops)
+        part.columns.validate()
+    for txn in (-1, 5):
+        with pytest.raises(HistoryError, match="no such transaction"):
+            sub_history(h, [0], [txn])
+
+
 def test_no_such_operation():
     h = History.from_transactions([Transaction([("w", 1, 1)])])
     for op in (-1, 1):

@@ -36,9 +36,9 @@ def has_time(history: History) -> bool:
 
 
 def timed(history: History) -> bool:
-    """Real time is used iff every committed transaction, and at least one, has both times."""
+    """Real time is used iff every committed transaction has both times."""
     committed = [t for t in history if t.status == "committed"]
-    return bool(committed) and all(t.begin is not None and t.end is not None for t in committed)
+    return all(t.begin is not None and t.end is not None for t in committed)
 
 
 def without_time(history: History) -> History:
