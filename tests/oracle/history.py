@@ -36,9 +36,11 @@ def has_time(history: History) -> bool:
 
 
 def timed(history: History) -> bool:
-    """Real time is used iff every committed transaction has both times."""
+    """Real time is used iff there are times, and every committed transaction has both."""
     committed = [t for t in history if t.status == "committed"]
-    return all(t.begin is not None and t.end is not None for t in committed)
+    return any(t.begin is not None for t in history) and all(
+        t.begin is not None and t.end is not None for t in committed
+    )
 
 
 def without_time(history: History) -> History:

@@ -432,8 +432,7 @@ def satisfied(
         TooLargeError: more than ``limit`` assignments were tried.
     """
     ready = [s if isinstance(s, Prepared) else prepare(s) for s in specs]
-    committed = [t for t in history if t.status == "committed"]
-    if any(s.real_time for s in ready) and committed and all(t.begin is None for t in history):
+    if any(s.real_time for s in ready) and not any(t.begin is not None for t in history):
         raise ValueError("rt on a history without times is an error, never a pass")
     fact = facts(history, initial)
     all_keys = keys(history)
