@@ -7,7 +7,9 @@
 
 namespace isolang {
 StateRules::StateRules(const Chains& chains)
-    : chains_(chains), relaxation_(chains.start, chains.values()) {
+    : chains_(chains),
+      relaxation_(chains.start, chains.values()),
+      any_fine_(std::ranges::find(chains.fine, 1) != chains.fine.end()) {
   const std::size_t values = chains.values(), row = 3 * values;
   left_.assign((chains.events.size() + chains.count()) * row, 0);
   for (std::size_t c = 0; c < chains.count(); ++c)
@@ -186,6 +188,12 @@ bool StateRules::stuck(const State& s) {
     if (chains_.first_value[key] >= 0) seen[current(s, key)] = 1;
   extent_.reached.assign(s.cells.begin(),
                          s.cells.begin() + static_cast<std::ptrdiff_t>(chains_.count()));
+  if (any_fine_) {  // a read may want one of several values: it waits for none of them alone
+    relaxation_.run(extent_, -1, 0);
+    for (std::size_t c = 0; c < chains_.count(); ++c)
+      if (extent_.reached[c] < chains_.length(c)) return true;
+    return false;
+  }
   std::int32_t wanted = 0;
   for (std::size_t v = 0; v < seen.size(); ++v) wanted += seen[v] == 0 && s.readers[v] > 0;
   relaxation_.run_until(extent_, wanted, s.readers);

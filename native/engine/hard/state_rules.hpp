@@ -66,6 +66,7 @@ class StateRules {
 
   const Chains& chains_;
   Relaxation relaxation_;  // of values
+  const bool any_fine_;  // some key has reads that make finer distinctions than classes
   std::vector<std::int16_t>
       left_;  // from an event of a chain on, by value: rows of writers, readers, modifiers
   std::vector<float> log_;

@@ -88,6 +88,24 @@ def test_forced_they_agree_with_brute_force(plans, strategy):
         assert counts[strategy, "invalid"] > 5
 
 
+@pytest.mark.parametrize("name", LINES)
+def test_a_read_that_one_of_two_values_suits_waits_for_neither(plans, name):
+    """T0 wrote nil and 2: once its version is gone, a read of 2 still has the other writer."""
+    history = History.from_transactions(
+        [
+            Transaction(
+                [("r", "y", None), ("w", "y", 3), ("w", "x", 1)], session=0, begin=0, end=9
+            ),
+            Transaction([("w", "y", 2)], session=1, begin=0, end=9),
+            Transaction([("r", "x", 1), ("r", "y", 2)], session=2, begin=0, end=9),
+        ],
+        initial={"y": 2},
+    )
+    result = answer(history, plans[name], clock_bytes=1, strategy="states")
+    assert isinstance(result, Model)
+    assert accepted(history, plans[name].spec, result)
+
+
 @pytest.mark.parametrize("strategy", FORCED)
 @pytest.mark.parametrize("name", [*TOTAL_ORDERS, *USERS, *ENGINE_PLANS])
 def test_forced_they_agree_with_the_search(plans, name, strategy):

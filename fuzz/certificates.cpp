@@ -1,0 +1,215 @@
+// A small history and a proof, both made of the fuzzer's bytes: the certificate checkers accept the proof, or refuse it
+// with a reason. ISOLANG_PROOF chooses the checker; `both` asks for a witness and a refutation of the same
+// history, of which no history has both.
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "certify/certify.hpp"
+#include "core/history.hpp"
+#include "core/problem.hpp"
+
+#define ISOLANG_TEXT_OF(x) #x
+#define ISOLANG_NAME_OF(x) ISOLANG_TEXT_OF(x)
+
+namespace {
+
+using namespace isolang;
+using namespace isolang::certify;
+
+constexpr std::string_view kProof = ISOLANG_NAME_OF(ISOLANG_PROOF);
+
+using Checks = std::vector<CheckText>;
+
+// Checks as the library's levels have them, one of each form.
+const std::vector<Checks>& levels() {
+  static const std::vector<Checks> all = {
+      {{"G0", "acyclic", "ww"}},
+      {{"G1c", "acyclic", "(| wr ww)"}},
+      {{"SER", "acyclic", "(| so wr ww rw)"}},
+      {{"SI", "acyclic", "(; (| so wr ww) (? rw))"}},
+      {{"PC", "acyclic", "(| (; (| so wr) (? rw)) ww)"}},
+      {{"SSER", "acyclic", "(| so rt wr ww rw)"}},
+      {{"co", "acyclic", "(| so wr ww)"}, {"monotonic-reads", "earlier", "(; wr rw)"}},
+      {{"co", "acyclic", "(| so wr ww)"}, {"causal", "irreflexive", "(; (+ (| so wr)) rw)"}},
+      {{"PSI", "irreflexive", "(; (+ (| so wr ww)) (? rw))"}},
+      {{"ar", "acyclic", "(| init wr (; (| init wr) (* (| (; R so R)))) ww)"},
+       {"EXT", "irreflexive", "(; (; (| init wr) (* (| (; R so R)))) rw)"}},
+  };
+  return all;
+}
+
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : bytes_(data, size) {}
+
+  History history() {
+    History h;
+    std::array<std::int32_t, 3> keys{};
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      const std::int32_t initial = bytes_.ConsumeBool() ? kNil : h.values.intern_integer(1);
+      keys[k] = h.key_of(h.key_atoms.intern_integer(static_cast<std::int64_t>(k)), initial);
+    }
+    h.sessions = bytes_.ConsumeIntegralInRange<std::int32_t>(1, 3);
+    h.has_time = bytes_.ConsumeBool();
+    const int transactions = bytes_.ConsumeIntegralInRange(0, 8);
+    for (int t = 0; t < transactions; ++t) {
+      const auto status = static_cast<Status>(bytes_.ConsumeIntegralInRange(0, 2));
+      const auto session = t < h.sessions ? t : bytes_.ConsumeIntegralInRange<std::int32_t>(0, h.sessions - 1);
+      const std::int64_t begin = bytes_.ConsumeIntegralInRange<std::int64_t>(0, 20);
+      const std::int64_t end = begin + bytes_.ConsumeIntegralInRange<std::int64_t>(0, 9);
+      h.begin_transaction(session, status, t, t, 0, begin, status == Status::maybe ? kTimeUnknownEnd : end);
+      for (int i = bytes_.ConsumeIntegralInRange(0, 4); i > 0; --i) operation(h, keys, i);
+    }
+    h.sessions = std::min(h.sessions, h.transactions());
+    return h;
+  }
+
+  const Checks& checks() { return levels()[bytes_.ConsumeIntegralInRange<std::size_t>(0, levels().size() - 1)]; }
+
+  // What a user's specification may say: an expression that nobody wrote, for the reader of expressions.
+  Checks wild_checks() {
+    static constexpr std::array kinds = {"acyclic", "irreflexive", "earlier", "empty"};
+    return {{"wild", kinds[bytes_.ConsumeIntegralInRange<std::size_t>(0, kinds.size() - 1)],
+             bytes_.ConsumeRandomLengthString(80)}};
+  }
+
+  bool flag() { return bytes_.ConsumeBool(); }
+
+  // Mostly a number of something that is there; else anything.
+  std::int64_t number(std::int64_t there) {
+    if (bytes_.ConsumeIntegralInRange(0, 15) != 0) return bytes_.ConsumeIntegralInRange<std::int64_t>(-1, there);
+    return bytes_.ConsumeIntegral<std::int64_t>();
+  }
+
+  struct Choice {
+    std::vector<std::int32_t> source;
+    std::vector<std::int64_t> order_start;
+    std::vector<std::int32_t> order_txn;
+  };
+
+  Choice witness(const History& h) {
+    Choice w;
+    const auto small = [&](std::int64_t there) {
+      return static_cast<std::int32_t>(bytes_.ConsumeIntegralInRange(0, 63) == 0
+                                           ? bytes_.ConsumeIntegral<std::int32_t>()
+                                           : bytes_.ConsumeIntegralInRange<std::int64_t>(-1, there));
+    };
+    const std::int64_t sources = flag() ? number(h.operations()) : h.operations();
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(sources, 64); ++i) w.source.push_back(small(h.transactions()));
+    w.order_start.push_back(bytes_.ConsumeIntegralInRange(0, 31) == 0 ? number(2) : 0);
+    for (std::int32_t k = 0; k < h.n_keys(); ++k) {
+      for (int i = bytes_.ConsumeIntegralInRange(0, 4); i > 0; --i) w.order_txn.push_back(small(h.transactions()));
+      const auto end = static_cast<std::int64_t>(w.order_txn.size());
+      w.order_start.push_back(bytes_.ConsumeIntegralInRange(0, 31) == 0 ? number(end) : end);
+    }
+    return w;
+  }
+
+  std::vector<Step> refutation(const History& h, const Checks& checks) {
+    const std::int64_t n = h.transactions(), ops = h.operations(), keys = h.n_keys();
+    std::vector<Step> steps;
+    while (bytes_.remaining_bytes() > 0 && steps.size() < 64) {
+      Step step{};
+      step.kind = static_cast<StepKind>(bytes_.ConsumeIntegralInRange(0, 5));
+      switch (step.kind) {
+        case StepKind::anomaly:
+          step.numbers = {number(12), number(n), number(ops), number(n), number(ops)};
+          break;
+        case StepKind::choice:
+          step.numbers = {number(ops)};
+          break;
+        case StepKind::order:
+          step.numbers = {number(keys)};
+          for (int i = bytes_.ConsumeIntegralInRange(0, 4); i > 0; --i) step.numbers.push_back(number(n));
+          break;
+        case StepKind::cycle:
+          step.check = flag() ? checks.front().name : checks.back().name;
+          for (int i = bytes_.ConsumeIntegralInRange(0, 6); i > 0; --i) {
+            const int relation = bytes_.ConsumeIntegralInRange(-1, kRelations - 1);
+            step.edges.push_back({relation, number(n), number(n), number(keys), number(ops), number(n)});
+          }
+          break;
+        case StepKind::rup:
+          for (int i = bytes_.ConsumeIntegralInRange(0, 5); i > 0; --i) {
+            const bool positive = flag();
+            const auto kind = static_cast<LiteralKind>(bytes_.ConsumeIntegralInRange(0, 2));
+            const std::int64_t x = number(kind == LiteralKind::source ? ops : std::max(n, keys));
+            step.literals.push_back({positive, kind, x, number(n), number(n)});
+          }
+          break;
+        case StepKind::exhaustion:
+          break;
+      }
+      steps.push_back(std::move(step));
+    }
+    return steps;
+  }
+
+ private:
+  void operation(History& h, const std::array<std::int32_t, 3>& keys, int position) {
+    // Two registers and a list, as readers never mix them.
+    const std::size_t k = bytes_.ConsumeIntegralInRange<std::size_t>(0, 2);
+    const bool writes = flag(), ok = bytes_.ConsumeIntegralInRange(0, 31) != 0;
+    const auto atom = [&] {
+      const int value = bytes_.ConsumeIntegralInRange(0, 4);
+      return value == 0 ? kNil : h.values.intern_integer(value);
+    };
+    if (k < 2) {
+      const bool unknown = !writes && bytes_.ConsumeIntegralInRange(0, 15) == 0;
+      h.add_op(writes ? OpKind::write : OpKind::read, keys[k], unknown ? kUnknownValue : atom(), position, ok);
+    } else if (writes) {
+      h.add_op(OpKind::append, keys[k], h.values.intern_integer(10 + elements_++), position, ok);
+    } else {
+      std::vector<std::int32_t> list;
+      for (int i = bytes_.ConsumeIntegralInRange(0, 4); i > 0; --i)
+        list.push_back(h.values.intern_integer(10 + bytes_.ConsumeIntegralInRange(0, 5)));
+      h.add_op(OpKind::read_list, keys[k], h.add_list(list), position, ok);
+    }
+  }
+
+  FuzzedDataProvider bytes_;
+  std::int64_t elements_ = 0;
+};
+
+template <typename Check>
+bool accepts(Check&& check) {
+  try {
+    check();
+    return true;
+  } catch (const Rejected& rejected) {
+    if (rejected.reason.empty()) std::abort();  // a refusal has a reason
+  } catch (const NotCertified& reason) {
+    if (reason.reason.empty()) std::abort();
+  }
+  return false;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  const History history = input.history();
+  history.validate();
+  Budget budget;
+  bool valid = false, invalid = false;
+  const Checks wild = kProof == "expression" ? input.wild_checks() : Checks{};
+  const Checks& checks = kProof == "expression" ? wild : input.checks();
+  if (kProof != "refutation") {
+    const auto [source, start, order] = input.witness(history);
+    valid = accepts([&] { verify_witness(history, checks, source, start, order, budget); });
+  }
+  if (kProof != "witness") {
+    const std::vector<Step> steps = input.refutation(history, checks);
+    invalid = accepts([&] { verify_refutation(history, checks, steps, budget); });
+  }
+  if (valid && invalid) std::abort();
+  return 0;
+}

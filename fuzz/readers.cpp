@@ -1,0 +1,65 @@
+// Any bytes, given to one native reader: columns that fit together, from which a problem can be built, or an error made
+// for the user. ISOLANG_READER chooses the reader.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "readers/readers.hpp"
+
+#define ISOLANG_TEXT_OF(x) #x
+#define ISOLANG_NAME_OF(x) ISOLANG_TEXT_OF(x)
+
+namespace {
+
+using namespace isolang;
+
+constexpr std::string_view kReader = ISOLANG_NAME_OF(ISOLANG_READER);
+
+// Of formats of several files: the second one begins behind the first NUL, NUL, NUL, newline.
+std::vector<NamedBytes> files(std::string_view data) {
+  constexpr std::string_view kBetween("\0\0\0\n", 4);
+  const std::size_t cut = data.find(kBetween);
+  if (cut == std::string_view::npos) return {{"first", data}};
+  return {{"first", data.substr(0, cut)}, {"second", data.substr(cut + kBetween.size())}};
+}
+
+std::optional<Reading> read(std::string_view data, Budget& budget) {
+  if constexpr (kReader == "edn") return read_edn(data, "", budget);
+  if constexpr (kReader == "bincode") return read_bincode(data, "", budget);
+  if constexpr (kReader == "cobra") return read_cobra(files(data), false, budget);
+  if constexpr (kReader == "cobra_times") return read_cobra(files(data), true, budget);
+  if constexpr (kReader == "plume") return read_plume(data, "", budget);
+  if constexpr (kReader == "awdit") return read_awdit(data, "", budget);
+  if constexpr (kReader == "viper") return read_regular_viper(files(data), budget);
+  if constexpr (kReader == "dbcop_json") return read_regular_dbcop_json(data, "", budget);
+  if constexpr (kReader == "hist") return read_regular_hist(data, "", budget);
+}
+
+void use(const History& history) {
+  history.validate();
+  std::size_t characters = 0;
+  for (const Atoms* atoms : {&history.key_atoms, &history.values})
+    for (std::int32_t atom = 0; atom < atoms->size(); ++atom)
+      if (atoms->kind(atom) >= AtomKind::string) characters += atoms->text(atom).size();
+  volatile std::size_t read = characters;  // so that the text is looked at
+  static_cast<void>(read);
+  try {
+    build_problem(history);
+    build_problem_of_each_read(history);
+  } catch (const UnsupportedProblem&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  isolang::Budget budget;
+  try {
+    if (const auto reading = read({reinterpret_cast<const char*>(data), size}, budget)) use(reading->history);
+  } catch (const isolang::ReadError&) {
+  } catch (const isolang::UnsupportedInput&) {
+  }
+  return 0;
+}
