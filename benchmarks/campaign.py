@@ -54,6 +54,7 @@ from oracle.judged import judged
 from oracle.levels import ADJACENT, GUARANTEES, LEVELS, WEAK, WEAK_ADJACENT, WEAK_STYLES
 from oracle.pipeline import Levels, keep, level_of, shrink, to_tool, tool_verdict
 
+from isolang._native import strategies
 from isolang.api import check, load_spec
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import native_checks
@@ -134,6 +135,7 @@ class Judges:
     """The oracle, and the tool under any setting."""
 
     def __init__(self) -> None:
+        self.strategies = strategies()
         self.styles: dict[str, list[str]] = {}
         known = {*LEVELS, *WEAK, *GUARANTEES, "rc", "rc-nosession"}
         names = [entry.name for entry in list_library() if level_of(entry.name) in known]
@@ -199,8 +201,10 @@ class Judges:
         if not reason and setting.twice:
             try:
                 check_proof(given, plan.spec, proof, SECONDS)
-            except (CertificateRejected, NotCertifiedError) as error:
+            except CertificateRejected as error:
                 reason = f"by the checker in Python: {error}"
+            except NotCertifiedError:  # it has less patience
+                pass
         if setting.strategy == "states" and reason.startswith(EXHAUSTION):
             return outcome  # this search leaves no proof, and nobody else asks for it alone
         return f"{outcome}, not certified: {reason}" if reason else outcome
@@ -214,7 +218,7 @@ class Judges:
         return Setting(
             style=rng.choice(self.styles[level]),
             seed=rng.randrange(1000),
-            strategy=rng.choice(("auto", "auto", "auto", "cdcl", "anneal", "states")),
+            strategy="auto" if rng.random() < 0.5 else rng.choice(self.strategies),
             presolve=rng.random() < 0.5,
             threads=2 if rng.random() < 0.1 else 1,
         )

@@ -2,6 +2,8 @@
 // for the user. ISOLANG_READER chooses the reader.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -48,7 +50,7 @@ void use(const History& history) {
   try {
     build_problem(history);
     build_problem_of_each_read(history);
-  } catch (const UnsupportedProblem&) {
+  } catch (const std::domain_error&) {  // what a problem cannot express, with a message for the user
   }
 }
 

@@ -88,7 +88,7 @@ def test_forced_they_agree_with_brute_force(plans, strategy):
         assert counts[strategy, "invalid"] > 5
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", TOTAL_ORDERS)
 def test_a_read_that_one_of_two_values_suits_waits_for_neither(plans, name):
     """T0 wrote nil and 2: once its version is gone, a read of 2 still has the other writer."""
     history = History.from_transactions(

@@ -1,0 +1,68 @@
+"""Make the seeds of the fuzzers' corpus: every history of the tests, and a few certificates.
+
+    python fuzz/corpus.py FOLDER   # the tool and atheris have to be installed
+
+Writes ``FOLDER/TARGET/NAME``; ``fuzz/run --minimise`` keeps what adds coverage. Specifications are
+fuzzed from where they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.fuzz_readers import COBRA, readers
+from support.paths import HISTORIES, TESTS
+
+from isolang import check
+
+BETWEEN = b"\0\0\0\n"  # of the files of one history, as fuzz/readers.cpp cuts them
+PATTERNS = {
+    "edn": ("*.edn", "*.json"),
+    "bincode": ("*.bincode",),
+    "plume": ("plume.txt", "isovista/*"),
+    "awdit": ("awdit.txt",),
+    "viper": ("viper*/*.log",),
+    "dbcop_json": ("*.json",),
+    "hist": ("*.hist",),
+}
+PROOFS = ("witness", "refutation", "both", "expression")
+
+
+def seeds(target: str) -> list[bytes]:
+    """The inputs of a target."""
+    if target in PROOFS:  # bytes that make longer and longer histories
+        rng = random.Random(target)
+        return [rng.randbytes(size) for size in (16, 64, 128, 256, 512, 1024, 2048)]
+    if target == "certificate":
+        from loaders import HISTORY
+
+        levels = ("ser", "pl-2", "cc", "si-vis", "rc")
+        verdicts = [check(HISTORY, level) for level in levels]
+        return [v.certificate().to_json().encode() for v in verdicts]
+    if target.startswith("cobra"):
+        folders = sorted(HISTORIES.glob("cobra*"))
+        found = [BETWEEN.join(p.read_bytes() for p in sorted(f.glob("*.log"))) for f in folders]
+        return found + [BETWEEN.join(pair) for pair in COBRA]
+    found = [p.read_bytes() for g in PATTERNS[target] for p in sorted(HISTORIES.rglob(g))]
+    if target == "edn":
+        for folder in (TESTS / "litmus", TESTS / "regressions"):
+            found += [p.read_bytes() for p in sorted(folder.glob("*.edn"))]
+    return found + [data for name, _, data in readers() if name.startswith(target)]
+
+
+def main() -> None:
+    """Write all of them."""
+    for target in (*PATTERNS, "cobra", "cobra_times", "certificate", *PROOFS):
+        folder = Path(sys.argv[1]) / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for seed in seeds(target):
+            (folder / hashlib.sha256(seed).hexdigest()[:16]).write_bytes(seed)
+
+
+if __name__ == "__main__":
+    main()
