@@ -2,7 +2,6 @@
 // for the user. ISOLANG_READER chooses the reader.
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -27,16 +26,16 @@ std::vector<NamedBytes> files(std::string_view data) {
   return {{"first", data.substr(0, cut)}, {"second", data.substr(cut + kBetween.size())}};
 }
 
-std::optional<Reading> read(std::string_view data, Budget& budget) {
+Reading read(std::string_view data, Budget& budget) {
   if constexpr (kReader == "edn") return read_edn(data, "", budget);
   if constexpr (kReader == "bincode") return read_bincode(data, "", budget);
   if constexpr (kReader == "cobra") return read_cobra(files(data), false, budget);
   if constexpr (kReader == "cobra_times") return read_cobra(files(data), true, budget);
   if constexpr (kReader == "plume") return read_plume(data, "", budget);
   if constexpr (kReader == "awdit") return read_awdit(data, "", budget);
-  if constexpr (kReader == "viper") return read_regular_viper(files(data), budget);
-  if constexpr (kReader == "dbcop_json") return read_regular_dbcop_json(data, "", budget);
-  if constexpr (kReader == "hist") return read_regular_hist(data, "", budget);
+  if constexpr (kReader == "viper") return read_viper(files(data), budget);
+  if constexpr (kReader == "dbcop_json") return read_dbcop_json(data, "", budget);
+  if constexpr (kReader == "hist") return read_hist(data, "", budget);
 }
 
 void use(const History& history) {
@@ -59,7 +58,7 @@ void use(const History& history) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   isolang::Budget budget;
   try {
-    if (const auto reading = read({reinterpret_cast<const char*>(data), size}, budget)) use(reading->history);
+    use(read({reinterpret_cast<const char*>(data), size}, budget).history);
   } catch (const isolang::ReadError&) {
   } catch (const isolang::UnsupportedInput&) {
   }
