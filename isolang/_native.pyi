@@ -7,6 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+# --- faults ---
+
+def arm_faults(allocation: int = 0, poll: int = 0) -> None: ...
+def disarm_faults() -> tuple[int, int]: ...
+
 # --- history ---
 
 def reserve_heap_in_large_pages(size: int) -> None: ...

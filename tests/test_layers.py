@@ -49,6 +49,7 @@ SURFACE = {
 
 # The sections of _native.pyi, and the layer that each one belongs to.
 SECTIONS = {
+    "faults": "limits",
     "history": "history",
     "readers": "history",
     "writers": "history",

@@ -1,10 +1,9 @@
 #include "certify/certify.hpp"
 
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
+#include "core/index.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -17,10 +16,18 @@ using namespace certify;
 template <typename T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-std::vector<CheckText> check_texts(
-    const std::vector<std::tuple<std::string, std::string, std::string>>& checks) {
+// Its own conversion: those of nanobind end the process where memory does.
+std::string text_of(nb::handle object) {
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+  if (text == nullptr) throw nb::python_error();
+  return std::string(text, idx(size));
+}
+
+std::vector<CheckText> check_texts(nb::sequence checks) {
   std::vector<CheckText> result;
-  for (const auto& [name, kind, expression] : checks) result.push_back({name, kind, expression});
+  for (const nb::handle check : checks)
+    result.push_back({text_of(check[0]), text_of(check[1]), text_of(check[2])});
   return result;
 }
 
@@ -106,9 +113,12 @@ class StepReader {
   }
 
   std::string text(nb::handle object) const {
-    std::string result;
-    if (!PyUnicode_Check(object.ptr()) || !nb::try_cast(object, result)) malformed(number_);
-    return result;
+    if (!PyUnicode_Check(object.ptr())) malformed(number_);
+    try {
+      return text_of(object);
+    } catch (nb::python_error&) {  // half of a surrogate pair
+      malformed(number_);
+    }
   }
 
   std::int64_t number(nb::handle object) const {
@@ -163,10 +173,8 @@ class StepReader {
 void register_certify(nb::module_& m) {
   m.def(
       "verify_witness",
-      [](const History& columns,
-         const std::vector<std::tuple<std::string, std::string, std::string>>& checks,
-         Array<std::int32_t> source, Array<std::int64_t> order_start, Array<std::int32_t> order_txn,
-         double seconds) {
+      [](const History& columns, nb::sequence checks, Array<std::int32_t> source,
+         Array<std::int64_t> order_start, Array<std::int32_t> order_txn, double seconds) {
         const std::vector<CheckText> texts = check_texts(checks);
         Budget budget = interruptible_budget(seconds);
         return verdict([&] {
@@ -179,9 +187,7 @@ void register_certify(nb::module_& m) {
       "Check a witness; returns an empty string if it is right, else the reason.");
   m.def(
       "verify_refutation",
-      [](const History& columns,
-         const std::vector<std::tuple<std::string, std::string, std::string>>& checks,
-         nb::sequence steps, double seconds) {
+      [](const History& columns, nb::sequence checks, nb::sequence steps, double seconds) {
         const std::vector<CheckText> texts = check_texts(checks);
         std::vector<Step> read;
         try {

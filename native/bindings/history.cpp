@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bindings/bindings.hpp"
+#include "core/faults.hpp"
 #include "core/large_pages.hpp"
 #include "core/part.hpp"
 
@@ -46,6 +47,16 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
 }  // namespace
 
 void register_history(nb::module_& m) {
+  m.def(
+      "arm_faults", &faults::arm, "allocation"_a = 0, "poll"_a = 0,
+      "For tests: this allocation fails, and from this poll on the deadline has passed; 0: none.");
+  m.def(
+      "disarm_faults",
+      [] {
+        faults::disarm();
+        return nb::make_tuple(faults::allocations.load(), faults::polls.load());
+      },
+      "Ends that; how many allocations and polls there were.");
   m.def("reserve_heap_in_large_pages", &reserve_heap_in_large_pages, "size"_a,
         "So much of the heap in large pages, not given back between stages; for processes of our "
         "own.");

@@ -5,6 +5,8 @@
 #include <new>
 #include <vector>
 
+#include "core/faults.hpp"
+
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
@@ -50,6 +52,7 @@ void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 
 void* operator new(std::size_t bytes) {
   constexpr std::size_t kWorthIt = std::size_t{8} << 20;
+  if (isolang::faults::fails_allocation()) throw std::bad_alloc();
   for (;;) {
     if (void* const block = std::malloc(bytes == 0 ? 1 : bytes)) {
       if (bytes >= kWorthIt) isolang::advise_large_pages(block, bytes);
