@@ -1,7 +1,7 @@
 """Whole checks whose n-th allocation fails, or whose deadline has passed at the n-th poll.
 
-Whatever fails, the verdict is the right one or a clean unknown: no crash, no wrong verdict, no other
-exception, and the next check is as if nothing had been.
+Whatever fails, the verdict is the right one or a clean unknown: no crash, no wrong verdict, no
+other exception, and the next check is as if nothing had been.
 """
 
 import contextlib
