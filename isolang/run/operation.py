@@ -63,5 +63,9 @@ class Wait(Struct, frozen=True):
     transactions: int
 
 
-Operation: TypeAlias = Read | Write | Append | Insert | Delete | Scan | Wait
+class Abort(Struct, frozen=True):
+    """Roll the transaction back."""
+
+
+Operation: TypeAlias = Abort | Read | Write | Append | Insert | Delete | Scan | Wait
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]

@@ -8,6 +8,7 @@ from typing import Any
 from isolang.errors import IsolangError
 from isolang.run.operation import (
     DELETED,
+    Abort,
     Append,
     Delete,
     Insert,
@@ -18,7 +19,7 @@ from isolang.run.operation import (
     Wait,
     Write,
 )
-from isolang.run.outcome import Driver, Outcome
+from isolang.run.outcome import Driver, Outcome, RolledBack
 from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
 from isolang.run.target import Client, Target, TargetError
 
@@ -42,6 +43,7 @@ def play(
     driver: Driver,
     level: str,
     wait: Callable[[Wait], None] = lambda operation: None,
+    pace: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, Exception | None]:
     """Play a program as one transaction.
 
@@ -53,6 +55,7 @@ def play(
         driver: of :func:`driver_for`.
         level: of the target.
         wait: keeps the transaction open.
+        pace: called before each operation, and before COMMIT: whoever wants to say when.
 
     Returns:
         The outcome as it was recorded, and what the client raised.
@@ -64,21 +67,26 @@ def play(
     plan = tuple(one for operation in known for one in planned(operation))
     whole = hasattr(client, "transact")
     t = recorder.transaction(session, None if whole else client, plan=plan, driver=driver)
+    steps = program if isinstance(program, Generator) else _told(known)
     try:
+        pace()
         with t:
             if whole:
                 _transact(client, t, level, plan)
             else:
                 client.begin(level)
-                for operation in known:
-                    perform(operation, t, client, wait)
-                if isinstance(program, Generator):
-                    _converse(program, t, client, wait)
-    except IsolangError:
-        raise
+                _converse(steps, t, client, wait, pace)
+    except (IsolangError, AttributeError, NameError, TypeError):
+        raise  # a mistake of an adapter or a program is no answer of a database
     except Exception as error:
         return t.outcome or "maybe", error
     return "committed", None
+
+
+def _told(operations: tuple[Operation, ...]) -> Generator[Operation, Any, None]:
+    """The conversation of a program that does not listen."""
+    for operation in operations:  # noqa: UP028 - a tuple cannot be sent results
+        yield operation
 
 
 def _converse(
@@ -86,6 +94,7 @@ def _converse(
     t: RecordedTransaction,
     client: Client,
     wait: Callable[[Wait], None],
+    pace: Callable[[], None],
 ) -> None:
     result = None
     while True:
@@ -94,6 +103,7 @@ def _converse(
         except StopIteration:
             return
         result = perform(operation, t, client, wait)
+        pace()
 
 
 def planned(operation: Operation) -> tuple[Recorded, ...]:
@@ -109,7 +119,7 @@ def planned(operation: Operation) -> tuple[Recorded, ...]:
             return (("w", key, value),)
         case Delete(key):
             return (("w", key, DELETED),)
-        case Wait():
+        case Wait() | Abort():
             return ()
 
 
@@ -144,6 +154,8 @@ def perform(
             return found
         case Wait():
             wait(operation)
+        case Abort():
+            raise RolledBack("the program aborts")
     return None
 
 

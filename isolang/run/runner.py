@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from isolang.run.interleave import interleave
 from isolang.run.operation import Wait
 from isolang.run.play import driver_for, play
 from isolang.run.prefix import Look, Watcher
@@ -21,6 +22,7 @@ from isolang.run.sql import Access, SqlTarget, Update
 from isolang.run.target import Client, Level, Target, TargetError
 from isolang.run.targets import level_named, target_named
 from isolang.run.workloads import Shape, Source, Workload, workload_named
+from isolang.run.workloads.scripted import SCRIPTS
 
 AUTO: Final = (
     ("pairs", 0.5),
@@ -144,6 +146,10 @@ def phases_of(settings: Settings, target: Target) -> tuple[Phase, ...]:
     Raises:
         TargetError: there is no such workload, or the target cannot do what it needs.
     """
+    if settings.workload == "scripted":
+        if target.lacks & {"rows", "conversations"}:
+            raise TargetError(f"{target.name}: scripts need steps, which this target lacks")
+        return ()
     if settings.workload != "auto":
         workload = workload_named(settings.workload, settings.shape)
         lacking = workload.needs & target.lacks
@@ -178,6 +184,7 @@ class Runner:
         self.level = level_named(self.target, settings.level)
         self.claims = settings.claims or self.level.claims
         self.phases = phases_of(settings, self.target)
+        self.scripts = SCRIPTS if settings.workload == "scripted" else ()
         if isinstance(self.target, SqlTarget):
             self.target.options(
                 level=self.level.name, access=settings.access, update=settings.update
@@ -197,6 +204,7 @@ class Runner:
         self.target.start()
         self.version = self.target.version()
         registers = dict.fromkeys(key for p in self.phases for key in p.workload.registers)
+        registers |= dict.fromkeys(key for script in self.scripts for key in script.names())
         lists = dict.fromkeys(key for p in self.phases for key in p.workload.lists)
         self.target.setup(tuple(registers), tuple(lists))
 
@@ -218,13 +226,14 @@ class Runner:
         with Recorder(path, about=self._about()) as recorder:
             self.recorder = recorder
             self.state.began = time.monotonic()
-            self.state.workload = self.phases[0].workload.name
+            self.state.workload = self.settings.workload
+            self._play_scripts()
             watcher = Watcher(
                 path, self.claims, count=self.state.total, seconds=self.settings.timeout
             )
             threads = [
                 threading.Thread(target=self._client, args=(number,), daemon=True)
-                for number in range(self.settings.sessions)
+                for number in range(self.settings.sessions if self.phases else 0)
             ]
             for thread in threads:
                 thread.start()
@@ -255,7 +264,7 @@ class Runner:
         settings, state = self.settings, self.state
         until = state.began + settings.seconds
         most = settings.transactions
-        while time.monotonic() < until and not self._stop.wait(0.1):
+        while self.phases and time.monotonic() < until and not self._stop.wait(0.1):
             state.look = watcher.last
             self._choose_phase()
             show(state)
@@ -271,6 +280,19 @@ class Runner:
             passed -= phase.share
             if passed < 0:
                 return
+
+    def _play_scripts(self) -> None:
+        for script in self.scripts:
+            played = interleave(
+                script.on_its_keys(),
+                script.schedule,
+                target=self.target,
+                level=self.level.name,
+                recorder=self.recorder,
+                session=script.name,
+            )
+            for one in played:
+                setattr(self.state, one.outcome, getattr(self.state, one.outcome) + 1)
 
     # --- one client ---
 
@@ -362,7 +384,8 @@ class Runner:
 
 def _kind(error: BaseException) -> str:
     """The class of an error and the beginning of what it says, without names of rows."""
-    words = re.sub(r"[\"'][^\"']*[\"']|\d+", "…", str(error)).split()
+    said = error.args[-1] if error.args else ""
+    words = re.sub(r"[\"'][^\"']*[\"']|\d+", "…", str(said)).split()
     return f"{type(error).__name__}: {' '.join(words[:8])}"
 
 

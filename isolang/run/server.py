@@ -71,8 +71,9 @@ class Server:
                 f"{self.name}: {command[0]} cannot be run ({error.strerror})"
             ) from None
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-            raise TargetError(f"{self.name}: {command[0]} failed ({said[-1]})")
+            said = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
+            worst = next((one for one in said if "ERROR" in one), said[-1])
+            raise TargetError(f"{self.name}: {command[0]} failed ({worst.strip()})")
 
     def start(self, command: Sequence[str], answers: Callable[[], object]) -> None:
         """Start the server, and wait until it answers.

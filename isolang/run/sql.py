@@ -264,6 +264,10 @@ class SqlClient:
         """Say that the outcome is not known: this database cannot be asked."""
         return "maybe"
 
+    def waits(self) -> bool | None:
+        """Say that nobody knows whether a statement waits for another transaction."""
+        return None
+
     def usable(self) -> bool:
         """Whether the connection can begin another transaction."""
         return True

@@ -80,6 +80,13 @@ class Client(Protocol):
         """Find out what became of a transaction whose COMMIT ended in an unclear error."""
         ...
 
+    def waits(self) -> bool | None:
+        """Whether the statement that was sent waits for a transaction; ``None`` if nobody knows.
+
+        Called by another thread than the one that has sent it.
+        """
+        ...
+
     def usable(self) -> bool:
         """Whether the connection can begin another transaction."""
         ...

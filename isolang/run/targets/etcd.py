@@ -180,6 +180,9 @@ class EtcdClient:
     def rollback(self) -> None:
         """Nothing was sent."""
 
+    def waits(self) -> bool | None:
+        return None
+
     def usable(self) -> bool:
         return True  # one that is closed opens again
 

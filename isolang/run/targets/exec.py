@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, NoReturn
 
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
@@ -73,12 +74,10 @@ class ExecClient:
         assert self.child.stdin is not None
         assert self.child.stdout is not None
         asked = [[name, key, None if name == "r" else value] for name, key, value in operations]
-        try:
+        with suppress(BrokenPipeError):  # it has ended; it may have said something before
             self.child.stdin.write(json.dumps({"level": level, "value": asked}) + "\n")
             self.child.stdin.flush()
-            line = self.child.stdout.readline()
-        except BrokenPipeError:
-            line = ""
+        line = self.child.stdout.readline()
         if not line:
             raise Unclear("the program ended without an answer")
         try:
@@ -98,6 +97,9 @@ class ExecClient:
 
     def resolve(self) -> Outcome:
         return "maybe"
+
+    def waits(self) -> bool | None:
+        return None
 
     def usable(self) -> bool:
         return self.child.poll() is None

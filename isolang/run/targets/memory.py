@@ -153,6 +153,9 @@ class MemoryClient:
     def resolve(self) -> Outcome:
         return "maybe"
 
+    def waits(self) -> bool | None:
+        return None
+
     def usable(self) -> bool:
         return True
 

@@ -118,6 +118,13 @@ class PostgresClient(SqlClient):
     def rollback(self) -> None:
         roll_back(self.raw)
 
+    def waits(self) -> bool | None:
+        admin = self.target.admin().raw
+        sql = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+        found = admin.execute(sql, (self.raw.info.backend_pid,)).fetchone()[0]
+        admin.rollback()
+        return bool(found)
+
     def usable(self) -> bool:
         return not self.raw.closed
 

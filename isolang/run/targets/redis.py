@@ -170,6 +170,9 @@ class RedisClient:
         except Exception:  # nothing but reads was sent
             self.close()
 
+    def waits(self) -> bool | None:
+        return None
+
     def usable(self) -> bool:
         return bool(self.raw.is_connected)
 

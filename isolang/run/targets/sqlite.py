@@ -30,8 +30,14 @@ class SQLite(SqlTarget):
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)
-        self._folder = "" if address.database else tempfile.mkdtemp(prefix="isocheck-")
-        self._path = address.database or os.path.join(self._folder, "test.db")
+        self._folder = ""
+        self._path = address.database
+
+    def start(self) -> None:
+        if not self._path:
+            self._folder = tempfile.mkdtemp(prefix="isocheck-")
+            self._path = os.path.join(self._folder, "test.db")
+        super().start()
 
     def version(self) -> str:
         return f"SQLite {sqlite3.sqlite_version}"

@@ -1,0 +1,210 @@
+"""Faults before, during and after COMMIT: the record agrees with what the server then holds."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from isolang.run.operation import Read, Write
+from isolang.run.outcome import RolledBack
+from isolang.run.play import driver_for, play
+from isolang.run.recorder import Recorder
+from isolang.run.target import Address, TargetError
+from isolang.run.targets import BUILT_IN, target_named
+
+psycopg = pytest.importorskip("psycopg")
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    one = target_named("postgres")
+    try:
+        one.start()
+        one.setup([f"k{i}" for i in range(20)], [])
+        yield one
+    finally:
+        one.close()
+
+
+def terminate(target, client):
+    """End a backend, and wait until it is gone."""
+    raw = target.admin().raw
+    raw.execute("SELECT pg_terminate_backend(%s, 10000)", (client.raw.info.backend_pid,))
+    raw.rollback()
+
+
+def holds(target, key):
+    raw = target.admin().raw
+    (value,) = raw.execute("SELECT v FROM isocheck_registers WHERE k = %s", (key,)).fetchone()
+    raw.rollback()
+    return value
+
+
+def recorded(target, tmp_path, client, key):
+    """Write 1 to a key in one transaction; give the recorded status, and what the server holds."""
+    with Recorder(tmp_path / "h.edn") as recorder:
+        outcome, _ = play(
+            (Write(key, 1), Read(key)),
+            recorder=recorder,
+            session=0,
+            client=client,
+            driver=driver_for(target),
+            level="serializable",
+        )
+        (only,) = recorder.history().transactions()
+    assert outcome == only.status
+    return only.status, holds(target, key)
+
+
+def test_a_backend_that_ends_before_commit(postgres, tmp_path):
+    """Nothing was applied: aborted."""
+    client = postgres.connect()
+    read = client.read
+    client.read = lambda key: (terminate(postgres, client), read(key))
+    assert recorded(postgres, tmp_path, client, "k0") == ("aborted", None)
+    assert not client.usable()
+
+
+def test_a_backend_that_ends_when_commit_is_sent(postgres, tmp_path):
+    """The error leaves it open; the server, asked by the transaction's number, says aborted."""
+    client = postgres.connect()
+    commit = client.commit
+    client.commit = lambda: (terminate(postgres, client), commit())
+    assert recorded(postgres, tmp_path, client, "k1") == ("aborted", None)
+
+
+def test_an_answer_to_commit_that_is_lost(postgres, tmp_path):
+    """The error leaves it open; the server, asked by the transaction's number, says committed."""
+    client = postgres.connect()
+    commit = client.commit
+
+    def lose():
+        commit()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    client.commit = lose
+    assert recorded(postgres, tmp_path, client, "k2") == ("committed", 1)
+
+
+def test_nothing_is_concluded_after_a_restart(tmp_path):
+    """A restarted server uses the numbers of lost transactions again: the outcome stays maybe."""
+    one = target_named("postgres")
+    try:
+        one.start()
+        one.setup(["k"], [])
+        client = one.connect()
+        commit = client.commit
+
+        def lose():
+            commit()
+            one.server.tell("kill")
+            one.server.tell("start")
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+        client.commit = lose
+        with Recorder(tmp_path / "h.edn") as recorder:
+            outcome, _ = play(
+                (Write("k", 1),),
+                recorder=recorder,
+                session=0,
+                client=client,
+                driver=driver_for(one),
+                level="serializable",
+            )
+    finally:
+        one.close()
+    assert outcome == "maybe"
+
+
+def test_a_failed_statement_that_somebody_swallowed(postgres, tmp_path):
+    """PostgreSQL answers COMMIT with ROLLBACK and no error; the recorder notices."""
+    raw = postgres.connect().raw
+    with Recorder(tmp_path / "h.edn") as recorder:
+        transaction = recorder.transaction("mine", raw)
+        t = transaction.__enter__()
+        t.write("k3", 1)
+        raw.execute("UPDATE isocheck_registers SET v = 1 WHERE k = 'k3'")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            raw.execute("SELECT 1 / 0")
+        with pytest.raises(RolledBack):
+            transaction.__exit__(None, None, None)
+        (only,) = recorder.history().transactions()
+    raw.close()
+    assert (only.status, holds(postgres, "k3")) == ("aborted", None)
+
+
+PROGRAM = """
+import json, sys
+data, answers = {}, sys.argv[1:]
+for line in sys.stdin:
+    value = json.loads(line)["value"]
+    if answers:
+        print(answers.pop(), flush=True)
+        continue
+    for one in value:
+        if one[0] == "r":
+            one[2] = data.get(one[1])
+        else:
+            data[one[1]] = one[2]
+    print(json.dumps({"type": "ok", "value": value}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [("", "committed"), ('{"type":"fail"}', "aborted"), ('{"type":"info"}', "maybe")],
+)
+def test_a_program_says_how_it_went(tmp_path, answer, status):
+    """One JSON line a transaction; each kind of answer is recorded as what it says."""
+    script = tmp_path / "client.py"
+    script.write_text(PROGRAM)
+    target = target_named(f"exec:{sys.executable} {script} '{answer}'" if answer else
+                          f"exec:{sys.executable} {script}")  # fmt: skip
+    client = target.connect()
+    with Recorder(tmp_path / "h.edn") as recorder:
+        play(
+            (Write("x", 1), Read("x")),
+            recorder=recorder,
+            session=0,
+            client=client,
+            driver=driver_for(target),
+            level="default",
+        )
+        (only,) = recorder.history().transactions()
+    client.close()
+    assert only.status == status
+    assert only.ops[0] == ("w", "x", 1)
+
+
+def test_a_program_that_answers_something_else(tmp_path):
+    """The run ends with what was got and what was expected."""
+    target = target_named("exec:echo hello")
+    client = target.connect()
+    with pytest.raises(TargetError, match="not an answer"):
+        client.transact("default", [("w", "x", 1)])
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgres", "postgres"),
+        ("postgresql+psycopg://me:pw@host:5433/db?sslmode=require", "postgresql://me@host:5433/db"),
+        ("sqlite:////tmp/a.db", "sqlite:////tmp/a.db"),
+        ("exec:./client --fast", "exec:./client --fast"),
+    ],
+)
+def test_addresses(text, shown):
+    """The syntax of SQLAlchemy's URLs; what is shown has no password."""
+    assert str(Address.parse(text)) == shown
+
+
+def test_every_target_says_what_its_levels_claim():
+    """Each claim is a specification of the library."""
+    import isolang
+
+    for name in BUILT_IN:
+        target = target_named(f"{name}:true" if name == "exec" else name)
+        for level in target.levels:
+            assert isolang.load_spec(level.claims).title
