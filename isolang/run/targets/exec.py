@@ -107,7 +107,8 @@ class ExecClient:
     def close(self) -> None:
         for stream in (self.child.stdin, self.child.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):
+                    stream.close()
         self.child.terminate()
         self.child.wait()
 
