@@ -226,7 +226,8 @@ class Runner:
         with Recorder(path, about=self._about()) as recorder:
             self.recorder = recorder
             self.state.began = time.monotonic()
-            self.state.workload = self.settings.workload
+            first = self.phases[0].workload.name if self.phases else self.settings.workload
+            self.state.workload = first
             self._play_scripts()
             watcher = Watcher(
                 path, self.claims, count=self.state.total, seconds=self.settings.timeout
