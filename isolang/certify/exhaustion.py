@@ -16,11 +16,11 @@ from isolang.certify.relations import (
     ordered,
     outside_bounds,
 )
-from isolang.certify.rows import Rows, bits, members_of, transposed
 from isolang.certify.world import World
 from isolang.language.classify.relational import why_not_closed
 from isolang.language.meaning.core import Check, Exists, Spec
 from isolang.language.meaning.facts import mentioned, names, speaks_of_events, uses_reads_from
+from isolang.rows import Rows, bits, members_of, transposed
 
 if TYPE_CHECKING:
     from isolang.history.history import History

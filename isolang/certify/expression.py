@@ -15,9 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.certify.errors import NotCertifiedError
-from isolang.certify.orders import over_one_order, translated
 from isolang.language.meaning.core import (
-    Check,
     Core,
     ForKey,
     Lift,
@@ -25,7 +23,6 @@ from isolang.language.meaning.core import (
     Plus,
     Rel,
     Seq,
-    Spec,
     Star,
     Union,
 )
@@ -34,7 +31,6 @@ RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
 TESTS = ("W", "R")
 """``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
 _KEYED = ("wr", "ww", "rw")
-_FROM_READS = frozenset({"rf", "wr", "rw"})
 _SEARCH_LIMIT = 200_000
 """Positions of all states of one search together."""
 
@@ -251,45 +247,6 @@ def walk(expr: Core) -> Iterator[Core]:
         for child in value if name == "parts" else (value,):
             if isinstance(child, Core):
                 yield from walk(child)
-
-
-def judged(spec: Spec) -> tuple[Check, ...]:
-    """The checks that decide the verdict, in order; flags are only reported and decide nothing.
-
-    Axioms on an order of the transactions are given as checks over dependencies (``orders``).
-
-    Raises:
-        NotCertifiedError: a check is not ``acyclic`` or ``irreflexive``, or is negated.
-    """
-    if over_one_order(spec):
-        return translated(spec)
-    checks = tuple(check for check in spec.checks if not check.flag)
-    for check in checks:
-        if check.kind not in ("acyclic", "irreflexive") or check.negated:
-            form = f"{'not ' if check.negated else ''}{check.kind}"
-            raise NotCertifiedError(
-                f"not certified: check {check.name} is '{form}' "
-                "(expected acyclic or irreflexive over so, rt, init, wr, ww, rw)"
-            )
-    return checks
-
-
-def uses_reads(spec: Spec) -> bool:
-    """Whether ``spec`` depends on ``rf``: only then do intrinsic anomalies violate it."""
-    judged: list[Core | None] = []
-    for check in spec.checks:
-        if not check.flag:
-            judged += [check.expr, check.bound]
-    for exists in spec.exists:
-        # What is asked for must exist, used or not; of rf and ww every history has one.
-        if exists.name not in ("rf", "ww"):
-            judged += [exists.over, exists.containing, exists.within]
-    return any(
-        isinstance(e, Rel) and e.name in _FROM_READS
-        for whole in judged
-        if whole is not None
-        for e in walk(whole)
-    )
 
 
 def prefix_text(expr: Core) -> str:

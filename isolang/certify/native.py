@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from isolang.certify.checks import judged
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import judged, prefix_text
+from isolang.certify.expression import prefix_text
 from isolang.certify.proofs import Refutation, Witness
 
 if TYPE_CHECKING:

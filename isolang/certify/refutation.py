@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import Anomaly, anomalies_of, contradicts_order, incompatible
+from isolang.certify.checks import EARLIER, certifiable, judged, uses_reads
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import Positions, judged, uses_reads
+from isolang.certify.expression import Positions
 from isolang.certify.facts import Facts
-from isolang.certify.landmarks import no_line
-from isolang.certify.orders import EARLIER
 from isolang.certify.propagation import FALSE, TRUE, Propagation
 from isolang.certify.steps import (
     AnomalyStep,
@@ -28,7 +27,6 @@ from isolang.certify.steps import (
     Step,
     parse_step,
 )
-from isolang.certify.witness import certifiable
 from isolang.language.meaning.core import Spec
 
 if TYPE_CHECKING:
@@ -95,13 +93,12 @@ class _Checker:
                 clause = self._cycle(step)
             case OrderStep():
                 clause = self._order(step)
-            case ExhaustionStep():  # a claim; the clause is empty
-                if not no_line(self._facts, self._checks.values()):
-                    raise NotCertifiedError(
-                        "not certified: an exhaustive search found no order of the transactions, "
-                        "which leaves no proof to check"
-                    )
-                clause = []
+            case ExhaustionStep():
+                raise NotCertifiedError(
+                    "not certified by the second checker: the refutation is the claim that no "
+                    "order of the transactions exists, which only the native checker derives "
+                    "(docs/certificates.md#exhaustion)"
+                )
             case RupStep():
                 clause = [
                     self._literal(literal) ^ (not positive) for positive, literal in step.literals

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from isolang.certify.anomalies import anomalies_of, incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.facts import INITIAL, Facts
-from isolang.certify.rows import Rows, bits, members_of, transposed
 from isolang.certify.world import World
 from isolang.language.meaning.core import Check, Exists, Spec
 from isolang.language.meaning.facts import mentioned, speaks_of_events, uses_reads_from
+from isolang.rows import Rows, bits, members_of, transposed
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import anomalies_of
+from isolang.certify.checks import EARLIER, certifiable, judged, uses_reads
 from isolang.certify.errors import CertificateRejected
-from isolang.certify.expression import Positions, glushkov, judged, uses_reads
 from isolang.certify.facts import COMMITTED, Facts
-from isolang.certify.machine import Machine, machine
-from isolang.certify.orders import EARLIER
-from isolang.certify.product import Product
-from isolang.certify.ways_back import Read, WaysBack
-from isolang.language.meaning.core import Check, Spec
+from isolang.certify.product import Machine, Product, machine
+from isolang.certify.return_paths import Read, ReturnPaths
+from isolang.language.meaning.core import Spec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,7 +69,7 @@ def check_witness(
         if check.kind != "acyclic" and (check.kind == EARLIER or not positions.repeatable):
             parted = positions.parted()
         if check.kind == EARLIER:
-            broken = WaysBack(facts, members, reads, orders).closes_earlier_read()
+            broken = ReturnPaths(facts, members, reads, orders).closes_earlier_read()
         elif parted is None:
             looped = check.kind == "acyclic" or positions.repeatable
             broken = product(machine(positions, looped=looped)).broken()
@@ -79,23 +77,9 @@ def check_witness(
             without, before = parted
             walks = machine(without, looped=without.repeatable)
             broken = bool(without.accepting) and product(walks).broken()
-            broken = broken or WaysBack(facts, members, reads, orders).closes(before)
+            broken = broken or ReturnPaths(facts, members, reads, orders).closes(before)
         if broken:
             raise CertificateRejected(f"check {check.name}: the witness has a violating cycle")
-
-
-def certifiable(check: Check) -> Positions:
-    """The automaton of a check.
-
-    Raises:
-        CertificateRejected: the check holds of no history, because its expression contains the
-            identity.
-        NotCertifiedError: the expression is outside event graphs.
-    """
-    positions = glushkov(check.expr)
-    if positions.nullable:
-        raise CertificateRejected(f"check {check.name}: the expression contains the identity")
-    return positions
 
 
 def _included(facts: Facts, source: Sequence[int]) -> set[int]:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from isolang.certify.facts import APPEND, WRITE, Facts
-from isolang.certify.rows import Rows, bits, bits_of, closed, members_of, transposed, union
 from isolang.language.meaning.core import (
     Core,
     Diff,
@@ -31,6 +30,7 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.facts import children
+from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, union
 
 
 class World:

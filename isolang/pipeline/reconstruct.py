@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from isolang.certify.facts import Facts
 from isolang.certify.proofs import Relations
 from isolang.certify.relations import ordered
-from isolang.certify.rows import Rows, bits, transposed
 from isolang.certify.world import World
+from isolang.rows import Rows, bits, transposed
 
 if TYPE_CHECKING:
     from isolang.certify.proofs import Witness

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
 from isolang.problem.problem import Inclusion, Problem
+from isolang.rows import bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -161,16 +162,12 @@ def _shown_orders(problem: Problem) -> Ints:
     pairs: list[tuple[int, int]] = []
     for a in _latest_first(after):
         first = first_of[int(np.searchsorted(native.key_start, a, side="right")) - 1]
-        bits = 0
+        row = 0
         for b in after[a]:
-            bits |= 1 << (b - first) | reach.get(b, 0)
-        reach[a] = bits
-        if native.writer_txn[a] == native.n:
-            continue
-        while bits:
-            low = bits & -bits
-            pairs.append((a, first + low.bit_length() - 1))
-            bits ^= low
+            row |= 1 << (b - first) | reach.get(b, 0)
+        reach[a] = row
+        if native.writer_txn[a] != native.n:
+            pairs += [(a, first + b) for b in bits(row)]
     return np.array(pairs, np.int32).reshape(-1, 2)
 
 

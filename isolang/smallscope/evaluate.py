@@ -33,6 +33,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
+from isolang.rows import bits
 from isolang.smallscope.histories import NO_READ, SmallHistory, subsets
 
 EVENT_NAMES = frozenset(("po", "tx", "rf", "cand"))
@@ -257,10 +258,6 @@ def _orders(over: int, least: int, most: int, m: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _bits(value: int) -> list[int]:
-    return [i for i in range(value.bit_length()) if value >> i & 1]
-
-
 def _values(exists: Exists, w: Model, binding: Mapping[str, int]) -> Iterator[int]:
     m = w.m
     over = value_of(exists.over)(w, binding)
@@ -268,7 +265,7 @@ def _values(exists: Exists, w: Model, binding: Mapping[str, int]) -> Iterator[in
     most = value_of(exists.within)(w, binding) if exists.within is not None else -1
     if exists.kind == "choice":
         by_end: dict[int, list[int]] = {}
-        for bit in _bits(over):
+        for bit in bits(over):
             by_end.setdefault(bit % m, []).append(1 << bit)
         for picked in product(*by_end.values()):
             value = _union(picked)
@@ -283,7 +280,7 @@ def _values(exists: Exists, w: Model, binding: Mapping[str, int]) -> Iterator[in
         return
     most &= carrier
     if not least & ~most:
-        for more in subsets(_bits(most & ~least)):
+        for more in subsets(list(bits(most & ~least))):
             yield least | _union([1 << bit for bit in more])
 
 

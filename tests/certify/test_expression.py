@@ -9,9 +9,10 @@ from support.certify import LEVELS, both, history, init, rt, rw, so, spec, txn, 
 from support.certify import arrays as arrays_of
 
 from isolang._native import verify_witness
+from isolang.certify.checks import judged, uses_reads
 from isolang.certify.errors import NotCertifiedError
-from isolang.certify.expression import glushkov, judged, prefix_text, uses_reads
-from isolang.certify.machine import machine
+from isolang.certify.expression import glushkov, prefix_text
+from isolang.certify.product import machine
 from isolang.certify.proofs import Witness
 from isolang.language.meaning.core import (
     Check,

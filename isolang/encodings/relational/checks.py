@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from isolang.encodings.relational.chosen import Graph
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.evaluate import Evaluator, Side
-from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, bits, closure, may
+from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, closure, may
 from isolang.encodings.relational.universe import Universe
 from isolang.language.meaning.core import (
     TRANSITIVE,
@@ -26,6 +26,7 @@ from isolang.language.meaning.core import (
     Seq,
     Union,
 )
+from isolang.rows import bits
 
 
 class Checks:

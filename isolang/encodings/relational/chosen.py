@@ -10,8 +10,9 @@ from msgspec import Struct, field
 
 from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
-from isolang.encodings.relational.relation import EMPTY, Relation, bits, closure, relation_of
+from isolang.encodings.relational.relation import EMPTY, Relation, closure, relation_of
 from isolang.encodings.relational.universe import T0, Universe
+from isolang.rows import bits
 
 
 class Graph(Struct):

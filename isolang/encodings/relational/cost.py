@@ -9,12 +9,13 @@ from msgspec import Struct
 from isolang.encodings.relational.chosen import initial
 from isolang.encodings.relational.circuit import Circuit
 from isolang.encodings.relational.evaluate import Evaluator, Side
-from isolang.encodings.relational.relation import Relation, bits, closure, may
+from isolang.encodings.relational.relation import Relation, closure, may
 from isolang.encodings.relational.universe import Universe
 from isolang.errors import UnsupportedError
 from isolang.language.meaning.core import TRANSITIVE, Exists, ForKey, Spec
 from isolang.language.meaning.facts import speaks_of_events
 from isolang.problem import Problem
+from isolang.rows import bits
 
 LARGEST = 20_000_000
 """Steps beyond which an encoding is not attempted: minutes, and gigabytes."""

@@ -16,17 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct, field
 
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
+from isolang.rows import bits
 
 Must = dict[int, int]
 Maybe = dict[int, dict[int, int]]
-
-
-def bits(row: int) -> Iterator[int]:
-    """The positions of the bits that are set."""
-    while row:
-        low = row & -row
-        yield low.bit_length() - 1
-        row ^= low
 
 
 class Relation(Struct, frozen=True):

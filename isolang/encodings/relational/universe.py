@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.reads import Read, external_reads
-from isolang.encodings.relational.relation import Relation, bits, closure, relation_of
+from isolang.encodings.relational.relation import Relation, closure, relation_of
 from isolang.encodings.relational.uncertain_lists import UncertainLists
 from isolang.history.columns import APPEND, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
 from isolang.problem import Inclusion, Problem
+from isolang.rows import bits
 
 if TYPE_CHECKING:
     from isolang.history.history import History

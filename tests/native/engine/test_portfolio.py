@@ -231,9 +231,14 @@ def overwriting(rng, *, transactions, keys, values, sessions, blind=0.0, changes
 EXHAUSTED = [("exhaustion", 0)]
 
 
+def natively(history, spec, refutation):
+    """What the native checker says, which alone derives that there is no order."""
+    return both(history, spec, refutation)[1]
+
+
 @pytest.mark.parametrize("name", ["ser", "si", "pc", "si-nosession", "pl-3"])
 def test_precedences_refute_what_has_no_model_and_nothing_else(plans, name):
-    """Both checkers agree, and neither accepts the claim for a history that has a model."""
+    """The native checker accepts the claim for most, and for no history that has a model."""
     rng = random.Random(name)
     counts = Counter()
     for _ in range(150):
@@ -251,8 +256,7 @@ def test_precedences_refute_what_has_no_model_and_nothing_else(plans, name):
             continue
         valid = expected.outcome == "valid"
         assert (answer(history, plans[name], strategy="states").outcome == "valid") == valid
-        first, second = both(history, plans[name].spec, Refutation.of(EXHAUSTED))
-        assert first == second
+        first = natively(history, plans[name].spec, Refutation.of(EXHAUSTED))
         assert first in (("not certified",) if valid else ("accepted", "not certified"))
         counts[valid, first] += 1
     assert counts[False, "accepted"] > 5 * counts[False, "not certified"]
@@ -295,7 +299,7 @@ def test_precedences_count_versions(plans, name):
         ]
     )
     assert answer(history, plans["ser"], strategy="cdcl").outcome == "invalid"
-    assert both(history, plans["ser"].spec, Refutation.of(EXHAUSTED)) == ("accepted", "accepted")
+    assert natively(history, plans["ser"].spec, Refutation.of(EXHAUSTED)) == "accepted"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -326,8 +330,7 @@ def test_precedences_agree_with_brute_force(plans):
         for name, verdict in zip(TOTAL_ORDERS, expected, strict=True):
             if plans[name].uses_real_time and not history.columns.has_time:
                 continue
-            first, second = both(history, plans[name].spec, Refutation.of(EXHAUSTED))
-            assert first == second, (name, given)
+            first = natively(history, plans[name].spec, Refutation.of(EXHAUSTED))
             assert verdict == "invalid" or first == "not certified", (name, given)
             counts[verdict, first] += 1
     assert counts["invalid", "accepted"] > 20
@@ -358,13 +361,13 @@ def test_an_exhausted_search_that_precedences_do_not_confirm_has_no_certificate(
         result = answer(history, plans["si-nosession"], clock_bytes=1, strategy="states")
         if result is None or not exhausted(result):
             continue
-        if both(history, spec, result.says)[0] == "accepted":
+        if natively(history, spec, result.says) == "accepted":
             continue
         assert answer(history, plans["si-nosession"], strategy="cdcl").outcome == "invalid"
         refutation = result.says
         with pytest.raises(NotCertifiedError, match="exhaustive search"):
             check_natively(history, spec, refutation)
-        with pytest.raises(NotCertifiedError, match="exhaustive search"):
+        with pytest.raises(NotCertifiedError, match="second checker"):
             check_refutation(history, spec, result.says.steps)
         violation = explain(build_problem(history), refutation.steps)
         assert violation.anomaly == "no order"

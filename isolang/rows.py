@@ -21,7 +21,7 @@ def bits(row: int) -> Iterator[int]:
 
 
 _SPARSE = 16
-"""In a set with fewer of its numbers than one in so many, the next one is looked for."""
+"""In a set with fewer members than one number in 16, the next one is looked for."""
 _FLAGS = bytes.maketrans(b"01", b"\0\1")
 
 

@@ -1,4 +1,4 @@
-r"""Axioms on a total order of the transactions, in the terms of version orders and cycles.
+r"""The checks that decide a verdict, in the terms of version orders and cycles.
 
 The proofs speak of ``before(key, a, b)``. In a spec with one order ``o`` on T (``co``, or ``ar``
 with a visibility relation within it) that means: a precedes b in ``o``, both being writers of the
@@ -25,7 +25,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from isolang.certify.errors import NotCertifiedError
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.expression import Positions, glushkov, walk
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -47,6 +48,60 @@ EARLIER = "earlier"
 
 _ALLOWED = frozenset(("init", "so", "rt", "wr", "W", "R"))
 _CHOSEN = ("rf", "ww")
+_FROM_READS = frozenset({"rf", "wr", "rw"})
+
+
+def judged(spec: Spec) -> tuple[Check, ...]:
+    """The checks that decide the verdict, in order; flags are only reported and decide nothing.
+
+    Axioms on an order of the transactions are given as checks over dependencies.
+
+    Raises:
+        NotCertifiedError: a check is not ``acyclic`` or ``irreflexive``, or is negated.
+    """
+    if over_one_order(spec):
+        return translated(spec)
+    checks = tuple(check for check in spec.checks if not check.flag)
+    for check in checks:
+        if check.kind not in ("acyclic", "irreflexive") or check.negated:
+            form = f"{'not ' if check.negated else ''}{check.kind}"
+            raise NotCertifiedError(
+                f"not certified: check {check.name} is '{form}' "
+                "(expected acyclic or irreflexive over so, rt, init, wr, ww, rw)"
+            )
+    return checks
+
+
+def uses_reads(spec: Spec) -> bool:
+    """Whether ``spec`` depends on ``rf``: only then do intrinsic anomalies violate it."""
+    relevant: list[Core | None] = []
+    for check in spec.checks:
+        if not check.flag:
+            relevant += [check.expr, check.bound]
+    for exists in spec.exists:
+        # What is asked for must exist, used or not; of rf and ww every history has one.
+        if exists.name not in ("rf", "ww"):
+            relevant += [exists.over, exists.containing, exists.within]
+    return any(
+        isinstance(e, Rel) and e.name in _FROM_READS
+        for whole in relevant
+        if whole is not None
+        for e in walk(whole)
+    )
+
+
+def certifiable(check: Check) -> Positions:
+    """The automaton of a check.
+
+    Raises:
+        CertificateRejected: the check holds of no history, because its expression contains the
+            identity.
+        NotCertifiedError: the expression is outside event graphs.
+    """
+    positions = glushkov(check.expr)
+    if positions.nullable:
+        raise CertificateRejected(f"check {check.name}: the expression contains the identity")
+    return positions
 
 
 def over_one_order(spec: Spec) -> bool:
@@ -60,8 +115,6 @@ def translated(spec: Spec) -> tuple[Check, ...]:
     Raises:
         NotCertifiedError: the spec has another form.
     """
-    from isolang.certify.expression import glushkov
-
     order, vis = _chosen(spec)
     into_order: list[Core] = list(_summands(order.containing))
     if Rel("vo") not in into_order:
@@ -205,8 +258,6 @@ def _put(e: Core, name: str, value: Core) -> Core:
 
 
 def _names(e: Core) -> frozenset[str]:
-    from isolang.certify.expression import walk
-
     return frozenset(part.name for part in walk(e) if isinstance(part, Rel)) - {"id"}
 
 

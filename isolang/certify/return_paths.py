@@ -1,8 +1,7 @@
-"""``irreflexive e``, words of e ending in their only ``rw``: does some pair close a way back?
+"""``irreflexive e``, words of e ending in their only ``rw``: does a return path close some pair?
 
-For each transaction, the set of all that may stand at the other end of a way back to it is an
-integer with one bit each. That is quadratic in space, unlike the native checker's clocks, and
-simple.
+For each transaction, the set of all from which a return path leads to it is an integer with one bit
+each. That is quadratic in space, unlike the native checker's clocks, and simple.
 """
 
 from __future__ import annotations
@@ -11,14 +10,13 @@ from collections.abc import Callable, Sequence
 
 from isolang.certify.expression import Positions
 from isolang.certify.facts import Facts
-from isolang.certify.machine import machine
-from isolang.certify.product import Product
+from isolang.certify.product import Product, machine
 
 Read = tuple[int, int, int, int]
 """Reader, key, source, operation."""
 
 
-class WaysBack:
+class ReturnPaths:
     """The ``rw`` pairs of a witness.
 
     Args:
