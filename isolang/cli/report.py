@@ -104,7 +104,7 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
     if isinstance(verdict, Unknown):
         report["reason"] = verdict.reason
     if isinstance(verdict, Invalid):
-        from isolang.explain.plain import plain
+        from isolang.explain.violation import plain
 
         violation = verdict.violation
         report["reason"] = f"{violation.anomaly}: {violation.meaning}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from isolang.certify.facts import Facts
 from isolang.certify.steps import (
@@ -94,7 +94,8 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
         check="",
         transactions=show_transactions(part, words, range(part.history.t0), inner),
         argument=ArgumentView(
-            lemmas=(), conclusion=PlainReason(text=anomaly.evidence(history) + ".")
+            lemmas=(),
+            conclusion=PlainReason(text=anomaly.evidence(history) + ".", operations=matters),
         ),
         of_transactions=len(txns),
     )
@@ -227,8 +228,11 @@ class _Explainer:
             view = self._view(against, assumed | {literal})
             # Lemmas of one case say nothing in the next; their numbers are not used again.
             self._numbers = saved
-            self._mention_literal(literal[1])
-            cases.append(CaseView(assumption=self._words.literal(*literal), argument=view))
+            txns, ops = self._mention_literal(literal[1])
+            assumption = self._words.literal(*literal)
+            cases.append(
+                CaseView(assumption=assumption, transactions=txns, operations=ops, argument=view)
+            )
         return SplitView(text=self._question(split), cases=tuple(cases))
 
     def _question(self, split: Split) -> str:
@@ -247,19 +251,20 @@ class _Explainer:
                 return f"{words.txn(txn)} took effect, or did not"
 
     def _lemma(self, lemma: Derived | Refuted, assumed: frozenset[Signed]) -> LemmaView:
-        self._mention_literal(lemma.literal[1])
+        txns, ops = self._mention_literal(lemma.literal[1])
         self._count += 1
         number = self._count
         reason: CycleView | ArgumentView | PlainReason
         simple = plain_reason(lemma)
         if simple is not None:
-            self._mention_edge(simple)
-            reason = PlainReason(text=self._words.edge(simple, False))
+            shown = self._whole(self._mention_edge(simple))
+            reason = PlainReason(text=self._words.edge(simple, False), operations=shown)
         elif isinstance(lemma, Refuted):
             reason = self._view(lemma.otherwise, assumed | {negate(lemma.literal)})
         else:
             reason = self._clause(lemma.clause, assumed | {negate(lemma.literal)}, lemma.literal)
-        return LemmaView(number=number, text=self._words.literal(*lemma.literal), reason=reason)
+        text = self._words.literal(*lemma.literal)
+        return LemmaView(number=number, text=text, transactions=txns, operations=ops, reason=reason)
 
     def _clause(
         self, clause: Clause, assumed: frozenset[Signed], but: Signed | None = None
@@ -276,7 +281,7 @@ class _Explainer:
                 left = "the only source left"
                 if but is None or not isinstance(but[1], Source):
                     left = f"the read of {self._words.seen(op)} has no source left"
-                return PlainReason(text=left, because=because)
+                return PlainReason(text=left, because=because, operations=self._whole([op]))
             case OrderStep(key):
                 text = f"the versions of {self._words.key(key)} are in an order"
                 return PlainReason(text=text, because=because)
@@ -284,11 +289,13 @@ class _Explainer:
                 (whole,) = self._part.to_whole([clause.step])
                 assert isinstance(whole, AnomalyStep)
                 self._mention(clause.step.txn, clause.step.op)
-                text = _anomaly(whole).evidence(self._problem.history)
-                return PlainReason(text=text, because=because)
-        for _, literal in clause.literals:
-            self._mention_literal(literal)
-        return PlainReason(text=clause.note, because=because)
+                anomaly, history = _anomaly(whole), self._problem.history
+                about = anomaly.operations(history)
+                return PlainReason(
+                    text=anomaly.evidence(history), because=because, operations=about
+                )
+        about = tuple(op for _, x in clause.literals for op in self._mention_literal(x)[1])
+        return PlainReason(text=clause.note, because=because, operations=about)
 
     def _cycle(self, step: CycleStep, assumed: frozenset[Signed]) -> CycleView:
         edges = _rotated(step.edges)
@@ -307,8 +314,10 @@ class _Explainer:
                     relation=edge.relation,
                     source=self._words.txn(edge.a),
                     target=self._words.txn(edge.b),
+                    ends=(self._part.txns[edge.a], self._part.txns[edge.b]),
                     key=self._part.history.key(edge.key) if edge.key >= 0 else "",
                     text=self._words.edge(edge, only) + self._evidence_of(edge),
+                    operations=self._whole(ops),
                     where=self._words.places(ops),
                     because=tuple(numbers),
                     assumed=any(x in assumed for x in literals),
@@ -330,17 +339,25 @@ class _Explainer:
             self._mention(self._facts.txn_of[op], op)
         return ops
 
-    def _mention_literal(self, literal: Literal) -> None:
-        """Show what a sentence about a literal speaks of."""
+    def _mention_literal(self, literal: Literal) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Show what a sentence about a literal speaks of; give its transactions and operations."""
+        about: list[tuple[int, int | None]]
         match literal:
             case Before(key, a, b):
-                for txn in (a, b):
-                    self._mention(txn, self._words.write_of(txn, key))
+                about = [(txn, self._words.write_of(txn, key)) for txn in (a, b)]
             case Source(op, txn):
-                self._mention(self._facts.txn_of[op], op)
-                self._mention(txn, self._words.write_of(txn, self._facts.key[op]))
+                write = self._words.write_of(txn, self._facts.key[op])
+                about = [(self._facts.txn_of[op], op), (txn, write)]
             case In(txn):
-                self._mention(txn)
+                about = [(txn, None)]
+        for txn, op_or_none in about:
+            self._mention(txn, op_or_none)
+        txns = tuple(self._part.txns[txn] for txn, _ in about)
+        return txns, self._whole(op for _, op in about if op is not None)
+
+    def _whole(self, ops: Iterable[int]) -> tuple[int, ...]:
+        """Operations of the part, each once, by their numbers in the whole history."""
+        return tuple(dict.fromkeys(self._part.ops[op] for op in ops))
 
     def _evidence_of(self, edge: Edge) -> str:
         shown = self._premises.shown_by(edge)

@@ -104,14 +104,15 @@ def _plain_name(
 
 def _one_rw(edges: Sequence[Edge], relations: list[str], writes: Callable[[int, int], bool]) -> str:
     (missed,) = (edge for edge in edges if edge.relation == "rw")
-    if writes(missed.a, missed.key):
-        return "lost update"
     rest = [relation for relation in relations if relation != "rw"]
     if rest == ["wr"]:
         (seen,) = (edge for edge in edges if edge.relation == "wr")
         return "non-monotonic read" if seen.op < missed.op else "fractured read"
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
+    # A way back by way of others is one that levels forbid which allow lost updates.
+    if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", "rt"}):
+        return "lost update"
     return "G-single"
 
 

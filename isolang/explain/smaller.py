@@ -22,6 +22,8 @@ Engine: TypeAlias = Callable[[Problem, Sequence[Automaton], float], Sequence[Ste
 Raises ``TimeoutError``.
 """
 
+# People follow as many cycles.
+_FOLLOWED = 4
 # A part with more transactions than this is not searched for a smaller one.
 _LARGEST_PART = 400
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
@@ -30,18 +32,25 @@ _RELAXED = {"so": "without sessions", "rt": "without real time"}
 _LONGER = {"so": 3, "rt": 1}
 
 
-def cost(steps: Sequence[Step]) -> tuple[int, int, int, int]:
-    """How hard a refutation is to follow: cycles, rw edges, so and rt edges, all edges.
+def cost(steps: Sequence[Step]) -> tuple[int, ...]:
+    """How hard a refutation is to follow, and how much it takes for granted.
 
-    That a transaction wrote after the one it read from is easy to see, and counts as no cycle.
+    Fewer cycles than people can follow; then without real time, and without sessions: only what
+    needs them is told by them. Then fewer cycles, rw edges, so and rt edges, and edges. That a
+    transaction wrote after the one it read from is easy to see, and counts as no cycle.
     """
     cycles = [step for step in steps if isinstance(step, CycleStep)]
     edges = [edge for step in cycles for edge in step.edges]
+    relations = _relations(steps)
+    count = sum(
+        {edge.relation for edge in step.edges} != {"wr", "ww"} or len(step.edges) > 2
+        for step in cycles
+    )
     return (
-        sum(
-            {edge.relation for edge in step.edges} != {"wr", "ww"} or len(step.edges) > 2
-            for step in cycles
-        ),
+        max(0, count - _FOLLOWED),
+        "rt" in relations,
+        "so" in relations,
+        count,
         sum(edge.relation == "rw" for edge in edges),
         sum(edge.relation in ("so", "rt") for edge in edges),
         len(edges),
@@ -173,14 +182,14 @@ class Finder:
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
         """A refutation without session or real-time order, where the one at hand has them."""
-        relations = _relations(steps)
+        best: Sequence[Step] | None = None
         for relation in ("rt", "so"):
-            if relation not in relations:
+            if relation not in _relations(best or steps):
                 continue
-            found = self._in_a_part(steps, relation) or self._relaxed_whole(relation)
+            found = self._in_a_part(best or steps, relation) or self._relaxed_whole(relation)
             if found is not None:
-                return [_with_init_as(relation, step) for step in found]
-        return None
+                best = [_with_init_as(relation, step) for step in found]
+        return best
 
     def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
         """A refutation of the whole history without a relation; notes the outcome."""

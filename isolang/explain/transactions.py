@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from isolang.explain.part import Part
-from isolang.explain.violation import OperationView, TransactionView
+from isolang.explain.violation import OperationView, Place, TransactionView
 from isolang.explain.words import Words
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
 
 
 def show_transactions(
@@ -32,11 +36,14 @@ def show_transactions(
                 status=history.status(txn),
                 session=history.session_of(txn),
                 where=history.where(txn),
+                place=_place(history, txn, int(history.columns.txn_position[txn])),
                 operations=tuple(
                     OperationView(
                         number=part.ops[op],
                         text=words.operation(op),
+                        key=history.key(int(history.columns.op_key[op])),
                         where=history.where_op(op),
+                        place=_place(history, txn, int(history.columns.op_position[op])),
                     )
                     for op in shown
                 ),
@@ -44,3 +51,9 @@ def show_transactions(
             )
         )
     return tuple(views)
+
+
+def _place(history: History, txn: int, position: int) -> Place:
+    file = int(history.columns.txn_file[txn])
+    name = history.files[file] if 0 <= file < len(history.files) else history.name
+    return Place(file=name, unit=history.position_unit, position=position)

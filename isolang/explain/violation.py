@@ -1,11 +1,33 @@
-"""A violation as people see it: transactions, cycles with their reasons, and the anomaly's name."""
+"""A violation as people see it: transactions, cycles with their reasons, and the anomaly's name.
+
+Sentences are for people; what draws a violation needs none of them: each step says by numbers of
+the whole history which transactions and operations it speaks of, and places are in parts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct, field
+
+if TYPE_CHECKING:
+    from networkx import MultiDiGraph
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where something stands in the input.
+
+    Attributes:
+        file: the file, or what the history is called.
+        unit: what is counted: lines, bytes, or transactions and, of an operation, its place in
+            its transaction.
+        position: the line, byte or number.
+    """
+
+    file: str
+    unit: Literal["line", "byte", "record"]
+    position: int
 
 
 class OperationView(Struct, frozen=True, kw_only=True):
@@ -14,12 +36,16 @@ class OperationView(Struct, frozen=True, kw_only=True):
     Attributes:
         number: its number in the whole history.
         text: ``r(x, 5)``.
-        where: its place in the input.
+        key: the key, as in the text.
+        where: its place in the input, as text.
+        place: the same in parts.
     """
 
     number: int
     text: str
+    key: str
     where: str
+    place: Place
 
 
 class TransactionView(Struct, frozen=True, kw_only=True):
@@ -30,7 +56,8 @@ class TransactionView(Struct, frozen=True, kw_only=True):
         name: what messages call it: ``T914``.
         status: ``committed``, ``maybe`` or ``aborted``.
         session: the name of its session.
-        where: its place in the input.
+        where: its place in the input, as text.
+        place: the same in parts.
         operations: those that an edge is about, and what the reader of an ``rw`` wrote itself.
         omitted: how many more operations it has.
     """
@@ -40,6 +67,7 @@ class TransactionView(Struct, frozen=True, kw_only=True):
     status: str
     session: str
     where: str
+    place: Place
     operations: tuple[OperationView, ...]
     omitted: int
 
@@ -51,9 +79,11 @@ class EdgeView(Struct, frozen=True, kw_only=True):
         relation: ``so rt init wr ww rw``.
         source: the transaction it begins at.
         target: the transaction it ends at.
+        ends: the numbers of both; T0, the initial state, has the number after the last one.
         key: the key, of ``wr ww rw``; else empty.
         text: why it is there, in words.
-        where: the places of the operations that show it.
+        operations: the numbers of the operations that show it.
+        where: their places.
         because: the numbers of the lemmas it rests on.
         assumed: whether it rests on the assumption of a case.
     """
@@ -61,14 +91,16 @@ class EdgeView(Struct, frozen=True, kw_only=True):
     relation: str
     source: str
     target: str
+    ends: tuple[int, int]
     key: str
     text: str
+    operations: tuple[int, ...] = ()
     where: tuple[str, ...] = ()
     because: tuple[int, ...] = ()
     assumed: bool = False
 
 
-class CycleView(Struct, frozen=True, kw_only=True):
+class CycleView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="cycle"):
     """A closed walk that a check forbids.
 
     Attributes:
@@ -82,16 +114,18 @@ class CycleView(Struct, frozen=True, kw_only=True):
     edges: tuple[EdgeView, ...]
 
 
-class PlainReason(Struct, frozen=True, kw_only=True):
+class PlainReason(Struct, frozen=True, kw_only=True, tag_field="kind", tag="sentence"):
     """A reason that is a sentence and no cycle.
 
     Attributes:
         text: the sentence.
         because: the numbers of the lemmas it rests on.
+        operations: the numbers of the operations it speaks of.
     """
 
     text: str
     because: tuple[int, ...] = ()
+    operations: tuple[int, ...] = ()
 
 
 class LemmaView(Struct, frozen=True, kw_only=True):
@@ -100,23 +134,36 @@ class LemmaView(Struct, frozen=True, kw_only=True):
     Attributes:
         number: edges and later lemmas refer to it.
         text: what must be so.
+        transactions: the numbers of the transactions that the text speaks of.
+        operations: those of the operations.
         reason: a cycle that there would be otherwise, an argument against the opposite, or a
             sentence.
     """
 
     number: int
     text: str
+    transactions: tuple[int, ...] = ()
+    operations: tuple[int, ...] = ()
     reason: CycleView | ArgumentView | PlainReason
 
 
 class CaseView(Struct, frozen=True, kw_only=True):
-    """One case of a split: what is assumed, and the argument against it."""
+    """One case of a split: what is assumed, and the argument against it.
+
+    Attributes:
+        assumption: what is assumed.
+        transactions: the numbers of the transactions that it speaks of.
+        operations: those of the operations.
+        argument: why it cannot be.
+    """
 
     assumption: str
+    transactions: tuple[int, ...] = ()
+    operations: tuple[int, ...] = ()
     argument: ArgumentView
 
 
-class SplitView(Struct, frozen=True, kw_only=True):
+class SplitView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="split"):
     """Cases, one of which must be so, and none of which can be."""
 
     text: str
@@ -126,7 +173,7 @@ class SplitView(Struct, frozen=True, kw_only=True):
 Conclusion: TypeAlias = CycleView | SplitView | PlainReason
 
 
-class ArgumentView(Struct, frozen=True, kw_only=True):
+class ArgumentView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="argument"):
     """Lemmas, each from the ones before it, and what contradicts them."""
 
     lemmas: tuple[LemmaView, ...]
@@ -156,3 +203,78 @@ class Violation(Struct, frozen=True, kw_only=True):
     argument: ArgumentView
     relaxed: Mapping[str, str] = field(default_factory=dict)
     of_transactions: int = 0
+
+    def cycles(self) -> Iterator[tuple[str, CycleView]]:
+        """Give all cycles of the argument, in its order, each with where it stands.
+
+        A step is ``conclusion``, ``lemma 2``, or ``case 1``; inside another one it follows that,
+        after a slash: ``lemma 2/case 1/conclusion``.
+        """
+        yield from _cycles(self.argument, "")
+
+    def graph(self) -> MultiDiGraph[int]:
+        """Give the cycles of the argument as one graph.
+
+        Returns:
+            A ``networkx.MultiDiGraph`` whose nodes are numbers of transactions, with ``label``,
+            ``session``, ``status``, ``operations`` (as text), ``where``, ``file``, ``unit`` and
+            ``position``; and whose edges have ``relation``, ``key``, ``reason``, ``where``,
+            ``assumed``, ``because`` (numbers of lemmas) and ``step``: where in the argument the
+            edge stands. All attributes are text, numbers or truth values, so that every format of
+            networkx can hold them. The graph has no edges if no cycle is to blame.
+        """
+        import networkx as nx
+
+        graph: MultiDiGraph[int] = nx.MultiDiGraph(name=self.anomaly, check=self.check)
+        for txn in self.transactions:
+            graph.add_node(
+                txn.number,
+                label=txn.name,
+                session=txn.session,
+                status=txn.status,
+                operations="  ".join(op.text for op in txn.operations),
+                where=txn.where,
+                file=txn.place.file,
+                unit=txn.place.unit,
+                position=txn.place.position,
+            )
+        for step, cycle in self.cycles():
+            for edge in cycle.edges:
+                for number, name in zip(edge.ends, (edge.source, edge.target), strict=True):
+                    if number not in graph:  # T0 stands nowhere
+                        graph.add_node(number, label=name, session="", status="initial")
+                number = graph.add_edge(
+                    *edge.ends,
+                    relation=edge.relation,
+                    reason=edge.text,
+                    where="; ".join(edge.where),
+                    assumed=edge.assumed,
+                    because=" ".join(map(str, edge.because)),
+                    step=step,
+                )
+                # To networkx, the argument of this name is the number among parallel edges.
+                graph.edges[*edge.ends, number]["key"] = edge.key
+        return graph
+
+
+def _cycles(argument: ArgumentView, inside: str) -> Iterator[tuple[str, CycleView]]:
+    steps: list[tuple[str, object]] = [(f"lemma {x.number}", x.reason) for x in argument.lemmas]
+    steps.append(("conclusion", argument.conclusion))
+    for name, node in steps:
+        step = inside + name
+        match node:
+            case CycleView():
+                yield step, node
+            case ArgumentView():
+                yield from _cycles(node, f"{step}/")
+            case SplitView():
+                for number, case in enumerate(node.cases, 1):
+                    yield from _cycles(case.argument, f"{inside}case {number}/")
+
+
+def plain(violation: Violation) -> dict[str, Any]:
+    """Give a violation as dicts, lists, strings and numbers: the object of ``docs/output.md``."""
+    from msgspec import json
+
+    value: dict[str, Any] = json.decode(json.encode(violation))
+    return value

@@ -17,8 +17,8 @@ EXPECTED = [
     ("three.txt", "ser", None),
     ("append.edn", "pl-2", None),
     ("append.edn", "pc", "long fork"),
-    ("append.edn", "sser", "G-single-realtime"),
-    ("append.edn", "examples/my-level.iso", "G-single-realtime"),
+    ("append.edn", "sser", "long fork"),
+    ("append.edn", "examples/my-level.iso", "long fork"),
     ("long-fork.bincode", "pl-2", None),
     ("long-fork.bincode", "si", "long fork"),
 ]

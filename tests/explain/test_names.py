@@ -1,12 +1,18 @@
 """The closed table of anomaly names: a name is a function of the cycle."""
 
+import random
 import re
 
 import pytest
+from oracle import generate
+from oracle.history import parse, show
+from oracle.pipeline import to_tool
 from support.paths import DOCS
 
+from isolang import check, load_spec
 from isolang.certify.steps import Edge
 from isolang.explain import names
+from isolang.language.classify.route import route
 from isolang.problem.anomalies import AnomalyKind
 
 PAGE = DOCS / "anomalies.md"
@@ -29,7 +35,13 @@ TABLE = [
     (["wr:0", "so"], set(), "G1c-session"),
     (["wr:0", "so", "wr:1", "rt"], set(), "G1c-realtime"),
     (["ww:0", "rw:0"], {(1, 0)}, "lost update"),
-    (["wr:0", "rw:0"], {(1, 0)}, "lost update"),
+    (["ww:1", "rw:0"], {(1, 0)}, "lost update"),
+    (["so", "rw:0"], {(1, 0)}, "lost update-session"),
+    (["rt", "rw:0"], {(1, 0)}, "lost update-realtime"),
+    (["wr:0", "rw:0"], {(1, 0)}, "non-monotonic read"),
+    (["rw:0", "wr:0"], {(0, 0)}, "fractured read"),
+    (["wr:1", "so", "rw:0"], {(2, 0)}, "causality violation-session"),
+    (["ww:1", "wr:2", "rw:0"], {(2, 0)}, "G-single"),
     (["rw:0", "rw:0"], {(0, 0), (1, 0)}, "lost update"),
     (["wr:0", "rw:1"], set(), "non-monotonic read"),
     (["rw:1", "wr:0"], set(), "fractured read"),
@@ -79,3 +91,76 @@ def test_weakest_is_what_happened_at_least():
     assert names.weakest(["G1c", "write skew", "lost update"]) == "write skew"
     assert names.weakest(["G1c", "G1c-session"]) == "G1c-session"
     assert names.weakest(["long fork-realtime", "G-single"]) == "long fork-realtime"
+
+
+# A smallest history of each name: what a level calls by a name, that level forbids.
+SHAPES = {
+    "G0": "append(x,1) append(y,1) || append(x,2) append(y,2) || r(x,[1 2]) r(y,[2 1])",
+    "G0-session": "append(x,1) -> append(x,2) || r(x,[2 1])",
+    "G0-realtime": "append(x,1) @1-2 || append(x,2) @3-4 || r(x,[2 1]) @1-9",
+    "G1c": "w(x,1) r(y,1) || w(y,1) r(x,1)",
+    "G1c-session": "r(x,1) -> w(x,1)",
+    "G1c-realtime": "r(x,1) @1-2 || w(x,1) @3-4",
+    "lost update": "r(x,nil) w(x,1) || r(x,nil) w(x,2)",
+    "lost update-session": "w(x,1) -> r(x,nil) w(x,2)",
+    "lost update-realtime": "w(x,1) @1-2 || r(x,nil) w(x,2) @3-4",
+    "non-monotonic read": "w(x,1) w(y,1) || r(x,1) r(y,nil)",
+    "fractured read": "w(x,1) w(y,1) || r(y,nil) r(x,1)",
+    "causality violation": "w(x,1) || r(x,1) w(y,1) || r(y,1) r(x,nil)",
+    "causality violation-session": "w(x,1) -> w(y,1) || r(y,1) r(x,nil)",
+    "G-single": "append(x,1) append(z,1) || append(x,2) append(y,1) || "
+    "r(y,[1]) r(z,[]) || r(x,[1 2])",
+    "G-single-session": "w(x,1) -> r(x,nil)",
+    "G-single-realtime": "w(x,1) @1-2 || r(x,nil) @3-4",
+    "long fork": "w(x,1) || w(y,1) || r(x,1) r(y,nil) || r(y,1) r(x,nil)",
+    "long fork-session": "w(x,1) -> r(y,nil) || w(y,1) -> r(x,nil)",
+    "write skew": "r(x,nil) r(y,nil) w(x,1) || r(x,nil) r(y,nil) w(y,1)",
+    "G2": "r(x,nil) w(y,1) || r(y,nil) w(z,1) || r(z,nil) w(x,1)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_name_has_its_shape(name):
+    """The smallest history of a name gets that name, where everything is forbidden."""
+    history = to_tool(parse(SHAPES[name]))
+    level = "sser" if name.endswith("-realtime") else "ser"
+    assert check(history, load_spec(level)).violation.anomaly == name
+
+
+@pytest.mark.parametrize("level", ["pl-1", "pl-2", "rc", "ra", "cc", "psi", "pc", "si", "ser"])
+def test_no_name_that_the_level_allows(level):
+    """What a level's violation is called is forbidden by that level, by itself."""
+    spec = route(load_spec(level))
+    rng = random.Random(level)
+    forbidden = {}
+    found = set()
+    while len(found) < 60:
+        history = generate.any_history(rng)
+        verdict = check(to_tool(history), spec)
+        if verdict.outcome == "invalid" and verdict.violation.anomaly in SHAPES:
+            name = verdict.violation.anomaly
+            if name not in forbidden:
+                forbidden[name] = check(to_tool(parse(SHAPES[name])), spec).outcome
+            assert forbidden[name] == "invalid", (name, show(history))
+            found.add(show(history))
+
+
+def test_a_changed_reread_is_no_lost_update():
+    """The writer saw the write in between: of its two reads, one missed what the other one saw."""
+    history = to_tool(parse("w(x,1) || w(x,2) || r(x,1) r(x,2) w(x,3)"))
+    for level in ("si", "ser", "psi"):
+        assert check(history, load_spec(level)).violation.anomaly == "fractured read"
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "name"),
+    [
+        ("r(x,nil) w(x,1) @1-2 || r(x,nil) w(x,2) @3-4", "sser", "lost update"),
+        ("r(x,nil) w(x,1) -> r(x,nil) w(x,2)", "ser", "lost update"),
+        ("w(x,1) @1-2 || r(x,nil) w(y,1) @3-4", "sser", "G-single-realtime"),
+        ("w(x,1) w(y,1) -> r(x,1) r(y,nil)", "ser", "non-monotonic read"),
+    ],
+)
+def test_suffixes_are_for_what_needs_them(text, level, name):
+    """A violation that is there without sessions, or without real time, is told without them."""
+    assert check(to_tool(parse(text)), load_spec(level)).violation.anomaly == name

@@ -10,7 +10,7 @@ from support.sentences import FalseSentenceError, check_violation
 
 from isolang import check, load_spec
 from isolang.explain.names import INTRINSIC
-from isolang.explain.plain import plain
+from isolang.explain.violation import plain
 from isolang.language.classify.route import route
 
 LEVELS = ("pl-1", "pl-2", "rc", "ra", "cc", "psi", "pc", "si", "ser", "strong-si", "sser")

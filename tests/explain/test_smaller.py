@@ -100,10 +100,11 @@ def test_cost_prefers_fewer_cycles_then_fewer_rw_then_fewer_edges():
     ranked = [
         [CycleStep("c", (wr, wr))],
         [CycleStep("c", (wr, wr, wr))],
-        [CycleStep("c", (wr, so))],
         [CycleStep("c", (wr, rw))],
         [CycleStep("c", (rw, rw))],
         [CycleStep("c", (wr,)), CycleStep("c", (wr,))],
+        [CycleStep("c", (wr, so))],
+        [CycleStep("c", (wr,))] * 5,
     ]
     assert sorted(ranked, key=cost) == ranked
 

@@ -57,17 +57,20 @@ class _Report:
     def _transaction(self, shown: dict[str, Any]) -> None:
         number = shown["number"]
         txn = self._history[number]
-        place = f"<memory> transaction {number + 1}"
         _same(shown["name"], f"T{number + 1}")
-        _same(shown["where"], place)
+        _same(shown["where"], f"<memory> transaction {number + 1}")
         _same(shown["status"], txn.status)
         _same(shown["session"], str(txn.session))
+        place = {"file": "<memory>", "unit": "record", "position": number + 1}
+        _same(shown["place"], place)
         _same(shown["omitted"], len(txn.ops) - len(shown["operations"]))
         first = sum(len(t.ops) for t in self._history[:number])
         for op in shown["operations"]:
             at = op["number"] - first
             _same(op["text"], _operation(*txn.ops[at]))
-            _same(op["where"], f"{place}, operation {at + 1}")
+            _same(op["key"], txn.ops[at][1])
+            _same(op["where"], f"{shown['where']}, operation {at + 1}")
+            _same(op["place"], place | {"position": at + 1})
 
     def _txn(self, name: str) -> int:
         if name in ("the initial state", "T0"):
@@ -82,6 +85,7 @@ class _Report:
     def _argument(self, argument: dict[str, Any], assumed: list[Claim]) -> None:
         for lemma in argument["lemmas"]:
             claims = self._claims(lemma["text"])
+            self._about(lemma, claims[0])
             self._reason(lemma["reason"], claims, assumed)
             self._lemmas[lemma["number"]] = claims
         self._node(argument["conclusion"], assumed)
@@ -93,6 +97,32 @@ class _Report:
             self._sentence(reason["text"], because, claim)
         else:
             self._node(reason, [*assumed, _opposite(claim)])
+
+    def _about(self, step: dict[str, Any], claim: Claim) -> None:
+        """The numbers beside a text are those of what the text speaks of."""
+        if claim[0] == "not":
+            claim = claim[1]
+        txns, key = {
+            "source": (claim[1:2] + claim[4:], claim[2] if len(claim) > 2 else None),
+            "before": (claim[2:4], claim[1]),
+            "in": (claim[1:], None),
+        }[claim[0]]
+        n = len(self._history)
+        _same(set(step["transactions"]), {t if t != T0 else n for t in txns})
+        for op in step["operations"]:
+            txn, at = self._number(op)
+            _need(txn in txns and self._history[txn].ops[at][1] == key, str(step))
+
+    def _number(self, op: int) -> tuple[int, int]:
+        for number, txn in enumerate(self._history):
+            if op < len(txn.ops):
+                return number, op
+            op -= len(txn.ops)
+        raise FalseSentenceError("no operation has this number")
+
+    def _place_of(self, op: int) -> str:
+        txn, at = self._number(op)
+        return f"<memory> transaction {txn + 1}, operation {at + 1}"
 
     def _because(self, numbers: list[int]) -> list[Claim]:
         return [claim for number in numbers for claim in self._lemmas[number]]
@@ -135,6 +165,7 @@ class _Report:
             _need(node["text"].endswith((", or did not", ", or did not.")), node["text"])
             _same(_opposite(claims[0]), claims[1])
         for claim, case in zip(claims, node["cases"], strict=True):
+            self._about(case, claim)
             self._argument(case["argument"], [*assumed, claim])
 
     def _cycle(self, cycle: dict[str, Any], assumed: list[Claim] | None) -> None:
@@ -148,8 +179,9 @@ class _Report:
         source, target = self._txn(edge["source"]), self._txn(edge["target"])
         relation, claims = self._edge_claims(edge["text"], source, target, edge["key"])
         _same(edge["relation"] if edge["relation"] != "init" else "so", relation)
-        for place in edge["where"]:
-            _need(self._at(place) is not None, f"nothing is at {place}")
+        n = len(self._history)
+        _same(edge["ends"], [t if t != T0 else n for t in (source, target)])
+        _same([self._place_of(op) for op in edge["operations"]], edge["where"])
         because = self._because(edge["because"])
         for claim in claims:
             if self._is_fact(claim) or claim in because or assumed is None:

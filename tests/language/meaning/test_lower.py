@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from isolang.certify.expression import glushkov, judged, prefix_text
+from isolang.certify.checks import judged
+from isolang.certify.expression import glushkov, prefix_text
 from isolang.errors import SpecError
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
