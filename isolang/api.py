@@ -34,8 +34,8 @@ def load_history(
     """Read a history.
 
     Args:
-        path: a file, a directory of logs, ``-`` for the standard input, or a binary stream; gzip
-            and zstd are read as they are.
+        path: a file, a directory of logs, ``-`` for the standard input, or a binary stream; gzip,
+            xz, bzip2 and zstd are read as they are.
         format: ``auto`` (by content) or a name of docs/formats.md.
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
         initial: the label of the transaction that is the initial one.

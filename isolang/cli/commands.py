@@ -76,7 +76,7 @@ def _convert(p: Parser) -> None:
     p.repeated(
         "--drop", metavar="WHAT",
         help="Leave out what OUT cannot say: real-time, failed-operations, unknown-reads, "
-        "empty-transactions.",
+        "empty-transactions, order-after-unknown.",
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ class Guess(Struct, frozen=True, kw_only=True):
 def detect(data: bytes) -> Guess:
     """Guess the format of one file."""
     if not data:
-        return Guess(looks_like="an empty file")
+        return Guess(formats=("edn",), looks_like="an empty file")
     if data.startswith(b"PK\x03\x04"):
         return Guess(looks_like="a zip archive; unpack it first")
     if _is_bincode(data):
@@ -107,7 +107,7 @@ _ELLE_FLAT = re.compile(r"\d+\s+\d+\s+\d+\s+[AR]\s")
 def _detect_text(text: str) -> Guess:
     body = text.lstrip()
     if not body:
-        return Guess(looks_like="nothing but blanks")
+        return Guess(formats=("edn",), looks_like="nothing but blanks")
     lines = [line for line in text.splitlines() if line.strip()]
     first = _clip(lines[0])
     if _JEPSEN_LOG.match(body):
@@ -141,7 +141,9 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("awdit",), looks_like=f"lines like {first}")
     if _looks_like_hist(lines):
         return Guess(formats=("hist",), looks_like=f"lines like {first}")
-    if (edn := _skip_edn_comments(body))[:1] in ("{", "[", "(", "#") and _is_edn(edn):
+    if not (edn := _skip_edn_comments(body)):
+        return Guess(formats=("edn",), looks_like="nothing but comments of EDN")
+    if edn[:1] in ("{", "[", "(", "#") and _is_edn(edn):
         return Guess(formats=("edn",), looks_like=f"EDN that starts with {_clip(edn)}")
     if body[0] in "{[":
         return _detect_json(body)
@@ -184,8 +186,8 @@ def _detect_json(body: str) -> Guess:
             looks_like="a Leopard trace",
             unsupported="a Leopard interval trace (times per operation, predicate locks)",
         )
-    if re.match(r"\[\s*\]\s*$", body):
-        return Guess(formats=("jepsen-json", "dbcop-json"), looks_like="an empty JSON list")
+    if re.match(r"\[\s*\]\s*$", body):  # without transactions, whichever JSON it is
+        return Guess(formats=("jepsen-json",), looks_like="an empty JSON list")
     if re.match(r"\[\s*\[", body):
         return Guess(formats=("dbcop-json",), looks_like=looks)
     if not re.match(r'\[?\s*\{\s*["}]', body):

@@ -28,7 +28,7 @@ def load_history(
 
     Args:
         path_or_stream: a file or a directory (of logs, or with one history in it), ``-`` for the
-            standard input, or a binary stream; gzip and zstd are decompressed.
+            standard input, or a binary stream; gzip, xz, bzip2 and zstd are decompressed.
         format: ``auto`` (by content), or a name from :data:`isolang.history.formats.FORMATS`.
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
         initial: the label of the transaction that is the initial one: it is before all others, and
@@ -73,6 +73,8 @@ def load_history(
     )
 
 
+# The history of a run in Jepsen's store/, beside its results, its logs and the test itself.
+_OF_A_RUN = ("history.edn", "history.jsonl", "history.json")
 _LARGE = 1 << 20  # bytes that are worth a thread
 
 
@@ -113,11 +115,14 @@ def _choose(source: Source, wanted: str) -> tuple[str, Files, tuple[str, ...]]:
             chosen is None and any(g.formats == (form.name,) for *_, g in guesses)
         ):
             return _logs(source.name, form.name, form.log_prefix, guesses)
-    found = [(f, d, g) for f, d, g in guesses if g.formats or g.unsupported]
+    found = [(f, d, g) for f, d, g in guesses if (g.formats and d) or g.unsupported]
     if chosen is not None and len(source.files) == 1:
         return chosen.name, source.files, ()
     if chosen is not None:
-        found = [(f, d, g) for f, d, g in guesses if chosen.name in g.formats]
+        found = [(f, d, g) for f, d, g in guesses if chosen.name in g.formats and d]
+    named = [(f, d, g) for n in _OF_A_RUN for f, d, g in guesses if plain_name(f) == n]
+    if named and (chosen is None or chosen.name in named[0][2].formats):
+        found = named[:1]
     if len(found) > 1:
         names = ", ".join(Path(f).name for f, *_ in found[:4]) + (", …" if len(found) > 4 else "")
         msg = (

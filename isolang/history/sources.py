@@ -17,8 +17,9 @@ from msgspec import Struct
 from isolang.errors import HistoryError
 
 _GZIP = b"\x1f\x8b"
+_XZ = b"\xfd7zXZ\x00"
+_BZIP2 = b"BZh"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_CHUNK = 1 << 20
 _LARGE = 8 << 20  # bytes: the first touch of so many pages of 4 KiB takes longer than filling them
 _SIDE_FILES = (".debug", ".error", ".wlog")  # what Cobra's clients leave beside their logs
 
@@ -94,17 +95,16 @@ def _contents(name: str, stream: Any) -> bytes:
     data = _all_of(stream)
     if data.startswith(_GZIP):
         return _decompress(name, "gzip", gzip.GzipFile(fileobj=io.BytesIO(data)).read)
+    if data.startswith(_XZ):
+        import lzma
+
+        return _decompress(name, "xz", lambda: lzma.decompress(data), lzma.LZMAError)
+    if data.startswith(_BZIP2):
+        import bz2
+
+        return _decompress(name, "bzip2", lambda: bz2.decompress(data), ValueError, OSError)
     if data.startswith(_ZSTD):
-        try:
-            import zstandard
-        except ImportError:
-            msg = (
-                f"{name}: compressed with zstd, and the package zstandard is not installed; "
-                "pip install 'isolang[zstd]', or decompress it first: zstd -d"
-            )
-            raise HistoryError(msg) from None
-        packed = io.BytesIO(data)
-        return _decompress(name, "zstd", lambda: _unzstd(packed), zstandard.ZstdError)
+        return _unzstd(name, data)
     return data
 
 
@@ -131,20 +131,36 @@ def _decompress(name: str, kind: str, read: Callable[[], bytes], *errors: type[E
         raise HistoryError(msg) from None
 
 
-def _unzstd(stream: Any) -> bytes:
-    """Decompress frame after frame; the library's own reader passes over a cut in silence."""
+def _unzstd(name: str, data: bytes) -> bytes:
+    """Decompress with the standard library, from Python 3.14 on, or with the package."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        pass
+    else:
+        return _decompress(name, "zstd", lambda: zstd.decompress(data), zstd.ZstdError)
+    try:
+        import zstandard
+    except ImportError:
+        msg = (
+            f"{name}: compressed with zstd, and the package zstandard is not installed; "
+            "pip install 'isolang[zstd]', or decompress it first: zstd -d"
+        )
+        raise HistoryError(msg) from None
+    return _decompress(name, "zstd", lambda: _frames(data), zstandard.ZstdError)
+
+
+def _frames(data: bytes) -> bytes:
+    """Decompress frame after frame; the package's own reader passes over a cut in silence."""
     import zstandard
 
-    out, frame = [], None
-    chunk: bytes = stream.read(_CHUNK)
-    while chunk:
-        frame = frame or zstandard.ZstdDecompressor().decompressobj()
-        out.append(frame.decompress(chunk))
-        chunk = frame.unused_data if frame.eof else b""
-        frame = None if frame.eof else frame
-        chunk = chunk or stream.read(_CHUNK)
-    if frame is not None:
-        raise EOFError("the data ends inside a frame")
+    out = []
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        out.append(frame.decompress(data))
+        if not frame.eof:
+            raise EOFError("the data ends inside a frame")
+        data = frame.unused_data
     return b"".join(out)
 
 
@@ -157,7 +173,7 @@ def natural(name: str) -> list[tuple[int, int, str]]:
 def plain_name(path: str) -> str:
     """Give a file's name without folder and compression suffix."""
     name = Path(path).name
-    return re.sub(r"\.(gz|zst|zstd)$", "", name)
+    return re.sub(r"\.(gz|xz|bz2|zst|zstd)$", "", name)
 
 
 def _read_directory(path: Path) -> Source:

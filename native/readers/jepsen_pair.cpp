@@ -9,7 +9,7 @@
 // - A process has one open operation at a time, as in Jepsen. Where one has several, each of its transactions is a
 //   session of its own, and a completion belongs to the one invocation with the same micro-operations; an error if that
 //   is not one.
-// - After :info a process may go on: its session goes on too.
+// - After :info a process goes on as a new session: the transaction may take effect later than what follows it.
 // - Operations of clients with another :f are skipped and counted, if there are transactions besides.
 // - A :fail or :info without an invocation and without micro-operations says nothing: it is counted, no
 //   transaction is made.
@@ -98,7 +98,6 @@ class Pairing {
     if (process >= open_.size()) {
       open_.resize(process + 1);
       overlapping_.resize(process + 1, 0);
-      after_info_.resize(process + 1, 0);
     }
     std::vector<std::int64_t>& open = open_[process];
     if (op.type == Type::invoke) {
@@ -195,19 +194,19 @@ class Pairing {
     std::int32_t session = h_.sessions;
     if (any_process_) {
       const auto process = static_cast<std::size_t>(t.process);
-      if (process >= session_of_.size()) session_of_.resize(process + 1, -1);
-      std::uint8_t& after_info = after_info_[process];
-      if (after_info == 1) {
-        ++resumed_;
-        after_info = 2;
+      if (process >= session_of_.size()) {
+        session_of_.resize(process + 1, -1);
+        after_info_.resize(process + 1, 0);
       }
-      if (status == Status::maybe && after_info == 0) after_info = 1;
       if (session_of_[process] < 0) {
         session_of_[process] = session;
         session_labels_.push_back(processes_.number(t.process));
+        resumed_ += after_info_[process];
       }
       session = session_of_[process];
-      if (overlapping_[process] != 0) session_of_[process] = -1;
+      const bool overlaps = overlapping_[process] != 0;
+      after_info_[process] = static_cast<char>(status == Status::maybe && !overlaps);
+      if (status == Status::maybe || overlaps) session_of_[process] = -1;
     }
     const std::int64_t label = by_index_ ? shown->index : h_.transactions() + 1;
     h_.begin_transaction(session, status, label, shown->line, 0, h_.has_time ? t.begin : kTimeUnknownBegin,
@@ -304,7 +303,7 @@ class Pairing {
   Atoms processes_;                       // only for its hash table: :process → dense number
   std::vector<std::vector<std::int64_t>> open_;  // process → its open transactions
   std::vector<char> overlapping_;         // process → it had several of them
-  std::vector<std::uint8_t> after_info_;  // process → 0; 1 after :info; 2 after :info and another transaction
+  std::vector<char> after_info_;          // process → the outcome of its last transaction is not known
   std::vector<Transaction> transactions_;
   std::vector<std::int32_t> session_of_;  // process → session
   std::vector<std::int64_t> session_labels_;

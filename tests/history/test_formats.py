@@ -1,8 +1,12 @@
 """One small file of each format, and what it is taken to mean."""
 
+import bz2
 import gzip
 import io
+import lzma
 import shutil
+import sys
+import types
 
 import pytest
 from support.paths import CORPORA
@@ -306,14 +310,14 @@ FORMATS = "the formats are edn, jepsen-json, dbcop, dbcop-json, hist, cobra, vip
 
 # content → formats, or the start of what is said
 DETECTION = [
-    (b"", "an empty file"),
-    (b" \n\t\n", "nothing but blanks"),
+    (b"", ("edn",)),
+    (b" \n\t\n", ("edn",)),
     (b"PK\x03\x04rest", "a zip archive; unpack it first"),
     (b"\x00\x01\x02\x03", "binary data that starts with 00 01 02 03"),
     (b"hello\nworld\n", "text that starts with 'hello'"),
     (b"Some text, like this\n", "text that starts with 'Some text, like this'"),
     (b"\xff\xfe\xfd and much more than four bytes", "binary data that starts with"),
-    (b"[]\n", ("jepsen-json", "dbcop-json")),
+    (b"[]\n", ("jepsen-json",)),
     (b"---\n", ("hist", "awdit")),
     (b"===\n", ("awdit",)),
     (b"{:type :ok}", ("edn",)),
@@ -388,12 +392,73 @@ def test_unknown_content():
 
 def test_open_content():
     with pytest.raises(HistoryError) as error:
-        load_history(io.BytesIO(b"[]"))
+        load_history(io.BytesIO(b"---\n"))
     assert str(error.value) == (
-        "<stream>: the content leaves the format open (got an empty JSON list); "
-        "say --from jepsen-json or --from dbcop-json"
+        "<stream>: the content leaves the format open (got nothing but lines of dashes); "
+        "say --from hist or --from awdit"
     )
-    assert load_history(io.BytesIO(b"[]"), format="dbcop-json").counts()["transactions"] == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n", b"[]", b"[ ]\n", b"()", b"; nothing\n"])
+def test_empty_histories(data):
+    """Nothing happened: a history without transactions, whatever the format would have been."""
+    assert load_history(io.BytesIO(data)).counts()["transactions"] == 0
+
+
+@pytest.mark.parametrize("form", ["dbcop-json", "jepsen-json"])
+def test_an_empty_list_in_either_json(form):
+    assert load_history(io.BytesIO(b"[]"), format=form).counts()["transactions"] == 0
+
+
+def test_the_folder_of_a_jepsen_run(tmp_path):
+    """Its history is read, and not its results or the test; compressed and empty ones, too."""
+    run = tmp_path / "20261123T051200.000Z"
+    run.mkdir()
+    (run / "results.edn").write_text("{:valid? true}")
+    (run / "test.jepsen").write_bytes(b"JEPSEN\x00\x01")
+    (run / "jepsen.log").write_text("INFO [main] jepsen.core - Running\n")
+    (run / "history.txt").write_text("0 :invoke :txn [[:w 1 2]]\n")
+    (run / "history.json").write_text('[{"type": "ok", "process": 1, "value": []}]')
+    with_json = load_history(run)
+    assert with_json.format == "jepsen-json"
+    (run / "history.edn.xz").write_bytes(lzma.compress((DATA / "register.edn").read_bytes()))
+    h = load_history(run)
+    assert content(h) == EXPECTED["register.edn"][1]
+    assert h.files == (str(run / "history.edn.xz"),)
+    assert "results.edn" in h.ignored[0]
+    (run / "history.edn.xz").unlink()
+    (run / "history.edn").write_bytes(b"")
+    assert load_history(run).counts()["transactions"] == 0
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_compression_by_the_standard_library(pack):
+    data = (DATA / "register.edn").read_bytes()
+    h = load_history(io.BytesIO(pack(data)))
+    assert content(h) == EXPECTED["register.edn"][1]
+    assert content(load_history(io.BytesIO(pack(data[:60]) + pack(data[60:])))) == content(h)
+    with pytest.raises(HistoryError, match=r"<stream>: damaged (gzip|xz|bzip2) data"):
+        load_history(io.BytesIO(pack(data)[:-9]))
+
+
+def test_zstd_of_the_standard_library(monkeypatch):
+    """Python 3.14 has zstd itself; the package is not asked then."""
+    zstd = types.ModuleType("zstd")
+    zstd.ZstdError = ValueError
+
+    def decompress(data):
+        if len(data) < 9:
+            raise ValueError("cut")
+        return b"w(1,1,1,1)\n"
+
+    zstd.decompress = decompress
+    package = types.ModuleType("compression")
+    package.zstd = zstd
+    monkeypatch.setitem(sys.modules, "compression", package)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    assert load_history(DATA / "plume.txt.zst").counts()["operations"] == 1
+    with pytest.raises(HistoryError, match=r"<stream>: damaged zstd data \(cut\)"):
+        load_history(io.BytesIO(b"\x28\xb5\x2f\xfd"))
 
 
 def test_options_and_targets(tmp_path):
@@ -489,7 +554,8 @@ def test_damaged_compression(tmp_path):
 
 
 def test_zstd_without_its_package(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "compression", None)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(HistoryError) as error:
         load_history(DATA / "plume.txt.zst")
     assert str(error.value) == (

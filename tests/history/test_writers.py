@@ -9,6 +9,7 @@ import io
 from functools import partial
 from itertools import permutations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -125,6 +126,18 @@ plain = {
 }
 
 
+def ended(txns):
+    """The same transactions, where a session ends with one whose outcome is unknown."""
+    name, fresh = {}, 2
+    out = []
+    for t in txns:
+        out.append(msgspec.structs.replace(t, session=name.get(t.session, t.session)))
+        if t.status == "maybe":
+            fresh += 1
+            name[t.session] = fresh
+    return out
+
+
 def attempt(txns, form, *, initial=None, **options):
     """Write and read back; the meaning is the same, or writing is refused."""
     h = History.from_transactions(txns, initial=initial)
@@ -176,7 +189,7 @@ def test_dbcop_texts_round_trip(txns, initial, form, renumber):
 )
 def test_jepsen_json_round_trip(txns, initial, renumber):
     """Numbers and strings, lists, unknown outcomes and real time."""
-    attempt(txns, "jepsen-json", initial=initial, renumber=renumber)
+    attempt(ended(txns), "jepsen-json", initial=initial, renumber=renumber)
 
 
 @settings(max_examples=150, deadline=None)
@@ -205,13 +218,13 @@ def test_plume_round_trip(txns, initial, renumber):
 @settings(max_examples=200, deadline=None)
 @given(transactions(failed=False, unknown=False, sources=False), st.sampled_from([None, 0]))
 def test_edn_round_trip(txns, initial):
-    attempt(txns, "edn", initial=initial)
+    attempt(ended(txns), "edn", initial=initial)
 
 
 @settings(max_examples=150, deadline=None)
 @given(transactions(failed=False, lists=False), st.sampled_from([None, 0]))
 def test_edn_renumbered(txns, initial):
-    attempt(txns, "edn", initial=initial, renumber=True)
+    attempt(ended(txns), "edn", initial=initial, renumber=True)
 
 
 def test_most_plain_histories_are_written():
@@ -397,6 +410,35 @@ def test_refusals(txns, form, message):
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize("form", ["edn", "jepsen-json"])
+@pytest.mark.parametrize("timed", [True, False])
+def test_sessions_that_go_on_after_an_unknown_outcome(form, timed):
+    """A process goes on as a new session after :info, so a session that does not is refused."""
+
+    def times(n):
+        return {"begin": 10 * n, "end": 10 * n + 5} if timed else {}
+
+    txns = [
+        Transaction([("w", 1, 1)], session=0, **times(0)),
+        Transaction([("w", 1, 2)], session=0, status="maybe", **times(1)),
+        Transaction([("r", 1, 1)], session=0, **times(2)),
+        Transaction([("w", 2, 7)], session=1, status="maybe", **times(3)),
+    ]
+    history = History.from_transactions(txns)
+    with pytest.raises(HistoryError) as error:
+        write_history(history, io.BytesIO(), format=form)
+    name = "EDN" if form == "edn" else "JSON"
+    assert str(error.value) == (
+        "<memory> transaction 2: the session goes on after T2, whose outcome is unknown, and a "
+        f"process in {name} goes on as a new session; drop order-after-unknown"
+    )
+    back, report = written(history, form, drop=["order-after-unknown"])
+    assert report.notes == ("left out: session order after 1 unknown outcome",)
+    assert [t.session for t in back.transactions()] == ["0", "0", "0.2", "1"]
+    assert back.notes == ("1 time a process went on after :info: as a new session",)
+    assert meaning(back) == meaning(History.from_transactions(ended(txns)))
+
+
 def test_drop():
     """What is dropped is reported."""
     h = History.from_transactions(
@@ -418,7 +460,7 @@ def test_drop():
         write_history(h, io.BytesIO(), format="edn", drop=["time"])
     assert str(error.value) == (
         "unknown thing to drop (got 'time', expected real-time, failed-operations, unknown-reads, "
-        "empty-transactions)"
+        "empty-transactions, order-after-unknown)"
     )
     with pytest.raises(HistoryError) as error:
         write_history(h, io.BytesIO(), format="yaml")

@@ -52,10 +52,8 @@ def read(files: Files, *, timeout: float) -> Reading:
         unfinished = counted(say["unfinished"], "invocation")
         notes.append(f"{unfinished} without completion: indeterminate")
     if say["resumed_after_info"]:
-        notes.append(
-            f"{counted(say['resumed_after_info'], 'process', 'processes')} went on after :info; "
-            "the session goes on too"
-        )
+        times = counted(say["resumed_after_info"], "time")
+        notes.append(f"{times} a process went on after :info: as a new session")
     if say["overlapping"]:
         processes = counted(say["overlapping"], "process", "processes")
         notes.append(

@@ -37,6 +37,7 @@ DROPPABLE: Final = {
     "failed-operations": "operations that failed themselves",
     "unknown-reads": "reads with unknown results",
     "empty-transactions": "transactions without operations",
+    "order-after-unknown": "session order after transactions whose outcome is unknown",
 }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.readers.reading import counted
 from isolang.history.values import INTEGER, NATURAL, NIL, STRING, show
 from isolang.history.writers.naming import INITIAL, Names, name_values
 from isolang.history.writers.outline import Outline, Target, outline
@@ -69,7 +70,7 @@ def _encode(
     texts.check_keys(part)
     _check_indeterminate_reads(part, names)
     real_time = columns.has_time and "real-time" not in drop
-    notes = [*part.notes, *names.notes]
+    notes = [*part.notes, *_after_unknown(part, drop), *names.notes]
     if columns.has_time and not real_time:
         notes.append("left out: real time")
 
@@ -195,6 +196,32 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
             f"{part.target} (there nil means that the result is not known)"
         )
         raise HistoryError(msg)
+
+
+def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
+    """Note the sessions that end sooner: a process goes on as a new session after ``:info``.
+
+    Raises:
+        HistoryError: if there are some, and they may not.
+    """
+    import numpy as np
+
+    history = part.history
+    unknown = history.columns.txn_status[part.txns] == c.MAYBE
+    if not unknown.any():
+        return []
+    within = [s[i] for s in part.sessions() for i in np.flatnonzero(unknown[s[:-1]])]
+    if not within:
+        return []
+    if "order-after-unknown" not in drop:
+        first = int(part.txns[min(within)])
+        msg = (
+            f"{history.where(first)}: the session goes on after {history.label(first)}, whose "
+            f"outcome is unknown, and a process in {part.target} goes on as a new session; "
+            "drop order-after-unknown"
+        )
+        raise HistoryError(msg)
+    return [f"left out: session order after {counted(len(within), 'unknown outcome')}"]
 
 
 def _processes(part: Outline) -> list[int]:

@@ -113,13 +113,22 @@ def test_without_process_each_transaction_is_its_own_session() -> None:
     assert not remarks["has_process"]
 
 
-def test_a_process_may_go_on_after_info() -> None:
+def test_a_process_goes_on_after_info_as_a_new_session() -> None:
+    """What is indeterminate may take effect later, so nothing follows it in session order."""
     txns, remarks = edn(
         "{:type :invoke :value [[:w 1 2]] :process 0}\n{:type :info :process 0 :error :timeout}\n"
         "{:type :invoke :value [[:w 1 3]] :process 0}\n{:type :ok :value [[:w 1 3]] :process 0}\n"
+        "{:type :invoke :value [[:w 1 4]] :process 0}\n{:type :info :process 0}\n"
+        "{:type :invoke :value [[:w 1 5]] :process 0}\n{:type :fail :process 0}\n"
     )
-    assert [(t.session, t.status) for t in txns] == [(0, MAYBE), (0, COMMITTED)]
-    assert remarks["resumed_after_info"] == 1
+    assert [(t.session, t.status) for t in txns] == [
+        (0, MAYBE),
+        (1, COMMITTED),
+        (1, MAYBE),
+        (2, ABORTED),
+    ]
+    assert remarks["resumed_after_info"] == 2
+    assert remarks["session_labels"] == [0, 0, 0]
 
 
 def test_what_is_no_client_is_counted() -> None:

@@ -27,6 +27,7 @@ def random_run(rng: random.Random) -> Run:
     txns: list[list[Any]] = []
     open_: dict[int, tuple[int, list[list[Any]]]] = {}
     sessions: dict[int, int] = {}
+    count = 0
     keys = [1, -2, "k", "é"]
     for _ in range(rng.randint(1, 25)):
         process = rng.choice((0, 1, 5, 10**6))
@@ -41,7 +42,9 @@ def random_run(rng: random.Random) -> Run:
                 name = "append" if kind == "a" else kind
                 value = None if kind == "r" else rng.choice((1, 2, 99, 2**63, "v", True))
                 ops.append([name, rng.choice(keys), value])
-            sessions.setdefault(process, len(sessions))
+            if process not in sessions:
+                sessions[process] = count
+                count += 1
             unknown = [(k, x, UNKNOWN if k == "r" else v) for k, x, v in ops]
             open_[process] = (len(txns), ops)
             txns.append([sessions[process], MAYBE, unknown, position, END_UNKNOWN])
@@ -56,7 +59,9 @@ def random_run(rng: random.Random) -> Run:
         txns[number][1] = {"ok": COMMITTED, "fail": ABORTED, "info": MAYBE}[kind]
         if kind == "ok":
             txns[number][2] = [("list" if isinstance(v, list) else k, x, v) for k, x, v in done]
-        if kind != "info":
+        if kind == "info":
+            del sessions[process]  # it goes on as a new one
+        else:
             txns[number][4] = position
         value = None if kind == "info" and rng.random() < 0.5 else done
         maps.append({"type": kind, "f": "txn", "value": value, "process": process})
