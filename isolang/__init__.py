@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from isolang.errors import HistoryError, IsolangError, SpecError, UnsupportedError
     from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
     from isolang.run.recorder import Recorder
+    from isolang.testing.assertion import IsolationError, UndecidedError, assert_level
     from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 __all__ = [
@@ -29,14 +30,17 @@ __all__ = [
     "HistoryError",
     "Invalid",
     "IsolangError",
+    "IsolationError",
     "Keyword",
     "Recorder",
     "SpecError",
     "Transaction",
+    "UndecidedError",
     "Unknown",
     "UnsupportedError",
     "Valid",
     "Verdict",
+    "assert_level",
     "check",
     "load_history",
     "load_spec",
@@ -57,6 +61,9 @@ _HOME = {
     "Recorder": "isolang.run.recorder",
     "Transaction": "isolang.history",
     "save_history": "isolang.history",
+    "IsolationError": "isolang.testing.assertion",
+    "UndecidedError": "isolang.testing.assertion",
+    "assert_level": "isolang.testing.assertion",
     "Invalid": "isolang.verdict",
     "Unknown": "isolang.verdict",
     "Valid": "isolang.verdict",

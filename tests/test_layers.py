@@ -43,6 +43,7 @@ SURFACE = {
     "processors",
     "report",
     "run",
+    "testing",
     "verdict",
     "__init__",
     "__main__",

@@ -1,0 +1,299 @@
+"""What the fixture ``isolation`` gives a test: record, run a workload, assert a level."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from isolang.errors import IsolangError
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.run.outcome import Connection, Driver
+    from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
+    from isolang.verdict import Valid, Verdict
+
+
+class Isolation:
+    """One test's recordings.
+
+    Attributes:
+        seed: of all random choices here.
+        level: what the mark of the test asserts; empty without.
+        judged: all verdicts so far.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        seed: int = 0,
+        level: str = "",
+        timeout: float = 60.0,
+        keep: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Begin.
+
+        Args:
+            folder: where to record.
+            seed: of all random choices.
+            level: to assert where no other is named.
+            timeout: seconds for each verdict.
+            keep: a folder for the history, certificate and page of what is judged.
+        """
+        self.folder = Path(folder)
+        self.seed = seed
+        self.level = level
+        self.timeout = timeout
+        self.keep = None if keep is None else Path(keep)
+        self.judged: list[Verdict] = []
+        self._paths: list[Path] = []
+        self._waiting: set[Path] = set()
+        self._recorder: Recorder | None = None
+        self._sessions = count()
+        self._here = threading.local()
+        self._lock = threading.Lock()
+
+    # --- recording ---
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder of this test; made when it is first used."""
+        from isolang.run.recorder import Recorder
+
+        with self._lock:
+            if self._recorder is None:
+                path = self.folder / "history.edn"
+                self._recorder = Recorder(path, about=f"seed {self.seed}")
+                self._add(path)
+            return self._recorder
+
+    def transaction(
+        self,
+        connection: Connection | None = None,
+        *,
+        session: Hashable = None,
+        plan: Sequence[Recorded] = (),
+        driver: Driver | None = None,
+    ) -> RecordedTransaction:
+        """Record one transaction, as ``Recorder.transaction`` does.
+
+        Args:
+            connection: to commit with; without, the block commits for itself.
+            session: who does it; by default the thread.
+            plan: as the recorder has it.
+            driver: as the recorder has it.
+        """
+        recorder = self.recorder
+        if session is None:
+            session = self.session
+        self._waiting.add(recorder.path)
+        return recorder.transaction(session, connection, plan=plan, driver=driver)
+
+    @property
+    def session(self) -> int:
+        """The number of the session that this thread is."""
+        if not hasattr(self._here, "session"):
+            self._here.session = next(self._sessions)
+        number: int = self._here.session
+        return number
+
+    @property
+    def random(self) -> Random:
+        """Random choices for this thread, by the seed."""
+        if not hasattr(self._here, "random"):
+            self._here.random = Random(f"{self.seed}/{self.session}")
+        one: Random = self._here.random
+        return one
+
+    def concurrently(
+        self,
+        *functions: Callable[[], object],
+        times: int = 10,
+        clients: int = 1,
+        ignoring: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> int:
+        """Call functions at the same time, each in threads of its own, round by round.
+
+        Args:
+            functions: that record what they do, or whose database is watched.
+            times: how many rounds; in each, all begin together.
+            clients: threads for each function.
+            ignoring: what may be raised: the errors by which the database refuses a transaction.
+
+        Returns:
+            How many calls raised what is ignored.
+
+        Raises:
+            Exception: the first other thing that one of them raised.
+        """
+        callers = [function for function in functions for _ in range(clients)]
+        together = threading.Barrier(len(callers))
+        refused = count()
+        raised: list[BaseException] = []
+        numbers = [next(self._sessions) for _ in callers]  # by position: the seed decides alone
+
+        def call(function: Callable[[], object], number: int) -> None:
+            self._here.session = number
+            for _ in range(times):
+                try:
+                    together.wait()
+                except threading.BrokenBarrierError:
+                    return
+                try:
+                    function()
+                except ignoring:
+                    next(refused)
+                except BaseException as error:
+                    raised.append(error)
+                    together.abort()
+                    return
+
+        threads = [
+            threading.Thread(target=call, args=(function, number), daemon=True)
+            for function, number in zip(callers, numbers, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if raised:
+            raise raised[0]
+        return next(refused)
+
+    def run(
+        self,
+        target: str,
+        *,
+        level: str = "",
+        workload: str = "auto",
+        seconds: float = 5.0,
+        transactions: int | None = None,
+        clients: int = 10,
+    ) -> History:
+        """Run a workload of ``isocheck run`` on a database.
+
+        Args:
+            target: a name or a URL, of docs/run.md; a name starts a server of its own.
+            level: of the database; by default its first one.
+            workload: its name.
+            seconds: how long.
+            transactions: stop after so many, if that is earlier.
+            clients: how many at a time.
+
+        Returns:
+            What was recorded; it is judged when the test asserts a level, or at its end by its mark.
+
+        Raises:
+            IsolangError: it cannot be run; the message says what to do.
+        """
+        from isolang.run.runner import Settings, run
+
+        recorded = run(
+            Settings(
+                target=target,
+                level=level,
+                claims=self.level,
+                workload=workload,
+                seconds=seconds,
+                transactions=transactions,
+                sessions=clients,
+                seed=self.seed,
+                folder=str(self.folder),
+                timeout=self.timeout,
+            )
+        )
+        self._add(recorded.path)
+        from isolang.api import load_history
+
+        return load_history(recorded.path)
+
+    def _add(self, path: Path) -> None:
+        self._paths.append(path)
+        self._waiting.add(path)
+
+    # --- judging ---
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something was recorded and has not been judged."""
+        return bool(self._waiting)
+
+    def assert_level(self, level: str = "", *, timeout: float | None = None) -> list[Valid]:
+        """Judge everything that this test has recorded.
+
+        Args:
+            level: a level of the library, or a file; by default the one of the mark.
+            timeout: seconds for each history; by default the one of the mark.
+
+        Raises:
+            IsolationError: a history violates it.
+            UndecidedError: it was not found out.
+            IsolangError: nothing was recorded, or no level is named.
+        """
+        __tracebackhide__ = True
+        from isolang.api import check, load_history
+        from isolang.testing.assertion import accept
+
+        level = level or self.level
+        if not level:
+            raise IsolangError(
+                'no level to assert; name one, or mark the test isolation(level="si")'
+            )
+        if not self._paths:
+            raise IsolangError("nothing was recorded; use isolation.transaction or isolation.run")
+        accepted, refused = [], []
+        for path in self._paths:
+            verdict = check(load_history(path), level, timeout=timeout or self.timeout)
+            self._waiting.discard(path)
+            self.judged.append(verdict)
+            if self.keep is not None:
+                keep(verdict, path, self.keep)
+            try:
+                accepted.append(accept(verdict))
+            except AssertionError as error:
+                refused.append(error)
+        if refused:
+            raise worst(refused)
+        return accepted
+
+    def close(self) -> None:
+        """End the recording."""
+        if self._recorder is not None:
+            self._recorder.close()
+
+
+def worst(errors: Sequence[AssertionError]) -> AssertionError:
+    """Of several, an invalid one if there is one."""
+    from isolang.testing.assertion import UndecidedError
+
+    return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])
+
+
+def keep(verdict: Verdict, path: Path, folder: Path) -> None:
+    """Put a history, its certificate and its page into a folder.
+
+    Files of an earlier run that have the same names are replaced.
+    """
+    from shutil import copyfile
+
+    from isolang.report import page
+    from isolang.verdict import Unknown
+
+    folder.mkdir(parents=True, exist_ok=True)
+    copyfile(path, folder / path.name)
+    name = f"{path.stem}.{folder_of(verdict.spec.name)}.html"
+    (folder / name).write_text(page(verdict, name=path.name), encoding="utf-8")
+    if not isinstance(verdict, Unknown):
+        verdict.certificate().save(folder)
+
+
+def folder_of(test: str) -> str:
+    """A name for the folder of a test, by its node id."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", test).strip("-.") or "test"

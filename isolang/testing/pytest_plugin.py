@@ -1,0 +1,160 @@
+"""The pytest plugin: the fixture and the mark ``isolation``; docs/pytest.md shows them.
+
+Everything but pytest is imported when a test uses the fixture.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from isolang.testing.isolation import Isolation
+
+_MARK: Final = "isolation(level, timeout=60): what the test records has to satisfy this level"
+_HELD: Final = pytest.StashKey["Isolation"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("isolation", "isolation levels")
+    group.addoption(
+        "--isolation-report",
+        metavar="DIR",
+        help="keep history, certificate and a page for each test that judges one",
+    )
+    group.addoption(
+        "--isolation-seed",
+        type=int,
+        metavar="N",
+        help="seed of the random choices of recorded workloads (default: by chance, and printed)",
+    )
+    group.addoption(
+        "--isolation-unknown",
+        choices=("fail", "skip"),
+        help="what becomes of a test whose verdict is unknown (default: fail)",
+    )
+    parser.addini(
+        "isolation_unknown", "default of --isolation-unknown: fail or skip", default="fail"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark, and choose the seed once for all workers of pytest-xdist."""
+    config.addinivalue_line("markers", _MARK)
+    if config.option.isolation_seed is None:
+        config.option.isolation_seed = random.SystemRandom().randrange(2**32)
+    if config.getini("isolation_unknown") not in ("fail", "skip"):
+        got = config.getini("isolation_unknown")
+        raise pytest.UsageError(
+            f"isolation_unknown: no such choice (got {got!r}, expected fail, skip)"
+        )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse a mark that would assert nothing."""
+    mark = item.get_closest_marker("isolation")
+    if mark is None:
+        return
+    _asserted(item)
+    if "isolation" not in getattr(item, "fixturenames", ()):
+        pytest.fail(
+            f"{item.nodeid}: marked isolation, but it records nothing; "
+            "give it the fixture isolation, and record through it",
+            pytrace=False,
+        )
+
+
+@pytest.fixture
+def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Isolation]:
+    """Records transactions of this test, runs workloads, and asserts a level."""
+    from isolang.testing.isolation import Isolation, folder_of
+
+    config = request.config
+    level, timeout = _asserted(request.node)
+    name = folder_of(request.node.nodeid)
+    report = config.getoption("isolation_report")
+    one = Isolation(
+        tmp_path_factory.mktemp("isolation"),
+        seed=config.getoption("isolation_seed"),
+        level=level,
+        timeout=timeout,
+        keep=None if report is None else Path(config.invocation_params.dir, report, name),
+    )
+    request.node.stash[_HELD] = one
+    yield one
+    one.close()
+
+
+def _asserted(item: Any) -> tuple[str, float]:
+    """The level and the timeout of the mark."""
+    mark = item.get_closest_marker("isolation")
+    if mark is None:
+        return "", 60.0
+    given = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
+    if len(mark.args) > 1 or "level" not in given or given.keys() - {"level", "timeout"}:
+        got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
+        pytest.fail(
+            f"{item.nodeid}: a mark that says no level (got isolation({got}), expected "
+            'isolation(level="si") or isolation(level="si", timeout=60))',
+            pytrace=False,
+        )
+    return given["level"], given.get("timeout", 60.0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """After a test that is marked: judge what it recorded and did not judge itself."""
+    skipping = _unknown(item.config) == "skip"
+    try:
+        result = yield
+        one = item.stash.get(_HELD, None)
+        if one is not None and one.level and (one.waiting or not one.judged):
+            _judge(one)
+    except AssertionError as error:
+        from isolang.testing.assertion import UndecidedError
+
+        if skipping and isinstance(error, UndecidedError):
+            pytest.skip(f"unknown: {getattr(error.verdict, 'reason', '')}")
+        raise
+    return result
+
+
+def _judge(one: Isolation) -> None:
+    __tracebackhide__ = True
+    from isolang.errors import IsolangError
+    from isolang.testing.assertion import IsolationError, UndecidedError
+
+    try:
+        one.assert_level()
+    except UndecidedError:
+        raise
+    except (IsolangError, IsolationError) as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+def _unknown(config: pytest.Config) -> str:
+    chosen: str = config.getoption("isolation_unknown") or config.getini("isolation_unknown")
+    return chosen
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say the seed, and where the evidence lies, under a test that fails."""
+    report = yield
+    one = item.stash.get(_HELD, None)
+    if one is not None and call.when == "call":
+        for verdict in one.judged:
+            item.user_properties.append((f"isolation {verdict.spec.name}", verdict.outcome))
+        report.user_properties = list(item.user_properties)
+        if report.failed:
+            lines = [f"seed: {one.seed} (again with --isolation-seed={one.seed})"]
+            lines.append(f"history: {one.folder if one.keep is None else one.keep}")
+            report.sections.append(("isolation", "\n".join(lines)))
+    return report

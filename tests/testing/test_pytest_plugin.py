@@ -1,0 +1,246 @@
+"""The pytest plugin, tried on small test files."""
+
+import re
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+from support.paths import ROOT
+
+import isolang
+import isolang.run.runner
+from isolang import History, Transaction
+
+pytest_plugins = ["pytester"]
+
+INSTALLED = any(one.name == "isolang" for one in entry_points(group="pytest11"))
+
+LOST_UPDATE = """
+import pytest
+
+def record(isolation):
+    for name, value in (("alice", 1), ("bob", 2)):
+        with isolation.transaction(session=name) as t:
+            t.read("x", None)
+            t.write("x", value)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded():
+    """Native modules are loaded once in a process: before pytester looks at what is loaded."""
+    with pytest.raises(isolang.IsolationError):
+        isolang.assert_level(History.from_transactions([Transaction([("r", "x", 1)], 1)]), "si")
+    isolang.run.runner.target_named("memory")
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Write a test file and run pytest on it: here, or in a process of its own."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    plugin = () if INSTALLED else ("-p", "isolang.testing.pytest_plugin")
+
+    def run(text, *options, apart=False):
+        pytester.makepyfile(text)
+        begin = pytester.runpytest_subprocess if apart else pytester.runpytest_inprocess
+        return begin("-p", "no:cacheprovider", "-p", "no:randomly", *plugin, *options)
+
+    return run
+
+
+def test_a_mark_asserts_what_was_recorded(run):
+    """The failure is the argument itself, with the seed, and no traceback."""
+    done = run(
+        LOST_UPDATE
+        + """
+@pytest.mark.isolation(level="si")
+def test_si(isolation):
+    record(isolation)
+
+@pytest.mark.isolation(level="pl-2")
+def test_pl_2(isolation):
+    record(isolation)
+""",
+        "--isolation-seed=7",
+    )
+    done.assert_outcomes(failed=1, passed=1)
+    done.stdout.fnmatch_lines(["INVALID*history.edn*si*", "*lost update*", "*isolation-seed=7*"])
+    assert "Traceback" not in done.stdout.str()
+
+
+def test_a_test_asserts_for_itself(run):
+    """``assert_level`` raises in the test, where it can be expected."""
+    done = run(
+        LOST_UPDATE
+        + """
+import isolang
+
+def test_levels(isolation):
+    record(isolation)
+    (verdict,) = isolation.assert_level("pl-2")
+    assert verdict.certified
+    with pytest.raises(isolang.IsolationError, match="lost update") as caught:
+        isolation.assert_level("si")
+    assert caught.value.verdict.outcome == "invalid"
+"""
+    )
+    done.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("mark", "body", "message"),
+    [
+        ('level="si"', "pass", "*nothing was recorded*"),
+        ("", "record(isolation)", "*a mark that says no level (got isolation()*"),
+        ('"si", size=3', "record(isolation)", "*a mark that says no level*"),
+    ],
+)
+def test_what_would_assert_nothing_fails(run, mark, body, message):
+    """A mark without a level, and a marked test that records nothing, are no successes."""
+    text = f"@pytest.mark.isolation({mark})\ndef test_it(isolation):\n    {body}\n"
+    done = run(f"{LOST_UPDATE}\n{text}")
+    outcomes = done.parseoutcomes()
+    assert outcomes.get("passed", 0) == 0
+    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1
+    done.stdout.fnmatch_lines([message])
+
+
+def test_a_mark_without_the_fixture_fails(run):
+    """It could record nothing."""
+    done = run('import pytest\n@pytest.mark.isolation("si")\ndef test_it():\n    pass\n')
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*records nothing; give it the fixture isolation*"])
+
+
+@pytest.mark.parametrize(
+    ("option", "outcome"),
+    [
+        ("--isolation-unknown=fail", "failed"),
+        ("--isolation-unknown=skip", "skipped"),
+        ("", "failed"),
+    ],
+)
+def test_unknown_is_no_success(run, option, outcome):
+    """By choice it fails or skips a test, whether the mark or the test asserts."""
+    done = run(
+        LOST_UPDATE
+        + """
+@pytest.mark.isolation("si", timeout=1e-9)
+def test_marked(isolation):
+    record(isolation)
+
+def test_asserting(isolation):
+    record(isolation)
+    isolation.assert_level("si", timeout=1e-9)
+""",
+        *([option] if option else []),
+    )
+    done.assert_outcomes(**{outcome: 2})
+    assert "unknown" in done.stdout.str().lower()
+
+
+def test_evidence_is_kept_under_xdist(run, pytester):
+    """Each test has a folder; all workers have the same seed, which is printed."""
+    body = """
+@pytest.mark.isolation("si")
+@pytest.mark.parametrize("number", range(4))
+def test_it(isolation, number):
+    record(isolation)
+"""
+    done = run(LOST_UPDATE + body, "-n", "2", "--isolation-report=evidence", apart=True)
+    done.assert_outcomes(failed=4)
+    assert len(set(re.findall(r"--isolation-seed=(\d+)", done.stdout.str()))) == 1
+    folders = sorted(pytester.path.joinpath("evidence").iterdir())
+    assert len(folders) == 4
+    for folder in folders:
+        names = sorted(path.name for path in folder.iterdir())
+        assert names == ["history.edn", "history.edn.si.certificate.json", "history.si.html"]
+        verified = pytester.run(
+            sys.executable, "-m", "isolang.cli.main", "verify", folder / names[1], folder / names[0]
+        )
+        assert verified.ret == 0
+
+
+def test_functions_run_concurrently(run):
+    """Python's sqlite3 opens no transaction before a SELECT: two counters lose an update."""
+    done = run(
+        """
+import sqlite3
+import pytest
+
+@pytest.fixture
+def path(tmp_path):
+    connection = sqlite3.connect(tmp_path / "bank.db")
+    connection.execute("create table account (name, balance)")
+    connection.execute("insert into account values ('a', 0)")
+    connection.commit()
+    connection.close()
+    return tmp_path / "bank.db"
+
+def deposit(isolation, path, begin):
+    connection = sqlite3.connect(path)
+    with isolation.transaction(connection) as t:
+        connection.execute(begin)
+        (balance,) = connection.execute("select balance from account").fetchone()
+        t.read("a", balance or None)
+        balance = isolation.random.randrange(1, 2**40)
+        t.write("a", balance)
+        connection.execute("update account set balance = ?", (balance,))
+    connection.close()
+
+@pytest.mark.isolation("ser")
+@pytest.mark.parametrize("begin", ["select 1", "begin immediate"])
+def test_deposit(isolation, path, begin):
+    isolation.concurrently(
+        lambda: deposit(isolation, path, begin),
+        times=30, clients=4, ignoring=sqlite3.OperationalError,
+    )
+
+def test_mistakes_are_raised(isolation):
+    with pytest.raises(ZeroDivisionError):
+        isolation.concurrently(lambda: 1 / 0, lambda: None, times=3)
+"""
+    )
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["*lost update*", "FAILED*select 1*"])
+
+
+def test_a_workload_is_run(run):
+    """``isolation.run`` gives the history of a workload, and it is judged."""
+    done = run(
+        """
+import pytest
+
+@pytest.mark.isolation("ser")
+@pytest.mark.parametrize("level", ["serializable", "read committed"])
+def test_memory(isolation, level):
+    history = isolation.run(
+        "memory", level=level, workload="rmw", transactions=400, seconds=20, clients=4
+    )
+    assert history.counts()["committed"] > 100
+"""
+    )
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["FAILED*read committed*"])
+
+
+def test_the_plugin_costs_nothing_where_it_is_not_used(run):
+    """Nothing of the checker is imported by a session whose tests do not use the fixture."""
+    done = run(
+        """
+import sys
+
+def test_it():
+    loaded = {name for name in sys.modules if name.split(".")[0] == "isolang"}
+    assert loaded <= {"isolang", "isolang.testing", "isolang.testing.pytest_plugin"}
+    assert not {"numpy", "rich", "msgspec", "lark", "z3"} & set(sys.modules)
+""",
+        apart=True,
+    )
+    done.assert_outcomes(passed=1)
+
+
+def test_the_plugin_is_declared():
+    """pyproject.toml names the module that pytest loads."""
+    text = (ROOT / "pyproject.toml").read_text()
+    assert '[project.entry-points.pytest11]\nisolang = "isolang.testing.pytest_plugin"' in text
