@@ -188,7 +188,7 @@ class Isolation:
             clients: how many at a time.
 
         Returns:
-            What was recorded; it is judged when the test asserts a level, or at its end by its mark.
+            What was recorded; it is judged when a level is asserted, or at the end by the mark.
 
         Raises:
             IsolangError: it cannot be run; the message says what to do.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from isolang.testing.isolation import Isolation
 
 _MARK: Final = "isolation(level, timeout=60): what the test records has to satisfy this level"
+_SEED: Final = pytest.StashKey[int]()
 _HELD: Final = pytest.StashKey["Isolation"]()
 
 
@@ -46,13 +47,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark, and choose the seed once for all workers of pytest-xdist."""
     config.addinivalue_line("markers", _MARK)
-    if config.option.isolation_seed is None:
-        config.option.isolation_seed = random.SystemRandom().randrange(2**32)
+    seed = config.getoption("isolation_seed")
+    if seed is None:
+        seed = getattr(config, "workerinput", {}).get("isolation_seed")
+    config.stash[_SEED] = random.SystemRandom().randrange(2**32) if seed is None else seed
     if config.getini("isolation_unknown") not in ("fail", "skip"):
         got = config.getini("isolation_unknown")
         raise pytest.UsageError(
             f"isolation_unknown: no such choice (got {got!r}, expected fail, skip)"
         )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist the seed."""
+    node.workerinput["isolation_seed"] = node.config.stash[_SEED]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -80,7 +89,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     report = config.getoption("isolation_report")
     one = Isolation(
         tmp_path_factory.mktemp("isolation"),
-        seed=config.getoption("isolation_seed"),
+        seed=config.stash[_SEED],
         level=level,
         timeout=timeout,
         keep=None if report is None else Path(config.invocation_params.dir, report, name),
