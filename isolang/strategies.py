@@ -145,10 +145,9 @@ def interleavings(  # noqa: D417
         max_operations: of each transaction.
         of: the transactions to choose from, instead.
     """
-    chosen = of or programs(
-        keys=keys, max_transactions=max_transactions, max_operations=max_operations
-    )
-    drawn = draw(chosen)
+    if of is None:
+        of = programs(keys=keys, max_transactions=max_transactions, max_operations=max_operations)
+    drawn = draw(of)
     left = [len(program) + 1 for program in drawn]
     schedule = []
     while any(left):

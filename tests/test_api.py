@@ -18,6 +18,8 @@ MODULES = [
     "isolang.cli.edn",
     "isolang.cli.profile",
     "isolang.explain.names",
+    "isolang.testing.assertion",
+    "isolang.testing.database",
     "isolang.workload",
     "isolang.workload.generate",
     "isolang.workload.truth",

@@ -43,6 +43,7 @@ SURFACE = {
     "processors",
     "report",
     "run",
+    "strategies",
     "testing",
     "verdict",
     "__init__",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
 
@@ -90,11 +91,21 @@ class Isolation:
             plan: as the recorder has it.
             driver: as the recorder has it.
         """
+        from isolang.run.outcome import driver_of
+        from isolang.run.recorder import RecordedTransaction
+
+        class Paused(RecordedTransaction):
+            """One that others come in between: after each read it waits a moment."""
+
+            def read(paused, key: Any, value: Any) -> None:  # noqa: N805 - self is the test's
+                super().read(key, value)
+                time.sleep(self.random.random() * getattr(self._here, "pause", 0.0))
+
         recorder = self.recorder
         if session is None:
             session = self.session
         self._waiting.add(recorder.path)
-        return recorder.transaction(session, connection, plan=plan, driver=driver)
+        return Paused(recorder, session, connection, tuple(plan), driver or driver_of(connection))
 
     @property
     def session(self) -> int:
@@ -117,6 +128,7 @@ class Isolation:
         *functions: Callable[[], object],
         times: int = 10,
         clients: int = 1,
+        pause: float = 0.005,
         ignoring: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> int:
         """Call functions at the same time, each in threads of its own, round by round.
@@ -125,6 +137,8 @@ class Isolation:
             functions: that record what they do, or whose database is watched.
             times: how many rounds; in each, all begin together.
             clients: threads for each function.
+            pause: seconds that a recorded transaction waits at most after each read, by chance, so
+                that others come in between.
             ignoring: what may be raised: the errors by which the database refuses a transaction.
 
         Returns:
@@ -140,7 +154,7 @@ class Isolation:
         numbers = [next(self._sessions) for _ in callers]  # by position: the seed decides alone
 
         def call(function: Callable[[], object], number: int) -> None:
-            self._here.session = number
+            self._here.session, self._here.pause = number, pause
             for _ in range(times):
                 try:
                     together.wait()
