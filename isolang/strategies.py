@@ -1,6 +1,6 @@
 """Hypothesis strategies: transactions, histories, and interleavings to run on a database.
 
-Import this module by its name; it needs the package ``hypothesis``.
+Import this module by its name; it needs ``isolang[hypothesis]``.
 """
 
 from __future__ import annotations

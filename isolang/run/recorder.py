@@ -240,7 +240,7 @@ class RecordedTransaction:
     def __enter__(self) -> Self:
         self._index, self._process, self._when = self._recorder._begin(self._session)
         if self._plan:
-            self._announce()
+            self.announce()
         return self
 
     def read(self, key: Any, value: Any) -> None:
@@ -270,7 +270,7 @@ class RecordedTransaction:
         traceback: TracebackType | None,
     ) -> None:
         if not self._announced:
-            self._announce()
+            self.announce()
         if error is not None:
             self._end(self._failed(error))
             return
@@ -301,7 +301,8 @@ class RecordedTransaction:
             outcome = self._driver.resolve(self._connection)
         return outcome
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
+        """Write down what is to be written, where it was not planned; COMMIT may be sent next."""
         planned = self._plan or self.operations
         value = " ".join(
             _operation(name, key, None if name == "r" else value) for name, key, value in planned

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -15,9 +16,13 @@ from typing import TYPE_CHECKING, Any
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import registry
+
     from isolang.history.history import History
     from isolang.run.outcome import Connection, Driver
     from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
+    from isolang.testing.passive import Watch
     from isolang.verdict import Valid, Verdict
 
 
@@ -60,6 +65,7 @@ class Isolation:
         self._sessions = count()
         self._here = threading.local()
         self._lock = threading.Lock()
+        self._ending = ExitStack()
 
     # --- recording ---
 
@@ -232,6 +238,23 @@ class Isolation:
         self._paths.append(path)
         self._waiting.add(path)
 
+    def watch(self, engine: Engine, mapped: registry) -> Watch:
+        """Record what an application does through SQLAlchemy on PostgreSQL, until the test ends.
+
+        Args:
+            engine: of the application, with psycopg.
+            mapped: the registry of its classes: ``Base.registry``.
+
+        Returns:
+            The watch; its ``unseen`` counts what could not be recorded.
+
+        Raises:
+            IsolangError: it is an engine of another database or driver.
+        """
+        from isolang.testing.passive import Watch
+
+        return self._ending.enter_context(Watch(engine, mapped, self.recorder))
+
     # --- judging ---
 
     @property
@@ -279,6 +302,7 @@ class Isolation:
 
     def close(self) -> None:
         """End the recording."""
+        self._ending.close()
         if self._recorder is not None:
             self._recorder.close()
 

@@ -1,0 +1,281 @@
+"""Recording an application's own transactions on PostgreSQL, through SQLAlchemy, without a change.
+
+PostgreSQL names in the system column ``xmin`` of each row the transaction that wrote this version
+of it. A watched engine selects it with every mapped object, so that a read names the version that
+it saw; after each flush the rows that were written are asked for theirs. The value of a row in the
+history is that number. What cannot be seen is left out of the history and counted, never guessed: a
+history with fewer operations accuses nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from isolang.errors import IsolangError
+from isolang.history.values import Keyword
+from isolang.run.outcome import Driver, Failure, Phase, RolledBack
+from isolang.run.targets.postgres import classify
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.orm import Mapper, Session, registry
+
+    from isolang.run.recorder import Recorded, Recorder
+
+_XMIN: Final = "isolang_xmin"  # the attribute of mapped objects
+_GONE: Final = Keyword("deleted")
+_HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
+_SAVEPOINT: Final = re.compile(
+    r"\s*(?:savepoint|(rollback)\s+(?:(?:work|transaction)\s+)?to(?:\s+savepoint)?)\s+([^\s;]+)",
+    re.IGNORECASE,
+)
+_FIRST: Final = 3  # smaller numbers stand for "before everything"
+
+
+class Watch:
+    """An engine that is watched; a context manager.
+
+    Attributes:
+        unseen: what was left out, and how often: rows of writers that are not watched, statements
+            that read columns instead of objects, bulk statements.
+    """
+
+    def __init__(self, engine: Engine, mapped: registry, recorder: Recorder) -> None:
+        """Choose what to watch; see :func:`isolang.testing.isolation.Isolation.watch`."""
+        self.engine = engine
+        self.recorder = recorder
+        self.unseen: Counter[str] = Counter()
+        self._mapped = mapped
+        self._open: dict[Connection, _Open] = {}
+        self._written: set[tuple[str, int]] = set()
+        self._sessions = count()
+        self._listeners: list[tuple[Any, str, Any]] = []
+
+    def __enter__(self) -> Self:
+        """Begin.
+
+        Raises:
+            IsolangError: the engine is none of PostgreSQL through psycopg.
+        """
+        from sqlalchemy import event, text
+        from sqlalchemy.orm import Session
+
+        if (self.engine.dialect.name, self.engine.dialect.driver) != ("postgresql", "psycopg"):
+            got = f"{self.engine.dialect.name}+{self.engine.dialect.driver}"
+            raise IsolangError(
+                f"watch: not such an engine (got {got}, expected postgresql+psycopg)"
+            )
+        with self.engine.connect() as connection:
+            sql = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
+            self._before = int(connection.execute(text(sql)).scalar_one()) % 2**32
+        self._listeners = [
+            (Session, "after_begin", self._begin),
+            (Session, "after_commit", self._committed),
+            (Session, "do_orm_execute", self._execute),
+            (self.engine, "commit", self._commit),
+            (self.engine, "rollback", self._roll_back),
+            (self.engine, "before_cursor_execute", self._statement),
+            (self.engine, "handle_error", self._error),
+        ]
+        self._mapped.configure()
+        for mapper in self._mapped.mappers:
+            _map_xmin(mapper)
+            self._listeners += [
+                (mapper, "load", self._load),
+                (mapper, "refresh", self._refresh),
+                (mapper, "after_insert", self._write),
+                (mapper, "after_update", self._update),
+                (mapper, "after_delete", self._delete),
+            ]
+        self.engine.clear_compiled_cache()  # statements that were compiled before select no xmin
+        for listener in self._listeners:
+            event.listen(*listener)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End; what is open then is not recorded."""
+        from sqlalchemy import event
+
+        for listener in self._listeners:
+            event.remove(*listener)
+        self._listeners = []
+
+    # --- transactions ---
+
+    def _begin(self, session: Session, transaction: Any, connection: Connection) -> None:
+        if connection.engine.pool is not self.engine.pool or connection in self._open:
+            return
+        if connection.connection.dbapi_connection.autocommit:  # type: ignore[union-attr]
+            raise IsolangError(
+                "watch: the connection is in autocommit mode; it has no transactions"
+            )
+        number = connection.info.setdefault(_XMIN, next(self._sessions))
+        self._open[connection] = _Open(session, number, self.recorder)
+
+    def _commit(self, connection: Connection) -> None:
+        one = self._open.get(connection)
+        if one is None:
+            return
+        # PostgreSQL answers the COMMIT of a transaction that has failed by rolling back, silently.
+        info = connection.connection.dbapi_connection.info  # type: ignore[union-attr]
+        one.failed = info.transaction_status.name == "INERROR"
+        one.announce()
+
+    def _committed(self, session: Session) -> None:
+        for connection, one in list(self._open.items()):
+            if one.session is session and one.committing:
+                del self._open[connection]
+                one.end(RolledBack() if one.failed else None)
+
+    def _roll_back(self, connection: Connection) -> None:
+        one = self._open.pop(connection, None)
+        if one is not None:
+            one.end(RolledBack())
+
+    def _error(self, context: Any) -> None:
+        one = self._open.get(context.connection)
+        if one is not None and one.committing:
+            del self._open[context.connection]
+            one.end(context.original_exception)
+
+    def _statement(self, connection: Connection, cursor: Any, statement: str, *_: object) -> None:
+        # SQLAlchemy's own events of savepoints do not have their names.
+        found = _SAVEPOINT.match(statement)
+        if found is not None and connection in self._open:
+            back, name = found.groups()
+            one = self._open[connection]
+            (one.roll_back_to if back else one.savepoint)(name)
+
+    # --- operations ---
+
+    def _execute(self, state: Any) -> None:
+        if state.is_select and not state.is_column_load and not state.is_relationship_load:
+            described = getattr(state.statement, "column_descriptions", [])
+            if any(one["expr"] is not one["entity"] for one in described):
+                self.unseen["columns that were read without their objects"] += 1
+        elif state.is_insert or state.is_update or state.is_delete:
+            self.unseen["bulk statements"] += 1
+
+    def _load(self, target: Any, context: Any) -> None:
+        self._read(target, context.session)
+
+    def _refresh(self, target: Any, context: Any, attributes: Any) -> None:
+        if attributes is None or _XMIN in attributes:
+            self._read(target, context.session)
+
+    def _read(self, target: Any, session: Session) -> None:
+        one = next((one for one in list(self._open.values()) if one.session is session), None)
+        found = target.__dict__.get(_XMIN)
+        if one is None or found is None:
+            self.unseen["rows that were read without xmin"] += 1
+            return
+        key, version = _key(target), int(found)
+        if (key, version) in self._written:
+            one.operations.append(("r", key, version))
+        elif version < _FIRST or 0 < (self._before - version) % 2**32 < _HALF:
+            one.operations.append(("r", key, None))
+        else:
+            self.unseen["rows of writers that are not watched"] += 1
+
+    def _update(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
+        from sqlalchemy.orm import object_session
+
+        session = object_session(target)
+        if session is not None and session.is_modified(target, include_collections=False):
+            self._write(mapper, connection, target)
+
+    def _write(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
+        from sqlalchemy import and_, select
+
+        one = self._open.get(connection)
+        if one is None:
+            return
+        table = mapper.base_mapper.local_table
+        values = mapper.primary_key_from_instance(target)
+        where = [c == value for c, value in zip(mapper.primary_key, values, strict=True)]
+        # A savepoint has a number of its own, so that only the row knows by which it was written.
+        found = connection.execute(select(table.c.xmin).where(and_(*where))).scalar_one()
+        key, version = _key(target), int(found)
+        self._written.add((key, version))
+        one.write(key, version)
+
+    def _delete(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
+        if connection in self._open:
+            self._open[connection].write(_key(target), _GONE)
+
+
+class _Open:
+    """A transaction of the application."""
+
+    def __init__(self, session: Session, number: int, recorder: Recorder) -> None:
+        self.session = session
+        self.operations: list[Recorded] = []
+        self.committing = False
+        self.failed = False
+        self._savepoints: dict[str, int] = {}
+        driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
+        self._t = recorder.transaction(number, driver=driver).__enter__()
+
+    def write(self, key: str, value: Any) -> None:
+        """Note a write, once as long as its value stays."""
+        last = next(
+            (v for name, k, v in reversed(self.operations) if (name, k) == ("w", key)), None
+        )
+        if last != value:
+            self.operations.append(("w", key, value))
+
+    def savepoint(self, name: str) -> None:
+        """Remember what was done before a savepoint; of several of a name, before the first."""
+        self._savepoints.setdefault(name, len(self.operations))
+
+    def roll_back_to(self, name: str) -> None:
+        """Forget what was done after a savepoint."""
+        del self.operations[self._savepoints.get(name, 0) :]
+
+    def announce(self) -> None:
+        """Write down what was done; COMMIT is sent next."""
+        self.committing = True
+        self._tell()
+        self._t.announce()
+
+    def end(self, error: BaseException | None) -> None:
+        """Write down how it ended."""
+        if not self.committing:
+            self._tell()
+        self._t.__exit__(None if error is None else type(error), error, None)
+
+    def _tell(self) -> None:
+        for name, key, value in self.operations:
+            (self._t.read if name == "r" else self._t.write)(key, value)
+
+    def _classify(self, error: BaseException, phase: Phase) -> Failure:
+        return classify(error, "commit" if self.committing else "statement")
+
+
+def _nothing(connection: object) -> None:
+    """The application commits and rolls back itself."""
+
+
+def _key(target: Any) -> str:
+    from sqlalchemy import inspect
+
+    mapper = inspect(target).mapper
+    values = "/".join(map(str, mapper.primary_key_from_instance(target)))
+    return f"{mapper.base_mapper.local_table.fullname}/{values}"
+
+
+def _map_xmin(mapper: Mapper[Any]) -> None:
+    """Select ``xmin`` with each object; tables are created without it, as every table has it."""
+    from sqlalchemy import Column, FetchedValue, String
+
+    table: Any = mapper.local_table
+    if mapper.inherits is not None or _XMIN in mapper.attrs:
+        return
+    if "xmin" not in table.c:
+        table.append_column(Column("xmin", String, system=True, server_default=FetchedValue()))
+    mapper.add_property(_XMIN, table.c.xmin)

@@ -1,0 +1,227 @@
+"""An application's own transactions on PostgreSQL, recorded by ``xmin``."""
+
+import pytest
+
+import isolang
+from isolang.errors import IsolangError
+from isolang.history.values import Keyword
+from isolang.run.recorder import Recorder
+from isolang.run.targets import target_named
+
+sqlalchemy = pytest.importorskip("sqlalchemy")
+pytest.importorskip("psycopg")
+
+from sqlalchemy import create_engine, func, insert, select, text, update  # noqa: E402
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column  # noqa: E402
+
+from isolang.testing.isolation import Isolation  # noqa: E402
+from isolang.testing.passive import Watch  # noqa: E402
+
+
+class Base(DeclarativeBase):
+    """The application's classes."""
+
+
+class Account(Base):
+    """A row."""
+
+    __tablename__ = "account"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    balance: Mapped[int]
+
+
+@pytest.fixture(scope="module")
+def server():
+    """An embedded PostgreSQL."""
+    target = target_named("postgres")
+    try:
+        target.start()
+        yield f"postgresql+psycopg://postgres@/postgres?host={target.server.folder}"
+    finally:
+        target.close()
+
+
+@pytest.fixture
+def connect(server):
+    """Engines of the application, by isolation level; two accounts are there."""
+    engines = []
+
+    def connect(level):
+        engine = create_engine(server, isolation_level=level)
+        engines.append(engine)
+        Base.metadata.drop_all(engine)
+        Base.metadata.create_all(engine)
+        with Session(engine) as session, session.begin():
+            session.add_all([Account(name=name, balance=10) for name in "ab"])
+        return engine
+
+    yield connect
+    for engine in engines:
+        engine.dispose()
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    """A recorder of the test."""
+    with Recorder(tmp_path / "history.edn") as recorder:
+        yield recorder
+
+
+def counters(engine):
+    """Two read the balance, then both raise it and commit."""
+    with Session(engine) as one, Session(engine) as two:
+        first, second = one.get(Account, "a"), two.get(Account, "a")
+        first.balance += 1
+        one.commit()
+        second.balance += 1
+        two.commit()
+
+
+def test_a_lost_update_is_seen(connect, recorder):
+    """At READ COMMITTED the second counter overwrites the first one."""
+    engine = connect("READ COMMITTED")
+    with Watch(engine, Base.registry, recorder):
+        counters(engine)
+    history = recorder.history()
+    assert [t.status for t in history.transactions()] == ["committed", "committed"]
+    assert [t.ops[0] for t in history.transactions()] == [("r", "account/a", None)] * 2
+    assert isolang.check(history, "pl-2").outcome == "valid"
+    verdict = isolang.check(history, "si")
+    assert verdict.violation.anomaly.startswith("lost update")
+    with Session(engine) as session:
+        assert session.get(Account, "a").balance == 11
+
+
+def test_the_update_that_the_server_refuses_is_aborted(connect, recorder):
+    """At REPEATABLE READ nothing is lost."""
+    engine = connect("REPEATABLE READ")
+    with Watch(engine, Base.registry, recorder), pytest.raises(sqlalchemy.exc.OperationalError):
+        counters(engine)
+    assert [t.status for t in recorder.history().transactions()] == ["committed", "aborted"]
+    isolang.assert_level(recorder.history(), "strong-si")
+
+
+@pytest.mark.parametrize(
+    ("level", "outcomes"),
+    [
+        ("REPEATABLE READ", ["committed", "committed"]),
+        ("SERIALIZABLE", ["committed", "aborted"]),
+    ],
+)
+def test_write_skew(connect, recorder, level, outcomes):
+    """Each empties the account that the other one has read."""
+    engine = connect(level)
+    with Watch(engine, Base.registry, recorder), Session(engine) as one, Session(engine) as two:
+        for session in (one, two):
+            assert len(session.scalars(select(Account)).all()) == 2
+        one.get(Account, "a").balance = 0
+        two.get(Account, "b").balance = 0
+        one.commit()
+        try:
+            two.commit()
+        except sqlalchemy.exc.OperationalError:
+            two.rollback()
+    history = recorder.history()
+    assert [t.status for t in history.transactions()] == outcomes
+    isolang.assert_level(history, "si")
+    expected = "valid" if "aborted" in outcomes else "invalid"
+    assert isolang.check(history, "ser").outcome == expected
+
+
+def test_versions_name_their_writers(connect, recorder):
+    """Reads, a row that is created, one that is deleted, and what a savepoint took back."""
+    engine = connect("READ COMMITTED")
+    with Watch(engine, Base.registry, recorder) as watch:
+        with Session(engine) as session, session.begin():
+            session.add(Account(name="c", balance=1))
+            session.flush()
+            with session.begin_nested() as nested:
+                session.get(Account, "a").balance = 5
+                session.flush()
+                nested.rollback()
+            with session.begin_nested():
+                session.get(Account, "b").balance = 6
+        with Session(engine) as session, session.begin():
+            assert session.get(Account, "a").balance == 10
+            assert session.get(Account, "b").balance == 6
+            session.delete(session.get(Account, "c"))
+    first, second = recorder.history().transactions()
+    written = {key: value for kind, key, value in first.ops if kind == "w"}
+    assert sorted(written) == ["account/b", "account/c"]
+    assert written["account/b"] != written["account/c"]  # the savepoint has a number of its own
+    assert list(second.ops) == [
+        ("r", "account/a", None),
+        ("r", "account/b", written["account/b"]),
+        ("r", "account/c", written["account/c"]),
+        ("w", "account/c", Keyword("deleted")),
+    ]
+    assert not watch.unseen
+    isolang.assert_level(recorder.history(), "sser")
+
+
+def test_what_cannot_be_seen_is_counted_and_left_out(connect, recorder):
+    """Bulk statements, columns, and rows of others: no guess, no accusation."""
+    engine = connect("READ COMMITTED")
+    with Watch(engine, Base.registry, recorder) as watch:
+        with engine.begin() as connection:
+            connection.execute(text("update account set balance = 3 where name = 'a'"))
+        with Session(engine) as session, session.begin():
+            assert session.get(Account, "a").balance == 3
+            assert session.scalar(select(func.sum(Account.balance))) == 13
+            session.execute(update(Account).values(balance=4))
+            session.execute(insert(Account), [{"name": "d", "balance": 1}])
+            assert session.get(Account, "b").balance == 4
+    assert watch.unseen == {
+        "rows of writers that are not watched": 2,
+        "columns that were read without their objects": 1,
+        "bulk statements": 2,
+    }
+    (only,) = recorder.history().transactions()
+    assert list(only.ops) == []
+
+
+def test_a_commit_that_rolls_back_is_no_commit(connect, recorder):
+    """PostgreSQL answers ROLLBACK, and SQLAlchemy raises nothing."""
+    engine = connect("READ COMMITTED")
+    with Watch(engine, Base.registry, recorder), Session(engine) as session:
+        session.get(Account, "a").balance = 7
+        session.flush()
+        raw = session.connection().connection.dbapi_connection
+        with pytest.raises(Exception, match="does not exist"):
+            raw.execute("select no_such_column")
+        session.commit()
+    (only,) = recorder.history().transactions()
+    assert only.status == "aborted"
+
+
+def test_functions_are_watched_while_they_run(connect, tmp_path):
+    """Threads of an application that knows nothing of recording, judged together."""
+    engine = connect("SERIALIZABLE")
+    isolation = Isolation(tmp_path)
+    watch = isolation.watch(engine, Base.registry)
+
+    def transfer():
+        with Session(engine) as session, session.begin():
+            one, two = session.get(Account, "a"), session.get(Account, "b")
+            one.balance -= 1
+            two.balance += 1
+
+    def audit():
+        with Session(engine) as session, session.begin():
+            assert sum(account.balance for account in session.scalars(select(Account))) == 20
+
+    refused = isolation.concurrently(
+        transfer, audit, times=10, clients=2, ignoring=sqlalchemy.exc.OperationalError
+    )
+    assert not watch.unseen
+    (verdict,) = isolation.assert_level("ser")
+    isolation.close()
+    counts = verdict.history.counts()
+    assert (counts["committed"], counts["aborted"]) == (40 - refused, refused)
+
+
+def test_other_engines_are_refused(recorder):
+    """Only PostgreSQL has xmin."""
+    engine = create_engine("sqlite://")
+    with pytest.raises(IsolangError, match="expected postgresql"):
+        Watch(engine, Base.registry, recorder).__enter__()
