@@ -84,5 +84,5 @@ def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
 
 
 def width_of(nodes: int) -> int:
-    """How many bits number so many nodes."""
+    """The number of bits that give each node its own number."""
     return max(1, (nodes - 1).bit_length())

@@ -52,8 +52,8 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     """List the dependencies of a polygraph.
 
     Args:
-        polygraph: after whatever pruning.
-        combined: combine writers to chains; the caller knows that the automata allow it.
+        polygraph: after any stage of pruning.
+        combined: combine writers to chains. The automata must allow it (``chains_allowed``).
     """
     graph, native = polygraph.graph, polygraph.problem.native
     chains = combine(polygraph, allowed=combined)
@@ -73,12 +73,12 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     settled_reads = np.flatnonzero(polygraph.source >= 0)
     reader = native.read_txn[settled_reads]
     source = polygraph.source[settled_reads]
-    seat = _seats(polygraph, chains, source, reader)
-    certain_readers = _Readers(reader, seat, np.zeros(len(reader), np.int32))
+    point = _insertion_points(polygraph, chains, source, reader)
+    certain_readers = _Readers(reader, point, np.zeros(len(reader), np.int32))
     # Settled readers before writers that certainly come later: the polygraph has these edges as far
     # as its pairs of writers are settled, not those that only combining settles.
     fresh = _Ordered(*_not_settled(polygraph, chains), settled.order[:0])
-    moved = seat != source
+    moved = point != source
     parts = [
         _overwrites(polygraph, chains, ordered, certain_readers),
         _overwrites(polygraph, chains, settled, _Readers(*(c[moved] for c in certain_readers))),
@@ -86,11 +86,11 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
         _next_ones(chains, certain_readers),
     ]
     chooser = native.read_txn[polygraph.choice_read]
-    seat = _seats(polygraph, chains, polygraph.choice_writer, chooser)
+    point = _insertion_points(polygraph, chains, polygraph.choice_writer, chooser)
     choice = np.arange(1, len(chooser) + 1, dtype=np.int32)
     for part in (ordered, settled):
-        parts.append(_overwrites(polygraph, chains, part, _Readers(chooser, seat, choice)))
-    parts.append(_next_ones(chains, _Readers(chooser, seat, choice)))
+        parts.append(_overwrites(polygraph, chains, part, _Readers(chooser, point, choice)))
+    parts.append(_next_ones(chains, _Readers(chooser, point, choice)))
     rw = [np.concatenate(column) for column in zip(*parts, strict=True)]
     certain = (rw[2] == 0) & (rw[3] == 0)
     known = [polygraph.known]
@@ -123,15 +123,15 @@ class _Ordered:
         self.order = order[by_first]
 
     def after(self, heads: Ints) -> tuple[NDArray[np.int64], Ints, Ints]:
-        """All chains after some: (place in ``heads``, the later head, the order it needs)."""
+        """The chains after given ones: (place in ``heads``, the later head, the order it needs)."""
         start = np.searchsorted(self.first, heads, side="left")
         end = np.searchsorted(self.first, heads, side="right")
         place, index = spread(start, end)
         return place, self.second[index], self.order[index]
 
 
-def _seats(polygraph: Polygraph, chains: Chains, writer: Ints, reader: Ints) -> Ints:
-    """The writer after which a reader's next overwriter comes: its source, or itself if it is next.
+def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, reader: Ints) -> Ints:
+    """The writer that the reader stands behind: its source, or the reader itself if it is next.
 
     A transaction does not overwrite what it read itself: ``rw`` leaves out the identity.
     """
@@ -141,10 +141,10 @@ def _seats(polygraph: Polygraph, chains: Chains, writer: Ints, reader: Ints) -> 
 
 
 class _Readers(NamedTuple):
-    """Reading transactions, the writers they sit after, and the choices behind that (0: none)."""
+    """Reading transactions, the writers they stand behind, and the choices for that (0: none)."""
 
     reader: Ints
-    seat: Ints
+    point: Ints
     choice: Ints
 
 
@@ -152,9 +152,9 @@ def _overwrites(
     polygraph: Polygraph, chains: Chains, ordered: _Ordered, readers: _Readers
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """From readers at the tail of a chain to the heads of later chains."""
-    reader, seat, choice = readers
-    (at_tail,) = np.nonzero(chains.next[seat] < 0)
-    place, writer, order = ordered.after(chains.head[seat[at_tail]])
+    reader, point, choice = readers
+    (at_tail,) = np.nonzero(chains.next[point] < 0)
+    place, writer, order = ordered.after(chains.head[point[at_tail]])
     place = at_tail[place]
     own = polygraph.problem.native.writer_txn[writer] == reader[place]
     writer = np.where(own, chains.next[writer], writer).astype(np.int32)
@@ -165,9 +165,9 @@ def _overwrites(
 
 def _next_ones(chains: Chains, readers: _Readers) -> tuple[Ints, Ints, Ints, Ints]:
     """From readers inside a chain to the next writer, which certainly follows."""
-    reader, seat, choice = readers
-    (inside,) = np.nonzero(chains.next[seat] >= 0)
-    writer = chains.next[seat[inside]]
+    reader, point, choice = readers
+    (inside,) = np.nonzero(chains.next[point] >= 0)
+    writer = chains.next[point[inside]]
     return reader[inside], writer, choice[inside], np.zeros(len(inside), np.int32)
 
 
@@ -187,7 +187,8 @@ def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
 def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     """Variables for the open sources, and "a read has a source" for each read without a known one.
 
-    A maybe transaction is in if an included one reads from it; only then its own reads count.
+    An indeterminate transaction is in if an included one reads from it. Only then do its own
+    reads count.
 
     Returns:
         The literal of each source choice, and :attr:`PolygraphFormula.reads`.

@@ -42,8 +42,8 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     """Make a constraint per reader and other writer, and one per pair of writers nobody reads.
 
     Papadimitriou's polygraph: if S reads from T, then another writer U comes before T or after S.
-    Here the order of T and U, too, is part of each of them, as most automata see ``ww``; several
-    about one pair agree because ``ww`` would have a cycle else.
+    Each constraint here also contains the order of T and U, as most automata see ``ww``. Several
+    constraints on one pair agree, because ``ww`` would otherwise have a cycle.
 
     Returns:
         The literal of each source choice, and ``Formula.reads``.

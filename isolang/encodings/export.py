@@ -19,7 +19,7 @@ def to_dimacs(formula: Formula) -> str:
     """DIMACS CNF.
 
     Raises:
-        ValueError: the clauses alone do not say it all.
+        ValueError: the formula has a theory, which clauses alone do not express.
     """
     if formula.theory != "none":
         raise ValueError(f"{formula.encoding} is not plain CNF")

@@ -6,7 +6,7 @@ Literals are as in DIMACS: variables from 1, a minus sign negates; 0 in place of
 * ``acyclicity``: the edges whose literal is true form no cycle;
 * ``difference``: each node has an integer, and a true literal makes its edge go up;
 * ``bitvector``: the same with bit-vectors of ``width`` bits, compared as unsigned numbers;
-* ``none``: the clauses say it all; the edges only serve to read a model.
+* ``none``: the clauses suffice; the edges only serve to read a model.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def _no_reads() -> Ints:
 
 
 class Formula(Struct, frozen=True, kw_only=True):
-    """A problem as solver input: all that a solver looks at.
+    """A problem as solver input; a solver needs nothing else.
 
     Attributes:
         encoding: which one made it.
         theory: what the edges mean.
-        variables: how many; they are 1 … variables.
+        variables: the number of variables, which are 1 … variables.
         clauses: int32; each clause is ended by 0.
-        nodes: how many.
+        nodes: the number of nodes.
         edges: int32[m, 3]; rows (from, to, literal).
         reads: int32[r, 2]; for each read with a choice clause: the read, and the number of that
             clause, so that a core can say which reads it needs.
@@ -59,7 +59,7 @@ class Formula(Struct, frozen=True, kw_only=True):
 
     @property
     def clause_count(self) -> int:
-        """How many clauses."""
+        """The number of clauses."""
         return int(np.count_nonzero(self.clauses == 0))
 
     def clause_list(self) -> list[list[int]]:
@@ -67,7 +67,7 @@ class Formula(Struct, frozen=True, kw_only=True):
         return split_clauses(self.clauses)
 
     def present(self, values: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Which edges are there under an assignment (0 or 1 by variable, entry 0 unused)."""
+        """A mask of the edges present under an assignment (0 or 1 by variable, entry 0 unused)."""
         literal = self.edges[:, 2]
         there: NDArray[np.bool_] = (literal == 0) | (values[np.abs(literal)] == (literal > 0))
         return there
@@ -101,7 +101,7 @@ class Builder(Struct):
     names: list[tuple[int, int, Callable[[int], str]]] = field(default_factory=list)
 
     def new(self, count: int, name: Callable[[int], str]) -> Ints:
-        """Make variables; ``name`` says what the i-th of them means."""
+        """Make variables; ``name(i)`` describes the i-th of them."""
         first = self.variables + 1
         self.variables += count
         if count:

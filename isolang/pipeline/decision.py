@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 # Looking for a simpler violation may take twice the engine's time, within these bounds.
 _REFINE_SECONDS = (0.2, 4.0)
-# Looking at the whole history again is worth it in a check that is done in so many seconds, when
-# nobody waits for it; or in so few; or where the engine has let the user wait for as long already.
+# The whole history is searched again, in seconds: after a check this fast that nobody waits for;
+# after one this fast in any case; or after one where the user has already waited this long.
 _SOON, _ANYWAY, _WAITED = 0.1, 0.02, 0.2
-# How many transactions of unknown outcome are named in a line.
+# How many indeterminate transactions a line names.
 _NAMED = 12
 
 _NOBODY = Certification(outcome="not certified", reason="")
@@ -164,7 +164,7 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
 
 
 def _kept(run: Run, proof: Relations) -> list[str]:
-    """Which transactions of unknown outcome took effect, where that may be for no read."""
+    """Name the indeterminate transactions that took effect, if some may do so without a read."""
     from isolang.language.classify.relational import Relational
 
     if not (isinstance(run.route, Relational) and run.route.unread_matter):
@@ -256,7 +256,7 @@ def _show_violation(run: Run) -> None:
 
 
 def _finder(run: Run) -> Finder:
-    """What looks for simpler refutations, and how long it may."""
+    """The search for simpler refutations, and its time limit in seconds."""
     from isolang.explain.smaller import Finder
     from isolang.solvers import engine
 
@@ -288,7 +288,7 @@ def _finder(run: Run) -> Finder:
 
 
 class _Common(TypedDict):
-    """What every verdict has."""
+    """The fields of every verdict."""
 
     history: History
     spec: Spec

@@ -85,7 +85,7 @@ def _from_core(run: Run, core: Sequence[int]) -> Refutation | None:
 
 
 def _other_opinion(run: Run, answer: Answer, seconds: float) -> Relations | None:
-    """The model that the native solver has of the same encoding, where another solver has none."""
+    """The native solver's model of the same encoding, where another solver claims there is none."""
     from isolang.encodings.relational.formula import (
         RelationalFormula,
         decode_relations,
@@ -104,7 +104,7 @@ def _other_opinion(run: Run, answer: Answer, seconds: float) -> Relations | None
 
 
 def _patience(run: Run) -> float:
-    """How long to look for an unsat core: seconds."""
+    """The seconds to spend on an unsat core."""
     least, most = _CORE_SECONDS
     seconds = min(max(least, 2 * run.spending.seconds().solve), most)
     try:

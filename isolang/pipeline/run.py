@@ -43,7 +43,7 @@ _WHAT = {
     Refutation: "refutation",
     Exhaustion: "exhaustion of all choices",
 }
-# What making and checking a visibility takes, on a slow machine, for each pair of transactions.
+# Seconds for each pair of transactions to make and check a visibility on a slow machine.
 _SECONDS_PER_PAIR = 1e-5
 
 
@@ -83,7 +83,7 @@ class Run:
         options: how to check.
         choice: why this pair, where the user left it open.
         progress: called with the name of each phase as it begins.
-        asked: whether the pair was asked; the pre-pass may decide.
+        asked: whether the pair was used; the pre-pass alone may decide.
         statistics: what the solver did, by name, once it has answered.
         notes: how the verdict was found where that is worth knowing, one sentence each.
     """
@@ -161,7 +161,7 @@ class Run:
         )
 
     def ignored(self) -> tuple[str, ...]:
-        """What the pre-pass left out; nothing if it was not made."""
+        """Reads that the pre-pass left out; empty if it was not made."""
         return self.problem.ignored() if self._prepared else ()
 
     def contradiction(self) -> Refutation | None:
@@ -184,7 +184,7 @@ class Run:
     # --- solve ---
 
     def solve(self) -> Answer:
-        """Ask the pair.
+        """Solve with the chosen pair.
 
         Raises:
             TimeoutError: the deadline has passed.
@@ -198,7 +198,7 @@ class Run:
         return answer
 
     def ask_engine(self, problem: Problem) -> Answer:
-        """What the native engine says of a problem, whoever the pair is.
+        """Solve with the native engine, whichever pair was chosen.
 
         Raises:
             TimeoutError: the deadline has passed.
@@ -273,7 +273,7 @@ class Run:
         return Answer(says=says, statistics=statistics, formula=formula)
 
     def _question(self, problem: Problem) -> Question:
-        """What encodings of specifications start from, if it is not too much."""
+        """The input of an encoding of specifications, if that is not too large."""
         from isolang.encodings.relational.cost import affordable
         from isolang.encodings.relational.formula import Question
 
@@ -402,7 +402,7 @@ def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Wi
 
 
 def limited(run: Run, body: Callable[[], T]) -> T | Undecided:
-    """What a computation gives; or why it was ended by a limit, or cannot be made at all."""
+    """The result of a computation; or the limit that ended it, or why it is unsupported."""
     try:
         return body()
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""What a specification asks to be shown of the relations that were chosen."""
+"""The values of the ``show`` statements of a specification."""
 
 from __future__ import annotations
 

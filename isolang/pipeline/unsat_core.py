@@ -30,7 +30,7 @@ class UnsatCore(Struct, frozen=True, kw_only=True):
 
     @property
     def proof(self) -> Exhaustion:
-        """What the checker is to go through."""
+        """The claim that the checker verifies by trying every choice."""
         return Exhaustion(self.transactions)
 
 
@@ -88,7 +88,7 @@ class _Search:
                 self._checks = fewer
 
     def _unsatisfiable(self, transactions: Sequence[int], checks: tuple[Check, ...]) -> bool:
-        """Whether there is surely no model; where the time runs out it is not sure."""
+        """Whether there is no model; ``False`` also where the time ran out."""
         try:
             encoding = RelationalEncoding(
                 self._problem,
@@ -97,7 +97,7 @@ class _Search:
                 only=transactions,
                 tick=lambda: seconds_left(self._until),
             )
-            # What was encoded in time is worth a moment more.
+            # An encoding that was finished in time gets a short solve in any case.
             until = max(self._until, time.perf_counter() + 0.01)
             solver = SOLVERS[NATIVE]
             found = solver.solve(formula_of(encoding), until=until, seed=self._seed)

@@ -117,9 +117,9 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
                 if "so" in automaton.repeatable:
                     _immediate(chunks, problem, members, (first + q, first + r), states)
                 else:
-                    _rail(chunks, problem, members, (first + q, first + r), states)
+                    _chain(chunks, problem, members, (first + q, first + r), states)
         for q, r in automaton.steps.get("rt", ()):
-            _moments(chunks, problem, present, (first + q, first + r), states)
+            _end_times(chunks, problem, present, (first + q, first + r), states)
     used = {name for a in automata for name, steps in a.steps.items() if steps}
     uses_orders = bool(used & {"ww", "rw"})
     ordering = next((c for c, a in enumerate(automata) if orders_versions(a)), None)
@@ -156,7 +156,7 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
 
 
 def orders_versions(automaton: Automaton) -> bool:
-    """Whether a ``ww`` pair leads from hub to hub, so that the versions follow the hub's nodes."""
+    """Whether a ``ww`` pair leads from the initial state to itself, whose nodes order versions."""
     return any(
         q == 0 and 0 in reached_inside(automaton, r) for q, r in automaton.steps.get("ww", ())
     )
@@ -213,30 +213,30 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
 def _immediate(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Only neighbours: the automaton can repeat its session step."""
+    """Edges between neighbours alone suffice, as the automaton can repeat its session step."""
     q, r = step
     last = _last_finished(problem, members)
     before = np.where(last < 0, problem.native.n, members[last])
     chunks.add(before * states + q, members * states + r)
 
 
-def _rail(
+def _chain(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """All pairs in linear size: one enters the rail at one's place, every later one may leave."""
+    """All pairs in linear size: each enters a chain at its place, and each later one leaves it."""
     q, r = step
-    rail = chunks.fresh(len(members)) + np.arange(len(members))
-    chunks.add([problem.native.n * states + q], rail[:1])
-    chunks.add(rail[:-1], rail[1:])
-    chunks.add(rail, members * states + r)
+    entry = chunks.fresh(len(members)) + np.arange(len(members))
+    chunks.add([problem.native.n * states + q], entry[:1])
+    chunks.add(entry[:-1], entry[1:])
+    chunks.add(entry, members * states + r)
     (finished,) = np.nonzero(problem.native.unfinished[members[:-1]] == 0)
-    chunks.add(members[finished] * states + q, rail[finished + 1])
+    chunks.add(members[finished] * states + q, entry[finished + 1])
 
 
-def _moments(
+def _end_times(
     chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Real time in linear size: a chain of the moments at which transactions end."""
+    """Real time in linear size: a chain of the times at which transactions end."""
     native, (q, r) = problem.native, step
     ended = present[native.unfinished[present] == 0]
     times, place = np.unique(native.end[ended], return_inverse=True)

@@ -2,11 +2,11 @@
 
 Every encoding starts from it. How much pruning has been done is a stage of its own:
 
-* ``none``: only what the history says. Each external read chooses among its candidates, also where
-  there is only one; each pair of writers of a key may come in either order.
-* ``known``: facts, and their consequences once: a read with one candidate reads from it; orders
-  that list reads show are closed; anti-dependencies follow.
-* ``fixpoint``: all that the native engine concludes from paths of known edges.
+* ``none``: the facts of the history alone. Each external read chooses among its candidates, even a
+  single one; each pair of writers of a key may come in either order.
+* ``known``: the facts, and their consequences once. A read with one candidate reads from it, orders
+  that list reads show are closed, and anti-dependencies follow.
+* ``fixpoint``: every conclusion of the native engine from paths of known edges.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Polygraph(Struct, frozen=True, kw_only=True):
     Attributes:
         graph: the event graph, for the edges that choices add.
         prune: the stage of pruning.
-        contradiction: pruning found that nothing satisfies the axioms; the rest is of no use then.
+        contradiction: pruning found that nothing satisfies the axioms; the rest is then unused.
         known: int32[m, 2]; edges that hold whatever is chosen.
         source: int32[reads]; the writer that a read certainly takes, or -1.
         choice_read: int32[k]; with ``choice_writer`` the candidates of the other reads, by read.
@@ -245,12 +245,12 @@ def _assembled(
     native = graph.problem.native
     of_read = _read_of_candidates(graph.problem)
     chosen = alive & (source[of_read] < 0) & graph.uses_reads
-    orphan = np.bincount(of_read[alive], minlength=len(source)) == 0
-    orphan &= inclusion[native.read_txn] == int(Inclusion.IN)
+    without_candidates = np.bincount(of_read[alive], minlength=len(source)) == 0
+    without_candidates &= inclusion[native.read_txn] == int(Inclusion.IN)
     return Polygraph(
         graph=graph,
         prune=prune,
-        contradiction=bool(graph.uses_reads and orphan.any()),
+        contradiction=bool(graph.uses_reads and without_candidates.any()),
         known=known,
         source=source,
         choice_read=of_read[chosen],

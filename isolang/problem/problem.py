@@ -24,7 +24,7 @@ class Inclusion(IntEnum):
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """What is known of a history, and what must be chosen; it knows no level and no encoding.
+    """The facts of a history, and the choices it leaves; no level and no encoding enters here.
 
     Attributes:
         history: what it was built from.
@@ -39,7 +39,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
         Args:
             kind: only these.
-            limit: at most so many, the first ones.
+            limit: the most anomalies to give.
         """
         rows = self.native.anomalies
         if kind is not None:
@@ -53,17 +53,10 @@ class Problem(Struct, frozen=True, kw_only=True):
         counts = np.bincount(self.native.anomalies[:, 0], minlength=len(AnomalyKind))
         return {kind: int(counts[kind]) for kind in AnomalyKind if counts[kind]}
 
-    def inclusion_counts(self) -> dict[Inclusion, int]:
-        """Count the transactions of the history, T0 left out, by their inclusion."""
-        import numpy as np
-
-        counts = np.bincount(self.native.inclusion[:-1], minlength=3)
-        return {inclusion: int(counts[inclusion]) for inclusion in Inclusion}
-
     def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
-        """Whether the included transactions fit in one line, whatever the version orders.
+        """Whether the included transactions fit in a total order, for some version orders.
 
-        Each external read comes after one of its candidates there. Linear but for sorting by time;
+        Each external read comes after one of its candidates in it. Linear but for sorting by time;
         releases the GIL.
 
         Args:

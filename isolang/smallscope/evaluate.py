@@ -1,8 +1,8 @@
-"""Specifications on one small history: every value of every existential, by trying.
+"""Specifications on one small history, decided by trying every value of every existential.
 
 A relation over m elements is an integer of m·m bits (bit i·m + j means i → j), a set one of m bits.
-Elements are T0, the transactions and, if a name needs them, the events. The operations remember
-their results: over a handful of elements there are few different ones.
+Elements are T0, the transactions and, if a name needs them, the events. The operations cache
+their results, as a handful of elements has few different relations.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ Value: TypeAlias = Callable[[Model, Mapping[str, int]], int]
 
 @lru_cache(maxsize=4096)
 def value_of(e: Core) -> Value:
-    """An expression as a function of the model and of what the key variables stand for."""
+    """An expression as a function of the model and of the values of the key variables."""
     match e:
         case Rel(name="id"):
             return lambda w, _: identity(w.m)

@@ -23,7 +23,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 class Key(Struct, frozen=True):
-    """What happens to one key.
+    """The operations on one key.
 
     Attributes:
         writers: bit i is set if transaction i + 1 writes it.
@@ -93,7 +93,7 @@ class SmallHistory(Struct, frozen=True):
 
 @cache
 def _registers(size: int) -> tuple[Key, ...]:
-    """Everything that can happen to one register."""
+    """All operations on one register."""
     keys = []
     for writers in range(1 << size):
         options = []
@@ -106,7 +106,7 @@ def _registers(size: int) -> tuple[Key, ...]:
 
 @cache
 def _lists(size: int) -> tuple[Key, ...]:
-    """Everything that can happen to one list; orders that show the same are one."""
+    """All operations on one list; orders that the reads do not tell apart are one."""
     found: dict[object, Key] = {}
     for key in _registers(size):
         writers = [w for w in range(1, size + 1) if key.writers >> (w - 1) & 1]
@@ -162,7 +162,7 @@ def _same(shape: Shape) -> list[tuple[int, ...]]:
 def _renamed(
     key: Key, new: tuple[int, ...]
 ) -> tuple[int, tuple[int, ...], tuple[tuple[int, int], ...]]:
-    """What happens to a key, transactions renamed; of a list's order only what is shown."""
+    """The operations on a key, transactions renamed; of a list's order only the shown part."""
     size = len(key.sources)
     writers = sum(1 << (new[t] - 1) for t in range(1, size + 1) if key.writers >> (t - 1) & 1)
     sources = [NO_READ] * size

@@ -1,4 +1,4 @@
-"""What all small histories say of a specification: nothing satisfies it; a check cannot fail."""
+"""Search of all small histories: can a specification be satisfied, and can each check fail?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAMPLES = 400
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """What a search showed.
+    """The result of a search.
 
     Attributes:
         satisfied: a history that satisfies the specification, or ``None``.
@@ -48,7 +48,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     keys: int
 
     def bound(self) -> str:
-        """What was searched, in words."""
+        """The bound of the search, in words."""
         all_of = (
             f"all histories of up to {self.transactions} transactions and {self.keys} keys, "
             "registers and lists, every value written once"
@@ -101,7 +101,7 @@ class _Search:
 
     def look_at(self, history: SmallHistory) -> None:
         self.histories += 1
-        self._choices = 63  # so that the clock is read once for each history
+        self._choices = 63  # the clock is read once for each history
         base = given(history, events=self.events)
         try:
             whole = self._can(base, self.checks)

@@ -14,7 +14,7 @@ class AcyclicOrder:
         self._added: list[tuple[int, int]] = []
 
     def edges(self) -> int:
-        """How many there are."""
+        """The number of edges."""
         return len(self._added)
 
     def add(self, u: int, v: int, literal: int) -> list[int] | None:
@@ -39,14 +39,14 @@ class AcyclicOrder:
         return None
 
     def shrink(self, edges: int) -> None:
-        """Take the last edges away, until only so many are left. The order stays one."""
+        """Remove the last edges until ``edges`` are left. The order stays valid."""
         while len(self._added) > edges:
             u, v = self._added.pop()
             self._out[u].pop()
             self._into[v].pop()
 
     def _ahead(self, start: int, target: int) -> tuple[list[int], list[int] | None]:
-        """What a node reaches up to the target's place; or the literals on a path to the target."""
+        """The nodes reached up to the target's place; or the literals on a path to the target."""
         if start == target:
             return [], []
         came: dict[int, tuple[int, int]] = {start: (-1, 0)}

@@ -1,4 +1,4 @@
-"""What a solver says: about a formula, and about the history that the formula was made of."""
+"""The answer of a solver: to a formula, and to the history that the formula was made of."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Cause: TypeAlias = Literal[
 
 
 class Solution(Struct, frozen=True, kw_only=True):
-    """What a back end says about a formula; that the time ran out is a ``TimeoutError`` instead.
+    """The answer of a back end to a formula; at the deadline it raises ``TimeoutError`` instead.
 
     Attributes:
         satisfiable: whether there is an assignment.
         values: int8[variables + 1]; 0 or 1 by variable, entry 0 unused; if satisfiable.
         core: if unsatisfiable and the solver gives cores: the rows of ``Formula.reads`` that clash
             with all the rest; ``None`` if it gives none.
-        statistics: what the solver did, by name; ``conflicts`` where it counts them.
+        statistics: the solver's counts by name; ``conflicts`` where it has them.
     """
 
     satisfiable: bool
@@ -39,7 +39,7 @@ class Solution(Struct, frozen=True, kw_only=True):
 
 
 class Unproved(Struct, frozen=True, kw_only=True):
-    """That a history has no model; a claim without a proof.
+    """The claim, without a proof, that a history has no model.
 
     Attributes:
         core: operations: the reads that clash with all the writes, or ``None`` if not known.
@@ -49,11 +49,11 @@ class Unproved(Struct, frozen=True, kw_only=True):
 
 
 class Undecided(Struct, frozen=True, kw_only=True):
-    """That it was not found out whether a history has a model.
+    """The outcome that it is unknown whether a history has a model.
 
     Attributes:
         cause: the kind of reason.
-        reason: why not, in words.
+        reason: the reason as a sentence.
     """
 
     cause: Cause
@@ -61,12 +61,12 @@ class Undecided(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What an encoding and a solver together say about a history.
+    """The answer of an encoding with a solver to a history.
 
     Attributes:
-        says: that there is a model, and which (a witness, or the relations that the specification
-            asks for); that there is none, and why; that there is none, without a proof; or nothing.
-        statistics: what the solver did, by name.
+        says: a model (a witness, or the relations that the specification asks for), a refutation,
+            the claim without a proof that there is no model, or why nothing was decided.
+        statistics: the solver's counts by name.
         formula: what was solved, if the history was encoded as a formula.
     """
 
@@ -76,7 +76,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Literal["valid", "invalid", "unknown"]:
-        """The verdict that this is, if the checker agrees."""
+        """The verdict, if the checker accepts the proof."""
         if isinstance(self.says, Undecided):
             return "unknown"
         return "valid" if isinstance(self.says, Witness | Relations) else "invalid"

@@ -41,9 +41,9 @@ def solve(
         clock_bytes: memory for the reachability clocks; with less the pruning is weaker and the
             search longer.
         search_bytes: memory for what the searches keep (clauses with their proofs, states).
-        strategy: one of ``_native.strategies()``: ``cdcl``, another search first and to its end,
-            or (``auto``) all in turns, and CDCL before pruning is through where that promises to
-            be short.
+        strategy: one of ``_native.strategies()``. ``cdcl`` is that search alone; another name runs
+            that search first, to its end; ``auto`` runs all in turns, and CDCL before pruning ends
+            where a short search is likely.
         threads: how many may work on one history, at least one; the answer and its proof do not
             depend on it.
         progress: called now and then with the phase that the search is in.
@@ -75,7 +75,7 @@ def solve(
     )
     says: Witness | Refutation
     if "refutation" in result:
-        # The core numbers the checks; everyone else knows them by name.
+        # The core numbers the checks; the rest of the package names them.
         says = Refutation.of(
             [
                 ("cycle", automata[step[1]].check, step[2]) if step[0] == "cycle" else step
@@ -88,7 +88,7 @@ def solve(
 
 
 def load(problem: _native.Problem) -> float:
-    """How hard a history is: what its reads demand over what its concurrency leaves open.
+    """How hard a history is: the constraint of its reads over the freedom of its concurrency.
 
     The sum over the reads of -ln(share of the key's writers that the read may take its value from),
     divided by ln(number of interleavings of the sessions).

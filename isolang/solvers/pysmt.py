@@ -21,7 +21,7 @@ _SMTLIB_LOGIC = {**_LOGIC, "none": "QF_UF"}
 
 @cache
 def _found() -> dict[str, Any]:
-    """The classes of the solvers that pySMT finds; looked for once, as that is most of a solve."""
+    """The classes of the solvers that pySMT finds; cached, as the search dominates a solve."""
     from pysmt.environment import Environment
 
     return dict(Environment().factory.all_solvers())

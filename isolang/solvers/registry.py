@@ -1,4 +1,4 @@
-"""The solvers, one line each with what they can do, and the pairs of an encoding and a solver."""
+"""The solvers with their capabilities, and the pairs of an encoding and a solver."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Solver(Struct, frozen=True, kw_only=True):
     Attributes:
         name: as users type it.
         module: where its ``solve`` is.
-        theories: what it can solve, what suits it best first.
+        theories: those it can solve, the best one first.
         package: the Python package that it needs; empty for none.
         extra: the extra that installs it: ``pip install isolang[extra]``; empty for a core
             dependency.
@@ -38,7 +38,7 @@ class Solver(Struct, frozen=True, kw_only=True):
         incremental: whether it goes on from where it was when clauses are added.
         deadline: ``yes``, or between which steps it looks at the clock.
         parts: whether ``name:part`` chooses one of several solvers.
-        progress: whether it says now and then how far it is.
+        progress: whether it reports progress.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Solver(Struct, frozen=True, kw_only=True):
 
     @property
     def installed(self) -> bool:
-        """Whether its package is there."""
+        """Whether its package is installed."""
         return not self.package or find_spec(self.package) is not None
 
     @property
     def missing(self) -> str:
-        """What to say where it is not installed."""
+        """The error message where it is not installed."""
         what = f"isolang[{self.extra}]" if self.extra else self.package
         return f"not installed; pip install '{what}'"
 
@@ -79,7 +79,7 @@ class Solver(Struct, frozen=True, kw_only=True):
             until: a moment of ``time.perf_counter``; ``None`` for no limit.
             seed: breaks ties.
             part: which of its solvers, if it has ``parts``.
-            progress: called now and then with what is being done.
+            progress: called now and then with the current phase.
 
         Raises:
             TimeoutError: the moment ``until`` came.

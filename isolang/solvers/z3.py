@@ -22,12 +22,12 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Sol
     import z3
 
     context = new_context()
-    # The general solver would go through preprocessing that is of no use here.
+    # The general solver would preprocess, which does not help here.
     solver = z3.SimpleSolver(ctx=context)
     solver.set("random_seed", seed % (1 << 31))
     if formula.theory == "difference":
-        solver.set("arith.solver", 1)  # the default one is about 20 times slower on differences
-    # As text: building terms one by one from Python takes ten times as long.
+        solver.set("arith.solver", 1)  # the default one is much slower on differences
+    # As text: building terms one by one from Python is much slower.
     solver.from_string(_text(formula))
     selectors = {f"read{row}": row for row in range(len(formula.reads))}
     true = [z3.BoolVal(True, context)]
@@ -57,7 +57,7 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Sol
 
 
 def new_context() -> Any:
-    """A context of its own for each formula: what was solved before changes no run."""
+    """A separate context for each formula, so that earlier solves do not change a run."""
     import z3
 
     return z3.Context()
@@ -88,7 +88,7 @@ def _text(formula: Formula) -> str:
 
 
 def counts(solver: Any) -> dict[str, float]:
-    """What one of Z3's solvers counted, by name."""
+    """The counts of one of Z3's solvers, by name."""
     statistics = solver.statistics()
     wanted = {"conflicts", "decisions", "sat conflicts", "sat decisions"}
     return {

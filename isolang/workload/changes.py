@@ -21,7 +21,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
 
     Args:
         history: registers; it is not changed.
-        count: how many reads to change; fewer if there are not so many that have another value.
+        count: the number of reads to change; fewer if fewer have another value.
         seed: of the choice.
 
     Returns:

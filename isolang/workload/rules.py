@@ -5,8 +5,8 @@ b < c < e, all different. What it writes becomes a version of each key at c, so 
 is the version order ``ww`` and the arbitration ``ar`` of every argument below; what it reads is
 decided by the rule. A session's next transaction begins after the last one's e.
 
-Each argument is about the definitions in ``docs/levels.md``. *Not …* names what the rule lets
-happen; whether it does in one history is up to chance, and to :mod:`isolang.workload.anomalies`.
+Each argument is about the definitions in ``docs/levels.md``. *Not …* names an anomaly that
+the rule permits; chance, and :mod:`isolang.workload.anomalies`, decide whether one history has it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What to simulate: the options of a workload, and what goes together."""
+"""The options of a workload, checked against each other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Workload(Struct, frozen=True, kw_only=True):
         mini_transactions: one or two keys in each transaction, each read and then perhaps written
             (``operations`` and ``read_modify_write`` do not matter then).
         lists: appends and list reads in place of writes and reads.
-        appends: with ``lists``: after so many appends a key gives way to a fresh one.
+        appends: with ``lists``: the number of appends after which a fresh key replaces a key.
         info_rate: the share of transactions whose outcome their client does not learn; half of them
             take effect. The client goes on in a new session.
         abort_rate: the share of transactions that abort.

@@ -172,12 +172,12 @@ def test_a_maybe_transaction_is_in_only_if_read():
     """Unread: out. The only source of a committed read: in. One of two sources: optional."""
     maybe = {"status": "maybe"}
     unread = build_problem(history(txn((W, "x", 1), **maybe)))
-    assert unread.inclusion_counts()[Inclusion.OUT] == 1
+    assert unread.native.inclusion[:-1].tolist().count(Inclusion.OUT) == 1
     assert unread.ignored() == ("1 transactions of unknown outcome that nobody read from",)
     read = build_problem(history(txn((W, "x", 1), **maybe), [(R, "x", 1)]))
-    assert read.inclusion_counts()[Inclusion.IN] == 2
+    assert read.native.inclusion[:-1].tolist().count(Inclusion.IN) == 2
     either = build_problem(history(txn((W, "x", 1), **maybe), [(W, "x", 1)], [(R, "x", 1)]))
-    assert either.inclusion_counts()[Inclusion.OPTIONAL] == 1
+    assert either.native.inclusion[:-1].tolist().count(Inclusion.OPTIONAL) == 1
 
 
 def test_a_maybe_transaction_has_no_end():
@@ -195,7 +195,7 @@ def test_inclusion_is_followed_through_maybe_transactions():
     maybe = {"status": "maybe"}
     chain = [txn((R, "x", i), (W, "x", i + 1), **maybe, session=i) for i in range(5)]
     problem = build_problem(history(*chain, txn((R, "x", 5), session=9), initial=0))
-    assert problem.inclusion_counts()[Inclusion.IN] == 6
+    assert problem.native.inclusion[:-1].tolist().count(Inclusion.IN) == 6
 
 
 def test_an_optional_transaction_that_contradicts_itself():

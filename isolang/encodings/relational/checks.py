@@ -66,8 +66,8 @@ class Checks:
         if check.negated:
             self._circuit.state((-self._test(check, Side.BELOW),))
         elif check.kind == "acyclic":
-            hub = self._graph.layer(range(self._universe.size), check.name)
-            self._walk(check.expr, hub, hub, check.name)
+            layer = self._graph.layer(range(self._universe.size), check.name)
+            self._walk(check.expr, layer, layer, check.name)
         elif check.kind == "irreflexive":
             self._no_loop(check.expr)
         else:
@@ -79,8 +79,8 @@ class Checks:
     def _walk(self, e: Core, start: int, end: int, check: str) -> None:
         """Edges between two layers of nodes for the pairs of an expression.
 
-        SOUND BECAUSE every layer but the hub lies inside one sequence, and edges between them go
-        forward in it: a cycle passes the hub, and between two visits it spells a step of the check.
+        SOUND BECAUSE every layer but the first lies inside one sequence, and the edges go forward
+        in it. So a cycle passes the first layer, and spells a step of the check between two visits.
         """
         edge = self._graph.edge
         match e:

@@ -97,7 +97,7 @@ class Chooser:
     def __init__(
         self, universe: Universe, circuit: Circuit, graph: Graph, tick: Callable[[], object]
     ) -> None:
-        """Take where the elements, variables and edges are."""
+        """Choose among the elements of a universe; variables and edges are added to the rest."""
         self._universe = universe
         self._circuit = circuit
         self._graph = graph
@@ -146,7 +146,7 @@ class Chooser:
             over: the set.
             least: what the order contains.
             most: what it is within; ``None`` for no bound.
-            name: what people call it.
+            name: its name in the specification.
         """
         circuit, graph = self._circuit, self._graph
         member = {j: literal for _, j, literal in over.pairs()}

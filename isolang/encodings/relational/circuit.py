@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 TRUE = 1
 FALSE = -1
 
-_SMALL = 4  # inputs of a gate that is written out rather than defined,
-_TIMES = 2  # so many times
+_SMALL = 4  # the most inputs of a gate that is written out rather than defined
+_TIMES = 2  # how often such a gate is written out before it is defined
 
 
 class Circuit:

@@ -1,4 +1,4 @@
-"""What a relational encoding will cost, from the bounds of its relations, before it is made."""
+"""The cost of a relational encoding, estimated from the bounds of its relations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """About how long it will take."""
+        """The estimated time, in seconds."""
         return self.steps / STEPS_PER_SECOND
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 def cost_of(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
-    """Estimate.
+    """Estimate the cost.
 
     Args:
         problem: the problem.
@@ -64,7 +64,7 @@ def cost_of(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: N
 
 
 def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
-    """Estimate, and refuse what is too much.
+    """Estimate the cost, and refuse an encoding that is too large.
 
     Args:
         problem: the problem.
@@ -72,7 +72,7 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
         tick: called now and then; may raise ``TimeoutError``.
 
     Raises:
-        UnsupportedError: it is.
+        UnsupportedError: the encoding is too large.
     """
     cost = cost_of(problem, spec, tick)
     if cost.steps > LARGEST:

@@ -106,7 +106,7 @@ class RelationalEncoding:
     # --- what is chosen ---
 
     def _include(self) -> None:
-        """Which transactions of unknown outcome are in."""
+        """State when an indeterminate transaction is included."""
         universe, state = self.universe, self.circuit.state
         included = universe.included
         for reader, writer in universe.lists.shown():

@@ -29,10 +29,10 @@ R = TypeVar("R")
 
 
 class Side(IntEnum):
-    """What is asked of a value: to be exact, or that an error is on the harmless side.
+    """Whether a value must be exact, or else on which side it may err.
 
-    In a check that forbids pairs a value may have pairs too many, ``ABOVE``: with fewer the solver
-    finds a model all the same. In what pairs are required to be in, it may have too few.
+    In a check that forbids pairs, a value may have too many pairs (``ABOVE``), as the solver may
+    choose fewer. A bound that must contain pairs may have too few (``BELOW``).
     """
 
     BELOW = -1
@@ -44,7 +44,7 @@ class Operators(Protocol[R]):
     """The operators of an algebra."""
 
     def constant(self, a: R) -> bool:
-        """Whether a value is certain."""
+        """Whether no pair of a value depends on a choice."""
         ...
 
     def union(self, parts: list[R]) -> R:
@@ -84,7 +84,7 @@ class Operators(Protocol[R]):
         ...
 
     def plus_from_above(self, a: R) -> R:
-        """Something that contains a^+, where more never helps."""
+        """A relation that contains a^+; used only where more pairs never help the solver."""
         ...
 
     def with_identity(self, a: R) -> R:
@@ -184,7 +184,7 @@ class Evaluator(Generic[R]):
                 return algebra.union(every)
 
     def _seq(self, parts: list[R]) -> R:
-        """Neighbours that are certain first: what they make is certain and small."""
+        """Compose neighbours that are certain first, as the result is certain and small."""
         algebra = self._algebra
         joined = parts[:1]
         for part in parts[1:]:

@@ -58,7 +58,7 @@ class Question(Struct, frozen=True, kw_only=True):
 def question_of(problem: Problem, spec: Spec) -> Question:
     """The question whether a problem's history meets a specification.
 
-    A transaction of unknown outcome that nobody reads from is in or out where that may matter; a
+    An indeterminate transaction that nobody reads from may be in or out where that may matter. A
     problem that was built for other routes leaves it out.
     """
     history = problem.history

@@ -68,9 +68,9 @@ class Algebra:
     """The operators of the language on relations, with gates for what is not certain."""
 
     def __init__(self, circuit: Circuit, everything: Relation, tick: Callable[[], object]) -> None:
-        """Take the circuit, the set of all elements, and what to call now and then.
+        """Make gates in a circuit, over the set of all elements.
 
-        ``tick`` may raise ``TimeoutError``.
+        ``tick`` is called now and then, and may raise ``TimeoutError``.
         """
         self.circuit = circuit
         self.tick = tick

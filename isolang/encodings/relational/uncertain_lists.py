@@ -1,4 +1,4 @@
-"""What list reads of transactions of unknown outcome say if these are included.
+"""The orders that list reads of indeterminate transactions show if these are included.
 
 The problem has the order that the longest certain list of a key shows, and all that its prefixes
 show with it. The lists of transactions that may be out are looked at here, one by one.
