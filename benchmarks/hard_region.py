@@ -2,29 +2,42 @@
 
     python benchmarks/hard_region.py                # every shape; hours, of which most is waiting
     python benchmarks/hard_region.py --keys 100 --transactions 1000 --strategy cdcl
+    python benchmarks/hard_region.py --transactions 500 --kinds rmw --seeds 3 --write
+
+The last one also writes the page docs/hard-region-results.md, in minutes.
 
 Each shape (sessions x keys x values x transactions x read share x kind) is generated with the seeds
-1 … N: a serial run, its transactions dealt to random sessions, hence valid. With --changes, so many
-of its reads get another value; whether it is still valid is for the checker to say. Those that
-pruning alone refutes are passed over for the next seed. Times are CPU seconds of the engine; every
-verdict is certified, or counted as not certified.
+1 … N: a serial run, its transactions dealt to random sessions, hence valid. With --changes N, N of
+its reads get another value, so that only the checker knows whether it is still valid. A history
+that pruning alone refutes is passed over for the next seed. Times are CPU seconds of the engine;
+every verdict is certified, or counted as not certified.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import platform
 import random
+import shlex
 import statistics
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import Problem, build_problem
 from isolang.solvers import engine
+
+RESULTS = Path(__file__).resolve().parent.parent / "docs" / "hard-region-results.md"
+COLUMNS = (
+    "sessions", "keys", "values", "transactions", "reads", "writes", "changed",
+    "valid", "invalid", "not certified", "unknown", "median s", "max s", "ρ", "decided by",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +59,17 @@ class Shape:
     modify: bool
     operations: int = 4
 
-    def __str__(self) -> str:
+    def cells(self) -> tuple[str, ...]:
         kind = "rmw" if self.modify else "blind"
-        return (
-            f"{self.sessions:>3} {self.keys:>4} {self.values:>3} {self.transactions:>5} "
-            f"{self.reads:>4.0%} {kind:<5}"
-        )
+        counts = (self.sessions, self.keys, self.values, self.transactions)
+        return (*map(str, counts), f"{self.reads:.0%}", kind)
+
+    def __str__(self) -> str:
+        return " ".join(self.cells())
 
 
 def generate(shape: Shape, seed: int, changes: int = 0) -> History:
-    """A serial run, dealt to sessions; then so many reads changed to another value."""
+    """A serial run, dealt to sessions; then some reads are changed to another value."""
     rng = random.Random(f"{shape} {seed}")
     state: dict[int, int] = {}
     given: list[tuple[int, list[tuple[str, int, int | None]]]] = []
@@ -153,14 +167,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0, help="limit per history (CPU)")
     parser.add_argument("--strategy", default="auto")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--write", action="store_true", help=f"write docs/{RESULTS.name}, too")
     args = parser.parse_args()
     print(f"{args.spec}, {args.strategy}, limit {args.seconds:g} s, seeds 1 to {args.seeds}")
-    columns = (
-        "ses keys val  txns read kind  changed",
-        "valid invalid uncertified",
-        "median s   max s",
-    )
-    print(" | ".join((*columns, "load", "by")))
+    lines = [table_row(COLUMNS), table_row(["---"] * len(COLUMNS))]
+    print("\n".join(lines))
     for values in itertools.product(
         args.sessions, args.keys, args.values, args.transactions, args.reads, args.kinds
     ):
@@ -174,11 +185,42 @@ def main() -> int:
             modify=kind == "rmw",
         )
         for changes in args.changes:
-            row(shape, changes, args)
+            lines.append(table_row(row(shape, changes, args)))
+            print(lines[-1], flush=True)
+    if args.write:
+        RESULTS.write_text(page(lines, args), encoding="utf-8")
     return 0
 
 
-def row(shape: Shape, changes: int, args: argparse.Namespace) -> None:
+def table_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def page(lines: list[str], args: argparse.Namespace) -> str:
+    """The page of results; its first lines say how it was made."""
+    command = shlex.join(["python", "benchmarks/hard_region.py", *sys.argv[1:]])
+    return "\n".join(
+        (
+            "# Results in the hard region",
+            "",
+            "Made by `benchmarks/hard_region.py --write`; do not edit. "
+            "[The hard region](hard-region.md) says",
+            "what the columns mean.",
+            "",
+            f"    {command}",
+            "",
+            f"Level {args.spec}; seeds 1 to {args.seeds}; {args.seconds:g} CPU seconds for each "
+            "history;",
+            f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}.",
+            "",
+            *lines,
+            "",
+        )
+    )
+
+
+def row(shape: Shape, changes: int, args: argparse.Namespace) -> tuple[str, ...]:
+    """Measure one shape: the cells of its row."""
     from isolang import _native
 
     results: list[Result] = []
@@ -202,11 +244,17 @@ def row(shape: Shape, changes: int, args: argparse.Namespace) -> None:
     bare = sum(x.endswith("not certified") for x in outcomes)
     times = [r.seconds for r in results]
     by = {b: sum(r.by == b for r in results) for b in _native.strategies()[1:]}
-    print(
-        f"{shape} {changes:>7} | {count['valid']:>5} {count['invalid']:>7} {bare:>11} | "
-        f"{statistics.median(times):>8.2f} {max(times):>7.2f} | {statistics.mean(loads):.2f} | "
-        + " ".join(f"{b} {n}" for b, n in by.items() if n),
-        flush=True,
+    unknown = len(results) - count["valid"] - count["invalid"]
+    measured = ("–", "–", "–")
+    if results:
+        numbers = (statistics.median(times), max(times), statistics.mean(loads))
+        measured = tuple(f"{number:.2f}" for number in numbers)
+    return (
+        *shape.cells(),
+        str(changes),
+        *map(str, (count["valid"], count["invalid"], bare, unknown)),
+        *measured,
+        ", ".join(f"{b} {n}" for b, n in by.items() if n) or "–",
     )
 
 

@@ -1,0 +1,87 @@
+"""The pages of the documentation point at what is there."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import pytest
+from support.paths import ROOT
+
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
+# Prose names a file from the root, from its own folder, or from a folder that the text is about.
+BASES = ("", "isolang", "isolang/encodings", "isolang/language", "native", "native/engine")
+# Written with a capitalised word in place of a name, or made by a command that the page shows.
+EXAMPLES = re.compile(r"[A-Z]{3,}|^campaign/|^isocheck-runs/")
+FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)+\.(?:py|hpp|cpp|md|toml|iso|edn|csv|json|txt)|[\w./-]+/")
+
+
+# These two speak of revisions, whose files may be gone.
+PAST = {"CHANGELOG.md", "performance.md"}
+
+
+def prose(page):
+    """The text of a page without its blocks of code."""
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+
+
+def without_spans(text):
+    return re.sub(r"`[^`]*`", "code", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_relative_links_lead_somewhere(page):
+    """A link to a page, an image or a source file names one that exists."""
+    links = re.findall(r"\]\(([^)\s]+)\)", without_spans(prose(page)))
+    files = {link.split("#")[0] for link in links if not re.match(r"\w+:|#", link)}
+    assert [f for f in sorted(files) if not (page.parent / f).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_sections_lead_to_a_heading(page):
+    """A link with an anchor names a heading of its page."""
+    for link in re.findall(r"\]\(([^)\s]*#[^)\s]+)\)", without_spans(prose(page))):
+        if re.match(r"\w+:", link):
+            continue
+        name, anchor = link.split("#")
+        target = page.parent / name if name else page
+        headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), flags=re.M)
+        slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+        assert anchor in slugs, link
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in PAST], ids=lambda p: p.name)
+def test_paths_in_the_text_exist(page):
+    """A path between backticks is one of the repository, but for examples."""
+    named = {span for span in re.findall(r"`([^`\n]+)`", prose(page)) if FILE.fullmatch(span)}
+    missing = [
+        path
+        for path in sorted(named)
+        if not EXAMPLES.search(path)
+        and not any((ROOT / base / path).exists() for base in BASES)
+        and not (page.parent / path).exists()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_in_the_text_exist(page):
+    """A dotted name that begins with ``isolang`` can be imported, or is a name in such a module."""
+    for name in sorted(set(re.findall(r"`(isolang(?:\.\w+)+)", prose(page)))):
+        *path, last = name.split(".")
+        module = import_module(path[0])
+        for part in [*path[1:], last]:
+            if not hasattr(module, part):
+                import_module(f"{module.__name__}.{part}")
+            module = getattr(module, part)
+
+
+def test_the_architecture_names_every_package():
+    """Each package and module at the top of ``isolang`` has its row in the table of layers."""
+    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = [
+        *(ROOT / "isolang").glob("*.py"),
+        *(f.parent for f in ROOT.glob("isolang/*/__init__.py")),
+    ]
+    names = sorted(file.stem for file in files if not file.name.startswith("_"))
+    assert [n for n in names if f"isolang.{n}" not in table and f"{n}.py" not in table] == []
