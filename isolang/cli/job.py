@@ -53,6 +53,7 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
     from isolang.api import read
     from isolang.limits import Spending
     from isolang.pipeline import decide
+    from isolang.pipeline.other_reading import with_other_reading
 
     if job.options.memory is None and _is_large(job.history):  # a cap counts addresses, too
         _native.reserve_heap_in_large_pages(_HEAP)
@@ -79,6 +80,8 @@ def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str]
         except IsolangError as error:
             emit(error_report(job.history, name, str(error), spending.seconds()))
             continue
+        if verdict.outcome != "unknown":
+            verdict = with_other_reading(verdict, route, job.options)
         report = report_of(job.history, name, verdict)
         report["warnings"] = list(route.warnings)
         _save(job, report, verdict, route)

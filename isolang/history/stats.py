@@ -280,7 +280,7 @@ def summarize(history: History) -> Stats:
         read_only_share=int((committed & reads_of & ~writes_of).sum()) / per_share,
         write_only_share=int((committed & writes_of & ~reads_of).sum()) / per_share,
         time_span=_time_span(history),
-        look_alikes=_look_alikes(history, txn, keys_per),
+        look_alikes=look_alikes(history),
     )
 
 
@@ -329,11 +329,14 @@ def _time_span(history: History) -> int | None:
     return int(ends.max()) - int(begins.min())
 
 
-def _look_alikes(history: History, txn: Any, keys_per: Any) -> tuple[LookAlike, ...]:
+def look_alikes(history: History) -> tuple[LookAlike, ...]:
     """Find transactions that write very many keys, read nothing, begin a session and are read from.
 
     Histories that were converted from other formats often carry their initial state as such a
     transaction, and unless it is declared, nothing says that it comes before the other sessions.
+
+    Args:
+        history: any history.
     """
     import numpy as np
 
@@ -341,13 +344,21 @@ def _look_alikes(history: History, txn: Any, keys_per: Any) -> tuple[LookAlike, 
     n, n_keys = columns.transactions(), columns.n_keys()
     if n < 2 or n_keys < _ENOUGH_KEYS or history.initial_transaction is not None:
         return ()
+    sizes = np.diff(columns.op_start)
+    least = min(share for share, _ in _UNUSUAL) * n_keys
+    if not (sizes >= max(least, 3)).any():  # the usual case, and soon seen
+        return ()
+    txn = np.repeat(np.arange(n), sizes)
     is_read = (columns.op_kind == c.READ) | (columns.op_kind == c.READ_LIST)
     reads = np.bincount(txn[is_read], minlength=n)
     _, first = np.unique(columns.txn_session, return_index=True)
     begins = np.zeros(n, dtype=bool)
     begins[first] = True
-    usual = float(np.median(keys_per))
     good = begins & (reads == 0) & (columns.txn_status == c.COMMITTED)
+    if not (good & (sizes >= least)).any():
+        return ()
+    keys_per = _keys_per_transaction(txn, columns.op_key.astype(np.int64), n, n_keys)
+    usual = float(np.median(keys_per))
     wide = [(keys_per >= s * n_keys) & (keys_per >= times * usual) for s, times in _UNUSUAL]
     good &= np.logical_or.reduce(wide)
     found = []

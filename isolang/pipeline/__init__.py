@@ -4,7 +4,7 @@
 proves and certifies, here and in cross-checks. ``prove`` makes the proofs that solvers do not give,
 with ``unsat_core`` where a specification is decided as it is written; ``reconstruct`` makes the
 relations that a specification asks for from version orders; ``shown`` evaluates what it wants to be
-shown.
+shown. ``other_reading`` says what follows if a transaction that looks initial is declared so.
 """
 
 from isolang.options import Options

@@ -38,6 +38,11 @@ _SOON, _ANYWAY, _WAITED = 0.1, 0.02, 0.2
 # How many indeterminate transactions a line names.
 _NAMED = 12
 
+_NOTHING_OBSERVED = (
+    "NOTHING WAS OBSERVED: no session read what another session wrote, so that this verdict says "
+    "next to nothing about the database"
+)
+
 _NOBODY = Certification(outcome="not certified", reason="")
 
 
@@ -152,6 +157,8 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
         return _rejected(run, proof, certification)
     if isinstance(proof, Relations):
         run.notes += _kept(run, proof)
+    if isinstance(found, Witness) and not _observed(run.history, found):
+        run.notes.append(_NOTHING_OBSERVED)
     if run.written_spec.shows:
         from isolang.pipeline.shown import shown_of, shown_of_witness
 
@@ -161,6 +168,17 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
             else:
                 run.notes += shown_of_witness(run.history, run.written_spec, proof)
     return Valid(witness=proof, **_common(run, certification))
+
+
+def _observed(history: History, witness: Witness) -> bool:
+    """Whether some read of a session reads from a transaction of another one."""
+    import numpy as np
+
+    reads = np.flatnonzero((witness.source >= 0) & (witness.source < history.t0))
+    columns = history.columns
+    readers = np.searchsorted(columns.op_start, reads, side="right") - 1
+    session = columns.txn_session
+    return bool((session[readers] != session[witness.source[reads]]).any())
 
 
 def _kept(run: Run, proof: Relations) -> list[str]:

@@ -24,13 +24,36 @@ EXPECTED = [
 ]
 
 
+#: The cases of docs/from-elle.md.
+ELLE = [
+    ("wx1-rx2.edn", "strict-serializable", "thin-air read"),
+    ("wx1-rx2.edn", "pl-2", "thin-air read"),
+    ("paper-example.edn", "serializable", "G-single"),
+    ("paper-example.edn", "pl-2", None),
+    ("wr-process-wr.edn", "strong-session-snapshot-isolation", "G1c-session"),
+    ("wr-process-wr.edn", "snapshot-isolation", None),
+    ("future-read.edn", "pl-2", "future read"),
+    ("session-si.edn", "snapshot-isolation", None),
+    ("session-si.edn", "strong-session-snapshot-isolation", "long fork-session"),
+    ("read-before-write.edn", "serializable", "future read"),
+    ("written-again.edn", "strict-serializable", None),
+    ("crossed-reads.edn", "strict-serializable", "G-single-session"),
+    ("crossed-reads.edn", "strong-session-serializable", "G-single-session"),
+    ("crossed-reads.edn", "serializable", None),
+    ("interleaved-writes.edn", "read-committed", "G1b"),
+    ("interleaved-writes.edn", "read-uncommitted", None),
+]
+
+
 @pytest.fixture(autouse=True)
 def _at_the_root(monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-@pytest.mark.parametrize(("history", "spec", "anomaly"), EXPECTED)
+@pytest.mark.parametrize(
+    ("history", "spec", "anomaly"), [*EXPECTED, *((f"elle/{h}", s, a) for h, s, a in ELLE)]
+)
 def test_example(capfd, history, spec, anomaly):
     """Each example has the verdict that examples/README.md gives it."""
     run = run_here(capfd, "--spec", spec, "-o", "json", f"examples/{history}")
@@ -44,6 +67,16 @@ def test_every_example_is_listed():
     """examples/README.md names each file, and no other."""
     listed = set(re.findall(r"^\| `([^`]+)` \|", (ROOT / "examples/README.md").read_text(), re.M))
     assert listed == {path.name for path in (ROOT / "examples").iterdir()} - {"README.md"}
+
+
+def test_every_case_of_elle_is_listed():
+    """docs/from-elle.md names each history, with the verdicts that are tested."""
+    text = (ROOT / "docs/from-elle.md").read_text()
+    rows = dict(re.findall(r"^\| `([^`]+\.edn)` \|.*\| ([^|]*) \|$", text, re.M))
+    assert set(rows) == {path.name for path in (ROOT / "examples/elle").iterdir()}
+    for history, spec, anomaly in ELLE:
+        assert f"`{spec}`" in rows[history]
+        assert (anomaly or "valid") in rows[history]
 
 
 def test_the_script():

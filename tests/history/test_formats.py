@@ -12,6 +12,7 @@ import pytest
 from support.paths import CORPORA
 from support.paths import HISTORIES as DATA
 
+from isolang import check
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import UNKNOWN, Keyword, load_history
 from isolang.history.detect import detect, walk_cobra
@@ -397,6 +398,19 @@ def test_open_content():
         "<stream>: the content leaves the format open (got nothing but lines of dashes); "
         "say --from hist or --from awdit"
     )
+
+
+def test_long_fork():
+    """Jepsen's workload of this name: its transactions are called :read and :write."""
+    h = load_history(DATA / "long-fork.edn")
+    assert [(t.status, t.ops) for t in h.transactions()] == [
+        ("committed", [("w", 0, 1)]),
+        ("maybe", [("w", 1, 1)]),
+        ("committed", [("r", 0, None), ("r", 1, 1)]),
+        ("committed", [("r", 1, None), ("r", 0, 1)]),
+    ]
+    assert check(h, "psi").outcome == "valid"
+    assert check(h, "si").violation.anomaly == "long fork"
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n", b"[]", b"[ ]\n", b"()", b"; nothing\n"])

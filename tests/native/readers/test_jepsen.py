@@ -159,6 +159,23 @@ def test_a_completion_with_other_operations_is_remarked() -> None:
     assert (remarks["completion_differs"], remarks["completion_differs_first_line"]) == (1, 2)
 
 
+def test_transactions_under_another_name() -> None:
+    """Jepsen's long-fork workload calls them :read and :write; a completion may say nothing."""
+    txns, remarks = edn(
+        "{:type :invoke :f :write :value [[:w 1 2]] :process 0}\n"
+        "{:type :invoke :f :read :value [[:r 1 nil] [:r 2 nil]] :process 1}\n"
+        "{:type :invoke :f :add :value 3 :process 2}\n"
+        "{:type :info :f :write :process 0}\n"
+        "{:type :fail :f :add :process 2}\n"
+        "{:type :ok :f :read :value [[:r 1 2] [:r 2 nil]] :process 1}\n"
+    )
+    assert [(t.status, t.ops) for t in txns] == [
+        (MAYBE, [("w", 1, 2)]),
+        (COMMITTED, [("r", 1, 2), ("r", 2, None)]),
+    ]
+    assert (remarks["skipped"], remarks["skipped_functions"]) == (2, [":add"])
+
+
 # --- Jepsen: syntax ---
 
 SAME = [("w", ":x", 1), ("r", "y", [1, 2]), ("r", 3, None)]
