@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, to_builtins
 
 from isolang.history import columns as c
+from isolang.history.look_alikes import LookAlike, keys_per_transaction, look_alikes
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-
-# A look-alike of an initial transaction writes at least this share of all keys, and this many times
-# as many as a usual transaction. The second pair is for converters that write only what is read.
-_UNUSUAL = ((0.9, 3), (0.25, 20))
-_ENOUGH_KEYS = 4  # in smaller histories every transaction would look so
 
 
 class Spread(Struct, frozen=True, kw_only=True):
@@ -23,22 +19,6 @@ class Spread(Struct, frozen=True, kw_only=True):
     min: int
     median: float
     max: int
-
-
-class LookAlike(Struct, frozen=True, kw_only=True):
-    """A transaction that looks like an initial one, and is not declared as such.
-
-    Attributes:
-        label: what ``--initial`` takes.
-        name: what messages call it.
-        where: its place in the input.
-        keys: how many keys it writes.
-    """
-
-    label: int
-    name: str
-    where: str
-    keys: int
 
 
 class Stats(Struct, frozen=True, kw_only=True):
@@ -246,7 +226,7 @@ def summarize(history: History) -> Stats:
     writes_of = np.bincount(txn[working & write], minlength=n) > 0
     per_share = max(int(committed.sum()), 1)
     counts = history.counts()
-    keys_per = _keys_per_transaction(txn, key, n, n_keys)
+    keys_per = keys_per_transaction(txn, key, n, n_keys)
     return Stats(
         name=history.name,
         format=history.format,
@@ -292,13 +272,6 @@ def _spread(counts: Any) -> Spread:
     return Spread(min=int(counts.min()), median=float(np.median(counts)), max=int(counts.max()))
 
 
-def _keys_per_transaction(txn: Any, key: Any, n: int, n_keys: int) -> Any:
-    import numpy as np
-
-    distinct = np.unique(txn * max(n_keys, 1) + key)
-    return np.bincount(distinct // max(n_keys, 1), minlength=n)
-
-
 def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int) -> int:
     """Count the transactions that read a key and write it later."""
     import numpy as np
@@ -327,57 +300,3 @@ def _time_span(history: History) -> int | None:
     if len(begins) == 0 or len(ends) == 0:
         return None
     return int(ends.max()) - int(begins.min())
-
-
-def look_alikes(history: History) -> tuple[LookAlike, ...]:
-    """Find transactions that write very many keys, read nothing, begin a session and are read from.
-
-    Histories that were converted from other formats often carry their initial state as such a
-    transaction, and unless it is declared, nothing says that it comes before the other sessions.
-
-    Args:
-        history: any history.
-    """
-    import numpy as np
-
-    columns = history.columns
-    n, n_keys = columns.transactions(), columns.n_keys()
-    if n < 2 or n_keys < _ENOUGH_KEYS or history.initial_transaction is not None:
-        return ()
-    sizes = np.diff(columns.op_start)
-    least = min(share for share, _ in _UNUSUAL) * n_keys
-    if not (sizes >= max(least, 3)).any():  # the usual case, and soon seen
-        return ()
-    txn = np.repeat(np.arange(n), sizes)
-    is_read = (columns.op_kind == c.READ) | (columns.op_kind == c.READ_LIST)
-    reads = np.bincount(txn[is_read], minlength=n)
-    _, first = np.unique(columns.txn_session, return_index=True)
-    begins = np.zeros(n, dtype=bool)
-    begins[first] = True
-    good = begins & (reads == 0) & (columns.txn_status == c.COMMITTED)
-    if not (good & (sizes >= least)).any():
-        return ()
-    keys_per = _keys_per_transaction(txn, columns.op_key.astype(np.int64), n, n_keys)
-    usual = float(np.median(keys_per))
-    wide = [(keys_per >= s * n_keys) & (keys_per >= times * usual) for s, times in _UNUSUAL]
-    good &= np.logical_or.reduce(wide)
-    found = []
-    for t in np.flatnonzero(good)[:3].tolist():
-        if _is_read_from(history, t, txn, is_read):
-            label = int(columns.txn_label[t])
-            name, where = history.label(t), history.where(t)
-            found.append(LookAlike(label=label, name=name, where=where, keys=int(keys_per[t])))
-    return tuple(found)
-
-
-def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
-    import numpy as np
-
-    columns = history.columns
-    ops = history.operations_of(t)
-    span = columns.n_values() + 1
-    pair = columns.op_key.astype(np.int64) * span + columns.op_value
-    by_value = is_read & (columns.op_source == c.SOURCE_BY_VALUE) & (txn != t)
-    if np.isin(pair[by_value], pair[ops.start : ops.stop]).any():
-        return True
-    return bool(((columns.op_source >= ops.start) & (columns.op_source < ops.stop)).any())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError
-from isolang.history.stats import look_alikes
+from isolang.history.look_alikes import look_alikes
 from isolang.limits import Spending
 from isolang.options import Options
 from isolang.pipeline.decision import decide
@@ -21,7 +21,7 @@ from isolang.verdict import Invalid, Unknown, Verdict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.history.stats import LookAlike
+    from isolang.history.look_alikes import LookAlike
     from isolang.language.classify.route import Route
 
 # The other reading is judged where the first took no longer than this, and may take as long.

@@ -1,0 +1,95 @@
+"""Transactions that look as if they had loaded the database: initial ones, undeclared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from isolang.history import columns as c
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+# A look-alike of an initial transaction writes at least this share of all keys, and this many times
+# as many as a usual transaction. The second pair is for converters that write only what is read.
+_UNUSUAL = ((0.9, 3), (0.25, 20))
+_ENOUGH_KEYS = 4  # in smaller histories every transaction would look so
+
+
+class LookAlike(Struct, frozen=True, kw_only=True):
+    """A transaction that looks like an initial one, and is not declared as such.
+
+    Attributes:
+        label: what ``--initial`` takes.
+        name: what messages call it.
+        where: its place in the input.
+        keys: how many keys it writes.
+    """
+
+    label: int
+    name: str
+    where: str
+    keys: int
+
+
+def look_alikes(history: History) -> tuple[LookAlike, ...]:
+    """Find transactions that write very many keys, read nothing, begin a session and are read from.
+
+    Histories that were converted from other formats often carry their initial state as such a
+    transaction, and unless it is declared, nothing says that it comes before the other sessions.
+
+    Args:
+        history: any history.
+    """
+    import numpy as np
+
+    columns = history.columns
+    n, n_keys = columns.transactions(), columns.n_keys()
+    if n < 2 or n_keys < _ENOUGH_KEYS or history.initial_transaction is not None:
+        return ()
+    sizes = np.diff(columns.op_start)
+    least = min(share for share, _ in _UNUSUAL) * n_keys
+    if not (sizes >= max(least, 3)).any():  # the usual case, and soon seen
+        return ()
+    txn = np.repeat(np.arange(n), sizes)
+    is_read = (columns.op_kind == c.READ) | (columns.op_kind == c.READ_LIST)
+    reads = np.bincount(txn[is_read], minlength=n)
+    _, first = np.unique(columns.txn_session, return_index=True)
+    begins = np.zeros(n, dtype=bool)
+    begins[first] = True
+    good = begins & (reads == 0) & (columns.txn_status == c.COMMITTED)
+    if not (good & (sizes >= least)).any():
+        return ()
+    keys_per = keys_per_transaction(txn, columns.op_key.astype(np.int64), n, n_keys)
+    usual = float(np.median(keys_per))
+    wide = [(keys_per >= s * n_keys) & (keys_per >= times * usual) for s, times in _UNUSUAL]
+    good &= np.logical_or.reduce(wide)
+    found = []
+    for t in np.flatnonzero(good)[:3].tolist():
+        if _is_read_from(history, t, txn, is_read):
+            label = int(columns.txn_label[t])
+            name, where = history.label(t), history.where(t)
+            found.append(LookAlike(label=label, name=name, where=where, keys=int(keys_per[t])))
+    return tuple(found)
+
+
+def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
+    import numpy as np
+
+    columns = history.columns
+    ops = history.operations_of(t)
+    span = columns.n_values() + 1
+    pair = columns.op_key.astype(np.int64) * span + columns.op_value
+    by_value = is_read & (columns.op_source == c.SOURCE_BY_VALUE) & (txn != t)
+    if np.isin(pair[by_value], pair[ops.start : ops.stop]).any():
+        return True
+    return bool(((columns.op_source >= ops.start) & (columns.op_source < ops.stop)).any())
+
+
+def keys_per_transaction(txn: Any, key: Any, n: int, n_keys: int) -> Any:
+    """Count the distinct keys of each transaction, given those of each operation."""
+    import numpy as np
+
+    distinct = np.unique(txn * max(n_keys, 1) + key)
+    return np.bincount(distinct // max(n_keys, 1), minlength=n)
