@@ -12,7 +12,7 @@ from isolang.history import History
 from isolang.history import load_history as _load_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
-from isolang.limits import Spending, memory_cap
+from isolang.limits import Spending, default_memory, memory_cap
 from isolang.options import Options, ReadOptions
 from isolang.pipeline import decide
 
@@ -95,7 +95,7 @@ def check(
             route (``isolang.language.classify.route``), to choose one once for many histories.
         timeout: seconds for all phases together; when they are over, the verdict is unknown.
         memory: megabytes that the check may allocate; beyond, the verdict is unknown (Linux; other
-            platforms have no such limit).
+            platforms have no such limit). By default a share of what there is.
         certify: have an independent checker accept the witness or the refutation. What it refuses
             becomes unknown.
         seed: breaks ties in the search; equal seeds give equal runs.
@@ -148,5 +148,5 @@ def check(
     if isinstance(spec, str | os.PathLike):
         spec = load_spec(spec)
     chosen = spec if isinstance(spec, Route) else route(spec)
-    with memory_cap(options.memory):
+    with memory_cap(default_memory() if options.memory is None else options.memory):
         return decide(history, chosen, spending, options, progress or (lambda phase: None))

@@ -43,3 +43,16 @@ class SolverError(IsolangError):
 
 class OptionError(IsolangError, ValueError):
     """An option whose value is out of bounds."""
+
+
+def internal_error(error: Exception) -> str:
+    """What to say of an exception that nobody expected, as one sentence with what to send us."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
+    what = f"{type(error).__name__}: {error}".rstrip(": ").splitlines()[0]
+    return (
+        f"internal error ({what}{where}); this is a bug of isolang: please report it with the "
+        "history, the specification and this line; ISOLANG_TRACEBACK=1 shows more"
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isolang.errors import HistoryError
+from isolang.errors import HistoryError, UnsupportedError, internal_error
 from isolang.limits import Spending
 from isolang.options import Options
 from isolang.pipeline import decide
@@ -198,6 +198,10 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
         verdict = decide_one(route(load_spec(name)))
     except HistoryError as error:
         return Level(name=name, standing="unknown", reason=str(error))
+    except (TimeoutError, MemoryError, UnsupportedError):
+        raise
+    except Exception as error:  # a bug costs one level
+        return Level(name=name, standing="unknown", reason=internal_error(error))
     standing: dict[str, Standing] = {"valid": "satisfied", "invalid": "violated"}
     violation = verdict.violation if isinstance(verdict, Invalid) else None
     reason = verdict.reason if isinstance(verdict, Unknown) else ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from isolang.machine import memory
 from isolang.verdict import Seconds
 
 Phase: TypeAlias = Literal["read", "prepare", "solve", "certify"]
@@ -69,13 +72,90 @@ class Spending:
         return Seconds(**self._spent, total=time.perf_counter() - self._start)
 
 
+#: Of the memory that there is, so much may be used by default.
+SHARE: Final = 0.75
+
+
+def default_memory(parallel: int = 1) -> float | None:
+    """Megabytes that a check may have if nobody said how many; ``None`` if there is no telling.
+
+    Args:
+        parallel: how many checks share the memory.
+    """
+    found = memory()
+    return None if found is None else round(SHARE * found[0] / parallel, 1)
+
+
+def about_default_memory(parallel: int = 1) -> str:
+    """What a verdict says of the default, where it ran out; empty without one."""
+    found, megabytes = memory(), default_memory(parallel)
+    if found is None or megabytes is None:
+        return ""
+    shared = f", shared by {parallel} jobs" if parallel > 1 else ""
+    return (
+        f"; the limit was {megabytes:,.0f} MB, three quarters of this {found[1]}'s memory{shared}: "
+        "--memory sets another"
+    )
+
+
+def out_of_memory(error: MemoryError, phase: str) -> str:
+    """What to say of a ``MemoryError``: what a search says of its own limit, or the phase.
+
+    What the system refuses comes without words, or with those of C++.
+    """
+    said = str(error)
+    return f"the memory ran out in phase {phase}" if not said or "bad_alloc" in said else said
+
+
+class _Cap:
+    """The limit that all checks of this process have together, and what there was before."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._active = 0
+        self._allowed = 0
+        self._before: tuple[int, int] = (0, 0)
+
+    def add(self, more: int, base: int) -> None:
+        import resource
+
+        with self._lock:
+            if not self._active:
+                self._before = resource.getrlimit(resource.RLIMIT_DATA)
+                self._allowed = base
+            self._active += 1
+            self._allowed += more
+            self._set()
+
+    def remove(self, more: int) -> None:
+        import resource
+
+        with self._lock:
+            self._active -= 1
+            self._allowed -= more
+            if self._active:
+                self._set()
+            else:
+                resource.setrlimit(resource.RLIMIT_DATA, self._before)
+
+    def _set(self) -> None:
+        import resource
+
+        hard = self._before[1]
+        limit = self._allowed if hard == resource.RLIM_INFINITY else min(self._allowed, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+_cap: Final = _Cap()
+
+
 @contextmanager
 def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator[None]:
     """Let allocations of the body fail with ``MemoryError`` beyond a limit.
 
     The limit is on private writable memory (``RLIMIT_DATA``), as address space says little: thread
     stacks and mapped files count there. Where the platform has no such limit, the body runs
-    without.
+    without. Bodies that run at the same time share the sum of their limits.
 
     Args:
         megabytes: the limit; ``None`` for none.
@@ -86,17 +166,36 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
     if megabytes is None or held is None:
         yield
         return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = int(megabytes * 1e6) + (0 if of_process else held)
-    if hard != resource.RLIM_INFINITY:
-        limit = min(limit, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+    allowed = int(megabytes * 1e6)
+    _cap.add(allowed, 0 if of_process else held)
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        _cap.remove(allowed)
+
+
+@contextmanager
+def interrupted_after(seconds: float | None) -> Iterator[None]:
+    """Let Python code of the body fail with ``TimeoutError`` after a time.
+
+    For what has no clock of its own. Only in the main thread, where the platform has alarms; else
+    the body runs without.
+    """
+    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    if seconds is None or not usable:
+        yield
+        return
+
+    def ring(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _held_bytes() -> int | None:

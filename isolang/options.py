@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, get_args, get_type_hints
 from msgspec import Meta, Struct
 
 from isolang.errors import OptionError
-from isolang.processors import processors
+from isolang.machine import processors
 
 LIMITS: Final = "Limits"
 DECIDING: Final = "How it is decided"
@@ -25,9 +25,11 @@ _LARGEST: Final = 1_000_000_000  # megabytes
 _PER_THREAD: Final = 100  # megabytes of a limit: its stack counts
 
 
-def _about(text: str, metavar: str = "", panel: str = "", **bounds: Any) -> Any:
+def _about(text: str, metavar: str = "", panel: str = "", flag: str = "", **bounds: Any) -> Any:
     """What an option means, and how help shows it."""
-    return Meta(description=text, extra={"metavar": metavar, "panel": panel}, **bounds)
+    return Meta(
+        description=text, extra={"metavar": metavar, "panel": panel, "flag": flag}, **bounds
+    )
 
 
 class _Checked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +50,10 @@ class ReadOptions(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     format: Annotated[
         str,
         _about(
-            "The histories' format; by default found out from their content.", "FORMAT", READING
+            "The histories' format; by default found out from their content.",
+            "FORMAT",
+            READING,
+            "--from",
         ),
     ] = "auto"
     timestamps: Annotated[bool, _about("Cobra logs have timestamps.", "", READING)] = False

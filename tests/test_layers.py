@@ -40,7 +40,7 @@ SURFACE = {
     "minimal",
     "options",
     "pipeline",
-    "processors",
+    "machine",
     "report",
     "run",
     "strategies",

@@ -2,43 +2,121 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+from msgspec import to_builtins
 from msgspec.structs import replace
 
-from isolang.cli.arguments import UsageProblem
-from isolang.cli.job import Job, run_job
+from isolang.cli.choices import number
+from isolang.cli.job import Job, Unloaded, run_job
+from isolang.cli.parameters import OUTPUT, HistoryPaths, Include, Mistake, Specs, one_of
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_INPUT, Report, code_of, exit_code
-from isolang.errors import IsolangError
-from isolang.options import Options, ReadOptions
-from isolang.processors import processors
+from isolang.cli.report import Report, code_of, exit_code, json_text
+from isolang.cli.routes import load_routes
+from isolang.cli.terminal import complain, console, data, say
+from isolang.machine import processors
+from isolang.options import LIMITS, Options, ReadOptions
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
 
 
-def load_routes(specs: Sequence[str], include: Sequence[str]) -> tuple[tuple[str, Route], ...]:
-    """Load specs and route them, before any history is read: a typo should not cost an hour.
+def check(
+    *,
+    histories: HistoryPaths,
+    specs: Specs,
+    options: Options,
+    reading: ReadOptions,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
+            **one_of("text", "json", "edn"),
+        ),
+    ] = "text",
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile", help="Say where the time went (JSON has it).", rich_help_panel=OUTPUT
+        ),
+    ] = False,
+    certificates: Annotated[
+        str,
+        typer.Option(
+            "--certificate", metavar="DIR", help="Save certificates here.", rich_help_panel=OUTPUT,
+            show_default=False,
+        ),
+    ] = "",
+    minimal: Annotated[
+        str,
+        typer.Option(
+            "--minimal", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
+            help="Write the smallest part found that is still invalid (EDN).",
+        ),
+    ] = "",
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", metavar="N", help="Histories at a time.", rich_help_panel=LIMITS,
+            parser=number(int, 1, 256),
+        ),
+    ] = 1,
+    cross_check: Annotated[
+        str,
+        typer.Option(
+            "--cross-check", metavar="[PAIR|all]", show_default=False,
+            rich_help_panel="How it is decided",
+            help="Ask other pairs, too: one that shares nothing with the first, all, or "
+            "encoding/solver/prune.",
+        ),
+    ] = "",
+    include: Include = [],  # noqa: B006 - Typer's way to say that it may be left out
+) -> int:  # fmt: skip
+    """Check histories against isolation levels."""
+    if minimal and (len(histories) > 1 or len(specs) > 1):
+        raise Mistake("--minimal writes one part: give it one history and one --spec")
+    if histories.count("-") > 1:
+        raise Mistake("the standard input (-) can be read once")
+    if certificates:
+        try:
+            os.makedirs(certificates, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise Mistake(f"--certificate {certificates}: cannot be made ({reason})") from None
+    routes = load_routes(specs, include, options)
+    for _, route in routes:
+        if not isinstance(route, Unloaded):
+            _check_pairs(route, options, cross_check)
+    parallel = min(jobs, len(histories))
+    if options.threads is None and parallel > 1:
+        options = replace(options, threads=max(1, processors() // parallel))
+    everything = [
+        Job(
+            history=history,
+            specs=routes,
+            reading=reading,
+            options=options,
+            parallel=parallel,
+            certificates=certificates,
+            minimal=minimal,
+            cross_check=cross_check,
+        )
+        for history in histories
+    ]
+    if output == "text":
+        warnings = [w for _, r in routes if not isinstance(r, Unloaded) for w in r.warnings]
+        for line in dict.fromkeys(warnings):
+            complain(f"warning: {line}")
+    return _run(everything, _printer(output, profile), parallel)
 
-    Raises:
-        SpecError: the first one that cannot be used.
-    """
-    from isolang.language.classify.route import route
-    from isolang.language.load import load_spec
 
-    return tuple((name, route(load_spec(name, include_path=include))) for name in specs)
-
-
-def run(jobs: Sequence[Job], *, output: str, parallel: int, profile: bool = False) -> int:
+def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int) -> int:
     """Run jobs, print their reports in order as they come, and give the exit code."""
-    show = _printer(output, profile)
     codes: set[int] = set()
     with Bar(len(jobs)) as bar:
         for reports in _results(jobs, parallel, bar):
@@ -51,37 +129,38 @@ def run(jobs: Sequence[Job], *, output: str, parallel: int, profile: bool = Fals
 
 
 def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Report]]:
-    capped = any(job.options.timeout is not None or job.options.memory is not None for job in jobs)
-    if parallel == 1 and not capped:
+    limited = any(o.timeout is not None or o.memory is not None for o in (j.options for j in jobs))
+    if parallel == 1 and not limited:
         for job in jobs:
             reports: list[Report] = []
             run_job(job, reports.append, bar.phase)
             yield reports
         return
-    from isolang.cli.pool import Pool
+    from isolang.cli.child import Children
+    from isolang.cli.pool import run_apart
 
-    pool = Pool()
+    children = Children()
     executor = ThreadPoolExecutor(parallel)
     try:
         futures: list[Future[list[Report]]] = [
-            executor.submit(pool.run, job, bar.phase) for job in jobs
+            executor.submit(run_apart, children, job, bar.phase) for job in jobs
         ]
         for future in futures:
             yield future.result()
     finally:
         # Also on Ctrl-C: first the children, else their threads would wait for them.
-        pool.close()
+        children.close()
         executor.shutdown(cancel_futures=True)
 
 
 def _printer(output: str, profile: bool) -> Callable[[Report], None]:
     if output == "json":
-        return lambda report: print(json.dumps(report), flush=True)
+        return lambda report: data(json_text(report))
     if output == "edn":
         from isolang.cli.edn import to_edn
 
-        return lambda report: print(to_edn(report), flush=True)
-    from isolang.cli.text import console, render
+        return lambda report: data(to_edn(to_builtins(report)) + "\n")
+    from isolang.cli.text import render
 
     out = console(sys.stdout)
 
@@ -90,70 +169,10 @@ def _printer(output: str, profile: bool) -> Callable[[Report], None]:
         if profile:
             from isolang.cli.profile import profile as lines
 
-            print(*lines(report), "", sep="\n")
+            say(*lines(report), "")
         sys.stdout.flush()
 
     return text
-
-
-def check(
-    *,
-    specs: Sequence[str],
-    histories: Sequence[str],
-    include: Sequence[str],
-    output: str,
-    reading: ReadOptions,
-    options: Options,
-    certificates: str,
-    minimal: str,
-    jobs: int,
-    profile: bool = False,
-    cross_check: str = "",
-) -> int:
-    """Check, and give the exit code; see ``isocheck check --help`` for the arguments.
-
-    Raises:
-        UsageProblem: options that do not go together.
-    """
-    if minimal and (len(histories) > 1 or len(specs) > 1):
-        raise UsageProblem("--minimal writes one part: give it one history and one --spec")
-    if histories.count("-") > 1:
-        raise UsageProblem("the standard input (-) can be read once")
-    if certificates:
-        try:
-            os.makedirs(certificates, exist_ok=True)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise UsageProblem(f"--certificate {certificates}: cannot be made ({reason})") from None
-    try:
-        routes = load_routes(specs, include)
-    except IsolangError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
-    for _, route in routes:
-        _check_pairs(route, options, cross_check)
-    parallel = min(jobs, len(histories))
-    if options.threads is None and parallel > 1:
-        options = replace(options, threads=max(1, processors() // parallel))
-    everything = [
-        Job(
-            history=history,
-            specs=routes,
-            reading=reading,
-            options=options,
-            certificates=certificates,
-            minimal=minimal,
-            cross_check=cross_check,
-        )
-        for history in histories
-    ]
-    if output == "text":
-        for line in dict.fromkeys(warning for _, route in routes for warning in route.warnings):
-            print(f"warning: {line}", file=sys.stderr)
-    with suppress(BrokenPipeError):
-        return run(everything, output=output, parallel=parallel, profile=profile)
-    _forget_stdout()
-    return EXIT_INPUT
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
@@ -171,9 +190,4 @@ def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
 
             partners(chosen, cross_check, route)
     except SolverError as error:
-        raise UsageProblem(str(error)) from None
-
-
-def _forget_stdout() -> None:
-    """Nobody reads on; without this, Python would complain once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise Mistake(str(error)) from None

@@ -1,204 +1,211 @@
-"""The commands of ``isocheck``: what each is given, and where it is done.
+"""The commands of ``isocheck``, a line each, and the Typer groups that find them.
 
-What a command does is imported when it runs, so that ``--help`` and typing errors cost nothing.
+A command is a function in a module of its own; its docstring is its help, its parameters are those
+of :mod:`isolang.cli.parameters`, and what it returns is the exit code. The module is imported when
+the command is called, or the help that lists it is shown.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import itertools
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
-from isolang.cli import arguments, spec
-from isolang.cli.arguments import Command, Group, Parser, at_least, positive
-from isolang.cli.generate import declare as declare_generate
+import typer
+from typer.core import TyperGroup
+
+from isolang.cli.choices import near
+from isolang.cli.parameters import Mistake, as_command
 
 
-def _check(p: Parser) -> None:
-    p.argument("histories", "HISTORY", "Files, folders of logs, or -.", nargs="+")
-    p.repeated(
-        "--spec", "-s", dest="specs", metavar="SPEC", required=True,
-        help="A level (si, ser, …) or a .iso file; may be repeated.",
-    )  # fmt: skip
-    arguments.output(p, "text", "json", "edn")
-    arguments.reading(p)
-    p.option(
-        "--timeout", metavar="S", type=positive, help="Seconds for each verdict, reading included."
+class Line(NamedTuple):
+    """A command: where its function or its Typer group is, and the panel of help that shows it."""
+
+    where: str
+    panel: str = "Commands"
+
+
+JUDGE: Final = "Judge histories"
+HANDLE: Final = "Handle histories"
+SPECIFY: Final = "Specifications and solvers"
+
+ISOCHECK: Final[Mapping[str, Line]] = {
+    "check": Line("isolang.cli.check:check", JUDGE),
+    "levels": Line("isolang.cli.levels:levels", JUDGE),
+    "run": Line("isolang.cli.run:run", JUDGE),
+    "verify": Line("isolang.cli.verify:verify", JUDGE),
+    "stats": Line("isolang.cli.stats:stats", HANDLE),
+    "convert": Line("isolang.cli.convert:convert", HANDLE),
+    "generate": Line("isolang.cli.generate:generate", HANDLE),
+    "spec": Line("isolang.cli.commands:spec", SPECIFY),
+    "compare": Line("isolang.cli.compare:compare", SPECIFY),
+    "encode": Line("isolang.cli.encode:encode", SPECIFY),
+    "schema": Line("isolang.cli.schema:schema", SPECIFY),
+}
+SPEC: Final[Mapping[str, Line]] = {
+    "list": Line("isolang.cli.spec_library:list_levels"),
+    "show": Line("isolang.cli.spec_library:show_level"),
+    "explain": Line("isolang.cli.spec_explain:explain"),
+    "lint": Line("isolang.cli.spec_lint:lint"),
+    "format": Line("isolang.cli.spec_format:format_files"),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Commands that are imported when they are needed."""
+
+    lines: ClassVar[Mapping[str, Line]]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of the table."""
+        return list(self.lines)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, ``None`` if there is none."""
+        if cmd_name in self.lines and cmd_name not in self.commands:
+            self.commands[cmd_name] = _command(cmd_name, self.lines[cmd_name])
+        return self.commands.get(cmd_name)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Show the help as an error where nothing was asked for."""
+        if not args and not ctx.resilient_parsing:
+            with redirect_stdout(sys.stderr):
+                typer.echo(ctx.get_help(), err=True)
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments begin with.
+
+        Raises:
+            Mistake: there is none of this name.
+        """
+        name = args[0]
+        if name not in self.lines and not ctx.resilient_parsing:
+            raise no_such_command(ctx.command_path, name, self.lines)
+        return super().resolve_command(ctx, args)
+
+
+def no_such_command(program: str, name: str, lines: Mapping[str, Line]) -> Mistake:
+    """What is said of a name that no command has."""
+    meant = near(name, lines)
+    return Mistake(
+        f"no such command: {name}", f"did you mean `{program} {meant}`?" if meant else ""
     )
-    p.option("--memory", metavar="MB", type=positive, help="Megabytes for each history.")
-    arguments.no_certify(p)
-    p.option(
-        "--certificate", dest="certificates", metavar="DIR", default="",
-        help="Save certificates here.",
-    )  # fmt: skip
-    p.option(
-        "--minimal", metavar="FILE", default="",
-        help="Write the smallest part found that is still invalid (EDN).",
-    )  # fmt: skip
-    p.option("--jobs", "-j", metavar="N", type=at_least(1), default=1, help="Histories at a time.")
-    p.option(
-        "--threads", metavar="N", type=at_least(1),
-        help="On one history at a time; by default all processors, up to 8.",
-    )  # fmt: skip
-    arguments.seed(p)
-    p.switch("--profile", help="Say where the time went (text output; JSON has it).")
-    p.option(
-        "--solver", metavar="NAME", default="auto",
-        help="What decides: auto, native, sat, clingo, z3, pysmt; sat:NAME and pysmt:NAME for one "
-        "of theirs.",
-    )  # fmt: skip
-    p.option(
-        "--encoding", metavar="NAME", default="auto",
-        help="How the problem is put to it: auto, event-graph, one_variable, monosat, relational, "
-        "…",
-    )  # fmt: skip
-    arguments.prune(p)
-    p.option(
-        "--cross-check", metavar="[PAIR|all]", default="",
-        help="Ask other pairs, too: one that shares nothing with the first, all, or "
-        "encoding/solver/prune.",
-    )  # fmt: skip
-    arguments.include(p)
 
 
-def _verify(p: Parser) -> None:
-    p.argument("certificate", "CERT", "Of --certificate.")
-    p.argument("history", "HISTORY", "What it is about.")
+def _command(name: str, line: Line) -> Any:
+    module, attribute = line.where.split(":")
+    found = getattr(import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        group: Any = typer.main.get_command(found)
+        group.name, group.rich_help_panel = name, line.panel
+        return group
+    one = typer.Typer(add_completion=False)
+    one.command(name, rich_help_panel=line.panel)(as_command(found))
+    return typer.main.get_command(one)
 
 
-def _convert(p: Parser) -> None:
-    p.argument("source", "IN", "A history.")
-    p.argument("target", "OUT", "Where to write it.")
-    p.option(
-        "--to", metavar="FORMAT", required=True,
-        help="edn, jepsen-json, dbcop, dbcop-json, hist, cobra, viper, plume or awdit.",
-    )  # fmt: skip
-    arguments.reading(p)
-    p.switch("--renumber", help="Give numbers to keys and values that OUT cannot name.")
-    p.repeated(
-        "--drop", metavar="WHAT",
-        help="Leave out what OUT cannot say: real-time, failed-operations, unknown-reads, "
-        "empty-transactions, order-after-unknown.",
-    )  # fmt: skip
+# --- isocheck ---
 
 
-def _levels(p: Parser) -> None:
-    arguments.history(p)
-    arguments.output(p, "text", "json")
-    arguments.reading(p)
-    p.option("--timeout", metavar="S", type=positive, help="Seconds for each level.")
-    arguments.no_certify(p)
-    arguments.seed(p)
+class _Isocheck(LazyGroup):
+    """The whole command line: ``check`` is put in where no command is named."""
+
+    lines = ISOCHECK
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own = [name for param in self.get_params(ctx) for name in param.opts]
+        return super().parse_args(ctx, _with_command(args, own, guess=ctx.resilient_parsing))
 
 
-def _stats(p: Parser) -> None:
-    arguments.history(p)
-    arguments.output(p, "text", "json")
-    arguments.reading(p)
+def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
+    """The arguments with a command in front, and a value for a lone ``--cross-check``.
 
-
-def _compare(p: Parser) -> None:
-    p.argument("histories", "HISTORY", "Files or folders of logs.", nargs="+")
-    arguments.spec(p)
-    arguments.output(p, "text", "json", "csv")
-    p.repeated(
-        "--only", metavar="NAME",
-        help="Only pairs with this encoding, solver or encoding/solver; may be repeated.",
-    )  # fmt: skip
-    p.repeated(
-        "--prune", metavar="STAGE",
-        help="Stages of pruning, by default fixpoint; may be repeated.",
-    )  # fmt: skip
-    p.option(
-        "--repeat", metavar="N", type=at_least(1), default=1,
-        help="Runs of each; the median counts.",
-    )  # fmt: skip
-    p.option("--timeout", metavar="S", type=positive, default=60.0, help="Seconds for each run.")
-    p.option("--memory", metavar="MB", type=positive, help="Megabytes for each run.")
-    p.option("--plot", metavar="FILE", default="", help="Draw time against size (.svg, .png …).")
-    arguments.seed(p)
-    arguments.reading(p)
-    arguments.include(p)
-
-
-def _run(p: Parser) -> None:
-    p.argument(
-        "target",
-        "TARGET",
-        "postgres, mariadb, sqlite, duckdb, redis, etcd, exec:COMMAND; or a URL.",
-    )
-    p.option("--level", metavar="LEVEL", default="", help="Of the database.")
-    p.option("--claims", metavar="SPEC", default="", help="What to judge by.")
-    p.option("--workload", "-w", metavar="NAME", default="auto", help="What clients do.")
-    p.option("--seconds", metavar="S", type=positive, default=30.0, help="How long.")
-    p.option("--transactions", metavar="N", type=at_least(1), help="Stop after so many.")
-    p.option("--sessions", metavar="N", type=at_least(1), default=10, help="Clients at a time.")
-    p.option("--keys", metavar="N", type=at_least(1), help="Of the workload.")
-    p.option("--operations", metavar="N", type=at_least(1), help="Of a transaction.")
-    p.option(
-        "--table-prefix",
-        dest="prefix",
-        metavar="NAME",
-        default="isocheck_",
-        help="Names of tables begin so.",
-    )
-    p.option("--save", dest="folder", metavar="DIR", default="isocheck-runs", help="Where to save.")
-    p.switch("--to-the-end", help="Go on after a violation.")
-    arguments.output(p, "text", "json")
-    arguments.seed(p)
-
-
-def _encode(p: Parser) -> None:
-    arguments.history(p)
-    p.argument("target", "FILE", "Where to write; - for stdout.")
-    arguments.spec(p)
-    p.option(
-        "--to",
-        choices=("dimacs", "smt2", "gnf"),
-        metavar="dimacs|smt2|gnf",
-        required=True,
-        help="What to write.",
-    )
-    p.option("--encoding", metavar="NAME", required=True, help="One of docs/encodings.md.")
-    arguments.prune(p)
-    arguments.reading(p)
-    arguments.include(p)
-
-
-ISOCHECK: Final = Group(
-    about="Tell whether a database gives the isolation it promises. "
-    "`isocheck --spec si history.edn` is short for `isocheck check --spec si history.edn`.",
-    epilog="Exit codes: 0 valid; 1 a history is invalid; 2 an input cannot be used; "
-    "3 unknown; 4 a certificate was rejected, or solvers disagree. `isocheck --version` "
-    "prints the version.",
-    commands={
-        "check": Command("Check histories against isolation levels.", _check, "check:check"),
-        "verify": Command(
-            "Check a certificate again, with the checkers in plain Python.",
-            _verify,
-            "verify:verify",
+    Raises:
+        Mistake: the first one is probably a mistyped command.
+    """
+    if not args or args[0] in own:
+        return args
+    first = args[0]
+    if first not in ISOCHECK:
+        mistyped = not first.startswith("-") and near(first, ISOCHECK, 0.7)
+        if mistyped and not guess and not os.path.exists(first):
+            raise no_such_command("isocheck", first, ISOCHECK)
+        args = ["check", *args]
+    if args[0] != "check":
+        return args
+    end = args.index("--") if "--" in args else len(args)
+    values = [*args[1:end], ""]
+    return [
+        "check",
+        *(
+            f"{arg}=auto" if arg == "--cross-check" and not _is_pair(following) else arg
+            for arg, following in itertools.pairwise(values)
         ),
-        "convert": Command("Write a history in another format.", _convert, "convert:convert"),
-        "levels": Command(
-            "Find the strongest levels that a history satisfies, and the weakest it violates.",
-            _levels,
-            "levels:levels",
-        ),
-        "stats": Command("Say what a history contains.", _stats, "stats:stats"),
-        "generate": Command(
-            "Write a simulated history whose truth is known.",
-            declare_generate,
-            "generate:generate",
-        ),
-        "compare": Command(
-            "Run every encoding with every solver on the same histories.",
-            _compare,
-            "compare:compare",
-        ),
-        "encode": Command(
-            "Write what a solver would get, for any solver there is.",
-            _encode,
-            "encode:encode",
-        ),
-        "run": Command("Test a real database.", _run, "run:command"),
-        "spec": spec.SPEC,
-    },
+        *args[end:],
+    ]
+
+
+def _is_pair(text: str) -> bool:
+    """Whether this is meant as the value of ``--cross-check``, and is no history."""
+    if text in ("auto", "all"):
+        return True
+    from isolang.encodings.registry import ENCODINGS
+
+    begins = text.split("/", maxsplit=1)[0] in ENCODINGS
+    return (begins or text.endswith(("/none", "/known", "/fixpoint"))) and not os.path.exists(text)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            typer.echo(f"isocheck {version('isolang')}")
+        except PackageNotFoundError:
+            typer.echo("isocheck (not installed)")
+        raise typer.Exit
+
+
+isocheck: Final = typer.Typer(
+    cls=_Isocheck,
+    name="isocheck",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="rich",
+    epilog="Exit codes: 0 valid; 1 a history is invalid; 2 an input cannot be used; 3 unknown; "
+    "4 a certificate was rejected, or solvers disagree.",
 )
+
+
+@isocheck.callback()
+def _isocheck(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Tell whether a database gives the isolation it promises.
+
+    `isocheck --spec si history.edn` is short for `isocheck check --spec si history.edn`.
+    """
+
+
+class _Spec(LazyGroup):
+    lines = SPEC
+
+
+spec: Final = typer.Typer(
+    cls=_Spec,
+    epilog="Exit codes: 0 well; 1 something was found (lint), or would change (format --check); "
+    "2 an input cannot be used.",
+)
+
+
+@spec.callback()
+def _spec() -> None:
+    """List, show, explain, check and format specifications."""

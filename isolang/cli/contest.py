@@ -1,26 +1,22 @@
-"""One run of ``isocheck compare``, in a process of its own.
-
-The run is a pickle that the parent wrote for this child alone. Each line of the output is a JSON
-array: ``["phase", name]`` when a phase begins, ``["result", row]`` at the end.
-"""
+"""One run of ``isocheck compare``: a pair on a history, in a child of its own."""
 
 from __future__ import annotations
 
-import json
-import os
-import pickle
-import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
+
+from isolang.cli.child import NO_LIMIT, Children, Say
+from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
+
+_GRACE = 2.0  # so long after its deadline a run is ended that has not given up by itself
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -28,63 +24,164 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     Attributes:
         history: a path.
+        spec: as the user named it.
         route: of the spec.
         pair: who runs.
-        timeout: seconds from the pre-pass to the answer.
-        memory: megabytes of the process; ``None`` for no limit.
-        seed: breaks ties.
-        format: of ``--from``.
-        timestamps: of ``--timestamps``.
-        initial: of ``--initial``.
+        options: the timeout is from the pre-pass to the answer, the memory that of the process.
+        reading: how to read the history.
     """
 
     history: str
+    spec: str
     route: Route
     pair: Pair
-    timeout: float
-    memory: float | None
-    seed: int
-    format: str
-    timestamps: bool
-    initial: int | None
+    options: Options
+    reading: ReadOptions
 
 
-def measure(entry: Entry, phase: Callable[[str], object]) -> dict[str, Any]:
-    """Run, and give a row: the outcome, and what it cost by stage."""
-    from isolang.history import load_history
+class Row(Struct, frozen=True, kw_only=True):
+    """What came of a run.
+
+    Attributes:
+        history: as named on the command line.
+        transactions: of the history; null if it was not read.
+        spec: as named on the command line.
+        encoding: of the pair.
+        solver: of the pair.
+        prune_stage: of the pair.
+        verdict: ``wrong``: the model is none, or the checker refused the proof.
+        total: seconds from the pre-pass to the answer; null if there was none.
+        prune: seconds for pruning.
+        encode: seconds for encoding.
+        solve: seconds for solving.
+        variables: of the formula.
+        clauses: of the formula.
+        edges: of the formula, or of the event graph after pruning.
+        conflicts: of the search.
+        peak_mb: the most megabytes that the process had at a time.
+        detail: how far the verdict is certified, or why there is none.
+    """
+
+    history: str
+    transactions: int | None = None
+    spec: str
+    encoding: str
+    solver: str
+    prune_stage: str | None = None
+    verdict: Literal["valid", "invalid", "unknown", "wrong", "error", "not installed"]
+    total: float | None = None
+    prune: float | None = None
+    encode: float | None = None
+    solve: float | None = None
+    variables: float | None = None
+    clauses: float | None = None
+    edges: float | None = None
+    conflicts: float | None = None
+    peak_mb: float | None = None
+    detail: str = ""
+
+
+def run(children: Children, entry: Entry) -> Row:
+    """Run an entry in a child."""
+    found: list[Row] = []
+    phase = "start"
+
+    def hear(kind: str, what: Any) -> float | None:
+        nonlocal phase
+        if kind == "result":
+            found.append(convert(what, Row))
+            return NO_LIMIT
+        phase = what
+        limited = {"prepare": (entry.options.timeout or NO_LIMIT) + _GRACE, "certify": NO_LIMIT}
+        return limited.get(phase)
+
+    ended = children.run(f"{__name__}:work", entry, hear, measured=True)
+    if found:
+        row = found[0]
+        return row if row.peak_mb is not None else replace(row, peak_mb=ended.peak)
+    last = ended.last_line or f"status {ended.status}"
+    if ended.late:
+        detail = f"timeout in {phase}"
+    elif ended.lacked_memory:
+        detail = f"memory in {phase}"
+    else:
+        capped = ", under a memory cap" if entry.options.memory is not None else ""
+        detail = f"crash in {phase}{capped}: {last}"
+    return replace(_row(entry, "unknown", detail), peak_mb=ended.peak)
+
+
+def _row(entry: Entry, verdict: Any, detail: str) -> Row:
+    return Row(
+        history=entry.history,
+        spec=entry.spec,
+        encoding=entry.pair.encoding,
+        solver=entry.pair.solver,
+        prune_stage=entry.pair.prune,
+        verdict=verdict,
+        detail=detail,
+    )
+
+
+# --- in the child ---
+
+
+def work(entry: Entry, say: Say) -> None:
+    """Run an entry, and say its row."""
+    import os
+
+    from isolang.cli.child import peak_megabytes
+    from isolang.errors import IsolangError, UnsupportedError
+    from isolang.limits import memory_cap
+
+    try:
+        with memory_cap(entry.options.memory, of_process=True):
+            row = _measured(entry, lambda name: say("phase", name))
+    except TimeoutError:
+        row = _row(entry, "unknown", "timeout")
+    except MemoryError:
+        row = _row(entry, "unknown", "memory")
+    except UnsupportedError as error:
+        row = _row(entry, "unknown", f"unsupported: {error}")
+    except IsolangError as error:
+        row = _row(entry, "error", str(error))
+    say("result", to_builtins(replace(row, peak_mb=peak_megabytes(os.getpid()))))
+
+
+def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
+    """Run, and give the outcome and what it cost by stage."""
+    from isolang.api import read
     from isolang.limits import Spending
-    from isolang.options import Options
     from isolang.pipeline.run import Run
     from isolang.solvers.answer import Undecided, Unproved
     from isolang.solvers.registry import solver_of
 
     phase("read")
     solver_of(entry.pair.solver)  # imports what it needs
-    history = load_history(
-        entry.history, format=entry.format, timestamps=entry.timestamps, initial=entry.initial
-    )
+    history = read(entry.history, entry.reading)
     phase("prepare")
-    options = Options(seed=entry.seed, threads=1)
-    run = Run(history, entry.route, entry.pair, Spending(entry.timeout), options, progress=phase)
-    row: dict[str, Any] = {"transactions": history.counts()["transactions"]}
+    options = Options(seed=entry.options.seed, threads=1)
+    spending = Spending(entry.options.timeout)
+    run = Run(history, entry.route, entry.pair, spending, options, progress=phase)
+    transactions = history.counts()["transactions"]
     if run.contradiction() is not None:
-        return row | {"verdict": "invalid", "detail": "by the pre-pass"}
+        return replace(_row(entry, "invalid", "by the pre-pass"), transactions=transactions)
     start = time.perf_counter()
     answer = run.solve()
+    total = time.perf_counter() - start
     if isinstance(answer.says, Undecided):
-        return row | {"verdict": "wrong", "detail": answer.says.reason}
-    row["total"] = time.perf_counter() - start
-    row |= _costs(dict(answer.statistics))
-    if isinstance(answer.says, Unproved):
-        return row | {"verdict": "invalid", "detail": "no model found"}
-    # Certifying is not timed.
-    checker = Run(history, entry.route, entry.pair, Spending(), options, progress=phase)
-    certification = checker.certify(answer.says)
-    if certification.rejected:
-        detail = f"the checker refused its proof: {certification.reason}"
-        return row | {"verdict": "wrong", "detail": detail}
-    detail = "certified" if certification.accepted else certification.reason
-    return row | {"verdict": answer.outcome, "detail": detail}
+        return replace(_row(entry, "wrong", answer.says.reason), transactions=transactions)
+    verdict, detail = "invalid", "no model found"
+    if not isinstance(answer.says, Unproved):
+        # Certifying is not timed.
+        phase("certify")
+        checker = Run(history, entry.route, entry.pair, Spending(), options, progress=phase)
+        certification = checker.certify(answer.says)
+        verdict = answer.outcome
+        detail = "certified" if certification.accepted else certification.reason
+        if certification.rejected:
+            verdict, detail = "wrong", f"the checker refused its proof: {certification.reason}"
+    costs = _costs(dict(answer.statistics))
+    return replace(_row(entry, verdict, detail), transactions=transactions, total=total, **costs)
 
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:
@@ -104,52 +201,3 @@ def _costs(statistics: dict[str, float]) -> dict[str, float]:
     for stage, names in parts.items():
         row[stage] = sum(statistics.get(name, 0.0) for name in names)
     return row
-
-
-def main() -> int:
-    """Run the entry named on the command line."""
-    from isolang.errors import IsolangError, UnsupportedError
-    from isolang.limits import memory_cap
-
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=1)
-
-    def say(kind: str, what: Any) -> None:
-        out.write(json.dumps([kind, what]) + "\n")
-        out.flush()
-
-    entry: Entry = pickle.loads(Path(sys.argv[1]).read_bytes())
-    try:
-        with memory_cap(entry.memory, of_process=True):
-            row = measure(entry, lambda name: say("phase", name))
-    except TimeoutError:
-        row = {"verdict": "unknown", "detail": "timeout"}
-    except MemoryError:
-        row = {"verdict": "unknown", "detail": "memory"}
-    except UnsupportedError as error:
-        row = {"verdict": "unknown", "detail": f"unsupported: {error}"}
-    except IsolangError as error:
-        row = {"verdict": "error", "detail": str(error)}
-    say("result", {**row, "peak_mb": peak_megabytes(os.getpid())})
-    return 0
-
-
-def peak_megabytes(process: int) -> float | None:
-    """The most memory that a process has had at a time; ``None`` where it cannot be known.
-
-    Not ``ru_maxrss``: on Linux a child begins with what its parent had.
-    """
-    try:
-        with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return round(int(line.split()[1]) / 1e3, 1)
-    except OSError:
-        pass
-    return None
-
-
-def run() -> None:
-    """Run the entry and end the process."""
-    status = main()
-    sys.stderr.flush()
-    os._exit(status)

@@ -3,42 +3,60 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from isolang.cli.report import EXIT_INPUT, EXIT_VALID
-from isolang.errors import IsolangError
+import typer
+
+from isolang.cli import choices
+from isolang.cli.parameters import named
+from isolang.cli.report import EXIT_VALID
+from isolang.cli.terminal import complain
+from isolang.options import ReadOptions
+
+if TYPE_CHECKING:
+    from isolang.history.writers import WriteReport
+
+TO: Final[Any] = named(choices.written_formats, "FORMAT")
 
 
 def convert(
-    source: str,
-    target: str,
     *,
-    to: str,
-    format: str,  # noqa: A002 - the option's name
-    timestamps: bool,
-    initial: int | None,
-    renumber: bool,
-    drop: Sequence[str],
-) -> int:
-    """Read, write, say on stderr what changed on the way, and give the exit code."""
-    from isolang.history import load_history
+    source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it; - is stdout.")],
+    to: Annotated[str, typer.Option("--to", help="The format to write.", **TO)],
+    reading: ReadOptions,
+    renumber: Annotated[
+        bool,
+        typer.Option("--renumber", help="Give numbers to keys and values that OUT cannot name."),
+    ] = False,
+    drop: Annotated[
+        list[str],
+        typer.Option(
+            "--drop", metavar="WHAT",
+            help="Leave out what OUT cannot say: real-time, failed-operations, unknown-reads, "
+            "empty-transactions, order-after-unknown; may be repeated.",
+        ),
+    ] = [],  # noqa: B006
+) -> int:  # fmt: skip
+    """Write a history in another format."""
+    from isolang.api import read
     from isolang.history.writers import write_history
 
-    try:
-        history = load_history(source, format=format, timestamps=timestamps, initial=initial)
-        where = sys.stdout.buffer if target == "-" else target
-        report = write_history(history, where, format=to, renumber=renumber, drop=drop)
-        if target == "-":
-            sys.stdout.buffer.flush()
-    except IsolangError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
+    history = read(source, reading)
+    where = sys.stdout.buffer if target == "-" else target
+    report = write_history(history, where, format=to, renumber=renumber, drop=drop)
+    say_written(target, report, (*history.ignored, *report.notes))
+    return EXIT_VALID
+
+
+def say_written(target: str, report: WriteReport, notes: Iterable[str]) -> None:
+    """Say on stderr what was written, and what changed on the way."""
+    if target == "-":
+        sys.stdout.buffer.flush()
     name = "the standard output" if target == "-" else target
-    print(
+    complain(
         f"{name}: {report.transactions} transactions, {report.operations} operations "
         f"as {report.format}",
-        file=sys.stderr,
+        *(f"  {note}" for note in notes),
     )
-    for note in (*history.ignored, *report.notes):
-        print(f"  {note}", file=sys.stderr)
-    return EXIT_VALID

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from isolang.cli.report import ClaimReport, CrossCheckReport, Report
 from isolang.crosscheck import SECONDS, cross_check, partners
 from isolang.errors import IsolangError
 from isolang.solvers.registry import choose_pair
 
 if TYPE_CHECKING:
     from isolang.cli.job import Job
-    from isolang.cli.report import Report
     from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.limits import Spending
@@ -23,55 +25,60 @@ _SHARE = 0.8
 
 def cross_checked(
     job: Job, report: Report, verdict: Verdict, route: Route, spending: Spending
-) -> None:
-    """Cross-check a verdict, and put what came of it into its report."""
-    chosen, _ = choose_pair(
-        job.options.encoding, job.options.solver, job.options.prune, route=route
-    )
+) -> Report:
+    """Cross-check a verdict; the report with what came of it."""
+    how = job.options
+    chosen, _ = choose_pair(how.encoding, how.solver, how.prune, route=route)
     others = partners(chosen, job.cross_check, route)
     seconds = SECONDS
-    if job.options.timeout is not None:
+    if how.timeout is not None:
         try:
             left = spending.remaining() or 0.0
         except TimeoutError:
             left = 0.0
         seconds = max(0.01, _SHARE * left / (len(others) + 1))
-    found = cross_check(
-        verdict.history, route, chosen, others, seconds=seconds, seed=job.options.seed
-    )
-    entry = {
-        "summary": found.summary(),
-        "claims": [
-            {
-                "pair": str(claim.pair),
-                "outcome": claim.outcome,
-                "detail": claim.detail,
-                "seconds": round(claim.seconds, 6),
-            }
+    found = cross_check(verdict.history, route, chosen, others, seconds=seconds, seed=how.seed)
+    entry = CrossCheckReport(
+        summary=found.summary(),
+        claims=tuple(
+            ClaimReport(
+                pair=str(claim.pair),
+                outcome=claim.outcome,
+                detail=claim.detail,
+                seconds=round(claim.seconds, 6),
+            )
             for claim in found.claims
-        ],
-        "history": None,
-        "minimal": None,
-    }
-    report["cross_check"] = entry
+        ),
+    )
     if not found.disagreement:
-        return
-    report.update(verdict="unknown", reason=found.summary(), certified=False, violation=None)
-    report.update(anomaly=None, certified_reason="")
+        return replace(report, cross_check=entry)
     stem = f"disagreement-{(verdict.history.sha256 or 'history')[:12]}"
-    entry["history"] = _saved(job, report, verdict.history, f"{stem}.edn")
+    parts = {"history": (verdict.history, f"{stem}.edn")}
     if found.minimal is not None:
-        entry["minimal"] = _saved(job, report, found.minimal, f"{stem}-minimal.edn")
+        parts["minimal"] = (found.minimal, f"{stem}-minimal.edn")
+    saved, warnings = {}, list(report.warnings)
+    for name, (history, file) in parts.items():
+        path = os.path.join(job.certificates or ".", file)
+        try:
+            saved[name] = _save(history, path)
+        except (IsolangError, OSError) as error:
+            warnings.append(f"{path}: cannot be written ({error})")
+    return replace(
+        report,
+        verdict="unknown",
+        reason=found.summary(),
+        anomaly=None,
+        certified=False,
+        certified_reason="",
+        violation=None,
+        cross_check=replace(entry, **saved),
+        warnings=tuple(warnings),
+    )
 
 
-def _saved(job: Job, report: Report, history: History, name: str) -> str | None:
+def _save(history: History, path: str) -> str:
     from isolang.history.writers import write_history
 
-    path = os.path.join(job.certificates or ".", name)
-    try:
-        write_history(history, path, format="edn", renumber=True)
-    except (IsolangError, OSError) as error:
-        report["warnings"].append(f"{path}: cannot be written ({error})")
-        return None
+    write_history(history, path, format="edn", renumber=True)
     counts = history.counts()
     return f"{path} ({counts['transactions']} transactions, {counts['operations']} operations)"

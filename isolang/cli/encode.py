@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from isolang.cli.check import load_routes
-from isolang.cli.report import EXIT_INPUT
-from isolang.errors import IsolangError, SolverError
+import typer
+
+from isolang.cli import choices
+from isolang.cli.parameters import HistoryPath, Include, OneSpec, Only, named, one_of
+from isolang.cli.report import EXIT_VALID
+from isolang.cli.routes import load_route
+from isolang.cli.terminal import data
+from isolang.errors import SolverError
+from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
@@ -24,61 +28,34 @@ THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
 
 
 def encode(
-    history: str,
-    target: str,
     *,
-    spec: str,
-    to: str,
-    encoding: str,
-    prune: str,
-    format: str,  # noqa: A002 - the option's name
-    timestamps: bool,
-    initial: int | None,
-    include: Sequence[str],
+    history: HistoryPath,
+    target: Annotated[str, typer.Argument(metavar="FILE", help="Where to write; - for stdout.")],
+    spec: OneSpec,
+    to: Annotated[str, typer.Option("--to", help="What to write.", **one_of(*THEORIES))],
+    encoding: Annotated[
+        str,
+        typer.Option(
+            "--encoding", help="How the problem is put.", **named(choices.encodings, "NAME")
+        ),
+    ],
+    options: Annotated[Options, Only("prune")],
+    reading: ReadOptions,
+    include: Include = [],  # noqa: B006
 ) -> int:
-    """Write a history's problem as a file, and give the exit code."""
-    try:
-        text = _text(
-            history,
-            spec=spec,
-            to=to,
-            encoding=encoding,
-            prune=prune,
-            format=format,
-            timestamps=timestamps,
-            initial=initial,
-            include=include,
-        )
-    except IsolangError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
+    """Write what a solver would get, for any solver there is."""
+    from isolang.api import read
+    from isolang.solvers.registry import take_encoding
+
+    route = load_route(spec, include)
+    take_encoding(encoding, options.prune, route)  # mistakes are said before the history is read
+    text = written(read(history, reading), route, to=to, encoding=encoding, prune=options.prune)
     if target == "-":
-        sys.stdout.write(text)
+        data(text)
     else:
         with open(target, "w", encoding="utf-8") as out:
             out.write(text)
-    return 0
-
-
-def _text(
-    path: str,
-    *,
-    spec: str,
-    to: str,
-    encoding: str,
-    prune: str,
-    format: str,  # noqa: A002
-    timestamps: bool,
-    initial: int | None,
-    include: Sequence[str],
-) -> str:
-    from isolang.history import load_history
-    from isolang.solvers.registry import take_encoding
-
-    ((_, route),) = load_routes([spec], include)
-    take_encoding(encoding, prune, route)  # what makes no sense is said before the history is read
-    history = load_history(path, format=format, timestamps=timestamps, initial=initial)
-    return written(history, route, to=to, encoding=encoding, prune=prune)
+    return EXIT_VALID
 
 
 def written(history: History, route: Route, *, to: str, encoding: str, prune: str = "auto") -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from isolang.cli.arguments import Parser, at_least
-from isolang.cli.report import EXIT_INPUT, EXIT_VALID
-from isolang.errors import IsolangError
+import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from isolang.cli.choices import number
+from isolang.cli.convert import TO, say_written
+from isolang.cli.parameters import one_of
+from isolang.cli.report import EXIT_VALID
 
 _RULES = (
     "strict-serializable, serializable, strong-snapshot, snapshot, prefix, causal, read-atomic, "
@@ -22,76 +22,104 @@ _BUGS = (
     "lost update, write skew, long fork, stale read, aborted read, fractured read, "
     "lost session guarantee, clock skew"
 )
+_SIZE, _KEYS, _RULE, _OUT = "Size", "Keys and values", "What the database does", "Output"
 
 
-_NUMBERS: tuple[tuple[str, str, int, str], ...] = (
-    ("--sessions", "N", 10, "Clients at a time."),
-    ("--transactions", "N", 100, "Transactions."),
-    ("--operations", "N", 8, "Operations of each."),
-    ("--keys", "N", 100, "Keys."),
-    ("--values", "N", 0, "Different values of a key; 0: all different."),
-    ("--appends", "N", 32, "With --lists: to each key."),
-    ("--lag", "N", 0, "Events that snapshots and replicas may lag; 0: 8 N."),
-    ("--replicas", "N", 3, "Of causal and read-atomic."),
-)
-_SHARES: tuple[tuple[str, str, float, str], ...] = (
-    ("--read-share", "P", 0.5, "Reads among operations."),
-    ("--theta", "X", 0.99, "Of zipfian keys."),
-    ("--hot-keys", "P", 0.2, "Share of hot keys."),
-    ("--hot-share", "P", 0.8, "Their share of operations."),
-    ("--value-theta", "X", 0.0, "Zipfian values; 0 is uniform."),
-    ("--read-modify-write", "P", 0.0, "Writes that follow a read of their key."),
-    ("--info-rate", "P", 0.0, "Unknown outcomes."),
-    ("--abort-rate", "P", 0.0, "Aborts."),
-)
+def _named(flag: str, help: str, panel: str, metavar: str) -> Any:  # noqa: A002
+    return typer.Option(flag, metavar=metavar, help=help, rich_help_panel=panel)
 
 
-def declare(p: Parser) -> None:
-    """Declare the arguments of the command."""
-    p.argument("target", "OUT", "Where to write; - is stdout.", nargs="?", default="-")
-    p.option("--to", metavar="FORMAT", default="edn", help="As of convert.")
-    p.option(
-        "--rule", metavar="RULE", default="serializable",
-        help=f"What the database guarantees: {_RULES}.",
-    )  # fmt: skip
-    p.repeated(
-        "--bug", dest="bugs", metavar="BUG", help=f"What goes wrong once: {_BUGS}. May be repeated."
+def _count(flag: str, help: str, panel: str) -> Any:  # noqa: A002
+    return typer.Option(
+        flag, metavar="N", help=help, rich_help_panel=panel, parser=number(int, 0, (1 << 31) - 1)
     )
-    p.option(
-        "--key-distribution", metavar="NAME", default="uniform",
-        help="uniform, zipfian, hotspot or exponential.",
-    )  # fmt: skip
-    for flag, metavar, number, what in _NUMBERS:
-        p.option(flag, metavar=metavar, type=int, default=number, help=what)
-    for flag, metavar, share, what in _SHARES:
-        p.option(flag, metavar=metavar, type=float, default=share, help=what)
-    p.switch("--mini-transactions", help="One or two keys, read before written.")
-    p.switch("--lists", help="Appends and list reads; EDN only.")
-    p.switch("--session-each", help="Each transaction is a session of its own.")
-    p.option("--seed", metavar="N", type=at_least(0), default=0, help="Of all random choices.")
-    p.repeated("--drop", metavar="WHAT", help="As of convert.")
-    p.option("--truth", metavar="FILE", default="", help="Write what is true of it here, as JSON.")
+
+
+def _share(flag: str, help: str, panel: str, metavar: str = "P") -> Any:  # noqa: A002
+    return typer.Option(
+        flag, metavar=metavar, help=help, rich_help_panel=panel, parser=number(float)
+    )
 
 
 def generate(
-    target: str,
     *,
-    to: str,
-    drop: Collection[str],
-    truth: str,
-    bugs: Collection[str],
-    **workload: Any,
-) -> int:
-    """Simulate, write, say on stderr what is true of it, and give the exit code.
-
-    Args:
-        target: a path, or ``-``.
-        to: the format.
-        drop: as of ``write_history``; real time is left out of formats that have none.
-        truth: where to write the truth; empty for nowhere.
-        bugs: as of :class:`isolang.workload.Workload`.
-        workload: its other fields.
-    """
+    target: Annotated[str, typer.Argument(metavar="[OUT]", help="Where; - is stdout.")] = "-",
+    to: Annotated[
+        str, typer.Option("--to", help="The format to write.", rich_help_panel=_OUT, **TO)
+    ] = "edn",
+    drop: Annotated[list[str], _named("--drop", "As of convert.", _OUT, "WHAT")] = [],  # noqa: B006
+    truth: Annotated[
+        str, _named("--truth", "Write what is true of it here, as JSON.", _OUT, "FILE")
+    ] = "",
+    rule: Annotated[str, _named("--rule", f"What it guarantees: {_RULES}.", _RULE, "RULE")] = (
+        "serializable"
+    ),
+    bugs: Annotated[
+        list[str],
+        _named("--bug", f"What goes wrong once: {_BUGS}; may be repeated.", _RULE, "BUG"),
+    ] = [],  # noqa: B006
+    lag: Annotated[
+        int, _count("--lag", "Events that snapshots and replicas may lag; 0: 8 N.", _RULE)
+    ] = 0,
+    replicas: Annotated[int, _count("--replicas", "Of causal and read-atomic.", _RULE)] = 3,
+    info_rate: Annotated[float, _share("--info-rate", "Unknown outcomes.", _RULE, "P")] = 0.0,
+    abort_rate: Annotated[float, _share("--abort-rate", "Aborts.", _RULE, "P")] = 0.0,
+    sessions: Annotated[int, _count("--sessions", "Clients at a time.", _SIZE)] = 10,
+    transactions: Annotated[int, _count("--transactions", "Transactions.", _SIZE)] = 100,
+    operations: Annotated[int, _count("--operations", "Operations of each.", _SIZE)] = 8,
+    session_each: Annotated[
+        bool,
+        typer.Option(
+            "--session-each", help="Each is a session of its own.", rich_help_panel=_SIZE
+        ),
+    ] = False,
+    mini_transactions: Annotated[
+        bool,
+        typer.Option(
+            "--mini-transactions", help="One or two keys, read before written.",
+            rich_help_panel=_SIZE,
+        ),
+    ] = False,
+    keys: Annotated[int, _count("--keys", "Keys.", _KEYS)] = 100,
+    key_distribution: Annotated[
+        str,
+        typer.Option(
+            "--key-distribution", help="How operations choose keys.", rich_help_panel=_KEYS,
+            **one_of("uniform", "zipfian", "hotspot", "exponential"),
+        ),
+    ] = "uniform",
+    theta: Annotated[float, _share("--theta", "Of zipfian keys.", _KEYS, "X")] = 0.99,
+    hot_keys: Annotated[float, _share("--hot-keys", "Share of hot keys.", _KEYS, "P")] = 0.2,
+    hot_share: Annotated[
+        float, _share("--hot-share", "Their share of operations.", _KEYS, "P")
+    ] = 0.8,
+    values: Annotated[
+        int, _count("--values", "Different values of a key; 0: all different.", _KEYS)
+    ] = 0,
+    value_theta: Annotated[
+        float, _share("--value-theta", "Zipfian values; 0 is uniform.", _KEYS, "X")
+    ] = 0.0,
+    read_share: Annotated[
+        float, _share("--read-share", "Reads among operations.", _KEYS, "P")
+    ] = 0.5,
+    read_modify_write: Annotated[
+        float, _share("--read-modify-write", "Writes that follow a read of their key.", _KEYS, "P")
+    ] = 0.0,
+    lists: Annotated[
+        bool,
+        typer.Option("--lists", help="Appends and list reads; EDN only.", rich_help_panel=_KEYS),
+    ] = False,
+    appends: Annotated[int, _count("--appends", "With --lists: to each key.", _KEYS)] = 32,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", metavar="N", parser=number(int, 0, (1 << 63) - 1), rich_help_panel=_RULE,
+            help="Of all random choices.",
+        ),
+    ] = 0,
+) -> int:  # fmt: skip
+    """Write a simulated history whose truth is known."""
+    given = dict(locals())
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
     from isolang.workload import Workload
@@ -100,26 +128,14 @@ def generate(
     left_out = set(drop)
     if ALIASES.get(to, to) not in WITH_REAL_TIME:
         left_out.add("real-time")
-    try:
-        history = simulate(Workload(bugs=tuple(bugs), **workload))
-        where = sys.stdout.buffer if target == "-" else target
-        report = write_history(history, where, format=to, drop=left_out)
-        if target == "-":
-            sys.stdout.buffer.flush()
-    except IsolangError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
+    options = {name: given[name] for name in Workload.__struct_fields__}
+    history = simulate(Workload(**{**options, "bugs": tuple(bugs)}))
+    where = sys.stdout.buffer if target == "-" else target
+    report = write_history(history, where, format=to, drop=left_out)
     if truth:
         Path(truth).write_text(json.dumps(history.truth.as_json(), indent=2) + "\n")
-    name = "the standard output" if target == "-" else target
-    print(
-        f"{name}: {report.transactions} transactions, {report.operations} operations "
-        f"as {report.format}",
-        file=sys.stderr,
-    )
     notes = [*history.notes, *report.notes]
     if "real-time" in left_out:
         notes.append("without real time sser and strong-si have no verdict")
-    for note in notes:
-        print(f"  {note}", file=sys.stderr)
+    say_written(target, report, notes)
     return EXIT_VALID

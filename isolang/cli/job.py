@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from isolang.cli.report import Report, error_report, report_of, unknown_report
-from isolang.errors import IsolangError
+from isolang.cli.report import Limits, Report, error_report, report_of, unknown_report
+from isolang.errors import IsolangError, internal_error
 from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
+    from isolang.history.history import History
     from isolang.language.classify.route import Route
+    from isolang.limits import Spending
     from isolang.verdict import Invalid, Verdict
 
 
 _LARGE: Final = 250_000  # bytes of a history that is worth a heap in large pages
 _HEAP: Final = 64 << 20  # bytes; what is not used costs nothing
+
+Emit = Callable[[Report], object]
+Progress = Callable[[str], object]
+
+
+class Unloaded(Struct, frozen=True):
+    """A specification whose loading took too much; every history is unknown to it."""
+
+    reason: str
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -30,91 +43,162 @@ class Job(Struct, frozen=True, kw_only=True):
         specs: each as the user named it, and its route.
         reading: how to read it.
         options: how to check it; the timeout is for each verdict, with reading.
+        parallel: how many jobs share the memory that is used by default.
         certificates: where to save certificates; empty for nowhere.
         minimal: where to write the smallest invalid part; empty for nowhere.
         cross_check: of ``--cross-check``; empty for none.
     """
 
     history: str
-    specs: tuple[tuple[str, Route], ...]
+    specs: tuple[tuple[str, Route | Unloaded], ...]
     reading: ReadOptions = ReadOptions()
     options: Options = Options()
+    parallel: int = 1
     certificates: str = ""
     minimal: str = ""
     cross_check: str = ""
 
+    @property
+    def limits(self) -> Limits:
+        """What each check may use; the memory by default a share of the machine's."""
+        from isolang.limits import default_memory
 
-def run_job(job: Job, emit: Callable[[Report], object], progress: Callable[[str], object]) -> None:
+        memory = self.options.memory
+        return Limits(
+            timeout=self.options.timeout,
+            memory=default_memory(self.parallel) if memory is None else memory,
+            default_memory=memory is None,
+        )
+
+
+def run_job(job: Job, emit: Emit, progress: Progress) -> None:
     """Read the history once, judge it by each spec, and emit one report for each, in order."""
     # Everything heavy is imported before the clock starts: it is not the history's fault.
     import numpy as np  # noqa: F401
 
-    from isolang import _native
+    from isolang import _native, api, pipeline  # noqa: F401
+    from isolang.limits import Spending, memory_cap
+
+    limits = job.limits
+
+    def finished(report: Report) -> None:
+        emit(replace(report, limits=limits))
+
+    if job.options.memory is None and _is_large(job.history):
+        _native.reserve_heap_in_large_pages(_HEAP)
+    with memory_cap(limits.memory, of_process=True):
+        reading = Spending(job.options.timeout)
+        progress("read")
+        history = _read(job, reading, finished)
+        if history is None:
+            return
+        spent = {"read": reading.seconds().read}
+        for spec in job.specs:
+            spending = Spending(job.options.timeout, already=spent)
+            finished(_judged(job, history, spec, spending, progress))
+
+
+def _read(job: Job, reading: Spending, emit: Emit) -> History | None:
+    """Read the history; emit the reports if that fails."""
     from isolang.api import read
-    from isolang.limits import Spending
+    from isolang.limits import out_of_memory
+
+    try:
+        with reading.during("read"):
+            return read(job.history, job.reading, timeout=job.options.timeout)
+    except IsolangError as error:
+        make, reason = error_report, str(error)
+    except TimeoutError:
+        make, reason = unknown_report, "timeout: the time ran out in phase read"
+    except MemoryError as error:
+        make, reason = unknown_report, f"memory: {out_of_memory(error, 'read')}{_default(job)}"
+    except OSError as error:
+        make, reason = error_report, f"{job.history}: {error.strerror or error}"
+    except Exception as error:
+        make, reason = unknown_report, _unexpected(error)
+    for name, _ in job.specs:
+        emit(make(job.history, name, reason, reading.seconds()))
+    return None
+
+
+def _judged(
+    job: Job,
+    history: History,
+    spec: tuple[str, Route | Unloaded],
+    spending: Spending,
+    progress: Progress,
+) -> Report:
+    """The report of one history and one spec, whatever happens: no failure ends the run."""
+    from isolang.limits import out_of_memory
     from isolang.pipeline import decide
     from isolang.pipeline.other_reading import with_other_reading
 
-    if job.options.memory is None and _is_large(job.history):  # a cap counts addresses, too
-        _native.reserve_heap_in_large_pages(_HEAP)
-    reading = Spending(job.options.timeout)
-    progress("read")
+    name, route = spec
+    if isinstance(route, Unloaded):
+        return unknown_report(job.history, name, route.reason, spending.seconds())
     try:
-        with reading.during("read"):
-            history = read(job.history, job.reading, timeout=job.options.timeout)
-    except IsolangError as error:
-        for name, _ in job.specs:
-            emit(error_report(job.history, name, str(error), reading.seconds()))
-        return
-    except (TimeoutError, MemoryError) as error:
-        what = "timeout: the time" if isinstance(error, TimeoutError) else "memory: the memory"
-        for name, _ in job.specs:
-            reason = f"{what} ran out in phase read"
-            emit(unknown_report(job.history, name, reason, reading.seconds()))
-        return
-    spent = {"read": reading.seconds().read}
-    for name, route in job.specs:
-        spending = Spending(job.options.timeout, already=spent)
-        try:
-            verdict = decide(history, route, spending, job.options, progress)
-        except IsolangError as error:
-            emit(error_report(job.history, name, str(error), spending.seconds()))
-            continue
+        verdict = decide(history, route, spending, job.options, progress)
         if verdict.outcome != "unknown":
             verdict = with_other_reading(verdict, route, job.options)
-        report = report_of(job.history, name, verdict)
-        report["warnings"] = list(route.warnings)
-        _save(job, report, verdict, route)
+        report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))
+        if report.reason.startswith("memory:"):
+            report = replace(report, reason=report.reason + _default(job))
+        report = _saved(job, report, verdict, route)
         if job.cross_check:
             from isolang.cli.crosscheck import cross_checked
 
             progress("cross-check")
-            cross_checked(job, report, verdict, route, spending)
-        emit(report)
+            report = cross_checked(job, report, verdict, route, spending)
+        return report
+    except IsolangError as error:
+        return error_report(job.history, name, str(error), spending.seconds())
+    except MemoryError as error:
+        reason = f"memory: {out_of_memory(error, spending.phase)}{_default(job)}"
+    except Exception as error:
+        reason = _unexpected(error)
+    return unknown_report(job.history, name, reason, spending.seconds())
+
+
+def _unexpected(error: Exception) -> str:
+    """What to say of a bug, which ends one verdict and not the run."""
+    if os.environ.get("ISOLANG_TRACEBACK"):
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    return internal_error(error)
+
+
+def _default(job: Job) -> str:
+    from isolang.limits import about_default_memory
+
+    return about_default_memory(job.parallel) if job.options.memory is None else ""
 
 
 def _is_large(history: str) -> bool:
     try:
         return os.stat(history).st_size >= _LARGE
-    except OSError:  # a pipe; or it is not there, which reading will say
+    except (OSError, ValueError):  # a pipe; or it is not there, which reading will say
         return False
 
 
-def _save(job: Job, report: Report, verdict: Verdict, route: Route) -> None:
+def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     """Save what the user asked for, and evidence that no one asked for: a rejected certificate."""
     from isolang.verdict import Invalid, Unknown, Valid
 
     options = {"timestamps": job.reading.timestamps, "initial": job.reading.initial}
+    proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"
     try:
         if isinstance(verdict, Unknown) and verdict.evidence is not None:
-            report["certificate"] = str(verdict.evidence.save(job.certificates or "."))
-        proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"
+            path = verdict.evidence.save(job.certificates or ".")
+            report = replace(report, certificate=str(path))
         if isinstance(verdict, Valid | Invalid) and proved and job.certificates:
-            report["certificate"] = str(verdict.certificate(options).save(job.certificates))
+            path = verdict.certificate(options).save(job.certificates)
+            report = replace(report, certificate=str(path))
         if isinstance(verdict, Invalid) and proved and job.minimal:
-            report["minimal"] = _write_minimal(job, verdict, route)
+            report = replace(report, minimal=_write_minimal(job, verdict, route))
     except IsolangError as error:
-        report["warnings"].append(str(error))
+        report = replace(report, warnings=(*report.warnings, str(error)))
+    return report
 
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from msgspec import Struct
+
+from isolang.cli.parameters import HistoryPath, Only, Output
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_INPUT, EXIT_UNKNOWN, EXIT_VALID
-from isolang.errors import IsolangError
+from isolang.cli.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.cli.terminal import data, say, visible
 from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
@@ -26,59 +27,103 @@ _GUARANTEES = ("ryw", "mr", "mw", "wfr")
 _PORTABLE = ("pl-3", "pl-2", "pl-1")
 
 
+class LevelReport(Struct, frozen=True, kw_only=True):
+    """Where the history stands with one level.
+
+    Attributes:
+        name: of the level in the library.
+        standing: ``no times``: it needs real time, which the history has not.
+        certified: whether the verdict was, or the one that it follows from.
+        follows_from: the level whose verdict this one follows from; null if it was checked.
+        anomaly: of a violation, its name.
+        reason: the anomaly's meaning, or why the standing is unknown.
+        seconds: what checking took.
+        implies: the levels that it implies directly.
+    """
+
+    name: str
+    standing: Literal["satisfied", "violated", "unknown", "no times"]
+    certified: bool
+    follows_from: str | None
+    anomaly: str | None
+    reason: str
+    seconds: float
+    implies: tuple[str, ...]
+
+
+class LevelsReport(Struct, frozen=True, kw_only=True):
+    """Where a history stands with all levels.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        history: as named on the command line.
+        strongest: the satisfied levels that no other satisfied one implies.
+        weakest_violated: the violated levels that imply no other violated one.
+        levels: all of them.
+        seconds: of all checks together.
+    """
+
+    schema: Literal[1] = 1
+    history: str
+    strongest: tuple[str, ...]
+    weakest_violated: tuple[str, ...]
+    levels: tuple[LevelReport, ...]
+    seconds: float
+
+
 def levels(
-    history: str,
     *,
-    output: str,
+    history: HistoryPath,
+    options: Annotated[Options, Only("timeout", "memory", "threads", "certify", "seed")],
     reading: ReadOptions,
-    options: Options,
+    output: Output = "text",
 ) -> int:
-    """Judge, print, and give the exit code: unknown if some level's standing is."""
+    """Find the strongest levels that a history satisfies, and the weakest it violates.
+
+    The timeout is for each level; the exit code is 3 if the standing of some level is unknown.
+    """
     from isolang.api import read
     from isolang.levels import levels_of
+    from isolang.limits import default_memory, memory_cap
 
-    try:
-        with Bar(1) as bar:
-            bar.phase("read")
-            found = levels_of(read(history, reading), options, progress=bar.phase)
-    except IsolangError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
+    memory = default_memory() if options.memory is None else options.memory
+    with Bar(1) as bar, memory_cap(memory, of_process=True):
+        bar.phase("read")
+        found = levels_of(read(history, reading), options, progress=bar.phase)
     if output == "json":
-        print(json.dumps(_plain(history, found)))
+        data(json_text(_report(history, found)))
     else:
-        print("\n".join(_text(history, found)))
+        say(*_text(history, found))
     unknown = any(level.standing == "unknown" for level in found.levels.values())
     return EXIT_UNKNOWN if unknown else EXIT_VALID
 
 
-def _plain(history: str, found: Levels) -> dict[str, Any]:
+def _report(history: str, found: Levels) -> LevelsReport:
     from isolang.levels import IMPLIES
 
-    return {
-        "schema": 1,
-        "history": history,
-        "strongest": list(found.strongest()),
-        "weakest_violated": list(found.weakest_violated()),
-        "levels": [
-            {
-                "name": level.name,
-                "standing": level.standing,
-                "certified": level.certified,
-                "follows_from": level.follows_from or None,
-                "anomaly": level.anomaly or None,
-                "reason": level.reason,
-                "seconds": round(level.seconds, 6),
-                "implies": list(IMPLIES[level.name]),
-            }
+    return LevelsReport(
+        history=history,
+        strongest=found.strongest(),
+        weakest_violated=found.weakest_violated(),
+        levels=tuple(
+            LevelReport(
+                name=level.name,
+                standing=level.standing,
+                certified=level.certified,
+                follows_from=level.follows_from or None,
+                anomaly=level.anomaly or None,
+                reason=level.reason,
+                seconds=round(level.seconds, 6),
+                implies=IMPLIES[level.name],
+            )
             for level in found.levels.values()
-        ],
-        "seconds": round(found.seconds, 6),
-    }
+        ),
+        seconds=round(found.seconds, 6),
+    )
 
 
 def _text(history: str, found: Levels) -> Iterator[str]:
-    yield history
+    yield visible(history)
     yield ""
     yield "  with session order".ljust(_WIDTH + 2) + "without"
     for left, right in zip(_drawn(found, ""), _drawn(found, "-nosession"), strict=True):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 if TYPE_CHECKING:
     from isolang.cli.report import Report
 
@@ -45,8 +47,12 @@ _COUNTS = {
 def profile(report: Report) -> Iterator[str]:
     """Give the lines of the profile of one report.
 
-    >>> for line in profile({"seconds": {"read": 0.25, "solve": 0.5, "total": 0.8},
-    ...                      "statistics": {"nodes": 12, "seconds_prune": 0.375}}):
+    >>> from isolang.cli.report import Report
+    >>> from isolang.verdict import Seconds
+    >>> report = Report(history="h", spec="si", verdict="valid",
+    ...                 seconds=Seconds(read=0.25, solve=0.5, total=0.8),
+    ...                 statistics={"nodes": 12, "seconds_prune": 0.375})
+    >>> for line in profile(report):
     ...     print(line)
       profile                      seconds
         reading                     0.2500   31 %
@@ -57,7 +63,7 @@ def profile(report: Report) -> Iterator[str]:
         total                       0.8000
         nodes                           12
     """
-    seconds, statistics = report["seconds"], report["statistics"]
+    seconds, statistics = asdict(report.seconds), report.statistics
     total = seconds["total"]
 
     def row(indent: int, name: str, value: float) -> str:
@@ -65,7 +71,7 @@ def profile(report: Report) -> Iterator[str]:
         return f"{' ' * indent}{name:<{28 - indent}}{value:>10.4f}{share}"
 
     yield f"  {'profile':<29}seconds"
-    phases = {name: seconds[name] for name in _PHASES if name in seconds}
+    phases = {name: seconds[name] for name in _PHASES if seconds[name]}
     for name, value in phases.items():
         yield row(4, _PHASES[name], value)
         if name == "solve":

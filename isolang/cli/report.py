@@ -1,67 +1,201 @@
-"""A verdict as a report: the JSON object of docs/output.md, from which every output is rendered."""
+"""A verdict as a report: the JSON object of docs/output.md, from which every output is made."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict
+
+from isolang.explain.violation import Violation
+from isolang.verdict import AnomalyCount, Seconds
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.verdict import Seconds, Verdict
+    from isolang.verdict import Verdict
 
 SCHEMA: Final = 1
 
 # Of several reports the exit code is that of the first line that one of them meets.
 EXIT_REJECTED, EXIT_INVALID, EXIT_INPUT, EXIT_UNKNOWN, EXIT_VALID = 4, 1, 2, 3, 0
 
-Report = dict[str, Any]
+
+class Level(Struct, frozen=True, kw_only=True):
+    """The specification.
+
+    Attributes:
+        name: of its header, or its file.
+        title: of its header.
+        source: its file; ``library:`` before one of the library.
+        sha256: over all its texts.
+        notes: what it asks to be shown, and how it was decided where that is worth knowing.
+    """
+
+    name: str
+    title: str
+    source: str
+    sha256: str
+    notes: tuple[str, ...]
 
 
-def blank(history: str, spec: str) -> Report:
-    """A report without contents; every report has exactly these keys, in this order."""
-    return {
-        "schema": SCHEMA,
-        "history": history,
-        "spec": spec,
-        "verdict": "error",
-        "reason": "",
-        "anomaly": None,
-        "transactions": None,
-        "committed": None,
-        "aborted": None,
-        "maybe": None,
-        "operations": None,
-        "sessions": None,
-        "keys": None,
-        "solver": None,
-        "encoding": None,
-        "prune": None,
-        "choice": "",
-        "certified": False,
-        "certified_reason": "",
-        "seconds": {"read": 0.0, "prepare": 0.0, "solve": 0.0, "certify": 0.0, "total": 0.0},
-        "violation": None,
-        "level": None,
-        "input": None,
-        "anomalies": [],
-        "certificate": None,
-        "minimal": None,
-        "cross_check": None,
-        "warnings": [],
-        "statistics": {},
-    }
+class Input(Struct, frozen=True, kw_only=True):
+    """How the history was understood.
+
+    Attributes:
+        format: its format.
+        files: what was read.
+        sha256: over the bytes of all files.
+        initial: what a read of the initial state looks like.
+        session: what a session is.
+        real_time: where real time comes from.
+        ignored: what was left out.
+        notes: how something was understood.
+    """
+
+    format: str
+    files: tuple[str, ...]
+    sha256: str
+    initial: str
+    session: str
+    real_time: str
+    ignored: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
-def error_report(history: str, spec: str, message: str, seconds: Seconds | None = None) -> Report:
+class ClaimReport(Struct, frozen=True, kw_only=True):
+    """What one pair of ``--cross-check`` says.
+
+    Attributes:
+        pair: ``encoding/solver/prune``.
+        outcome: what; ``wrong``: its model or its *no* is refuted.
+        detail: how far it is certified, or why it is unknown.
+        seconds: how long it took.
+    """
+
+    pair: str
+    outcome: Literal["valid", "invalid", "unknown", "wrong"]
+    detail: str
+    seconds: float
+
+
+class CrossCheckReport(Struct, frozen=True, kw_only=True):
+    """What came of ``--cross-check``.
+
+    Attributes:
+        summary: as a sentence.
+        claims: the first one is of the pair that decided.
+        history: where the history of a disagreement was saved.
+        minimal: where a smallest part of it was.
+    """
+
+    summary: str
+    claims: tuple[ClaimReport, ...]
+    history: str | None = None
+    minimal: str | None = None
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What the check might use.
+
+    Attributes:
+        timeout: seconds; ``null`` for no limit.
+        memory: megabytes; ``null`` for no limit.
+        default_memory: whether the memory is the default, a share of the machine's.
+    """
+
+    timeout: float | None = None
+    memory: float | None = None
+    default_memory: bool = False
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What is said of one history and one specification.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        history: as named on the command line.
+        spec: as named on the command line.
+        verdict: ``error``: the history cannot be read, or not be judged by this specification.
+        reason: why, in words; empty if valid.
+        anomaly: the name of the violation.
+        transactions: in the file, the initial one excluded; null, as the counts that follow, if the
+            history was not read.
+        committed: transactions that committed.
+        aborted: transactions that certainly did not.
+        maybe: transactions whose outcome is unknown.
+        operations: how many.
+        sessions: how many.
+        keys: how many.
+        solver: what decided; null if the pre-pass did.
+        encoding: how the problem was put to it.
+        prune: what was concluded before.
+        choice: why these, where they were left open.
+        certified: whether an independent checker accepted the proof.
+        certified_reason: who did, or why nobody did.
+        seconds: wall-clock seconds by phase.
+        violation: why the history is invalid.
+        level: the specification.
+        input: how the history was understood.
+        anomalies: intrinsic anomalies, also those that the specification allows.
+        certificate: where the certificate was saved.
+        minimal: what ``--minimal`` wrote.
+        cross_check: what came of ``--cross-check``.
+        warnings: about the specification, and what could not be saved.
+        statistics: what the engine did; ``seconds_…`` are stages of solving, the others counts.
+        limits: what the check might use.
+    """
+
+    schema: Literal[1] = SCHEMA
+    history: str
+    spec: str
+    verdict: Literal["valid", "invalid", "unknown", "error"]
+    reason: str = ""
+    anomaly: str | None = None
+    transactions: int | None = None
+    committed: int | None = None
+    aborted: int | None = None
+    maybe: int | None = None
+    operations: int | None = None
+    sessions: int | None = None
+    keys: int | None = None
+    solver: str | None = None
+    encoding: str | None = None
+    prune: str | None = None
+    choice: str = ""
+    certified: bool = False
+    certified_reason: str = ""
+    seconds: Seconds = Seconds()
+    violation: Violation | None = None
+    level: Level | None = None
+    input: Input | None = None
+    anomalies: tuple[AnomalyCount, ...] = ()
+    certificate: str | None = None
+    minimal: str | None = None
+    cross_check: CrossCheckReport | None = None
+    warnings: tuple[str, ...] = ()
+    statistics: Mapping[str, float] = field(default_factory=dict)
+    limits: Limits = Limits()
+
+
+def json_text(report: object) -> str:
+    """A record of reports as one line of JSON; ASCII, as file names may be of any bytes."""
+    return json.dumps(to_builtins(report)) + "\n"
+
+
+def error_report(history: str, spec: str, reason: str, seconds: Seconds | None = None) -> Report:
     """The report of a history that cannot be judged at all."""
-    return {**blank(history, spec), "reason": message, **_seconds(seconds)}
+    return Report(
+        history=history, spec=spec, verdict="error", reason=reason, seconds=_rounded(seconds)
+    )
 
 
 def unknown_report(history: str, spec: str, reason: str, seconds: Seconds | None = None) -> Report:
     """The report of a check that ended before there was a verdict to report."""
-    unknown = {"verdict": "unknown", "reason": reason}
-    return {**blank(history, spec), **unknown, **_seconds(seconds)}
+    return Report(
+        history=history, spec=spec, verdict="unknown", reason=reason, seconds=_rounded(seconds)
+    )
 
 
 def report_of(history: str, spec: str, verdict: Verdict) -> Report:
@@ -74,60 +208,59 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
     """
     from isolang.verdict import Invalid, Unknown
 
+    violation = verdict.violation if isinstance(verdict, Invalid) else None
+    reason = verdict.reason if isinstance(verdict, Unknown) else ""
+    if violation is not None:
+        reason = f"{violation.anomaly}: {violation.meaning}"
     counts = verdict.history.counts()
-    names = ("transactions", "committed", "aborted", "maybe", "operations", "sessions", "keys")
-    report = {
-        **blank(history, spec),
-        "verdict": verdict.outcome,
-        **{name: counts[name] for name in names},
-        "solver": verdict.solver or None,
-        "encoding": verdict.encoding or None,
-        "prune": verdict.prune or None,
-        "choice": verdict.choice,
-        "certified": verdict.certified,
-        "certified_reason": verdict.certified_reason,
-        **_seconds(verdict.seconds),
-        "level": {
-            "name": verdict.spec.name,
-            "title": verdict.spec.title,
-            "source": verdict.spec.source,
-            "sha256": verdict.spec.sha256,
-            "notes": [*verdict.spec.notes, *verdict.notes],
-        },
-        "input": input_of(verdict.history, verdict.ignored),
-        "anomalies": [
-            {"name": a.name, "count": a.count, "examples": list(a.examples)}
-            for a in verdict.anomalies
-        ],
-        "statistics": {name: _number(x) for name, x in verdict.statistics.items()},
-    }
-    if isinstance(verdict, Unknown):
-        report["reason"] = verdict.reason
-    if isinstance(verdict, Invalid):
-        from isolang.explain.violation import plain
-
-        violation = verdict.violation
-        report["reason"] = f"{violation.anomaly}: {violation.meaning}"
-        report["anomaly"] = violation.anomaly
-        report["violation"] = plain(violation)
-    return report
+    return Report(
+        history=history,
+        spec=spec,
+        verdict=verdict.outcome,
+        reason=reason,
+        anomaly=violation.anomaly if violation is not None else None,
+        transactions=counts["transactions"],
+        committed=counts["committed"],
+        aborted=counts["aborted"],
+        maybe=counts["maybe"],
+        operations=counts["operations"],
+        sessions=counts["sessions"],
+        keys=counts["keys"],
+        solver=verdict.solver or None,
+        encoding=verdict.encoding or None,
+        prune=verdict.prune or None,
+        choice=verdict.choice,
+        certified=verdict.certified,
+        certified_reason=verdict.certified_reason,
+        seconds=_rounded(verdict.seconds),
+        violation=violation,
+        level=Level(
+            name=verdict.spec.name,
+            title=verdict.spec.title,
+            source=verdict.spec.source,
+            sha256=verdict.spec.sha256,
+            notes=(*verdict.spec.notes, *verdict.notes),
+        ),
+        input=_input_of(verdict.history, verdict.ignored),
+        anomalies=verdict.anomalies,
+        statistics={name: _number(x) for name, x in verdict.statistics.items()},
+    )
 
 
-def input_of(history: History, ignored: tuple[str, ...] = ()) -> dict[str, Any]:
-    """How an input was understood."""
-    return {
-        "format": history.format,
-        "files": list(history.files),
-        "sha256": history.sha256,
-        "initial": history.initial,
-        "session": history.session,
-        "real_time": history.real_time,
-        "ignored": _merged(history.ignored, ignored),
-        "notes": list(history.notes),
-    }
+def _input_of(history: History, ignored: tuple[str, ...]) -> Input:
+    return Input(
+        format=history.format,
+        files=tuple(history.files),
+        sha256=history.sha256,
+        initial=history.initial,
+        session=history.session,
+        real_time=history.real_time,
+        ignored=_merged(history.ignored, ignored),
+        notes=tuple(history.notes),
+    )
 
 
-def _merged(read: tuple[str, ...], found: tuple[str, ...]) -> list[str]:
+def _merged(read: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
     """What the reader and the pre-pass ignored; failed operations may be among both."""
 
     def count(phrase: str) -> str:
@@ -136,32 +269,32 @@ def _merged(read: tuple[str, ...], found: tuple[str, ...]) -> list[str]:
     failed = {count(phrase) for phrase in read if "failed operation" in phrase}
     both = (p for p in found if "failed themselves" in p and count(p) in failed)
     dropped = set(both)
-    return [*read, *(phrase for phrase in found if phrase not in dropped)]
+    return (*read, *(phrase for phrase in found if phrase not in dropped))
 
 
-def exit_code(codes: set[int]) -> int:
+def exit_code(codes: Iterable[int]) -> int:
     """The exit code of a run from those of its reports."""
+    there = set(codes)
     for code in (EXIT_REJECTED, EXIT_INVALID, EXIT_INPUT, EXIT_UNKNOWN):
-        if code in codes:
+        if code in there:
             return code
     return EXIT_VALID
 
 
 def code_of(report: Report) -> int:
     """The exit code of one report."""
-    if report["verdict"] == "unknown" and report["reason"].startswith(
-        ("certificate rejected", "disagreement")
-    ):
+    rejected = report.reason.startswith(("certificate rejected", "disagreement"))
+    if report.verdict == "unknown" and rejected:
         return EXIT_REJECTED
     codes = {"invalid": EXIT_INVALID, "error": EXIT_INPUT, "unknown": EXIT_UNKNOWN}
-    return codes.get(report["verdict"], EXIT_VALID)
+    return codes.get(report.verdict, EXIT_VALID)
 
 
-def _seconds(seconds: Seconds | None) -> dict[str, Any]:
+def _rounded(seconds: Seconds | None) -> Seconds:
     if seconds is None:
-        return {}
-    return {"seconds": {name: round(value, 6) for name, value in asdict(seconds).items()}}
+        return Seconds()
+    return Seconds(**{name: round(value, 6) for name, value in asdict(seconds).items()})
 
 
-def _number(value: float) -> float | int:
+def _number(value: Any) -> float | int:
     return int(value) if float(value).is_integer() else float(value)

@@ -2,37 +2,146 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
-from isolang.cli.report import Report, code_of, report_of
+import typer
+from msgspec.structs import asdict
+
+from isolang.cli.choices import number
+from isolang.cli.parameters import Only, Output
+from isolang.cli.report import Report, code_of, json_text, report_of
+from isolang.cli.terminal import console, data, say, visible
+from isolang.options import Options
 
 if TYPE_CHECKING:
-    from isolang.options import Options
     from isolang.run.judge import Judged
-    from isolang.run.runner import Settings, State
+    from isolang.run.runner import State
+
+_SIZE, _DATABASE = "Size", "The database"
+_WHOLE: Any = {"metavar": "N", "parser": number(int, 1, (1 << 31) - 1), "rich_help_panel": _SIZE}
 
 
-def run(settings: Settings, *, output: str = "text") -> int:
-    """Run a workload on a database, and print the verdict.
+class RunReport(Report, frozen=True, kw_only=True):
+    """The report of a check, with what is known of the run besides.
 
-    Args:
-        settings: what to run.
-        output: ``text`` or ``json``.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        IsolangError: it cannot be run; the message says what to do.
+    Attributes:
+        database: its version.
+        isolation: the level that it was asked for.
+        workload: what the clients did.
+        sessions_at_a_time: how many clients there were.
+        seed: of all random choices.
+        ran_seconds: how long.
+        throughput: committed transactions in a second.
+        abort_rate: of all transactions.
+        latency: seconds of a committed transaction, on average.
+        errors: what the database said, and how often.
+        interrupted: whether it was ended before its time.
+        strongest: the strongest levels of the library that held.
+        first_transaction: the place in the history, from 1, of the violation's first one; 0: none.
+        statements: what was sent by the transactions of the violation.
     """
-    from isolang.run.judge import judge
-    from isolang.run.runner import Runner
 
-    runner = Runner(settings)
+    database: str
+    isolation: str
+    workload: str
+    sessions_at_a_time: int
+    seed: int
+    ran_seconds: float
+    throughput: float
+    abort_rate: float
+    latency: float
+    errors: Mapping[str, int]
+    interrupted: bool
+    strongest: tuple[str, ...]
+    first_transaction: int
+    statements: Mapping[str, tuple[str, ...]]
+
+
+def run(
+    *,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="postgres, mariadb, sqlite, duckdb, redis, etcd, exec:COMMAND; or a URL.",
+        ),
+    ],
+    options: Annotated[Options, Only("seed")],
+    level: Annotated[
+        str,
+        typer.Option(
+            "--level", metavar="LEVEL", help="Of the database.", rich_help_panel=_DATABASE,
+            show_default=False,
+        ),
+    ] = "",
+    claims: Annotated[
+        str,
+        typer.Option(
+            "--claims", metavar="SPEC", help="What to judge by; by default what the level claims.",
+            rich_help_panel=_DATABASE, show_default=False,
+        ),
+    ] = "",
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--table-prefix", metavar="NAME", help="Names of tables begin so.",
+            rich_help_panel=_DATABASE,
+        ),
+    ] = "isocheck_",
+    workload: Annotated[
+        str, typer.Option("--workload", "-w", metavar="NAME", help="What clients do.")
+    ] = "auto",
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", metavar="S", help="How long.", parser=number(float, 0.001, 1e8),
+            rich_help_panel=_SIZE,
+        ),
+    ] = 30.0,
+    transactions: Annotated[
+        int | None, typer.Option("--transactions", help="Stop after so many.", **_WHOLE)
+    ] = None,
+    sessions: Annotated[
+        int, typer.Option("--sessions", help="Clients at a time.", **_WHOLE)
+    ] = 10,
+    keys: Annotated[
+        int | None, typer.Option("--keys", help="Of the workload.", **_WHOLE)
+    ] = None,
+    operations: Annotated[
+        int | None, typer.Option("--operations", help="Of a transaction.", **_WHOLE)
+    ] = None,
+    folder: Annotated[
+        str, typer.Option("--save", metavar="DIR", help="Where to save.")
+    ] = "isocheck-runs",
+    to_the_end: Annotated[
+        bool, typer.Option("--to-the-end", help="Go on after a violation.")
+    ] = False,
+    output: Output = "text",
+) -> int:  # fmt: skip
+    """Test a real database: run a workload on it, and judge what it did."""
+    from isolang.run.judge import judge
+    from isolang.run.runner import Runner, Settings
+    from isolang.run.workloads import Shape
+
+    runner = Runner(
+        Settings(
+            target=target,
+            level=level,
+            claims=claims,
+            prefix=prefix,
+            workload=workload,
+            seconds=seconds,
+            transactions=transactions,
+            sessions=sessions,
+            shape=Shape(keys=keys, operations=operations),
+            folder=folder,
+            to_the_end=to_the_end,
+            seed=options.seed,
+        )
+    )
     line = Line(sys.stderr)
     try:
         runner.start()
@@ -43,47 +152,48 @@ def run(settings: Settings, *, output: str = "text") -> int:
     judged = judge(recorded, runner.target)
     report = report_of_run(judged)
     if output == "json":
-        print(json.dumps(report), flush=True)
+        data(json_text(report))
     else:
         _print(report, judged)
     return code_of(report)
 
 
-def report_of_run(judged: Judged) -> Report:
+def report_of_run(judged: Judged) -> RunReport:
     """The report of a check, with what is known of the run besides."""
     ran = judged.recorded
     state, settings = ran.state, ran.settings
-    return {
-        **report_of(str(ran.path), ran.claims, judged.verdict),
+    report = asdict(report_of(str(ran.path), ran.claims, judged.verdict)) | {
         "certificate": None if judged.certificate is None else str(judged.certificate),
         "minimal": None if judged.minimal is None else str(judged.minimal),
-        "database": ran.version,
-        "isolation": ran.level.name,
-        "workload": settings.workload,
-        "sessions_at_a_time": settings.sessions,
-        "seed": settings.seed,
-        "ran_seconds": round(ran.seconds, 3),
-        "throughput": round(ran.throughput, 1),
-        "abort_rate": round(state.aborted / max(1, state.total()), 4),
-        "latency": round(state.latency / max(1, state.committed), 6),
-        "errors": dict(state.errors.most_common(8)),
-        "interrupted": ran.interrupted,
-        "strongest": list(judged.strongest),
-        "first_transaction": judged.first,
-        "statements": {name: list(sent) for name, sent in judged.statements.items()},
     }
+    return RunReport(
+        **report,
+        database=ran.version,
+        isolation=ran.level.name,
+        workload=settings.workload,
+        sessions_at_a_time=settings.sessions,
+        seed=settings.seed,
+        ran_seconds=round(ran.seconds, 3),
+        throughput=round(ran.throughput, 1),
+        abort_rate=round(state.aborted / max(1, state.total()), 4),
+        latency=round(state.latency / max(1, state.committed), 6),
+        errors=dict(state.errors.most_common(8)),
+        interrupted=ran.interrupted,
+        strongest=tuple(judged.strongest),
+        first_transaction=judged.first,
+        statements={name: tuple(sent) for name, sent in judged.statements.items()},
+    )
 
 
-def _print(report: Mapping[str, Any], judged: Judged) -> None:
-    from isolang.cli.text import console, render
+def _print(report: RunReport, judged: Judged) -> None:
+    from isolang.cli.text import render
 
-    render(dict(report), console(sys.stdout))
+    render(report, console(sys.stdout))
     if judged.statements:
-        print("  What was sent:\n")
+        say("  What was sent:", "")
         for name, statements in judged.statements.items():
-            print(f"  {name}")
-            print(*(f"    {one}" for one in statements), sep="\n")
-        print()
+            say(f"  {visible(name)}", *(f"    {visible(one)}" for one in statements))
+        say("")
     ran, state = judged.recorded, judged.recorded.state
     rows = {
         "database": f"{ran.version}, {ran.level.name} (claims {ran.claims})",
@@ -99,7 +209,7 @@ def _print(report: Mapping[str, Any], judged: Judged) -> None:
     if judged.minimal is not None:
         rows["smallest"] = str(judged.minimal)
     for name, said in rows.items():
-        print(f"  {name:<13}{said}")
+        say(f"  {name:<13}{visible(said)}")
 
 
 class Line:
@@ -134,19 +244,3 @@ class Line:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._wrote = False
-
-
-def command(
-    *,
-    output: str,
-    options: Options,
-    keys: int | None,
-    operations: int | None,
-    **chosen: Any,
-) -> int:
-    """Run with the options of the command line."""
-    from isolang.run.runner import Settings
-    from isolang.run.workloads import Shape
-
-    shape = Shape(keys=keys, operations=operations)
-    return run(Settings(shape=shape, seed=options.seed, **chosen), output=output)

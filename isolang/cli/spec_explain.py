@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from isolang.cli.report import EXIT_INPUT, EXIT_VALID
+from isolang.cli.parameters import Include, Output, SpecName
+from isolang.cli.report import EXIT_VALID, json_text
+from isolang.cli.terminal import data, say
 from isolang.errors import SpecError
 
 if TYPE_CHECKING:
@@ -37,6 +37,97 @@ _CHOSEN = {
 _WIDTH = 100
 
 
+class Uses(Struct, frozen=True, kw_only=True):
+    """What of a history the specification speaks of."""
+
+    reads_from: bool
+    version_order: bool
+    sessions: bool
+    real_time: bool
+
+
+class Graph(Struct, frozen=True, kw_only=True):
+    """An automaton whose product with a history is an event graph; state 0 is its start and end.
+
+    Attributes:
+        name: of the check.
+        states: how many.
+        steps: by relation, the pairs of states that one of its edges leads from and to.
+        epsilon: the pairs that nothing leads from and to.
+        repeatable: the relations of which pairs of neighbours suffice.
+        return_paths: where a path back may begin and end.
+        direct: the relations of single edges back.
+    """
+
+    name: str
+    states: int
+    steps: dict[str, tuple[tuple[int, int], ...]]
+    epsilon: tuple[tuple[int, int], ...]
+    repeatable: tuple[str, ...]
+    return_paths: tuple[tuple[int, int], ...]
+    direct: tuple[str, ...]
+
+
+class ExplainedCheck(Struct, frozen=True, kw_only=True):
+    """One check, and how it would be decided as an event graph.
+
+    Attributes:
+        name: of the check.
+        text: with all definitions expanded.
+        file: where it stands.
+        line: where in the file.
+        event_graph: its automaton; null if it has none.
+        why_not: why it has none.
+        hint: what would make it one.
+    """
+
+    name: str
+    text: str
+    file: str
+    line: int
+    event_graph: Graph | None
+    why_not: str
+    hint: str
+
+
+class Explained(Struct, frozen=True, kw_only=True):
+    """What is known of a specification.
+
+    Attributes:
+        name: of its header, or its file.
+        title: of its header.
+        files: its texts, the main one first.
+        sha256: over all of them.
+        kind: of the route that decides it; null if no engine does.
+        engine: what that engine does.
+        reasons: why this route.
+        refused: why no engine decides it.
+        exists: what is chosen.
+        uses: what of a history it speaks of.
+        checks: all of them.
+        graphs: what the native engine is given.
+        same_level_faster: a level of the library that is the same, and faster.
+        notes: how the input was understood.
+        warnings: what is probably not meant.
+    """
+
+    name: str
+    title: str
+    files: tuple[str, ...]
+    sha256: str
+    kind: str | None = field(name="class")
+    engine: str | None
+    reasons: tuple[str, ...]
+    refused: str
+    exists: tuple[str, ...]
+    uses: Uses
+    checks: tuple[ExplainedCheck, ...]
+    graphs: tuple[Graph, ...]
+    same_level_faster: str | None
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
 class _Judged(Struct, frozen=True):
     """One check, and how it would be decided as an event graph.
 
@@ -55,29 +146,33 @@ class _Judged(Struct, frozen=True):
     hint: str = ""
 
 
-def explain(name: str, *, include: Sequence[str], output: str) -> int:
-    """Print what is known of a specification, and give the exit code."""
+def explain(
+    *,
+    name: SpecName,
+    include: Include = [],  # noqa: B006
+    output: Output = "text",
+) -> int:
+    """Say what kind of level it is, and what decides it.
+
+    With the conditions that held or failed, and what would make it faster.
+    """
     from isolang.language.classify.route import route
     from isolang.language.load import load_spec
 
     way: Route | None = None
     refused = ""
+    spec = load_spec(name, include_path=include)
     try:
-        spec = load_spec(name, include_path=include)
-        try:
-            way = route(spec)
-        except SpecError as error:
-            if not spec.checks:
-                raise
-            refused = str(error)
+        way = route(spec)
     except SpecError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
+        if not spec.checks:
+            raise
+        refused = str(error)
     judged = [_judge(spec, check) for check in spec.checks]
     if output == "json":
-        print(json.dumps(_as_json(spec, way, refused, judged), ensure_ascii=False))
+        data(json_text(_explained(spec, way, refused, judged)))
     else:
-        print("\n".join(_as_text(spec, way, refused, judged)))
+        say(*_as_text(spec, way, refused, judged))
     return EXIT_VALID
 
 
@@ -270,59 +365,56 @@ def _drawn(automaton: Automaton) -> Iterator[str]:
         yield f"  {ends}  {' | '.join(names)}"
 
 
-# --- JSON ---
+# --- the record ---
 
 
-def _as_json(
-    spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]
-) -> dict[str, Any]:
+def _explained(spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]) -> Explained:
     from isolang.language.meaning import facts
     from isolang.language.meaning.show import show_check, show_exists
 
-    return {
-        "name": spec.name,
-        "title": spec.title,
-        "files": list(spec.texts),
-        "sha256": spec.sha256,
-        "class": way.kind if way is not None else None,
-        "engine": ENGINES[way.kind] if way is not None else None,
-        "reasons": list(way.reasons) if way is not None else [],
-        "refused": refused,
-        "exists": [show_exists(exists) for exists in spec.exists],
-        "uses": {
-            "reads_from": facts.uses_reads_from(spec),
-            "version_order": facts.uses_version_order(spec),
-            "sessions": facts.uses_sessions(spec),
-            "real_time": facts.uses_real_time(spec),
-        },
-        "checks": [
-            {
-                "name": one.check.name,
-                "text": show_check(one.check),
-                "file": one.check.file,
-                "line": one.check.line,
-                "event_graph": _graph(one.automaton) if one.automaton is not None else None,
-                "why_not": one.refusal,
-                "hint": one.hint,
-            }
+    slow = way is None or way.kind != "event graph"
+    return Explained(
+        name=spec.name,
+        title=spec.title,
+        files=tuple(spec.texts),
+        sha256=spec.sha256,
+        kind=way.kind if way is not None else None,
+        engine=ENGINES[way.kind] if way is not None else None,
+        reasons=tuple(way.reasons) if way is not None else (),
+        refused=refused,
+        exists=tuple(show_exists(exists) for exists in spec.exists),
+        uses=Uses(
+            reads_from=facts.uses_reads_from(spec),
+            version_order=facts.uses_version_order(spec),
+            sessions=facts.uses_sessions(spec),
+            real_time=facts.uses_real_time(spec),
+        ),
+        checks=tuple(
+            ExplainedCheck(
+                name=one.check.name,
+                text=show_check(one.check),
+                file=one.check.file,
+                line=one.check.line,
+                event_graph=_graph(one.automaton) if one.automaton is not None else None,
+                why_not=one.refusal,
+                hint=one.hint,
+            )
             for one in judged
-        ],
-        "graphs": [
-            {"name": a.check, **_graph(a)} for a in (_automata(way) if way is not None else ())
-        ],
-        "same_level_faster": (faster(spec) if way is None or way.kind != "event graph" else "")
-        or None,
-        "notes": list(spec.notes),
-        "warnings": list(way.warnings if way is not None else spec.warnings),
-    }
+        ),
+        graphs=tuple(_graph(a) for a in (_automata(way) if way is not None else ())),
+        same_level_faster=(faster(spec) if slow else "") or None,
+        notes=tuple(spec.notes),
+        warnings=tuple(way.warnings if way is not None else spec.warnings),
+    )
 
 
-def _graph(automaton: Automaton) -> dict[str, Any]:
-    return {
-        "states": automaton.states,
-        "steps": {r: [list(step) for step in steps] for r, steps in automaton.steps.items()},
-        "epsilon": [list(step) for step in automaton.epsilon],
-        "repeatable": sorted(automaton.repeatable),
-        "return_paths": [list(ends) for ends in automaton.back],
-        "direct": sorted(automaton.direct),
-    }
+def _graph(automaton: Automaton) -> Graph:
+    return Graph(
+        name=automaton.check,
+        states=automaton.states,
+        steps={r: tuple((a, b) for a, b in steps) for r, steps in automaton.steps.items()},
+        epsilon=tuple((a, b) for a, b in automaton.epsilon),
+        repeatable=tuple(sorted(automaton.repeatable)),
+        return_paths=tuple((a, b) for a, b in automaton.back),
+        direct=tuple(sorted(automaton.direct)),
+    )

@@ -6,22 +6,27 @@ import difflib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from isolang.cli.parameters import SpecFiles
 from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
+from isolang.cli.terminal import complain, data, say, visible
 from isolang.errors import SpecError
 
 
-def format_files(files: Sequence[str], *, check: bool, diff: bool) -> int:
-    """Format each file, and give the exit code.
-
-    Args:
-        files: paths, or ``-`` for standard input.
-        check: change nothing; 1 if a file would change.
-        diff: change nothing; print what would.
-    """
+def format_files(
+    *,
+    files: SpecFiles,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit 1 if a file would change.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print what would.")] = False,
+) -> int:
+    """Bring files into the usual layout; `-` is standard input to standard output."""
     from isolang.language.includes import read_source
     from isolang.language.syntax.layout import format_text
     from isolang.language.syntax.source import Source
@@ -33,21 +38,21 @@ def format_files(files: Sequence[str], *, check: bool, diff: bool) -> int:
             source = Source("<stdin>", sys.stdin.read()) if stdin else read_source(Path(name))
             text = format_text(source)
         except SpecError as error:
-            print(f"isocheck: {error}", file=sys.stderr)
+            complain(f"isocheck: {error}")
             failed = True
             continue
         differs = text != source.text
         changed |= differs
         if differs and diff:
-            sys.stdout.writelines(_diff(source.text, text, name))
+            say("".join(_diff(source.text, text, name)).rstrip("\n"))
         if differs and check:
-            print(f"{name}: would be reformatted", file=sys.stderr)
+            complain(f"{visible(name)}: would be reformatted")
         if not check and not diff:
             if name == "-":
-                sys.stdout.write(text)
+                data(text)
             elif differs:
                 _replace(Path(name), text)
-                print(f"{name}: reformatted", file=sys.stderr)
+                complain(f"{visible(name)}: reformatted")
     if failed:
         return EXIT_INPUT
     return EXIT_INVALID if check and changed else EXIT_VALID

@@ -2,43 +2,92 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-from isolang.cli.report import EXIT_INPUT, EXIT_VALID
+import typer
+from msgspec import Struct, field
+
+from isolang.cli.parameters import Include, Output, SpecName
+from isolang.cli.report import EXIT_VALID, json_text
+from isolang.cli.terminal import complain, data, say
 from isolang.errors import SpecError
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 
-def list_levels(*, output: str) -> int:
-    """Print the library, a level a line."""
+class LevelRow(Struct, frozen=True, kw_only=True):
+    """One level of the library.
+
+    Attributes:
+        name: as ``--spec`` takes it.
+        style: of its axioms.
+        kind: of the route that decides it; ``-`` if no engine does.
+        title: of its header.
+        alias_of: the level that it is another name of; empty for none.
+    """
+
+    name: str
+    style: str
+    kind: str = field(name="class")
+    title: str
+    alias_of: str
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """A specification as it is understood.
+
+    Attributes:
+        name: of its header, or its file.
+        title: of its header.
+        source: its file.
+        sha256: over all its texts.
+        texts: by file, the main one first.
+        exists: what is chosen.
+        checks: with all definitions expanded.
+        shows: what it asks to be shown, expanded.
+        notes: how the input was understood.
+        warnings: what is probably not meant.
+    """
+
+    name: str
+    title: str
+    source: str
+    sha256: str
+    texts: dict[str, str]
+    exists: tuple[str, ...]
+    checks: tuple[str, ...]
+    shows: dict[str, str]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def list_levels(*, output: Output = "text") -> int:
+    """List the levels of the library."""
     from isolang.language.library import list_library
     from isolang.language.load import load_spec
 
     rows = [
-        {
-            "name": entry.name,
-            "style": entry.style,
-            "class": class_of(load_spec(entry.name)),
-            "title": entry.title,
-            "alias_of": entry.alias_of,
-        }
+        LevelRow(
+            name=entry.name,
+            style=entry.style,
+            kind=class_of(load_spec(entry.name)),
+            title=entry.title,
+            alias_of=entry.alias_of,
+        )
         for entry in list_library()
     ]
     if output == "json":
-        print(json.dumps(rows, ensure_ascii=False))
+        data(json_text(rows))
         return EXIT_VALID
-    columns = ("name", "style", "class")
-    widths = [max(len(row[column]) for row in rows) for column in columns]
-    print("  ".join([*(c.ljust(w) for c, w in zip(columns, widths, strict=True)), "what it is"]))
+    cells = [("name", "style", "class", "what it is")]
     for row in rows:
-        shown = [row[c].ljust(w) for c, w in zip(columns, widths, strict=True)]
-        what = f"= {row['alias_of']}: {row['title']}" if row["alias_of"] else row["title"]
-        print("  ".join([*shown, what]))
+        what = f"= {row.alias_of}: {row.title}" if row.alias_of else row.title
+        cells.append((row.name, row.style, row.kind, what))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for *first, last in cells:
+        shown = [cell.ljust(width) for cell, width in zip(first, widths, strict=False)]
+        say("  ".join([*shown, last]))
     return EXIT_VALID
 
 
@@ -52,24 +101,25 @@ def class_of(spec: Spec) -> str:
         return "-"
 
 
-def show_level(name: str, *, expand: bool, include: Sequence[str], output: str) -> int:
-    """Print a specification's text; expanded, all texts and what the checks come to."""
+def show_level(
+    *,
+    name: SpecName,
+    expand: Annotated[
+        bool,
+        typer.Option("--expand", help="With what is included, and definitions expanded."),
+    ] = False,
+    include: Include = [],  # noqa: B006
+    output: Output = "text",
+) -> int:
+    """Print the text of a level or a file."""
     from isolang.language.load import load_spec
 
-    try:
-        spec = load_spec(name, include_path=include)
-    except SpecError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
+    spec = load_spec(name, include_path=include)
     if output == "json":
-        print(json.dumps(_as_json(spec), ensure_ascii=False))
+        data(json_text(_shown(spec)))
         return EXIT_VALID
-    for note in spec.notes:
-        print(f"note: {note}", file=sys.stderr)
-    if not expand:
-        print(spec.texts[spec.source].rstrip("\n"))
-        return EXIT_VALID
-    print(_expanded(spec))
+    complain(*(f"note: {note}" for note in spec.notes))
+    say(_expanded(spec) if expand else spec.texts[spec.source].rstrip("\n"))
     return EXIT_VALID
 
 
@@ -85,18 +135,18 @@ def _expanded(spec: Spec) -> str:
     return "\n".join(parts)
 
 
-def _as_json(spec: Spec) -> dict[str, Any]:
+def _shown(spec: Spec) -> Shown:
     from isolang.language.meaning.show import show, show_check, show_exists
 
-    return {
-        "name": spec.name,
-        "title": spec.title,
-        "source": spec.source,
-        "sha256": spec.sha256,
-        "texts": dict(spec.texts),
-        "exists": [show_exists(exists) for exists in spec.exists],
-        "checks": [show_check(check) for check in spec.checks],
-        "shows": {name: show(e) for name, e in spec.shows},
-        "notes": list(spec.notes),
-        "warnings": list(spec.warnings),
-    }
+    return Shown(
+        name=spec.name,
+        title=spec.title,
+        source=spec.source,
+        sha256=spec.sha256,
+        texts=dict(spec.texts),
+        exists=tuple(show_exists(exists) for exists in spec.exists),
+        checks=tuple(show_check(check) for check in spec.checks),
+        shows={name: show(e) for name, e in spec.shows},
+        notes=tuple(spec.notes),
+        warnings=tuple(spec.warnings),
+    )

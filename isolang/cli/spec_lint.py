@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Struct, to_builtins
+import typer
+from msgspec import Struct
 
-from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
+from isolang.cli.choices import number
+from isolang.cli.parameters import Include, Output, SpecFiles
+from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
+from isolang.cli.terminal import complain, data, say, visible
 from isolang.errors import SpecError
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class Finding(Struct, frozen=True):
         message: the whole text, with the source line, a caret and the hint.
     """
 
-    severity: str
+    severity: Literal["error", "warning"]
     file: str
     line: int
     column: int
@@ -49,40 +51,54 @@ class Linted(Struct, frozen=True):
     """
 
     file: str
-    findings: list[Finding]
-    notes: list[str]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
     search: str
 
 
-def lint(files: Sequence[str], *, include: Sequence[str], seconds: float, output: str) -> int:
-    """Look through each file, print what is found, and give the exit code."""
+def lint(
+    *,
+    files: SpecFiles,
+    include: Include = [],  # noqa: B006
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", metavar="S", parser=number(float, 0, 1e6),
+            help="At most, for the search through small histories of each file.",
+        ),
+    ] = 20.0,
+    output: Output = "text",
+) -> int:  # fmt: skip
+    """Say what is wrong, or probably not meant.
+
+    Every error and warning, and what a search through all small histories shows.
+    """
     report = []
     unusable = False
     for name in files:
         one, failed = _lint(name, include, seconds)
         unusable |= failed
-        report.append(to_builtins(one))
+        report.append(one)
         if output == "text":
             _print(one, failed=failed)
     if output == "json":
-        print(json.dumps(report, ensure_ascii=False))
+        data(json_text(report))
     if unusable:
         return EXIT_INPUT
-    return EXIT_INVALID if any(linted["findings"] for linted in report) else EXIT_VALID
+    return EXIT_INVALID if any(linted.findings for linted in report) else EXIT_VALID
 
 
 def _print(one: Linted, *, failed: bool) -> None:
-    for note in one.notes:
-        print(f"note: {note}", file=sys.stderr)
+    complain(*(f"note: {note}" for note in one.notes))
+    show = complain if failed else say
     for finding in one.findings:
-        print(finding.message, file=sys.stderr if failed else sys.stdout)
-        print(file=sys.stderr if failed else sys.stdout)
+        show(finding.message, "")
     if failed:
         return
     kinds = [finding.severity for finding in one.findings]
     counts = [(kind, kinds.count(kind)) for kind in ("error", "warning")]
     said = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts if n]
-    print(f"{one.file}: {', '.join(said) or 'nothing found'}")
+    say(f"{visible(one.file)}: {', '.join(said) or 'nothing found'}")
 
 
 def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bool]:
@@ -93,14 +109,14 @@ def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bo
     errors = find_errors(name, include_path=include)
     if errors:
         found = [Finding("error", e.file, e.line, e.column, str(e)) for e in errors]
-        return Linted(name, found, [], ""), all(not error.line for error in errors)
+        return Linted(name, tuple(found), (), ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
     texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
     more, searched = _searched(spec, seconds, said="\n".join(texts))
     found = [_warning(text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
     others = [f for f in found if f.file != spec.source]
-    return Linted(name, [*own, *others], list(spec.notes), searched), False
+    return Linted(name, (*own, *others), tuple(spec.notes), searched), False
 
 
 def _unchecked(spec: Spec) -> Iterator[str]:

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from isolang.cli.parameters import HistoryPath, Output
+from isolang.cli.report import EXIT_VALID, json_text
+from isolang.cli.terminal import data, say, visible_record
+from isolang.options import ReadOptions
 
-from isolang.cli.report import EXIT_INPUT, EXIT_VALID
-from isolang.errors import IsolangError
 
-
-def stats(
-    history: str,
-    *,
-    output: str,
-    format: str,  # noqa: A002 - the option's name
-    timestamps: bool,
-    initial: int | None,
-) -> int:
-    """Count, print the figures, and give the exit code."""
-    from isolang.history import load_history
+def stats(*, history: HistoryPath, reading: ReadOptions, output: Output = "text") -> int:
+    """Say what a history contains."""
+    from isolang.api import read
     from isolang.history.stats import summarize
 
-    try:
-        read = load_history(history, format=format, timestamps=timestamps, initial=initial)
-    except IsolangError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
-    figures = summarize(read)
+    figures = summarize(read(history, reading))
     if output == "json":
-        print(json.dumps(figures.to_json()))
+        data(json_text(figures))
     else:
-        print(figures.to_text(), end="")
+        say(visible_record(figures).to_text().rstrip("\n"))
     return EXIT_VALID

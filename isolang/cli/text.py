@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
+
+from isolang.cli.terminal import visible_record
+from isolang.explain.violation import (
+    ArgumentView,
+    CycleView,
+    EdgeView,
+    PlainReason,
+    SplitView,
+    TransactionView,
+    Violation,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from isolang.cli.report import Report
+    from isolang.verdict import AnomalyCount
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
-_PLAIN_WIDTH = 80
 # Of longer cycles and lists of transactions, this many are shown at each end, and where the others
 # stand.
 _LONGEST, _ENDS = 24, 4
 
 
-def console(stream: IO[str]) -> Console:
-    """A console that colours on a terminal only, and is 80 columns wide elsewhere."""
-    import os
-
-    from rich.console import Console
-
-    width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
-    return Console(
-        file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
-    )
-
-
 def render(report: Report, out: Console) -> None:
     """Print one report, with an empty line after it."""
     with out.capture() as captured:
-        _render(report, out)
+        _render(visible_record(report), out)
     # Rich fills lines up with blanks, which only get in the way when people copy them.
     for line in captured.get().splitlines():
         out.file.write(line.rstrip() + "\n")
@@ -41,28 +42,28 @@ def render(report: Report, out: Console) -> None:
 def _render(report: Report, out: Console) -> None:
     from rich.text import Text
 
-    verdict = report["verdict"]
+    verdict = report.verdict
     head = Text()
     head.append(verdict.upper(), style=_COLOUR[verdict])
-    head.append(f"  {report['history']}", style="bold")
-    head.append(f"  {report['spec']}")
-    level = report["level"]
-    if level and level["title"]:
-        head.append(f" ({level['title']})", style="dim")
+    head.append(f"  {report.history}", style="bold")
+    head.append(f"  {report.spec}")
+    level = report.level
+    if level and level.title:
+        head.append(f" ({level.title})", style="dim")
     out.print(head, soft_wrap=True)
-    violation = report["violation"]
-    if report["reason"]:
-        out.print(_indented(report["reason"], 2, style="bold" if violation else ""))
+    violation = report.violation
+    if report.reason:
+        out.print(_indented(report.reason, 2, style="bold" if violation else ""))
     if violation:
         for part in _violation(violation, report):
             out.print(part)
-    elif report["anomalies"]:
+    elif report.anomalies:
         out.print()
         out.print(_indented("the spec allows these, but they are there:", 2))
-    if report["anomalies"] and not (violation and _sole(report)):
-        for part in _anomalies(report["anomalies"]):
+    if report.anomalies and not (violation and _sole(report)):
+        for part in _anomalies(report.anomalies):
             out.print(part)
-    if report["input"]:
+    if report.input:
         out.print()
         out.print(_facts(report))
     out.print()
@@ -70,27 +71,27 @@ def _render(report: Report, out: Console) -> None:
 
 def _sole(report: Report) -> bool:
     """Whether the anomaly that is shown is the only one."""
-    (first, *more) = report["anomalies"]
-    alone = not more and bool(first["count"] == 1)
-    return alone and not _cycles(report["violation"]["argument"])
+    (first, *more) = report.anomalies
+    alone = not more and first.count == 1
+    return alone and report.violation is not None and not _cycles(report.violation.argument)
 
 
-def _cycles(argument: dict[str, Any]) -> bool:
-    return bool(argument["conclusion"]["kind"] != "sentence")
+def _cycles(argument: ArgumentView) -> bool:
+    return not isinstance(argument.conclusion, PlainReason)
 
 
 # --- the violation ---
 
 
-def _violation(violation: dict[str, Any], report: Report) -> Iterator[RenderableType]:
-    spec = report["spec"]
+def _violation(violation: Violation, report: Report) -> Iterator[RenderableType]:
+    spec = report.spec
     yield ""
     yield from _transactions(violation, report)
     yield ""
-    yield from _argument(violation["argument"], 2)
-    if violation["relaxed"]:
+    yield from _argument(violation.argument, 2)
+    if violation.relaxed:
         yield ""
-        for how, outcome in violation["relaxed"].items():
+        for how, outcome in violation.relaxed.items():
             says = {
                 "valid": f"{how.capitalize()}, the history satisfies {spec}.",
                 "invalid": f"{how.capitalize()}, the history violates {spec} all the same.",
@@ -99,44 +100,48 @@ def _violation(violation: dict[str, Any], report: Report) -> Iterator[Renderable
             yield _indented(says[outcome], 2)
 
 
-def _transactions(violation: dict[str, Any], report: Report) -> Iterator[RenderableType]:
-    transactions, others = violation["transactions"], []
+def _transactions(violation: Violation, report: Report) -> Iterator[RenderableType]:
+    transactions: Sequence[TransactionView] = violation.transactions
+    others: list[TransactionView] = []
     if len(transactions) > _LONGEST:
-        named = _named(violation["argument"])
-        others = [txn for txn in transactions if txn["name"] not in named]
-        transactions = [txn for txn in transactions if txn["name"] in named]
+        named = _named(violation.argument)
+        others = [txn for txn in transactions if txn.name not in named]
+        transactions = [txn for txn in transactions if txn.name in named]
     grid = _grid(2)
     for txn in transactions:
-        session = f"session {txn['session']}" if txn["session"] else ""
-        status = f" {txn['status']}" if txn["status"] != "committed" else ""
-        operations = "  ".join(op["text"] for op in txn["operations"])
-        more = f"  (+{txn['omitted']} more)" if txn["omitted"] else ""
+        session = f"session {txn.session}" if txn.session else ""
+        status = f" {txn.status}" if txn.status != "committed" else ""
+        operations = "  ".join(op.text for op in txn.operations)
+        more = f"  (+{txn.omitted} more)" if txn.omitted else ""
         grid.add_row(
-            _styled(txn["name"] + status, "bold"),
-            _styled(f"{_place(txn['where'], report)}, {session}".rstrip(", "), "dim"),
+            _styled(txn.name + status, "bold"),
+            _styled(f"{_place(txn.where, report)}, {session}".rstrip(", "), "dim"),
             operations + more,
         )
     yield _padded(grid, 2)
     if others:
-        places = (f"{txn['name']} ({_place(txn['where'], report)})" for txn in others)
+        places = (f"{txn.name} ({_place(txn.where, report)})" for txn in others)
         yield _indented(f"and {_count(len(others), 'other')}: {', '.join(places)}", 2, hang=4)
 
 
-def _named(node: dict[str, Any]) -> set[str]:
+def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]:
     """The transactions at the ends of the edges that are printed."""
-    match node["kind"]:
-        case "argument":
-            inner = [lemma["reason"] for lemma in node["lemmas"]] + [node["conclusion"]]
+    match node:
+        case ArgumentView():
+            inner = [*(lemma.reason for lemma in node.lemmas), node.conclusion]
             return {name for part in inner for name in _named(part)}
-        case "split":
-            return {name for case in node["cases"] for name in _named(case["argument"])}
-        case "cycle":
-            first, _, last = _parts(node["edges"])
-            return {edge[end] for edge in (*first, *last) for end in ("source", "target")}
-    return set()
+        case SplitView():
+            return {name for case in node.cases for name in _named(case.argument)}
+        case CycleView():
+            first, _, last = _parts(node.edges)
+            return {name for edge in (*first, *last) for name in (edge.source, edge.target)}
+        case PlainReason():
+            return set()
 
 
-def _parts(edges: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+def _parts(
+    edges: Sequence[EdgeView],
+) -> tuple[Sequence[EdgeView], Sequence[EdgeView], Sequence[EdgeView]]:
     """The first edges of a cycle, those that are left out, and the last ones."""
     if len(edges) <= _LONGEST:
         return edges, [], []
@@ -145,63 +150,65 @@ def _parts(edges: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
 
 def _place(where: str, report: Report) -> str:
     """A place in what the first line names: ``line 12``, or in a folder ``T3.log byte 40``."""
-    files = report["input"]["files"]
-    folder = report["history"].rstrip("/") + "/"
+    files = report.input.files if report.input is not None else ()
+    folder = report.history.rstrip("/") + "/"
     if where.startswith(folder):
         return where.removeprefix(folder)
-    if where.startswith(report["history"] + " "):
-        return where.removeprefix(report["history"] + " ")
+    if where.startswith(report.history + " "):
+        return where.removeprefix(report.history + " ")
     if len(files) == 1 and where.startswith(files[0]):
         rest = where[len(files[0]) :]
         return f"line {rest[1:]}" if rest.startswith(":") else rest.strip()
     return where
 
 
-def _argument(argument: dict[str, Any], indent: int) -> Iterator[RenderableType]:
-    for lemma in argument["lemmas"]:
-        reason = lemma["reason"]
-        number = f"({lemma['number']}) "
-        if reason["kind"] == "sentence":
-            text = f"{lemma['text']}: {reason['text']}{_because(reason['because'])}."
+def _argument(argument: ArgumentView, indent: int) -> Iterator[RenderableType]:
+    for lemma in argument.lemmas:
+        reason = lemma.reason
+        number = f"({lemma.number}) "
+        if isinstance(reason, PlainReason):
+            text = f"{lemma.text}: {reason.text}{_because(reason.because)}."
             yield _indented(number + text, indent, hang=len(number))
             continue
-        yield _indented(f"{number}{lemma['text']}; otherwise:", indent, hang=len(number))
+        yield _indented(f"{number}{lemma.text}; otherwise:", indent, hang=len(number))
         yield from _node(reason, indent + 4)
-    yield from _node(argument["conclusion"], indent)
+    yield from _node(argument.conclusion, indent)
 
 
-def _node(node: dict[str, Any], indent: int) -> Iterator[RenderableType]:
-    match node["kind"]:
-        case "argument":
+def _node(
+    node: ArgumentView | CycleView | SplitView | PlainReason, indent: int
+) -> Iterator[RenderableType]:
+    match node:
+        case ArgumentView():
             yield from _argument(node, indent)
-        case "sentence":
-            yield _indented(node["text"] + _because(node["because"]), indent)
-        case "cycle":
+        case PlainReason():
+            yield _indented(node.text + _because(node.because), indent)
+        case CycleView():
             yield from _cycle(node, indent)
-        case "split":
-            yield _indented(f"{node['text']}:", indent)
-            for case in node["cases"]:
-                yield _indented(f"- {case['assumption']}:", indent + 2, hang=2)
-                yield from _argument(case["argument"], indent + 6)
+        case SplitView():
+            yield _indented(f"{node.text}:", indent)
+            for case in node.cases:
+                yield _indented(f"- {case.assumption}:", indent + 2, hang=2)
+                yield from _argument(case.argument, indent + 6)
 
 
-def _cycle(cycle: dict[str, Any], indent: int) -> Iterator[RenderableType]:
-    first, left_out, last = _parts(cycle["edges"])
+def _cycle(cycle: CycleView, indent: int) -> Iterator[RenderableType]:
+    first, left_out, last = _parts(cycle.edges)
     if left_out:
-        yield _indented(f"a cycle of {len(cycle['edges'])} edges:", indent)
+        yield _indented(f"a cycle of {len(cycle.edges)} edges:", indent)
     yield _edges(first, indent)
     if left_out:
-        names = ", ".join(_short(edge["source"]) for edge in (*left_out, last[0]))
+        names = ", ".join(_short(edge.source) for edge in (*left_out, last[0]))
         yield _indented(f"… {len(left_out)} more, through {names} …", indent)
         yield _edges(last, indent)
 
 
-def _edges(edges: list[dict[str, Any]], indent: int) -> RenderableType:
+def _edges(edges: Sequence[EdgeView], indent: int) -> RenderableType:
     grid = _grid(2)
     for edge in edges:
-        label = f"{edge['relation']} {edge['key']}".rstrip()
-        text = edge["text"] + (" (assumed)" if edge["assumed"] else _because(edge["because"]))
-        grid.add_row(f"{_short(edge['source'])} -{label}-> {_short(edge['target'])}", text)
+        label = f"{edge.relation} {edge.key}".rstrip()
+        text = edge.text + (" (assumed)" if edge.assumed else _because(edge.because))
+        grid.add_row(f"{_short(edge.source)} -{label}-> {_short(edge.target)}", text)
     return _padded(grid, indent)
 
 
@@ -209,87 +216,85 @@ def _short(name: str) -> str:
     return "T0" if name == "the initial state" else name
 
 
-def _because(lemmas: list[int]) -> str:
+def _because(lemmas: Sequence[int]) -> str:
     return f" ({', '.join(f'by {number}' for number in lemmas)})" if lemmas else ""
 
 
 # --- the rest ---
 
 
-def _anomalies(anomalies: list[dict[str, Any]]) -> Iterator[RenderableType]:
+def _anomalies(anomalies: Sequence[AnomalyCount]) -> Iterator[RenderableType]:
     yield ""
     for anomaly in anomalies:
-        times = "once" if anomaly["count"] == 1 else f"{anomaly['count']} times"
-        yield _indented(f"{anomaly['name']}, {times}:", 2)
-        for example in anomaly["examples"]:
+        times = "once" if anomaly.count == 1 else f"{anomaly.count} times"
+        yield _indented(f"{anomaly.name}, {times}:", 2)
+        for example in anomaly.examples:
             yield _indented(example, 6)
-        if anomaly["count"] > len(anomaly["examples"]):
-            yield _indented(f"and {anomaly['count'] - len(anomaly['examples'])} more", 6)
+        if anomaly.count > len(anomaly.examples):
+            yield _indented(f"and {anomaly.count - len(anomaly.examples)} more", 6)
 
 
 def _facts(report: Report) -> RenderableType:
-    known = report["input"]
+    known = report.input
+    assert known is not None
     by_status = ", ".join(
-        f"{report[status]} {status}" for status in ("committed", "aborted", "maybe")
+        f"{getattr(report, status)} {status}" for status in ("committed", "aborted", "maybe")
     )
     rows = [
         (
             "input",
-            f"{known['format']}; {_count(report['transactions'], 'transaction')} ({by_status}), "
-            f"{_count(report['operations'], 'operation')}, {_count(report['keys'], 'key')}, "
-            f"{_count(report['sessions'], 'session')}",
+            f"{known.format}; {_count(report.transactions, 'transaction')} ({by_status}), "
+            f"{_count(report.operations, 'operation')}, {_count(report.keys, 'key')}, "
+            f"{_count(report.sessions, 'session')}",
         ),
-        ("initial state", known["initial"]),
-        ("session", known["session"]),
-        ("real time", known["real_time"]),
-        ("ignored", "; ".join(known["ignored"]) or "nothing"),
-        *(("note", note) for note in known["notes"]),
-        *(("note", note) for note in (report["level"] or {}).get("notes", ())),
-        *(("warning", warning) for warning in report["warnings"]),
+        ("initial state", known.initial),
+        ("session", known.session),
+        ("real time", known.real_time),
+        ("ignored", "; ".join(known.ignored) or "nothing"),
+        *(("note", note) for note in known.notes),
+        *(("note", note) for note in (report.level.notes if report.level else ())),
+        *(("warning", warning) for warning in report.warnings),
         ("decided by", _decided(report)),
-        ("certified", f"{'yes' if report['certified'] else 'no'}: {report['certified_reason']}"),
-        ("certificate", report["certificate"]),
-        ("minimal part", report["minimal"]),
+        ("certified", f"{'yes' if report.certified else 'no'}: {report.certified_reason}"),
+        ("certificate", report.certificate),
+        ("minimal part", report.minimal),
         *(("cross-check", line) for line in _cross_check(report)),
         ("time", _time(report)),
     ]
     grid = _grid(2)
     for name, value in rows:
-        if value and (name != "certified" or report["certified_reason"]):
+        if value and (name != "certified" or report.certified_reason):
             grid.add_row(_styled(name, "dim"), value)
     return _padded(grid, 2)
 
 
 def _decided(report: Report) -> str:
     """The pair, where it is not the one that everyone gets."""
-    natively = report["solver"] == "native" and report["encoding"] in ("event-graph", "relational")
-    if not report["solver"] or (natively and not report["cross_check"]):
+    natively = report.solver == "native" and report.encoding in ("event-graph", "relational")
+    if not report.solver or (natively and not report.cross_check):
         return ""
-    pair = f"{report['encoding']}/{report['solver']}/{report['prune']}"
-    return f"{pair} ({report['choice']})" if report["choice"] else pair
+    pair = f"{report.encoding}/{report.solver}/{report.prune}"
+    return f"{pair} ({report.choice})" if report.choice else pair
 
 
 def _cross_check(report: Report) -> list[str]:
-    found = report["cross_check"]
+    found = report.cross_check
     if not found:
         return []
-    lines = [
-        f"{c['pair']}: {c['outcome']}, {c['detail']} ({c['seconds']:.2f} s)"
-        for c in found["claims"]
-    ]
-    saved = [f"saved as {found['history']}"] if found["history"] else []
-    if found["minimal"]:
-        saved.append(f"the smallest part found on which they disagree: {found['minimal']}")
-    return [*lines, found["summary"], *saved]
+    lines = [f"{c.pair}: {c.outcome}, {c.detail} ({c.seconds:.2f} s)" for c in found.claims]
+    saved = [f"saved as {found.history}"] if found.history else []
+    if found.minimal:
+        saved.append(f"the smallest part found on which they disagree: {found.minimal}")
+    return [*lines, found.summary, *saved]
 
 
 def _time(report: Report) -> str:
-    seconds = report["seconds"]
-    phases = ", ".join(f"{name} {seconds[name]:.2f}" for name in seconds if name != "total")
-    return f"{seconds['total']:.2f} s ({phases})"
+    phases = asdict(report.seconds)
+    total = phases.pop("total")
+    return f"{total:.2f} s ({', '.join(f'{name} {spent:.2f}' for name, spent in phases.items())})"
 
 
-def _count(number: int, what: str) -> str:
+def _count(number: int | None, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 

@@ -2,52 +2,116 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+import os
+import stat
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Final
 
-from isolang.cli.report import EXIT_INPUT, EXIT_REJECTED, EXIT_UNKNOWN, EXIT_VALID
-from isolang.errors import IsolangError
+import typer
+
+from isolang.cli.parameters import Only
+from isolang.cli.report import EXIT_REJECTED, EXIT_UNKNOWN, EXIT_VALID
+from isolang.cli.terminal import say, visible
+from isolang.errors import SpecError
+from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
     from isolang.language.meaning.core import Spec
 
+_OF_A_PIPE: Final = 1 << 28  # bytes of a certificate that comes from no regular file
 
-def verify(certificate: str, history: str) -> int:
-    """Check, print the result, and give the exit code."""
+
+def verify(
+    *,
+    certificate: Annotated[str, typer.Argument(metavar="CERT", help="Of --certificate.")],
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="What it is about.")],
+    options: Annotated[Options, Only("timeout", "memory")],
+) -> int:
+    """Check a certificate again, with the checkers in plain Python."""
+    from isolang.api import read
     from isolang.certify.certificate import Certificate
     from isolang.certify.certificate import verify as check
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
-    from isolang.history import load_history
+    from isolang.limits import default_memory, interrupted_after, memory_cap
 
+    shown = visible(certificate)
+    memory = default_memory() if options.memory is None else options.memory
     try:
-        proof = Certificate.load(certificate)
-        spec = spec_of(proof)
-        options = proof.history_options
-        read = load_history(
-            history,
-            format=proof.history_format,
-            timestamps=bool(options.get("timestamps", False)),
-            initial=options.get("initial"),
-        )
-        check(proof, read, spec)
+        with memory_cap(memory, of_process=True), interrupted_after(options.timeout):
+            proof = Certificate.from_json(_text(certificate), where=certificate)
+            spec = spec_of(proof)
+            how = proof.history_options
+            reading = ReadOptions(
+                format=proof.history_format,
+                timestamps=bool(how.get("timestamps", False)),
+                initial=how.get("initial"),
+            )
+            check(proof, read(history, reading), spec)
     except CertificateRejected as error:
-        print(f"REJECTED  {certificate}\n  {error}")
+        say(f"REJECTED  {shown}", f"  {visible(str(error))}")
         return EXIT_REJECTED
     except NotCertifiedError as error:
-        print(f"UNKNOWN  {certificate}\n  {error}")
+        say(f"UNKNOWN  {shown}", f"  {visible(str(error))}")
         return EXIT_UNKNOWN
-    except IsolangError as error:
-        print(f"isocheck: {error}", file=sys.stderr)
-        return EXIT_INPUT
+    except TimeoutError:
+        say(f"UNKNOWN  {shown}", f"  timeout: not checked within {options.timeout:g} s")
+        return EXIT_UNKNOWN
+    except MemoryError:
+        say(f"UNKNOWN  {shown}", f"  memory: not checked within {memory:,.0f} MB")
+        return EXIT_UNKNOWN
     kind = "witness" if proof.verdict == "valid" else "refutation"
-    print(
-        f"ACCEPTED  {certificate}\n"
-        f"  {history} is {proof.verdict} under {proof.spec_name}: the {kind} holds\n"
-        f"  history sha256 {proof.history_sha256}\n"
-        f"  spec sha256 {proof.spec_sha256}"
+    say(
+        f"ACCEPTED  {shown}",
+        visible(f"  {history} is {proof.verdict} under {proof.spec_name}: the {kind} holds"),
+        visible(f"  history sha256 {proof.history_sha256}"),
+        visible(f"  spec sha256 {proof.spec_sha256}: {_whose(proof, spec)}"),
+        *(visible(f"    {line}") for line in _checks(spec)),
     )
     return EXIT_VALID
+
+
+def _text(path: str) -> str:
+    """The certificate's text; of what is no regular file, only so much as one may have.
+
+    Raises:
+        CertificateError: it cannot be read, or has no end.
+    """
+    from isolang.certify.certificate import CertificateError
+
+    try:
+        with open(path, "rb") as file:
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            data = file.read() if regular else file.read(_OF_A_PIPE + 1)
+        if not regular and len(data) > _OF_A_PIPE:
+            raise CertificateError(f"{path}: no certificate; it is no regular file, and has no end")
+        return data.decode()
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise CertificateError(f"{path}: cannot read the certificate ({error})") from error
+
+
+def _whose(certificate: Certificate, spec: Spec) -> str:
+    """Whether the specification is the library's of this name: its texts say, not its name."""
+    from isolang.language.load import load_spec
+
+    main = next(iter(certificate.spec_texts))
+    for name in (certificate.spec_name, PurePath(main.rpartition(":")[2]).stem):
+        try:
+            library = load_spec(name)
+        except SpecError:
+            continue
+        if not library.source.startswith("library:"):
+            continue
+        if library.sha256 == spec.sha256:
+            return f"the library's {name}"
+        return f"the certificate's own text, which is not the library's {name}; its checks:"
+    return "the certificate's own text; its checks:"
+
+
+def _checks(spec: Spec) -> list[str]:
+    from isolang.language.meaning.show import show_check
+
+    return [show_check(check) for check in spec.checks]
 
 
 def spec_of(certificate: Certificate) -> Spec:

@@ -13,7 +13,7 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import UnsupportedError
 from isolang.explain import names
 from isolang.language.classify.event_graph import Plan
-from isolang.limits import Spending
+from isolang.limits import Spending, out_of_memory
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
 from isolang.solvers import engine
@@ -409,8 +409,7 @@ def limited(run: Run, body: Callable[[], T]) -> T | Undecided:
         reason = f"the time ran out in phase {run.spending.phase}{run.hardness()}"
         return Undecided(cause="timeout", reason=reason)
     except MemoryError as error:
-        # A search that keeps to its own limit says so; what the system refuses comes without words.
-        reason = str(error) or f"the memory ran out in phase {run.spending.phase}"
+        reason = out_of_memory(error, run.spending.phase)
         return Undecided(cause="memory", reason=f"{reason}{run.hardness()}")
     except UnsupportedError as error:
         return Undecided(cause="unsupported", reason=str(error))

@@ -48,7 +48,7 @@ def test_to_the_standard_output():
     ("arguments", "message"),
     [
         (["--rule", "serialisable"], "did you mean 'serializable'"),
-        (["--to", "yaml"], "unknown format to write"),
+        (["--to", "yaml"], "--to: got 'yaml', expected edn"),
         (["--sessions", "0"], "at least 1"),
         (["--lists", "--to", "plume"], "a list cannot be expressed"),
     ],

@@ -10,7 +10,7 @@ import time
 import pytest
 from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, hard_text, run_here, run_there
 
-from isolang.cli import pool
+from isolang.cli import child, pool
 from isolang.cli.job import Job
 from isolang.options import Options
 
@@ -138,16 +138,16 @@ def test_a_crash_of_a_child_is_unknown(tmp_path, monkeypatch, crash, reason):
     real = subprocess.Popen
 
     def popen(command, **more):
-        assert "isolang.cli.worker" in command[3]
+        assert "isolang.cli.child" in command[3]
         return real([command[0], str(fake)], **more)
 
-    monkeypatch.setattr(pool.subprocess, "Popen", popen)
+    monkeypatch.setattr(child.subprocess, "Popen", popen)
     job = Job(history="h.txt", specs=(("a", None), ("b", None)), options=Options(timeout=30))
-    reports = pool.Pool().run(job, lambda phase: None)
-    assert [r["verdict"] for r in reports] == ["unknown", "unknown"]
+    reports = pool.run_apart(child.Children(), job, lambda phase: None)
+    assert [r.verdict for r in reports] == ["unknown", "unknown"]
     for report in reports:
-        assert report["reason"].startswith("crash: ")
-        assert reason in report["reason"]
+        assert report.reason.startswith("crash: ")
+        assert reason in report.reason
 
 
 def test_a_child_that_hangs_is_ended(tmp_path, monkeypatch):
@@ -159,13 +159,13 @@ def test_a_child_that_hangs_is_ended(tmp_path, monkeypatch):
     )
     real = subprocess.Popen
     monkeypatch.setattr(
-        pool.subprocess, "Popen", lambda command, **more: real([command[0], str(fake)], **more)
+        child.subprocess, "Popen", lambda command, **more: real([command[0], str(fake)], **more)
     )
     start = time.monotonic()
     job = Job(history="h.txt", specs=(("a", None),), options=Options(timeout=0.2))
-    (report,) = pool.Pool().run(job, lambda phase: None)
+    (report,) = pool.run_apart(child.Children(), job, lambda phase: None)
     assert time.monotonic() - start < 20
-    assert report["reason"] == "timeout: the time ran out in phase prepare"
+    assert report.reason == "timeout: the time ran out in phase prepare"
 
 
 def test_equal_seeds_give_equal_runs(tmp_path):

@@ -1,5 +1,6 @@
 """What a start costs: what is imported, the shipped tables of the grammar, the command line."""
 
+import importlib
 import inspect
 import json
 import subprocess
@@ -10,23 +11,21 @@ import lark
 import pytest
 from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here
 
-from isolang.cli.arguments import Group, HelpWanted, Parser, UsageProblem
-from isolang.cli.commands import ISOCHECK
+from isolang.cli.commands import ISOCHECK, SPEC
+from isolang.cli.parameters import as_command
 from isolang.language.syntax import grammar
-from isolang.options import Options, ReadOptions
-
-RECORDS = {"options", "reading"}
+from isolang.options import Options, ReadOptions, described
 
 LIBRARIES = {
-    "clingo", "click", "hypothesis", "matplotlib", "networkx", "numpy.ma", "pydantic", "pysat",
-    "pysmt", "pytest", "typer", "z3", "zstandard",
+    "clingo", "hypothesis", "matplotlib", "networkx", "numpy.ma", "pysat", "pysmt", "pytest", "z3",
+    "zstandard",
 }  # fmt: skip
 PARTS = {
     "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.steps",
-    "isolang.certify.world", "isolang.cli.pool", "isolang.encodings.formula",
+    "isolang.certify.world", "isolang.cli.pool", "isolang.cli.compare", "isolang.encodings.formula",
     "isolang.encodings.relational", "isolang.explain.explain", "isolang.pipeline.prove",
-    "isolang.explain.violation", "isolang.history.readers.viper", "isolang.history.stats",
     "isolang.pipeline.unsat_core",
+    "isolang.history.readers.viper", "isolang.history.stats",
     "isolang.language.syntax.slips", "isolang.language.classify.return_paths",
     "isolang.language.classify.theorems", "isolang.workload",
 }  # fmt: skip
@@ -132,30 +131,45 @@ def test_the_tables_can_be_written_again(tmp_path, monkeypatch):
 # --- the command line ---
 
 
-def _commands(group, name):
-    for key, command in group.commands.items():
-        if isinstance(command, Group):
-            yield from _commands(command, f"{name} {key}")
+def _commands(lines, name):
+    for key, line in lines.items():
+        if key == "spec":
+            yield from _commands(SPEC, f"{name} spec")
         else:
-            yield f"{name} {key}", command
+            yield f"{name} {key}", line
 
 
-@pytest.mark.parametrize(("name", "command"), list(_commands(ISOCHECK, "isocheck")))
-def test_commands_take_what_is_declared(name, command):
-    """Values reach the functions by name: each of them is a parameter, and none is missing."""
-    parser = Parser(name, command.about)
-    command.declare(parser)
-    with pytest.raises(HelpWanted, match=f"^Usage: {name} "):
-        parser.parse(["--help"])
-    declared = {a.dest for p in (parser._options, parser._arguments) for a in p._actions}
-    parameters = inspect.signature(command.function()).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):  # generate: the fields of a workload
-        return
-    needed = {p.name for p in parameters if p.default is p.empty}
-    taken = {p.name for p in parameters}
-    for record in ({"options": Options, "reading": ReadOptions}[n] for n in RECORDS & taken):
-        taken |= set(record.__struct_fields__)
-    assert needed - RECORDS <= declared <= taken
+ALL = dict(_commands(ISOCHECK, "isocheck"))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_explains_itself(capfd, name):
+    """Its help names it, and every option says what it is."""
+    run = run_here(capfd, *name.split()[1:], "--help")
+    assert run.code == 0
+    assert f"Usage: {name} " in run.out
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_parameter_is_described(name):
+    """By a text of its own: help shows no option that it does not explain."""
+    module, attribute = ALL[name].where.split(":")
+    command = as_command(getattr(importlib.import_module(module), attribute))
+    assert command.__doc__
+    for parameter in inspect.signature(command).parameters.values():
+        (about,) = parameter.annotation.__metadata__
+        assert about.help, parameter.name
+
+
+def test_options_are_the_same_in_all_commands():
+    """What is an option of a check has the name and the help of its record."""
+    command = as_command(importlib.import_module("isolang.cli.check").check)
+    parameters = inspect.signature(command).parameters
+    for record in (Options, ReadOptions):
+        for name, meta in described(record).items():
+            (about,) = parameters[name].annotation.__metadata__
+            assert about.help == meta.description
+            assert parameters[name].default == getattr(record(), name)
 
 
 def test_a_history_may_begin_with_a_dash(tmp_path, monkeypatch, capfd):
@@ -195,22 +209,30 @@ def test_options_and_histories_may_be_mixed(tmp_path, monkeypatch, capfd):
         (["check", "--spec", "si"], "HISTORY", "isocheck check --help"),
         (["check", "a"], "--spec", "isocheck check --help"),
         (["check", "a", "--spec"], "--spec", "isocheck check --help"),
-        (["check", "a", "-s", "si", "--jobs", "0"], "got 0, expected at least 1", "check --help"),
-        (["check", "a", "-s", "si", "--jobs", "x"], "--jobs", "check --help"),
-        (["check", "a", "-s", "si", "--timeout", "0"], "--timeout: not a positive", "check --help"),
-        (["check", "a", "-s", "si", "--memory", "nan"], "--memory: not a positive", "check --help"),
-        (["check", "a", "-s", "si", "-o", "xml"], "xml", "check --help"),
+        (["check", "a", "-s", "si", "-j", "0"], "--jobs/-j: expected a whole number of at least 1",
+         "check --help"),
+        (["check", "a", "-s", "si", "--jobs", "x"], "expected a whole number (got 'x')", ""),
+        (["check", "a", "-s", "si", "--timeout", "0"], "--timeout must be positive", "check"),
+        (["check", "a", "-s", "si", "--timeout", "x"], "expected a number (got 'x')", ""),
+        (["check", "a", "-s", "si", "--memory", "nan"], "--memory must be positive", "check"),
+        (["check", "a", "-s", "si", "--seed", "-1"], "--seed must be at least 0", "check --help"),
+        (["check", "a", "-s", "si", "-o", "xml"], "expected text, json or edn", "check --help"),
+        (["check", "a", "-s", "si", "-o", "josn"], "did you mean json?", "check --help"),
+        (["check", "a", "-s", "si", "--from", "plum"], "did you mean plume?", "check --help"),
+        (["check", "a", "-s", "si", "--encoding", "monosatt"], "did you mean monosat?", ""),
+        (["check", "a", "-s", "si", "--solver", "klingo"], "did you mean clingo?", ""),
+        (["check", "a", "-s", "si", "--prune", "fixpiont"], "did you mean fixpoint?", ""),
+        (["chek", "a"], "no such command: chek", "did you mean `isocheck check`?"),
+        (["levles", "a"], "no such command: levles", "did you mean `isocheck levels`?"),
         (["spec", "lnt", "x"], "no such command: lnt", "did you mean `isocheck spec lint`?"),
-        (["spec", "lint", "x", "--seconds", "-1"], "a negative number", "isocheck spec --help`"),
-        (["--version", "x"], "", ""),
+        (["spec", "lint", "x", "--seconds", "-1"], "of at least 0", "isocheck spec lint --help`"),
+        (["schema", "chck"], "did you mean check?", "isocheck schema --help"),
     ],
 )  # fmt: skip
-def test_wrong_arguments(capfd, arguments, message, hint):
+def test_wrong_arguments(tmp_path, monkeypatch, capfd, arguments, message, hint):
     """Two lines: what is wrong, and where to read on."""
+    monkeypatch.chdir(tmp_path)
     run = run_here(capfd, *arguments)
-    if arguments[0] == "--version":
-        assert run.out.startswith("isocheck")
-        return
     assert (run.code, run.out) == (2, "")
     what, more = run.err.splitlines()
     assert what.startswith("isocheck: ")
@@ -219,10 +241,44 @@ def test_wrong_arguments(capfd, arguments, message, hint):
     assert hint in more
 
 
-def test_a_parser_never_exits():
-    """What is wrong is the caller's to say, whatever the parser is given."""
-    for _, command in _commands(ISOCHECK, "isocheck"):
-        parser = Parser("p", command.about)
-        command.declare(parser)
-        with pytest.raises(UsageProblem):
-            parser.parse(["--no-such-option"])
+def test_a_file_of_a_command_s_name_is_a_history(tmp_path, monkeypatch, capfd):
+    """What may be a mistyped command is a history if there is such a file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chek").write_text(VALID)
+    (report,) = run_here(capfd, "chek", "-s", "si", "-o", "json").reports()
+    assert (report["history"], report["verdict"]) == ("chek", "valid")
+
+
+def test_the_version_needs_no_command(capfd):
+    assert run_here(capfd, "--version", "x").out.startswith("isocheck")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("isocheck ch", {"check"}),
+        ("isocheck check --spec strict-ser", {"strict-serializable"}),
+        ("isocheck --spec pl-", {"pl-1", "pl-2", "pl-3"}),
+        ("isocheck check --from e", {"edn"}),
+        ("isocheck check --solver z", {"z3"}),
+        ("isocheck encode --encoding one", {"one_variable"}),
+        ("isocheck convert --to plu", {"plume"}),
+        ("isocheck check --output j", {"json"}),
+        ("isocheck spec li", {"list", "lint"}),
+        ("isocheck check --cert", {"--certify", "--certificate"}),
+    ],
+)
+def test_shell_completion(words, expected):
+    """Of commands, options, and the names that an option may have."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "isolang.cli.main"],
+        capture_output=True, text=True, check=False,
+        env={
+            **ENVIRONMENT,
+            "_ISOCHECK_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        },
+    )  # fmt: skip
+    assert set(done.stdout.split()) >= expected
+    assert all(word.startswith(words.split()[-1]) for word in done.stdout.split())

@@ -18,6 +18,7 @@ from support.paths import ROOT
 
 from isolang import History, Transaction, check, load_history, load_spec
 from isolang.cli.compare import disagreements
+from isolang.cli.contest import Row
 from isolang.encodings.decode import topological_order
 from isolang.encodings.export import to_dimacs, to_gnf
 from isolang.encodings.hyper_polygraph import reachability
@@ -428,11 +429,17 @@ def test_compare_ends_what_takes_too_long(tmp_path, capfd):
 
 
 def test_compare_notices_disagreements():
-    row = {"history": "h", "encoding": "e", "solver": "s", "prune_stage": "none", "detail": "d"}
-    assert disagreements([row | {"verdict": "valid"}, row | {"verdict": "unknown"}]) == []
-    (text,) = disagreements([row | {"verdict": "valid"}, row | {"verdict": "invalid"}])
+    rows = {
+        verdict: Row(
+            history="h", spec="s", encoding="e", solver="s", prune_stage="none", detail="d",
+            verdict=verdict,
+        )
+        for verdict in ("valid", "invalid", "unknown", "wrong")
+    }  # fmt: skip
+    assert disagreements([rows["valid"], rows["unknown"]]) == []
+    (text,) = disagreements([rows["valid"], rows["invalid"]])
     assert "disagreement: valid by e/s/none; invalid by e/s/none" in text
-    (text,) = disagreements([row | {"verdict": "wrong"}])
+    (text,) = disagreements([rows["wrong"]])
     assert "is wrong" in text
 
 

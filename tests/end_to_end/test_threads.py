@@ -12,9 +12,9 @@ from isolang.api import check
 from isolang.certify.native import check_natively
 from isolang.language.classify.route import native_plan
 from isolang.language.load import load_spec
+from isolang.machine import cpu_quota, processors
 from isolang.options import Options
 from isolang.problem import build_problem
-from isolang.processors import cpu_quota, processors
 from isolang.solvers.engine import solve
 from isolang.workload import Workload, change_reads, generate
 
@@ -214,7 +214,7 @@ def test_the_quota_of_a_container(tmp_path, files, expected):
 
 def test_a_quota_counts_as_processors(monkeypatch):
     for quota, most in ((None, 8), (0.2, 1), (1.5, 2), (1.0, 1)):
-        monkeypatch.setattr("isolang.processors.cpu_quota", lambda quota=quota: quota)
+        monkeypatch.setattr("isolang.machine.cpu_quota", lambda quota=quota: quota)
         assert processors() == min(len(os.sched_getaffinity(0)), most)
 
 

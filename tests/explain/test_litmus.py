@@ -8,13 +8,16 @@ import io
 import os
 
 import pytest
+from msgspec.structs import replace
 from support.paths import TESTS
 
 from isolang import History, Transaction, check, load_spec
 from isolang.certify.proofs import check_proof
 from isolang.cli.report import report_of
-from isolang.cli.text import console, render
+from isolang.cli.terminal import console
+from isolang.cli.text import render
 from isolang.explain.violation import CycleView
+from isolang.verdict import Seconds
 
 GOLDEN = TESTS / "golden"
 
@@ -157,8 +160,7 @@ LITMUS = {
 
 def text_of(verdict, level):
     stream = io.StringIO()
-    report = report_of("litmus", level, verdict)
-    report["seconds"] = dict.fromkeys(report["seconds"], 0.0)
+    report = replace(report_of("litmus", level, verdict), seconds=Seconds())
     render(report, console(stream))
     return stream.getvalue()
 

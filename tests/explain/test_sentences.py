@@ -4,6 +4,7 @@ import random
 from collections import Counter
 
 import pytest
+from isolang.explain.plain import plain
 from oracle import generate, pipeline
 from oracle.history import parse, show
 from support.sentences import FalseSentenceError, check_violation

@@ -1,4 +1,4 @@
-"""How many processors a process may really use: by its affinity, and by the quota of its groups."""
+"""What a process may really use of its machine: processors and memory, also in a container."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 _MOST_THREADS: Final = 8  # more would wait for the memory, and for what one has to do
+_ROOT: Final = Path("/")
 
 
 def processors() -> int:
@@ -23,7 +24,7 @@ def processors() -> int:
 
 
 @cache
-def cpu_quota(root: Path = Path("/")) -> float | None:
+def cpu_quota(root: Path = _ROOT) -> float | None:
     """Processors' worth of time that the control groups of this process allow (Linux).
 
     A container sees all processors of its host, and is stopped for the rest of each period once its
@@ -35,12 +36,34 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
     Returns:
         The least quota of the group and those around it; ``None`` if there is none, or no telling.
     """
-    quotas = [quota for group in _groups(root) if (quota := _quota_of(group)) is not None]
+    quotas = [q for group in _groups(root, "cpu") if (q := _quota_of(group)) is not None]
     return min(quotas, default=None)
 
 
-def _groups(root: Path) -> Iterator[Path]:
-    """The folders of this process's groups that limit processor time, versions 2 and 1."""
+@cache
+def memory(root: Path = _ROOT) -> tuple[float, str] | None:
+    """How many megabytes this process may come to have, and whose they are (Linux).
+
+    Args:
+        root: where ``proc`` and ``sys`` are.
+
+    Returns:
+        The memory of the machine, or what the control groups allow if that is less; ``None`` if
+        there is no telling.
+    """
+    try:
+        lines = (root / "proc/meminfo").read_text().splitlines()
+        total = next(line for line in lines if line.startswith("MemTotal:"))
+        found = int(total.split()[1]) * 1024 / 1e6
+    except (OSError, UnicodeError, ValueError, StopIteration, IndexError):
+        return None
+    allowed = [m for group in _groups(root, "memory") if (m := _memory_of(group)) is not None]
+    least = min(allowed, default=found)
+    return (least, "container") if least < found else (found, "machine")
+
+
+def _groups(root: Path, controller: str) -> Iterator[Path]:
+    """The folders of this process's groups that a controller limits, versions 2 and 1."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except (OSError, UnicodeError):
@@ -50,9 +73,9 @@ def _groups(root: Path) -> Iterator[Path]:
         controllers, _, path = rest.partition(":")
         mounted = root / "sys/fs/cgroup"
         if number != "0":
-            if "cpu" not in controllers.split(","):
+            if controller not in controllers.split(","):
                 continue
-            mounted /= "cpu"
+            mounted /= controller
         # Inside a container the path may be the host's, and is not there: its own group is the top.
         inner = Path(path.lstrip("/"))
         yield from (mounted / group for group in (inner, *inner.parents))
@@ -69,3 +92,14 @@ def _quota_of(group: Path) -> float | None:
         return None if quota in ("max", "-1") else int(quota) / int(period)
     except (OSError, ValueError, ZeroDivisionError):
         return None
+
+
+def _memory_of(group: Path) -> float | None:
+    """Megabytes; version 1 says *no limit* as a number that no machine has."""
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        try:
+            said = (group / name).read_text().strip()
+            return None if said == "max" else int(said) / 1e6
+        except (OSError, ValueError):
+            continue
+    return None

@@ -1,0 +1,50 @@
+"""Loading specifications for a run, under its limits, before any history is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from isolang.cli.job import Unloaded
+from isolang.options import Options
+
+if TYPE_CHECKING:
+    from isolang.language.classify.route import Route
+
+
+def load_route(spec: str, include: Sequence[str] = ()) -> Route:
+    """Load a specification and route it.
+
+    Raises:
+        SpecError: it cannot be used.
+    """
+    from isolang.language.classify.route import route
+    from isolang.language.load import load_spec
+
+    return route(load_spec(spec, include_path=include))
+
+
+def load_routes(
+    specs: Sequence[str], include: Sequence[str], options: Options
+) -> tuple[tuple[str, Route | Unloaded], ...]:
+    """Load specifications and route them: a typo should not cost an hour.
+
+    Each one may take as much time and memory as a verdict; what takes more is unloaded.
+
+    Raises:
+        SpecError: the first one that cannot be used.
+    """
+    return tuple((spec, _limited(spec, include, options)) for spec in specs)
+
+
+def _limited(spec: str, include: Sequence[str], options: Options) -> Route | Unloaded:
+    from isolang.limits import default_memory, interrupted_after, memory_cap
+
+    memory = default_memory() if options.memory is None else options.memory
+    try:
+        with interrupted_after(options.timeout), memory_cap(memory):
+            return load_route(spec, include)
+    except TimeoutError:
+        return Unloaded("timeout: the time ran out while the specification was loaded")
+    except MemoryError:
+        return Unloaded("memory: the memory ran out while the specification was loaded")

@@ -1,0 +1,70 @@
+"""``isocheck schema``: the JSON Schema of what ``--output json`` prints."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from typing import Annotated, Any, Final
+
+import typer
+
+from isolang.cli import choices
+from isolang.cli.report import EXIT_VALID
+from isolang.cli.terminal import data
+
+# The command, where its record is, and whether it prints an array of them.
+RECORDS: Final[dict[str, tuple[str, bool]]] = {
+    "check": ("isolang.cli.report:Report", False),
+    "levels": ("isolang.cli.levels:LevelsReport", False),
+    "run": ("isolang.cli.run:RunReport", False),
+    "stats": ("isolang.history.stats:Stats", False),
+    "compare": ("isolang.cli.contest:Row", False),
+    "spec-list": ("isolang.cli.spec_library:LevelRow", True),
+    "spec-show": ("isolang.cli.spec_library:Shown", False),
+    "spec-explain": ("isolang.cli.spec_explain:Explained", False),
+    "spec-lint": ("isolang.cli.spec_lint:Linted", True),
+}
+
+
+def schema(
+    *,
+    command: Annotated[
+        str,
+        typer.Argument(
+            metavar="COMMAND",
+            help="Of which command; check and compare print an object a line.",
+            parser=choices.taken_from(lambda: list(RECORDS)),
+            autocompletion=choices.completed(lambda: list(RECORDS)),
+        ),
+    ] = "check",
+) -> int:
+    """Print the JSON Schema of what a command prints with --output json."""
+    data(json.dumps(schema_of(command), indent=2, ensure_ascii=False) + "\n")
+    return EXIT_VALID
+
+
+def schema_of(command: str) -> dict[str, Any]:
+    """The JSON Schema of a command's output, one of ``RECORDS``."""
+    from importlib import import_module
+
+    import msgspec
+
+    where, several = RECORDS[command]
+    module, name = where.split(":")
+    record: Any = getattr(import_module(module), name)
+    found = msgspec.json.schema(list.__class_getitem__(record) if several else record)
+    for part in found.get("$defs", {}).values():
+        _describe(part)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def _describe(part: dict[str, Any]) -> None:
+    """Give the attributes that a record's docstring describes to its properties."""
+    text, _, attributes = inspect.cleandoc(part.get("description", "")).partition("Attributes:")
+    part["description"] = " ".join(text.split())
+    for name, about in re.findall(
+        r"^    (\w+): (.*(?:\n {8}.*)*)", attributes.strip("\n"), re.MULTILINE
+    ):
+        if name in part["properties"]:
+            part["properties"][name]["description"] = " ".join(about.split())
