@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -107,11 +108,12 @@ def contents(verdict: Verdict, *, name: str = "", levels: Levels | None = None) 
         name: what to call the history; by default what it calls itself.
         levels: of ``levels_of``, for a picture of where the history stands.
     """
-    from isolang.cli.report import report_of
+    from isolang.cli.report import json_text, report_of
     from isolang.verdict import Invalid, Valid
 
     history = verdict.history
-    report = _cut(report_of(name or history.name, verdict.spec.name, verdict))
+    said = report_of(name or history.name, verdict.spec.name, verdict)
+    report = _cut(json.loads(json_text(said)))
     violation = report["violation"]
     shown: tuple[int, ...] = ()
     if violation is not None:
