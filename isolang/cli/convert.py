@@ -15,7 +15,7 @@ from isolang.cli.terminal import complain
 from isolang.options import ReadOptions
 
 if TYPE_CHECKING:
-    from isolang.history.writers import WriteReport
+    from isolang.history.writers.report import WriteReport
 
 TO: Final[Any] = named(choices.written_formats, "FORMAT")
 
