@@ -236,4 +236,4 @@ def test_on_the_command_line(tmp_path, capfd):
     assert reports[0] == reports[1] == reports[2]
     refused = run_here(capfd, "--spec", "ser", "--threads", "0", str(file))
     assert refused.code == 2
-    assert "--threads: got 0, expected at least 1" in refused.err
+    assert "--threads must be at least 1 (got 0)" in refused.err

@@ -1,6 +1,5 @@
 """Every sentence of an explanation is true of the history, whoever reads it."""
 
-import json
 import random
 from collections import Counter
 
@@ -10,7 +9,6 @@ from oracle.history import parse, show
 from support.sentences import FalseSentenceError, check_violation
 
 from isolang import check, load_spec
-from isolang.cli.report import json_text
 from isolang.explain.names import INTRINSIC
 from isolang.explain.violation import plain
 from isolang.language.classify.route import route
@@ -40,7 +38,7 @@ WRONG_READS = {
 def explained(history, level):
     """The violation as in a JSON report, if there is one."""
     verdict = check(pipeline.to_tool(history), ROUTES[level])
-    return json.loads(json_text(verdict.violation)) if verdict.outcome == "invalid" else None
+    return plain(verdict.violation) if verdict.outcome == "invalid" else None
 
 
 @pytest.mark.parametrize("level", LEVELS)
