@@ -109,13 +109,13 @@ def open_streams() -> None:
     """Open what was closed, and let no character stop a report.
 
     A stream that the caller closed (``>&-``) is the null device, so that no file is opened in its
-    place.
+    place. What is closed cannot be read, either: it is no empty history.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
-            while os.open(os.devnull, os.O_RDWR) < number:
+            while os.open(os.devnull, os.O_WRONLY) < number:
                 pass
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
