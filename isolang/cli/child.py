@@ -24,6 +24,8 @@ from typing import IO, Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from isolang.cli.terminal import open_streams
+
 #: What a child may have said so far; gives how many seconds more it has, ``None`` for as before.
 Hear: TypeAlias = Callable[[str, Any], float | None]
 Say: TypeAlias = Callable[[str, Any], None]
@@ -173,6 +175,7 @@ def _listen(child: subprocess.Popen[bytes], hear: Hear, first: float) -> bool:
 
 def serve(work: str, given: int) -> None:
     """Do the work that the parent asks for, and end the process."""
+    open_streams()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=1)
     _die_with_parent()
 

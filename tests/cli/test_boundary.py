@@ -231,6 +231,7 @@ COMMAND = f"{sys.executable} -P -m isolang.cli.main"
         ("{c} -s si valid <&- >&- 2>&-", 0),
         ("{c} -s si --timeout 60 valid <&- 2>&-", 0),
         ("{c} -s si - <&-", 2),
+        ("{c} -s si --timeout 60 - <&-", 2),
         ("{c} --help >&-", 0),
         ("{c} nosuch 2>&-", 2),
     ],
