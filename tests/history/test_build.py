@@ -14,10 +14,13 @@ from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history
 
 
 def typed(x):
-    """Values compared with their types: 1, True and 1.0 are equal in Python, and not here."""
+    """Values compared with their types: 1, True and 1.0 are equal in Python, and not here.
+
+    Of zeros the sign does not count: ``-0.0`` comes back as ``0.0``.
+    """
     if isinstance(x, list | tuple):
         return [type(x).__name__, *map(typed, x)]
-    return (type(x).__name__, repr(x))
+    return (type(x).__name__, repr(x + 0.0 if isinstance(x, float) else x))
 
 
 def shape(txns):
