@@ -295,27 +295,31 @@ class Facts:
         """The list reads of ``key`` by transactions that may be included."""
         return [op for op in self._list_reads[key] if self.is_read(op)]
 
-    def longest_list(self, key: int) -> int:
-        """The committed list read of ``key`` that shows most, or -1."""
+    def most_telling_list(self, key: int) -> int:
+        """The committed list read of ``key`` that shows most transactions, or -1.
+
+        Its order begins with that of every other one, unless two of them contradict each other.
+        """
         reads = [op for op in self.list_reads(key) if self.certain(self.txn_of[op])]
-        return max(reads, key=lambda op: len(self.list_of(op)), default=-1)
+        if not reads:
+            return -1
+        longest = max(reads, key=lambda op: len(self.list_of(op)))
+        elements = self.list_of(longest)
+        beside = [op for op in reads if self.list_of(op) != elements[: len(self.list_of(op))]]
+        return max([longest, *beside], key=lambda op: len(set(self.shown(op))))
 
     def shows(self, op: int, a: int, b: int) -> bool:
         """Whether the list read ``op`` shows ``a`` before ``b``: b's element comes later or not."""
-        first, _ = self._first_shown(op)
+        if op not in self._first_shown:
+            first: dict[int, int] = {}
+            for i, w in enumerate(self.shown(op)):
+                first.setdefault(w, i)
+            self._first_shown[op] = first
+        first = self._first_shown[op]
         return a != b and a in first and (b not in first or first[a] < first[b])
 
-    def _first_shown(self, op: int) -> tuple[dict[int, int], int]:
-        if op not in self._shown_cache:
-            first: dict[int, int] = {}
-            writers = self.shown(op)
-            for i, w in enumerate(writers):
-                first.setdefault(w, i)
-            self._shown_cache[op] = (first, len(writers))
-        return self._shown_cache[op]
-
     @cached_property
-    def _shown_cache(self) -> dict[int, tuple[dict[int, int], int]]:
+    def _first_shown(self) -> dict[int, dict[int, int]]:
         return {}
 
     def shown_order(self, op: int) -> list[int]:
@@ -324,17 +328,15 @@ class Facts:
         One with an append that the list lacks comes again at the end, unless it is the last: what
         is missing was appended after all that is shown.
         """
-        key = self.key[op]
         merged: list[int] = []
-        elements: defaultdict[int, int] = defaultdict(int)
         for w in self.shown(op):
-            elements[w] += 1
             if not merged or merged[-1] != w:
                 merged.append(w)
         if merged[:1] == [self.n]:
             del merged[0]
+        elements = set(self.list_of(op))  # one may be there twice, which makes up for no other
         for w in merged[:-1]:
-            if elements[w] < len(self.writes_by(w, key)):
+            if any(self.value[a] not in elements for a in self.writes_by(w, self.key[op])):
                 merged.append(w)
                 break
         return merged

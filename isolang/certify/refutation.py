@@ -76,7 +76,7 @@ class _Checker:
         self._clauses = Propagation()
         self._literals: dict[Literal, int] = {}
         self._groups: defaultdict[int, list[int]] = defaultdict(list)  # read -> its source literals
-        self._longest: dict[int, int] = {}
+        self._most_telling: dict[int, int] = {}
         self._candidates: dict[int, list[int]] = {}
 
     def step(self, step: Step) -> list[int]:
@@ -267,10 +267,10 @@ class _Checker:
             return TRUE if a == facts.n else FALSE
         if a > b:
             return self._literal(Before(key, b, a)) ^ 1
-        longest = self._longest_list(key)
-        if longest >= 0 and facts.shows(longest, a, b):
+        shown = self._most_telling_list(key)
+        if shown >= 0 and facts.shows(shown, a, b):
             value = TRUE
-        elif longest >= 0 and facts.shows(longest, b, a):
+        elif shown >= 0 and facts.shows(shown, b, a):
             value = FALSE
         else:
             value = self._clauses.variable()
@@ -278,10 +278,10 @@ class _Checker:
         self._literals[literal] = value
         return value
 
-    def _longest_list(self, key: int) -> int:
-        if key not in self._longest:
-            self._longest[key] = self._facts.longest_list(key)
-        return self._longest[key]
+    def _most_telling_list(self, key: int) -> int:
+        if key not in self._most_telling:
+            self._most_telling[key] = self._facts.most_telling_list(key)
+        return self._most_telling[key]
 
     def _conditional_order(self, variable: int, literal: Before) -> None:
         """What holds of ``a before b`` if maybe transactions are included, or are not."""

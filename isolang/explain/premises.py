@@ -42,7 +42,7 @@ class Premises:
                 if facts.n in (a, b):
                     return a == facts.n
                 if key not in self._longest:
-                    self._longest[key] = facts.longest_list(key)
+                    self._longest[key] = facts.most_telling_list(key)
                 longest = self._longest[key]
                 if longest >= 0 and facts.shows(longest, a, b):
                     return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from isolang.problem.anomalies import Anomaly, AnomalyKind, shown_order
 from isolang.problem.problem import Problem
 
@@ -15,20 +17,38 @@ def find_order_contradiction(problem: Problem) -> Anomaly | None:
     wrong with that read.
     """
     history = problem.history
-
-    def transactions(op: int) -> list[int]:
-        return [history.transaction_of(append) for append in shown_order(history, op)]
-
-    for anomaly in problem.anomalies():
-        order = transactions(anomaly.op)
-        torn = next((txn for i, txn in enumerate(order) if txn in order[:i]), None)
+    keys = history.columns.op_key
+    most: dict[int, tuple[int, list[int]]] = {}  # key -> the read that shows most, and its order
+    for op in _list_reads(problem.anomalies()):
+        order = [history.transaction_of(append) for append in shown_order(history, op)]
+        txn = history.transaction_of(op)
+        torn = next((u for i, u in enumerate(order) if u in order[:i]), None)
         if torn is not None:
+            return Anomaly(kind=AnomalyKind.SPLIT_APPEND, txn=txn, op=op, other_txn=torn)
+        other_op, other = most.setdefault(int(keys[op]), (op, order))
+        shorter = min(len(order), len(other))
+        if order[:shorter] != other[:shorter]:
             return Anomaly(
-                kind=AnomalyKind.SPLIT_APPEND, txn=anomaly.txn, op=anomaly.op, other_txn=torn
+                kind=AnomalyKind.INCOMPATIBLE_ORDER,
+                txn=txn,
+                op=op,
+                other_txn=history.transaction_of(other_op),
+                other_op=other_op,
             )
-        if anomaly.kind is AnomalyKind.INCOMPATIBLE_ORDER and anomaly.other_op is not None:
-            other = transactions(anomaly.other_op)
-            shorter = min(len(order), len(other))
-            if order[:shorter] != other[:shorter]:
-                return anomaly
+        if len(order) > len(other):
+            most[int(keys[op])] = op, order
     return None
+
+
+def _list_reads(anomalies: Iterable[Anomaly]) -> Iterator[int]:
+    """Give every read that may contradict another one, or itself, once.
+
+    All others are prefixes of the longest list of their key, with which some of these are compared.
+    """
+    seen: set[int] = set()
+    for anomaly in anomalies:
+        reads = [anomaly.op]
+        if anomaly.kind is AnomalyKind.INCOMPATIBLE_ORDER and anomaly.other_op is not None:
+            reads.append(anomaly.other_op)
+        yield from (op for op in reads if op not in seen)
+        seen.update(reads)

@@ -12,6 +12,10 @@ std::uint64_t pair_of(std::int32_t key, std::int32_t value) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) << 32 |
          static_cast<std::uint32_t>(value);
 }
+bool starts_with(std::span<const std::int32_t> list, std::span<const std::int32_t> beginning) {
+  return list.size() >= beginning.size() &&
+         std::equal(beginning.begin(), beginning.end(), list.begin());
+}
 
 }  // namespace
 
@@ -110,7 +114,7 @@ bool Evidence::is_write(std::int64_t op) const {
   return kind == OpKind::write || kind == OpKind::append;
 }
 
-const Evidence::KeyIndex& Evidence::key_index(std::int32_t key) {
+Evidence::KeyIndex& Evidence::key_index(std::int32_t key) {
   const auto [it, fresh] = keys_.try_emplace(key);
   KeyIndex& index = it->second;
   if (!fresh) return index;
@@ -130,12 +134,8 @@ const Evidence::KeyIndex& Evidence::key_index(std::int32_t key) {
   std::sort(index.writes.begin(), index.writes.end());
   for (const std::int64_t op : reads)
     if ((static_cast<OpKind>(h_.op_kind[op]) == OpKind::read_list || index.appended) &&
-        is_read(op) && is_list(op)) {
-      if (!certain(txn_of(op))) index.maybe_list_reads.push_back(op);
-      if (certain(txn_of(op)) &&
-          (index.longest < 0 || list_of(op).size() > list_of(index.longest).size()))
-        index.longest = op;
-    }
+        is_read(op) && is_list(op))
+      (certain(txn_of(op)) ? index.list_reads : index.maybe_list_reads).push_back(op);
   return index;
 }
 
@@ -254,12 +254,17 @@ std::vector<std::int32_t> Evidence::shown(std::int64_t op) {
 // that is shown.
 std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
   std::vector<std::int32_t> writers = shown(op);
-  std::unordered_map<std::int32_t, std::size_t> elements;
-  for (const std::int32_t w : writers) ++elements[w];
+  const auto list = list_of(op);
+  const std::unordered_set<std::int32_t> elements(list.begin(), list.end());
+  const auto lacks_one_of = [&](std::int32_t writer) {
+    const std::vector<std::int64_t> made = writes_by(writer, key_of(op));
+    return std::any_of(made.begin(), made.end(),
+                       [&](std::int64_t w) { return elements.count(value_of(w)) == 0; });
+  };
   writers.erase(std::unique(writers.begin(), writers.end()), writers.end());
   if (!writers.empty() && writers.front() == n_) writers.erase(writers.begin());
   for (std::size_t i = 0; i + 1 < writers.size(); ++i)
-    if (elements[writers[i]] < writes_by(writers[i], key_of(op)).size()) {
+    if (lacks_one_of(writers[i])) {
       writers.push_back(writers[i]);
       break;
     }
@@ -269,7 +274,28 @@ std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
 const std::vector<std::int64_t>& Evidence::maybe_list_reads(std::int32_t key) {
   return key_index(key).maybe_list_reads;
 }
-std::int64_t Evidence::longest_list(std::int32_t key) { return key_index(key).longest; }
+
+std::int64_t Evidence::most_telling_list(std::int32_t key) {
+  KeyIndex& index = key_index(key);
+  if (index.most_telling != kNotAsked) return index.most_telling;
+  const auto shorter = [&](std::int64_t a, std::int64_t b) {
+    return list_of(a).size() < list_of(b).size();
+  };
+  const auto count = [&](std::int64_t op) {
+    const std::vector<std::int32_t> writers = shown(op);
+    return std::unordered_set<std::int32_t>(writers.begin(), writers.end()).size();
+  };
+  const auto& reads = index.list_reads;
+  const auto longest = std::max_element(reads.begin(), reads.end(), shorter);
+  std::int64_t best = longest == reads.end() ? -1 : *longest;
+  std::size_t most = best < 0 ? 0 : count(best);
+  for (const std::int64_t op : reads)  // no prefix of the longest shows more
+    if (!starts_with(list_of(*longest), list_of(op)) && count(op) > most) {
+      best = op;
+      most = count(op);
+    }
+  return index.most_telling = best;
+}
 
 bool Evidence::shows(std::int64_t op, std::int32_t a, std::int32_t b) {
   const auto [it, fresh] = first_shown_.try_emplace(op);

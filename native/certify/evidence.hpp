@@ -54,7 +54,9 @@ class Evidence {
   bool contradicts_order(std::int64_t op, std::int64_t other);
 
   const std::vector<std::int64_t>& maybe_list_reads(std::int32_t key);
-  std::int64_t longest_list(std::int32_t key);  // by a committed transaction; -1 if there is none
+  // The list read by a committed transaction that shows the most transactions; -1 if there is none.
+  // All that others show of the order it shows, too, unless they contradict it.
+  std::int64_t most_telling_list(std::int32_t key);
   bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
   bool forced(std::int32_t t);  // a indeterminate transaction that is in whatever is chosen
   std::vector<std::int32_t> showing(
@@ -66,14 +68,16 @@ class Evidence {
     std::int64_t op;
     auto operator<=>(const Write&) const = default;
   };
+  static constexpr std::int64_t kNotAsked = -2;
   struct KeyIndex {
     std::vector<Write> writes;                   // by value; failed and aborted ones too
     std::vector<std::int64_t> maybe_list_reads;  // by indeterminate transactions
-    std::int64_t longest = -1;                   // list read by a committed transaction
+    std::vector<std::int64_t> list_reads;        // by committed ones
+    std::int64_t most_telling = kNotAsked;       // of these
     bool written = false, appended = false;
   };
 
-  const KeyIndex& key_index(std::int32_t key);
+  KeyIndex& key_index(std::int32_t key);
   std::span<const Write> writes_of(std::int32_t key, std::int32_t value);
   bool is_write(std::int64_t op) const;
   bool is_ok(std::int64_t op) const { return h_.op_ok[op] != 0; }

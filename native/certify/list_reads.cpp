@@ -12,11 +12,13 @@ namespace {
   throw Rejected{"operation " + std::to_string(op) + " is an intrinsic anomaly: " + why};
 }
 
+[[noreturn]] void not_shown(std::int32_t key) {
+  throw Rejected{"the order of key " + std::to_string(key) + " is not the one that list reads show"};
+}
+
 void contains(const Choice& choice, std::int32_t key, std::int64_t at, std::int32_t writer) {
   const auto start = choice.key_start.begin() + key;
-  if (start[0] + at >= start[1] || choice.order[start[0] + at] != writer)
-    throw Rejected{"the order of key " + std::to_string(key) +
-                   " is not the one that list reads show"};
+  if (start[0] + at >= start[1] || choice.order[start[0] + at] != writer) not_shown(key);
 }
 
 }  // namespace
@@ -111,13 +113,25 @@ void ListReads::check_orders(const Choice& choice) const {
       before = e.writer;
     }
   }
+  std::vector<std::int32_t> elements;
   for (const std::int64_t op : unjudged_) {
     const std::int32_t key = h_.op_key[op];
     std::int64_t at = 0;
     std::int32_t before = n_;
+    elements.assign(values(op).begin(), values(op).end());
+    std::sort(elements.begin(), elements.end());
+    const auto shows_all_of = [&](std::int32_t writer) {
+      const auto& appends = writes_.appends_of(key, writer);
+      return std::all_of(appends.begin(), appends.end(), [&](std::int64_t append) {
+        return std::binary_search(elements.begin(), elements.end(), h_.op_value[append]);
+      });
+    };
     for (const std::int32_t value : values(op)) {
+      budget_.poll();
       const std::int32_t writer = writes_.element_writer(key, value);
       if (writer < 0 || writer == before) continue;
+      // What the list lacks of a transaction was appended after all that it shows.
+      if (before != n_ && !shows_all_of(before)) not_shown(key);
       contains(choice, key, at++, writer);
       before = writer;
     }

@@ -288,10 +288,10 @@ class Checker {
     if (a == evidence_.t0()) {
       value = kTrue;
     } else if (b != evidence_.t0()) {
-      const std::int64_t longest = evidence_.longest_list(k);
-      if (longest >= 0 && evidence_.shows(longest, first, second)) {
+      const std::int64_t list = evidence_.most_telling_list(k);
+      if (list >= 0 && evidence_.shows(list, first, second)) {
         value = kTrue;
-      } else if (longest < 0 || !evidence_.shows(longest, second, first)) {
+      } else if (list < 0 || !evidence_.shows(list, second, first)) {
         value = clauses_.variable();
         conditional_order(value, k, first, second);
         conditional_order(value ^ 1, k, second, first);

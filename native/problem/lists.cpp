@@ -3,6 +3,11 @@
 // A list read is an exact prefix of the key's final list (LANGUAGE.md). So the longest list that an
 // included transaction read stands for all of them: every other one has to be a prefix of it. That
 // list is examined element by element; a prefix of its clean part needs no second look.
+//
+// Where reads contradict each other, the longest list may show fewer writers than another: elements
+// that nobody appended, or one element again. A spec that judges no reads still has the order that
+// they show. It is that of the list with the most writers: either it begins with those of every
+// other list, or no order contains both.
 #include <algorithm>
 #include <cstring>
 
@@ -20,7 +25,7 @@ class ListOrders {
     seen_epoch_.assign(e.all.size(), 0);
     seen_count_.assign(e.all.size(), 0);
     writer_epoch_.assign(s.writer_txn.size(), 0);
-    shown_at_.assign(s.writer_txn.size(), -1);
+    shown_epoch_.assign(s.writer_txn.size(), 0);
   }
 
   ListOrder run() {
@@ -64,12 +69,14 @@ class ListOrders {
     const ListRead* longest = nullptr;
     for (const ListRead* l : reads_)
       if (is_in(*l) && (longest == nullptr || length(*l) > length(*longest))) longest = l;
-    shown_.clear();
+    most_shown_.clear();
+    most_telling_ = nullptr;
     boundary_.clear();
     if (longest != nullptr) {
       boundary_.assign(idx(length(*longest)) + 1, 0);
       examine(*longest, true);
     }
+    const auto shown = static_cast<std::int32_t>(most_shown_.size());
     for (const ListRead* l : reads_) {
       if (l == longest) continue;
       const std::int64_t k = length(*l), c = longest == nullptr ? 0 : length(*longest);
@@ -83,20 +90,19 @@ class ListOrders {
       // mutant: prefix-anywhere, clean-for-appenders
       if (!(prefix && l->writer < 0 && (k == 0 || boundary_[k] != 0))) examine(*l, false);
       // mutant: indeterminate-shows-order
-      if (compatible && k > c && writers - static_cast<std::int32_t>(shown_.size()) > 1)
+      if (compatible && k > c && writers - shown > 1)
         out_.refusals.push_back(
             {l->txn, true,
              "key " + key_text(h_, key) + ": the list read of " + op_text(h_, l->op) +
                  " shows an order that holds only if that transaction, whose outcome is "
                  "unknown, took place; expected a committed read that shows it too"});
     }
-    if (!shown_.empty()) {
+    if (most_telling_ != nullptr) {
       const auto first = static_cast<std::int64_t>(out_.writer.size());
-      out_.writer.insert(out_.writer.end(), shown_.begin(), shown_.end());
+      out_.writer.insert(out_.writer.end(), most_shown_.begin(), most_shown_.end());
       out_.shown.push_back(
-          {key, longest->op, first, static_cast<std::int64_t>(out_.writer.size())});
+          {key, most_telling_->op, first, static_cast<std::int64_t>(out_.writer.size())});
     }
-    for (const std::int32_t w : shown_) shown_at_[w] = -1;
   }
 
   void add(AnomalyKind kind, const ListRead& l, std::int32_t other_txn, std::int64_t other_op) {
@@ -126,8 +132,8 @@ class ListOrders {
   }
 
   void show(std::int32_t writer) {
-    if (shown_at_[writer] >= 0) return;
-    shown_at_[writer] = static_cast<std::int32_t>(shown_.size());
+    if (shown_epoch_[writer] == epoch_) return;
+    shown_epoch_[writer] = epoch_;
     shown_.push_back(writer);
   }
 
@@ -145,6 +151,7 @@ class ListOrders {
   void examine(const ListRead& l, bool longest) {
     ++epoch_;
     reported_ = 0;
+    shown_.clear();
     const std::size_t anomalies_before = out_.anomalies.size();
     const OwnTail own = own_tail(h_, s_, l);
     const std::int64_t tail = own.length, end = length(l) - tail;
@@ -162,14 +169,14 @@ class ListOrders {
       }
       if (append < 0) {
         clean = false;
-        if (longest && is_own(id, l)) show(l.writer);  // wrong to be read, but shown all the same
+        if (is_own(id, l)) show(l.writer);  // wrong to be read, but shown all the same
         unexplained(l, id, !own.complete);
         ++i;
         continue;
       }
       if (e_.all[id].second >= 0) clean = false;
       const std::int32_t writer = s_.append_writer[append];
-      if (longest) show(writer);
+      show(writer);
       if (writer_epoch_[writer] == epoch_) {  // its block has ended
         clean = false;
         // mutant: duplicates-split
@@ -214,7 +221,12 @@ class ListOrders {
       // mutant: clean-beyond-fault
       if (clean) boundary_[i] = 1;
     }
-    if (longest && tail > 0) show(l.writer);
+    if (tail > 0) show(l.writer);
+    // mutant: longest-shows-order
+    if (is_in(l) && shown_.size() > most_shown_.size()) {
+      most_telling_ = &l;
+      most_shown_.swap(shown_);
+    }
   }
 
   bool is_own(std::int32_t id, const ListRead& l) const {
@@ -265,12 +277,13 @@ class ListOrders {
   const std::vector<std::uint8_t>& inclusion_;
   ListOrder out_;
   std::vector<const ListRead*> reads_;  // of the current key
-  std::vector<std::int32_t> shown_;     // writers in the longest list, in order
-  std::vector<std::int32_t> shown_at_;  // [writers] position in shown_, or -1
+  std::vector<std::int32_t> shown_;     // writers in the list that is examined, in order
+  const ListRead* most_telling_ = nullptr;  // the read of an included transaction that shows most
+  std::vector<std::int32_t> most_shown_;    // writers, those that it shows, in order
   std::vector<std::uint8_t>
       boundary_;  // up to here the longest list has no fault, and a transaction's block ends
   std::uint32_t epoch_ = 0, reported_ = 0;
-  std::vector<std::uint32_t> seen_epoch_, writer_epoch_;
+  std::vector<std::uint32_t> seen_epoch_, writer_epoch_, shown_epoch_;
   std::vector<std::int32_t> seen_count_;
 };
 

@@ -125,8 +125,8 @@ std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const 
 // --- lists.cpp: the order that list reads show, and what contradicts it ---
 
 struct ListOrder {
-  // The longest list of a key that an included transaction read: its writers in order, as Scan
-  // writer entries.
+  // The list of a key that shows most writers, of those that included transactions read: its
+  // writers in order, as Scan writer entries.
   struct Shown {
     std::int32_t key;
     std::int64_t op;

@@ -105,6 +105,18 @@ def test_orders_contain_what_lists_show():
     assert "cannot read from" in reason(h, SI, [-1, -1, -1, 1], [0, 3], [1, 0, 2])
 
 
+@pytest.mark.parametrize("shown", ["[1 2]", "[1 1 2]"])
+def test_what_a_list_lacks_comes_after_all_that_it_shows(shown):
+    """No order has a transaction both before and after another; a repeated element changes nothing.
+
+    It does not take the place of the missing one.
+    """
+    torn = history(txn("a(x,1) a(x,3)", 1), txn("a(x,2)", 2), txn(f"r(x,{shown})", 3))
+    for order in ([0, 1], [1, 0]):
+        assert "list read" in reason(torn, PL1, [-1, -1, -1, 1], [0, 2], order)
+    assert both(torn, PL1, [("anomaly", 8, 2, 3, 0, -1)]) == ("accepted", "accepted")
+
+
 def test_an_element_that_two_may_have_appended_is_not_certified():
     h = history(txn("a(x,1)", 1), txn("a(x,1)", 2), txn("r(x,[1])", 3))
     proof = Witness.of([-1, -1, 0], [0, 2], [0, 1])

@@ -15,10 +15,12 @@ from oracle import semantics
 from oracle.generate import (
     add_empty,
     any_history,
+    contradicting_lists,
     every_small_history,
     random_times,
     separating,
     simulated,
+    well_formed,
 )
 from oracle.history import History, Op, Status, Txn, parse, show, without_time
 from oracle.levels import GUARANTEES, LEVELS, WEAK_ADJACENT
@@ -58,6 +60,17 @@ def test_generated_histories(levels: Levels, part: int) -> None:
         except semantics.TooLargeError:
             continue
         compared += 1
+
+
+def test_lists_whose_reads_contradict_each_other() -> None:
+    """PL-1 judges no reads, but orders what they show, whatever else is wrong with them."""
+    some, rng = Levels(("pl-1",)), random.Random(6)
+    verdicts: Counter[str] = Counter()
+    while verdicts.total() < 400:
+        history = contradicting_lists(rng)
+        if well_formed(history):
+            verdicts[agree(some, history, seed=verdicts.total())["pl-1"]] += 1
+    assert min(verdicts["valid"], verdicts["invalid"]) > 100
 
 
 def test_histories_that_separate_neighbours() -> None:

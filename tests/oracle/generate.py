@@ -515,6 +515,40 @@ def read_again(rng: random.Random, history: History) -> History:
     return _replace_op(history, *at, read, same)
 
 
+def contradicting_lists(rng: random.Random) -> History:
+    """List reads that repeat, lack and mix up elements, or show some that nobody appended."""
+    names = "xy"[: rng.randint(1, 2)]
+    appends: list[list[Op]] = [[] for _ in range(rng.randint(1, 4))]
+    elements: dict[str, list[object]] = {key: [] for key in names}
+    for ops in appends:
+        for _ in range(rng.randint(0, 3)):
+            key = rng.choice(names)
+            elements[key].append(len(elements[key]) + 1)
+            ops.append(("append", key, len(elements[key])))
+    final = {key: rng.sample(all_of, len(all_of)) for key, all_of in elements.items()}
+
+    def read() -> Op:
+        key = rng.choice(names)
+        shown = final[key][: rng.randint(0, len(final[key]))]
+        for _ in range(rng.choice([0, 0, 1, 1, 2])):
+            kind = rng.random()
+            if shown and kind < 0.4:
+                shown.insert(rng.randint(0, len(shown)), rng.choice(shown))
+            elif shown and kind < 0.6:
+                shown.pop(rng.randrange(len(shown)))
+            elif shown and kind < 0.7:
+                rng.shuffle(shown)
+            else:
+                shown.insert(rng.randint(0, len(shown)), 99)
+        return ("r", key, tuple(shown))
+
+    for ops in appends:
+        if rng.random() < 0.3:
+            ops.insert(rng.randint(0, len(ops)), read())
+    reads = [[read() for _ in range(rng.choice([1, 1, 2]))] for _ in range(rng.randint(1, 4))]
+    return tuple(Txn(session, tuple(ops)) for session, ops in enumerate((*appends, *reads)))
+
+
 UNUSUAL: tuple[Callable[[random.Random, History], History], ...] = (
     add_empty,
     add_empty,
