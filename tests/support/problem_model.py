@@ -343,16 +343,8 @@ class Model:
             default=None,
         )
         best = self.elements(longest) if longest else ()
-        shown: list[int] = []
-        if longest and not self.is_ambiguous(longest):
-            for value in self.body(longest):
-                by = self.appenders(key, value, longest.txn)
-                own = value in [o.value for o in self.own(longest.txn, key)]
-                if not by and own:  # wrong to be read, but shown all the same
-                    by = [longest.txn]
-                shown += [t for t in by if t not in shown]
-            if self.own_tail(longest)[0] and longest.txn not in shown:
-                shown.append(longest.txn)
+        shown = self.shown(longest) if longest else []
+        most, telling = shown, longest
         writers = [t for t, _, _ in result.writers[key] if t != self.n]
         for read in reads:
             values = self.elements(read)
@@ -361,8 +353,25 @@ class Model:
                 wrong[read.txn].add(
                     (Kind.INCOMPATIBLE_ORDER, read.txn, read.number, longest.txn, longest.number)
                 )
+                if result.inclusion[read.txn] == IN and len(self.shown(read)) > len(most):
+                    most, telling = self.shown(read), read
             elif len(values) > len(best) and len(set(writers) - set(shown)) > 1:
                 doubtful.add(read.txn)
-        hidden = [t for t in writers if t not in shown]
-        pairs = [*pairwise(shown), *((shown[-1], t) for t in hidden if shown)]
-        result.order |= {(key, a, b, longest.number) for a, b in pairs}
+        hidden = [t for t in writers if t not in most]
+        pairs = [*pairwise(most), *((most[-1], t) for t in hidden if most)]
+        result.order |= {(key, a, b, telling.number) for a, b in pairs}
+
+    def shown(self, read) -> list[int]:
+        """The writers whose elements a list read shows, each where its first one stands."""
+        shown: list[int] = []
+        if self.is_ambiguous(read):
+            return shown
+        for value in self.body(read):
+            by = self.appenders(read.key, value, read.txn)
+            own = value in [o.value for o in self.own(read.txn, read.key)]
+            if not by and own:  # wrong to be read, but shown all the same
+                by = [read.txn]
+            shown += [t for t in by if t not in shown]
+        if self.own_tail(read)[0] and read.txn not in shown:
+            shown.append(read.txn)
+        return shown
