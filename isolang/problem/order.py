@@ -49,6 +49,6 @@ def _list_reads(anomalies: Iterable[Anomaly]) -> Iterator[int]:
     for anomaly in anomalies:
         reads = [anomaly.op]
         if anomaly.kind is AnomalyKind.INCOMPATIBLE_ORDER and anomaly.other_op is not None:
-            reads.append(anomaly.other_op)
+            reads.insert(0, anomaly.other_op)
         yield from (op for op in reads if op not in seen)
         seen.update(reads)
