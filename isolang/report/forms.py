@@ -1,0 +1,268 @@
+"""Other forms of a verdict: for Graphviz, Mermaid, Perfetto, JUnit, and for a bug report.
+
+Each function takes a verdict and gives text. ``FORMS`` names those of a single verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+from xml.etree import ElementTree
+
+from isolang.report.columns import Columns, cut, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from networkx import MultiDiGraph
+
+    from isolang.verdict import Verdict
+
+# How relations are drawn: the colours of the page, and dashes that tell them apart without.
+_STYLE: Final[Mapping[str, tuple[str, str]]] = {
+    "wr": ("#0060a8", "solid"),
+    "ww": ("#1a7f37", "dashed"),
+    "rw": ("#c2410c", "dashed"),
+    "so": ("#57606a", "dotted"),
+    "rt": ("#8250df", "dashed"),
+    "init": ("#57606a", "dotted"),
+}
+
+
+def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
+    """The graph of a violation; one without nodes for any other verdict."""
+    import networkx as nx
+
+    from isolang.verdict import Invalid
+
+    return verdict.violation.graph() if isinstance(verdict, Invalid) else nx.MultiDiGraph()
+
+
+def dot(verdict: Verdict) -> str:
+    """The violation's graph for Graphviz."""
+    graph = graph_of(verdict)
+    lines = ["digraph violation {", '  node [shape=box, fontname="sans-serif"];']
+    for number, node in graph.nodes(data=True):
+        label = f"{node['label']}\n{node.get('operations', '')}".strip()
+        style = ", style=dashed" if node["status"] == "maybe" else ""
+        lines.append(f"  {number} [label={_quoted(label)}{style}];")
+    for a, b, edge in _edges(graph):
+        colour, style = _STYLE.get(edge["relation"], ("#000000", "solid"))
+        label = f"{edge['relation']} {edge['key']}".strip()
+        lines.append(
+            f'  {a} -> {b} [label={_quoted(label)}, color="{colour}", fontcolor="{colour}", '
+            f"style={style}, tooltip={_quoted(edge['reason'])}];"
+        )
+    return "\n".join([*lines, "}", ""])
+
+
+def mermaid(verdict: Verdict) -> str:
+    """The violation's graph as a flow chart that Markdown pages draw."""
+    graph = graph_of(verdict)
+    lines = ["flowchart LR"]
+    for number, node in graph.nodes(data=True):
+        text = f"{node['label']}<br/>{_entities(node.get('operations', ''))}"
+        lines.append(f'  n{number}["{text.removesuffix("<br/>")}"]')
+    for a, b, edge in _edges(graph):
+        arrow = "-->" if edge["relation"] == "wr" else "-.->"
+        label = _entities(f"{edge['relation']} {edge['key']}".strip())
+        lines.append(f'  n{a} {arrow}|"{label}"| n{b}')
+    return "\n".join([*lines, ""])
+
+
+def graphml(verdict: Verdict) -> str:
+    """The violation's graph for Gephi, yEd and other programs, with all attributes."""
+    import networkx as nx
+
+    graph = graph_of(verdict)
+    for *_, data in (*graph.nodes(data=True), *graph.edges(data=True)):
+        for name, value in data.items():
+            if isinstance(value, str):
+                data[name] = _xml_text(value)
+    return "\n".join(nx.generate_graphml(graph)) + "\n"
+
+
+def perfetto(verdict: Verdict) -> str:
+    """The history as Chrome's trace events: transactions are slices, edges are flows.
+
+    Open it in a viewer of such traces. Times are those of the history, as microseconds from its
+    first event; without times, places in the file.
+    """
+    columns = pack(verdict.history)
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": i, "args": {"name": f"session {name}"}}
+        for i, name in enumerate(columns.sessions)
+    ]
+    last = max((end for end in columns.end if end is not None), default=0)
+    spans: list[tuple[float, float]] = []
+    for i, session in enumerate(columns.session):
+        begin = float(columns.begin[i] if columns.begin else i)
+        end = columns.end[i] if columns.end else i + 0.9
+        spans.append((begin, max(begin, float(last if end is None else end))))
+        if session < 0:
+            continue
+        operations = range(columns.first[i], columns.first[i + 1])
+        events.append(
+            {
+                "ph": "X",
+                "name": columns.labels[i] if columns.labels else f"T{i + 1}",
+                "cat": _STATUS[columns.status[i]],
+                "pid": 1,
+                "tid": session,
+                "ts": begin,
+                "dur": spans[i][1] - begin,
+                "args": {"operations": " ".join(_operation(columns, op) for op in operations)},
+            }
+        )
+    place = {number: i for i, number in enumerate(columns.numbers)}
+    for flow, (a, b, edge) in enumerate(_edges(graph_of(verdict)), 1):
+        ends = [place.get(n, -1) if place else n for n in (a, b)]
+        if not all(0 <= end < len(spans) and columns.session[end] >= 0 for end in ends):
+            continue  # T0 stands on no row
+        name = f"{edge['relation']} {edge['key']}".strip()
+        for phase, end, moment in (("s", ends[0], 1), ("f", ends[1], 0)):
+            events.append(
+                {
+                    "ph": phase,
+                    "bp": "e",
+                    "id": flow,
+                    "name": name,
+                    "cat": edge["relation"],
+                    "pid": 1,
+                    "tid": columns.session[end],
+                    "ts": spans[end][0] if moment == 0 else sum(spans[end]) / 2,
+                }
+            )
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}) + "\n"
+
+
+def markdown(verdict: Verdict, *, command: str = "") -> str:
+    """A text for a bug report: the argument, the smallest part of the history, what made it.
+
+    Args:
+        verdict: of ``check``.
+        command: how to get it again.
+    """
+    from isolang.report.contents import contents
+
+    page = contents(verdict)
+    lines = [f"**{page.outcome.upper()}** `{_code(page.history)}` {page.spec.name}"]
+    if page.spec.title:
+        lines[0] += f" ({page.spec.title})"
+    if page.reason:
+        lines += ["", page.reason + "."]
+    if page.violation is not None:
+        lines += ["", "| transaction | where | operations |", "|---|---|---|"]
+        for txn in page.violation["transactions"]:
+            shown = " ".join(f"`{_code(op['text'])}`" for op in txn["operations"])
+            more = f" (+{txn['omitted']} more)" if txn["omitted"] else ""
+            lines.append(f"| {txn['name']} | {_cell(txn['where'])} | {_cell(shown)}{more} |")
+        lines += ["", "```mermaid", mermaid(verdict).rstrip(), "```"]
+        edges = [data for *_, data in _edges(graph_of(verdict)) if data["step"] == "conclusion"]
+        lines += ["", *(f"* {edge['reason']}" for edge in edges)]
+    if page.part:
+        lines += ["", "The smallest part of the history that shows it:", "", "```clojure"]
+        lines += [page.part.rstrip(), "```"]
+    lines += ["", f"{page.tool}; {'certified' if page.certified else 'not certified'}"]
+    if command:
+        lines[-1] += f"; `{_code(command)}`"
+    return "\n".join([*lines, ""])
+
+
+def junit(reports: Iterable[Mapping[str, Any]]) -> str:
+    """Reports as a file of test results: a test case for each history and level.
+
+    Args:
+        reports: the objects of docs/output.md.
+    """
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(suites, "testsuite", name="isocheck")
+    counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    for report in reports:
+        seconds = f"{report['seconds']['total']:.3f}"
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=_xml_text(report["spec"]),
+            name=_xml_text(report["history"]),
+            time=seconds,
+        )
+        counts["tests"] += 1
+        kind = {"invalid": "failure", "error": "error", "unknown": "skipped"}.get(report["verdict"])
+        if kind is not None:
+            counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
+            said = _xml_text(report["reason"])
+            found = ElementTree.SubElement(case, kind, message=said)
+            found.text = said
+    for name, count in counts.items():
+        suite.set(name, str(count))
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+FORMS: Final[Mapping[str, Callable[[Verdict], str]]] = {
+    "dot": dot,
+    "graphml": graphml,
+    "markdown": markdown,
+    "mermaid": mermaid,
+    "perfetto": perfetto,
+}
+"""Names of ``--output`` to what gives the text of one verdict."""
+
+_STATUS: Final = {"c": "committed", "a": "aborted", "m": "maybe", "i": "initial"}
+
+
+def _edges(graph: MultiDiGraph[int]) -> list[tuple[int, int, dict[str, Any]]]:
+    """The edges, each once, though several cycles of the argument may have it."""
+    seen: dict[tuple[int, int, str, str], tuple[int, int, dict[str, Any]]] = {}
+    for a, b, data in graph.edges(data=True):
+        # The conclusion comes last, and is what counts.
+        seen[a, b, data["relation"], data["key"]] = (a, b, data)
+    return list(seen.values())
+
+
+def _operation(columns: Columns, op: int) -> str:
+    value = columns.value[op]
+    kind = columns.kind[op]
+    if value < 0:
+        text = "?"
+    elif kind == "l":
+        items = columns.lists[value]
+        whole = columns.longest[columns.key[op]]
+        numbers = whole[:items] if isinstance(items, int) else items
+        text = f"[{' '.join(columns.values[i] for i in numbers)}]"
+    else:
+        text = columns.values[value]
+    name = {"a": "append", "l": "r"}.get(kind, kind)
+    return cut(f"{name}({columns.keys[columns.key[op]]}, {text})")
+
+
+def _quoted(text: str) -> str:
+    """A string of Graphviz."""
+    escaped = cut(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _entities(text: str) -> str:
+    """Text in a label of Mermaid, in which only entities are safe."""
+    return "".join(c if c.isalnum() or c in " .,-_" else f"#{ord(c)};" for c in cut(text))
+
+
+def _xml_text(text: str) -> str:
+    """Text without the characters that XML cannot hold, written as escapes."""
+    return re.sub(
+        "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
+        lambda found: f"\\u{ord(found[0]):04x}",
+        text,
+    )
+
+
+def _code(text: str) -> str:
+    """Text between backticks."""
+    return text.replace("`", "'").replace("\n", " ")
+
+
+def _cell(text: str) -> str:
+    """Text in a cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ")

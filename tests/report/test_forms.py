@@ -1,0 +1,104 @@
+"""Other forms of a verdict are what their readers take: graphs, traces, test results, Markdown."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import networkx as nx
+import pytest
+from support.pages import HOSTILE
+from support.paths import ROOT
+
+import isolang
+from isolang.history import History, Transaction
+from isolang.report import forms
+
+VERDICT = isolang.check(isolang.load_history(ROOT / "examples" / "on-call.edn"), "ser")
+VALID = isolang.check(isolang.load_history(ROOT / "examples" / "on-call.edn"), "si")
+
+
+def hostile(text):
+    """A lost update on a key, with values, of hostile text."""
+    ops = [("r", text, None), ("w", text, text)]
+    return isolang.check(
+        History.from_transactions(
+            [Transaction(ops, session="a"), Transaction([*ops[:1], ("w", text, 2)], session="b")],
+            name="history",
+        ),
+        "si",
+    )
+
+
+def test_graphviz_has_every_edge_of_the_cycle():
+    """With its relation, key and colour."""
+    text = forms.dot(VERDICT)
+    assert re.findall(r'(\d+) -> (\d+) \[label="(rw [^"]*)"', text) == [
+        ("1", "2", "rw :bob"),
+        ("2", "1", "rw :alice"),
+    ]
+    assert text.count("{") == text.count("}") == 1
+
+
+def test_graphml_comes_back_as_the_graph():
+    """Nodes, edges and their attributes."""
+    graph = nx.parse_graphml(forms.graphml(VERDICT), node_type=int, force_multigraph=True)
+    own = VERDICT.violation.graph()
+    assert sorted(graph.nodes) == sorted(own.nodes)
+    found = sorted(data["relation"] + data["key"] for *_, data in graph.edges(data=True))
+    assert found == sorted(data["relation"] + data["key"] for *_, data in own.edges(data=True))
+
+
+def test_perfetto_has_a_slice_for_each_transaction_and_a_flow_for_each_edge():
+    """Flows begin and end on the rows of their transactions."""
+    events = json.loads(forms.perfetto(VERDICT))["traceEvents"]
+    phases = [event["ph"] for event in events]
+    assert phases.count("X") == VERDICT.history.counts()["transactions"]
+    assert phases.count("s") == phases.count("f") == 2
+    rows = {event["tid"] for event in events if event["ph"] == "M"}
+    assert {event["tid"] for event in events} <= rows
+
+
+def test_junit_counts_what_is_wrong():
+    """Invalid is a failure, an unreadable history an error, unknown is skipped."""
+    reports = [
+        {"verdict": v, "history": "h", "spec": "ser", "reason": "why", "seconds": {"total": 1.5}}
+        for v in ("valid", "invalid", "error", "unknown")
+    ]
+    (suite,) = ElementTree.fromstring(forms.junit(reports))
+    wanted = {"tests": "4", "failures": "1", "errors": "1", "skipped": "1", "name": "isocheck"}
+    assert suite.attrib == wanted
+    assert [[child.tag for child in case] for case in suite] == [
+        [], ["failure"], ["error"], ["skipped"],
+    ]  # fmt: skip
+
+
+def test_markdown_has_a_part_that_shows_the_same(tmp_path):
+    """What a reader copies out of a bug report is judged as the whole was."""
+    text = forms.markdown(VERDICT, command="isocheck --spec ser on-call.edn")
+    (part,) = re.findall(r"```clojure\n(.*?)```", text, re.S)
+    (tmp_path / "part.edn").write_text(part)
+    found = isolang.check(isolang.load_history(tmp_path / "part.edn"), "ser")
+    assert found.violation.anomaly == VERDICT.violation.anomaly
+    assert "`isocheck --spec ser on-call.edn`" in text
+
+
+@pytest.mark.parametrize("name", forms.FORMS)
+def test_a_valid_history_has_every_form(name):
+    """Without a violation there is nothing to draw, and that is no error."""
+    assert forms.FORMS[name](VALID)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_stays_inside(text):
+    """No key or value ends a string, a tag, a label or a line that it stands in."""
+    verdict = hostile(text)
+    assert verdict.outcome == "invalid"
+    quoted = re.sub(r'"(?:[^"\\]|\\.)*"', '""', forms.dot(verdict), flags=re.S)
+    assert re.fullmatch(r"[\w\s{}\[\]=,;>\-\"#]*", quoted)
+    assert nx.parse_graphml(forms.graphml(verdict)).number_of_nodes() == 2
+    json.loads(forms.perfetto(verdict))
+    assert set(re.findall(r'"([^"]*)"', forms.mermaid(verdict))) == set(
+        re.findall(r'"([\w .,\-#;/<>]*)"', forms.mermaid(verdict))
+    )
+    report = {"verdict": "invalid", "history": text, "spec": "si", "reason": text}
+    ElementTree.fromstring(forms.junit([report | {"seconds": {"total": 1}}]))
