@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from msgspec import Struct, field
 
@@ -83,6 +83,12 @@ class _Judged(Struct, frozen=True, kw_only=True):
     anomalies: tuple[AnomalyCount, ...] = ()
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def to_html(self) -> str:
+        """The verdict as a page: one HTML file that needs no other (docs/report.md)."""
+        from isolang.report import page
+
+        return page(cast("Verdict", self))
 
 
 class Valid(_Judged, frozen=True, kw_only=True):

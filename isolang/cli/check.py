@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from msgspec import to_builtins
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
 
 
+# Forms of a single verdict; what makes them is imported where one is asked for.
+_FORMS: Final = ("dot", "graphml", "markdown", "mermaid", "perfetto")
+
+
 def check(
     *,
     histories: HistoryPaths,
@@ -36,7 +40,7 @@ def check(
         str,
         typer.Option(
             "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
-            **one_of("text", "json", "edn"),
+            **one_of("text", "json", "edn", "junit", *_FORMS),
         ),
     ] = "text",
     profile: Annotated[
@@ -57,6 +61,13 @@ def check(
         typer.Option(
             "--minimal", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
             help="Write the smallest part found that is still invalid (EDN).",
+        ),
+    ] = "",
+    page: Annotated[
+        str,
+        typer.Option(
+            "--html", metavar="FILE|DIR", rich_help_panel=OUTPUT, show_default=False,
+            help="Write the verdict as a page: FILE.html, or one for each in a folder.",
         ),
     ] = "",
     jobs: Annotated[
@@ -80,6 +91,10 @@ def check(
     """Check histories against isolation levels."""
     if minimal and (len(histories) > 1 or len(specs) > 1):
         raise Mistake("--minimal writes one part: give it one history and one --spec")
+    if page.endswith(".html") and (len(histories) > 1 or len(specs) > 1):
+        raise Mistake(
+            "--html FILE.html is one page: give one history and one --spec, or a folder"
+        )
     if histories.count("-") > 1:
         raise Mistake("the standard input (-) can be read once")
     if certificates:
@@ -104,6 +119,8 @@ def check(
             parallel=parallel,
             certificates=certificates,
             minimal=minimal,
+            page=page,
+            form=output if output in _FORMS else "",
             cross_check=cross_check,
         )
         for history in histories
@@ -112,7 +129,14 @@ def check(
         warnings = [w for _, r in routes if not isinstance(r, Unloaded) for w in r.warnings]
         for line in dict.fromkeys(warnings):
             complain(f"warning: {line}")
-    return _run(everything, _printer(output, profile), parallel)
+    reports: list[Report] = []
+    show = reports.append if output == "junit" else _printer(output, profile)
+    code = _run(everything, show, parallel)
+    if output == "junit":
+        from isolang.report.forms import junit
+
+        data(junit([to_builtins(report) for report in reports]))
+    return code
 
 
 def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int) -> int:
@@ -156,6 +180,8 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
 def _printer(output: str, profile: bool) -> Callable[[Report], None]:
     if output == "json":
         return lambda report: data(json_text(report))
+    if output in _FORMS:
+        return _draw
     if output == "edn":
         from isolang.cli.edn import to_edn
 
@@ -173,6 +199,14 @@ def _printer(output: str, profile: bool) -> Callable[[Report], None]:
         sys.stdout.flush()
 
     return text
+
+
+def _draw(report: Report) -> None:
+    """Print the form that was asked for; where there is no verdict, say why not."""
+    if report.drawn is None:
+        complain(f"{report.history}: {report.reason}")
+    else:
+        data(report.drawn)
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:

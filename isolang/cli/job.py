@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -46,6 +48,8 @@ class Job(Struct, frozen=True, kw_only=True):
         parallel: how many jobs share the memory that is used by default.
         certificates: where to save certificates; empty for nowhere.
         minimal: where to write the smallest invalid part; empty for nowhere.
+        page: the file, or the folder, to write pages to; empty for none.
+        form: the form of the verdict that is to be printed (``isolang.report.forms``), if any.
         cross_check: of ``--cross-check``; empty for none.
     """
 
@@ -56,6 +60,8 @@ class Job(Struct, frozen=True, kw_only=True):
     parallel: int = 1
     certificates: str = ""
     minimal: str = ""
+    page: str = ""
+    form: str = ""
     cross_check: str = ""
 
     @property
@@ -196,9 +202,26 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
             report = replace(report, certificate=str(path))
         if isinstance(verdict, Invalid) and proved and job.minimal:
             report = replace(report, minimal=_write_minimal(job, verdict, route))
+        if job.page:
+            report = replace(report, page=_write_page(job, report, verdict))
+        if job.form:
+            from isolang.report.forms import FORMS
+
+            report = replace(report, drawn=FORMS[job.form](verdict))
     except IsolangError as error:
         report = replace(report, warnings=(*report.warnings, str(error)))
     return report
+
+
+def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
+    """Write the page of a verdict: to the file itself, or to one of its own in the folder."""
+    from isolang.report import page, save_page
+
+    path = Path(job.page)
+    if path.suffix != ".html":
+        stem = f"{Path(job.history).name}-{Path(report.spec).name}"
+        path /= re.sub(r"[^\w.-]", "_", stem) + ".html"
+    return save_page(page(verdict, name=job.history), path)
 
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
 from msgspec import Struct
 
-from isolang.cli.parameters import HistoryPath, Only, Output
+from isolang.cli.parameters import OUTPUT, HistoryPath, Only, Output
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.cli.terminal import data, say, visible
@@ -77,6 +79,16 @@ def levels(
     options: Annotated[Options, Only("timeout", "memory", "threads", "certify", "seed")],
     reading: ReadOptions,
     output: Output = "text",
+    page: Annotated[
+        str,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+            help="Draw the levels, and the weakest violated one's verdict, as a page.",
+        ),
+    ] = "",
 ) -> int:
     """Find the strongest levels that a history satisfies, and the weakest it violates.
 
@@ -90,12 +102,27 @@ def levels(
     with Bar(1) as bar, memory_cap(memory, of_process=True):
         bar.phase("read")
         found = levels_of(read(history, reading), options, progress=bar.phase)
+        if page:
+            _write_page(found, history, options, page)
     if output == "json":
         data(json_text(_report(history, found)))
     else:
         say(*_text(history, found))
     unknown = any(level.standing == "unknown" for level in found.levels.values())
     return EXIT_UNKNOWN if unknown else EXIT_VALID
+
+
+def _write_page(found: Levels, history: str, options: Options, page: str) -> None:
+    """Write the verdict of the weakest violated level, or the strongest satisfied one."""
+    from msgspec.structs import asdict
+
+    from isolang.api import check
+    from isolang.report import page as make
+    from isolang.report import save_page
+
+    level = (*found.weakest_violated(), *found.strongest(), "pl-1")[0]
+    verdict = check(found.history, level, **asdict(options))
+    save_page(make(verdict, name=history, levels=found), Path(page))
 
 
 def _report(history: str, found: Levels) -> LevelsReport:

@@ -141,6 +141,8 @@ class Report(Struct, frozen=True, kw_only=True):
         anomalies: intrinsic anomalies, also those that the specification allows.
         certificate: where the certificate was saved.
         minimal: what ``--minimal`` wrote.
+        page: what ``--html`` wrote.
+        drawn: the text of the form that ``--output`` asked for, such as ``dot``.
         cross_check: what came of ``--cross-check``.
         warnings: about the specification, and what could not be saved.
         statistics: what the engine did; ``seconds_…`` are stages of solving, the others counts.
@@ -173,6 +175,8 @@ class Report(Struct, frozen=True, kw_only=True):
     anomalies: tuple[AnomalyCount, ...] = ()
     certificate: str | None = None
     minimal: str | None = None
+    page: str | None = None
+    drawn: str | None = None
     cross_check: CrossCheckReport | None = None
     warnings: tuple[str, ...] = ()
     statistics: Mapping[str, float] = field(default_factory=dict)

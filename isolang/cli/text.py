@@ -258,6 +258,7 @@ def _facts(report: Report) -> RenderableType:
         ("certified", f"{'yes' if report.certified else 'no'}: {report.certified_reason}"),
         ("certificate", report.certificate),
         ("minimal part", report.minimal),
+        ("page", report.page),
         *(("cross-check", line) for line in _cross_check(report)),
         ("time", _time(report)),
     ]

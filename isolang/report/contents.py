@@ -241,9 +241,8 @@ def _standings(levels: Levels | None) -> tuple[Standing, ...]:
 
 def _number_edges(violation: dict[str, Any], history: History) -> None:
     """Give each edge its transactions by number, and its operations by their place in them."""
-    numbers = {txn["name"]: txn["number"] for txn in violation["transactions"]}
     for edge in _edges(violation["argument"]):
-        ends = [numbers.get(edge[end], -1) for end in ("source", "target")]
+        ends = edge["ends"]
         wanted = _JOINS.get(edge["relation"])
         edge["from"], edge["to"] = ends
         edge["joins"] = [
@@ -258,8 +257,6 @@ _JOINS: Final = {"wr": ("w", "r"), "ww": ("w", "w"), "rw": ("r", "w")}
 
 def _operation(history: History, txn: int, key: str, kind: str) -> int:
     """The place in a transaction of its first read, or last write, of a key; else -1."""
-    if txn < 0:
-        return -1
     columns = history.columns
     reads = (c.READ, c.READ_LIST)
     found = [

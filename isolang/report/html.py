@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from isolang.errors import OptionError
 from isolang.report.contents import contents
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from isolang.levels import Levels
     from isolang.verdict import Verdict
 
@@ -49,6 +52,24 @@ def page(verdict: Verdict, *, name: str = "", levels: Levels | None = None) -> s
         data = data.replace(character, f"\\u{ord(character):04x}")
     before, after = _frame()
     return before + data + after
+
+
+def save_page(text: str, path: Path) -> str:
+    """Write a page to a file, and make its folder.
+
+    Returns:
+        The name of the file.
+
+    Raises:
+        OptionError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OptionError(f"{path}: the page cannot be written: {reason}") from None
+    return str(path)
 
 
 @cache

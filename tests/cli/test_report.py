@@ -1,0 +1,88 @@
+"""``--html`` and the forms of ``--output``: files and texts where a user asked for them."""
+
+import json
+from xml.etree import ElementTree
+
+from support.cli import LOST_UPDATE, THIN_AIR, VALID, run_here
+from support.pages import data_of
+
+
+def histories(folder):
+    """Three histories: a lost update, a valid one, a value that nobody wrote."""
+    for name, text in (("lost", LOST_UPDATE), ("valid", VALID), ("air", THIN_AIR)):
+        (folder / name).write_text(text)
+    return [folder / name for name in ("lost", "valid", "air")]
+
+
+def test_a_page_is_written_where_it_was_asked_for(tmp_path, capfd):
+    """The report says where; the exit code is the verdict's."""
+    lost, *_ = histories(tmp_path)
+    page = tmp_path / "new" / "page.html"
+    run = run_here(capfd, "check", "-s", "si", "--html", page, "-o", "json", lost)
+    (report,) = run.reports()
+    assert (run.code, report["page"]) == (1, str(page))
+    assert data_of(page.read_text())["violation"]["anomaly"] == "lost update"
+
+
+def test_each_history_and_level_has_a_page_of_its_own(tmp_path, capfd):
+    """In a folder, named after both."""
+    files = histories(tmp_path)
+    run = run_here(capfd, "-s", "si", "-s", "rc", "--html", tmp_path / "pages", *files)
+    assert run.code == 1
+    found = sorted(path.name for path in (tmp_path / "pages").iterdir())
+    assert found == sorted(f"{f.name}-{level}.html" for f in files for level in ("si", "rc"))
+
+
+def test_one_page_is_for_one_verdict(tmp_path, capfd):
+    """Two histories cannot share a file."""
+    lost, valid, _ = histories(tmp_path)
+    run = run_here(capfd, "-s", "si", "--html", tmp_path / "page.html", lost, valid)
+    assert run.code == 2
+    assert "--html FILE.html is one page" in run.err
+
+
+def test_a_page_that_cannot_be_written_is_a_warning(tmp_path, capfd):
+    """The verdict stands."""
+    lost, *_ = histories(tmp_path)
+    run = run_here(capfd, "-s", "si", "-o", "json", "--html", lost / "page.html", lost)
+    (report,) = run.reports()
+    assert (run.code, report["verdict"], report["page"]) == (1, "invalid", None)
+    assert "the page cannot be written" in report["warnings"][0]
+
+
+def test_levels_are_drawn(tmp_path, capfd):
+    """With the weakest violated level's verdict."""
+    lost, *_ = histories(tmp_path)
+    page = tmp_path / "levels.html"
+    assert run_here(capfd, "levels", "--html", page, lost).code == 0
+    data = data_of(page.read_text())
+    assert data["outcome"] == "invalid"
+    assert {level["name"] for level in data["levels"]} >= {"si", "ser", "rc"}
+
+
+def test_a_graph_is_printed_and_nothing_else(tmp_path, capfd):
+    """So that it can be piped to a program."""
+    lost, *_ = histories(tmp_path)
+    run = run_here(capfd, "-s", "si", "-o", "dot", lost)
+    assert run.code == 1
+    assert run.out.startswith("digraph")
+    assert run.out.endswith("}\n")
+    perfetto = run_here(capfd, "-s", "si", "-o", "perfetto", lost).out
+    assert json.loads(perfetto)["traceEvents"]
+
+
+def test_what_cannot_be_drawn_is_said(tmp_path, capfd):
+    """A history that is not there has no graph."""
+    run = run_here(capfd, "-s", "si", "-o", "dot", tmp_path / "nothing")
+    assert run.code == 2
+    assert run.out == ""
+    assert "nothing" in run.err
+
+
+def test_junit_is_one_file_for_all(tmp_path, capfd):
+    """A test case for each history and level."""
+    files = histories(tmp_path)
+    run = run_here(capfd, "-s", "si", "-s", "rc", "-o", "junit", *files)
+    (suite,) = ElementTree.fromstring(run.out)
+    assert run.code == 1
+    assert (suite.get("tests"), suite.get("failures")) == ("6", "3")
