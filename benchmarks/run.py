@@ -5,6 +5,7 @@
     python benchmarks/run.py --only simulated --filter 'balanced.*24 sessions'
     python benchmarks/run.py --only hard --seeds 1-3 --timeout 10
     python benchmarks/run.py --peer 'other=/opt/other/checker --level {level} {history}'
+    python benchmarks/run.py --quick --write          the page docs/results.md as well
 
 Into ``--out`` go ``results.json`` (after each case, so that an interrupted run is not lost),
 ``results.md`` and ``*.svg`` (if matplotlib is installed). See ``benchmarks/README.md``.
@@ -33,6 +34,14 @@ from report import markdown, plots
 import isolang
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+PAGE = """# Results
+
+Made by `benchmarks/run.py --write`; do not edit. [Performance](performance.md) says how it is
+measured, and what the stages are.
+
+"""
 
 
 def isocheck(threads: int = 1, options: str = "") -> Tool:
@@ -193,6 +202,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("benchmark-results"), help="folder")
     parser.add_argument("--histories", type=Path, metavar="DIR",
                         help="keep generated histories here (default: nowhere)")  # fmt: skip
+    parser.add_argument("--write", action="store_true", help="write docs/results.md, too")
     parser.add_argument("--list", action="store_true", help="only say what would be measured")
     options = parser.parse_args(argv)
     options.seeds = options.seeds or (range(1, 3) if options.quick else range(1, 11))
@@ -238,6 +248,8 @@ def main(argv: list[str] | None = None) -> int:
             if made:
                 case.make(folder).unlink()
     (options.out / "results.md").write_text(markdown(results))
+    if options.write:
+        (ROOT / "docs" / "results.md").write_text(PAGE + markdown(results).split("\n", 1)[1])
     for path in plots(results, options.out):
         print(f"wrote {path}")
     print(f"wrote {options.out / 'results.md'}")
