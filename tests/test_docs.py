@@ -16,8 +16,8 @@ EXAMPLES = re.compile(r"[A-Z]{3,}|^campaign/|^isocheck-runs/")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)+\.(?:py|hpp|cpp|md|toml|iso|edn|csv|json|txt)|[\w./-]+/")
 
 
-# These two speak of revisions, whose files may be gone.
-PAST = {"CHANGELOG.md", "performance.md"}
+# It speaks of revisions, whose files may be gone.
+PAST = {"CHANGELOG.md"}
 
 
 def prose(page):
