@@ -12,7 +12,7 @@ from isolang.history import History
 from isolang.history import load_history as _load_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
-from isolang.limits import Spending, default_memory, memory_cap
+from isolang.limits import Deadline, default_memory, memory_cap
 from isolang.options import Options, ReadOptions
 from isolang.pipeline import decide
 
@@ -144,9 +144,9 @@ def check(
         prune=prune,
         threads=threads,
     )
-    spending = Spending(options.timeout)
+    deadline = Deadline(options.timeout)
     if isinstance(spec, str | os.PathLike):
         spec = load_spec(spec)
     chosen = spec if isinstance(spec, Route) else route(spec)
     with memory_cap(default_memory() if options.memory is None else options.memory):
-        return decide(history, chosen, spending, options, progress or (lambda phase: None))
+        return decide(history, chosen, deadline, options, progress or (lambda phase: None))

@@ -13,7 +13,7 @@ from isolang.errors import IsolangError, SolverError
 from isolang.explain.part import Part, whole_part
 from isolang.explain.smaller import shrink
 from isolang.language.classify.event_graph import Plan
-from isolang.limits import Spending
+from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.run import Run, limited
 from isolang.pipeline.unsat_core import UnsatCore
@@ -194,7 +194,7 @@ def claim(
         proof: have the engine prove that there is no model, where the pair says so without proof.
     """
     start = time.perf_counter()
-    run = Run(history, route, pair, Spending(seconds), Options(seed=seed, threads=1))
+    run = Run(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1))
     said = limited(run, lambda: _said(run, proof=proof))
     if isinstance(said, Undecided):
         limit = {"timeout": f"{seconds:.3g} s", "memory": "memory"}.get(said.cause)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.errors import HistoryError, UnsupportedError, internal_error
-from isolang.limits import Spending
+from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline import decide
 from isolang.problem import build_problem
@@ -161,7 +161,7 @@ def levels_of(
         found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
     def decide_one(route: Route) -> Verdict:
-        return decide(history, route, Spending(options.timeout), options, progress, problem=problem)
+        return decide(history, route, Deadline(options.timeout), options, progress, problem=problem)
 
     while left := frozenset(name for name in IMPLIES if name not in found):
 

@@ -15,7 +15,7 @@ from isolang.verdict import Seconds
 Phase: TypeAlias = Literal["read", "prepare", "solve", "certify"]
 
 
-class Spending:
+class Deadline:
     """The clock of one verdict; all phases share one deadline."""
 
     def __init__(

@@ -9,7 +9,7 @@ from isolang.certify.proofs import Exhaustion
 from isolang.errors import IsolangError
 from isolang.explain.part import Part, Sources, operations_of, part_of, whole_part
 from isolang.explain.smaller import shrink
-from isolang.limits import Spending
+from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline import decide
 from isolang.problem import build_problem
@@ -43,7 +43,7 @@ def minimise(verdict: Invalid, route: Route, *, seconds: float = 10.0, seed: int
         left = max(0.1, end - time.perf_counter())
         options = Options(certify=False, seed=seed)
         try:
-            found = decide(part.history, route, Spending(left), options)
+            found = decide(part.history, route, Deadline(left), options)
         except IsolangError:
             return False  # without its times, say, a part cannot be judged
         return (

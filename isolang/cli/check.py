@@ -92,9 +92,7 @@ def check(
     if minimal and (len(histories) > 1 or len(specs) > 1):
         raise Mistake("--minimal writes one part: give it one history and one --spec")
     if page.endswith(".html") and (len(histories) > 1 or len(specs) > 1):
-        raise Mistake(
-            "--html FILE.html is one page: give one history and one --spec, or a folder"
-        )
+        raise Mistake("--html FILE.html is one page: give one history and one --spec, or a folder")
     if histories.count("-") > 1:
         raise Mistake("the standard input (-) can be read once")
     if certificates:

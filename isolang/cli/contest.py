@@ -150,7 +150,7 @@ def work(entry: Entry, say: Say) -> None:
 def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
     """Run, and give the outcome and what it cost by stage."""
     from isolang.api import read
-    from isolang.limits import Spending
+    from isolang.limits import Deadline
     from isolang.pipeline.run import Run
     from isolang.solvers.answer import Undecided, Unproved
     from isolang.solvers.registry import solver_of
@@ -160,8 +160,8 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
     history = read(entry.history, entry.reading)
     phase("prepare")
     options = Options(seed=entry.options.seed, threads=1)
-    spending = Spending(entry.options.timeout)
-    run = Run(history, entry.route, entry.pair, spending, options, progress=phase)
+    deadline = Deadline(entry.options.timeout)
+    run = Run(history, entry.route, entry.pair, deadline, options, progress=phase)
     transactions = history.counts()["transactions"]
     if run.contradiction() is not None:
         return replace(_row(entry, "invalid", "by the pre-pass"), transactions=transactions)
@@ -174,7 +174,7 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
     if not isinstance(answer.says, Unproved):
         # Certifying is not timed.
         phase("certify")
-        checker = Run(history, entry.route, entry.pair, Spending(), options, progress=phase)
+        checker = Run(history, entry.route, entry.pair, Deadline(), options, progress=phase)
         certification = checker.certify(answer.says)
         verdict = answer.outcome
         detail = "certified" if certification.accepted else certification.reason

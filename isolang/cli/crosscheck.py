@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isolang.cli.job import Job
     from isolang.history.history import History
     from isolang.language.classify.route import Route
-    from isolang.limits import Spending
+    from isolang.limits import Deadline
     from isolang.verdict import Verdict
 
 # Of the time that is left, so much is for the pairs; the rest is for writing what came of it.
@@ -24,7 +24,7 @@ _SHARE = 0.8
 
 
 def cross_checked(
-    job: Job, report: Report, verdict: Verdict, route: Route, spending: Spending
+    job: Job, report: Report, verdict: Verdict, route: Route, deadline: Deadline
 ) -> Report:
     """Cross-check a verdict; the report with what came of it."""
     how = job.options
@@ -33,7 +33,7 @@ def cross_checked(
     seconds = SECONDS
     if how.timeout is not None:
         try:
-            left = spending.remaining() or 0.0
+            left = deadline.remaining() or 0.0
         except TimeoutError:
             left = 0.0
         seconds = max(0.01, _SHARE * left / (len(others) + 1))

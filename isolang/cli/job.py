@@ -20,7 +20,7 @@ from isolang.options import Options, ReadOptions
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
-    from isolang.limits import Spending
+    from isolang.limits import Deadline
     from isolang.verdict import Invalid, Verdict
 
 
@@ -83,7 +83,7 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
     import numpy as np  # noqa: F401
 
     from isolang import _native, api, pipeline  # noqa: F401
-    from isolang.limits import Spending, memory_cap
+    from isolang.limits import Deadline, memory_cap
 
     limits = job.limits
 
@@ -93,18 +93,18 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
     if job.options.memory is None and _is_large(job.history):
         _native.reserve_heap_in_large_pages(_HEAP)
     with memory_cap(limits.memory, of_process=True):
-        reading = Spending(job.options.timeout)
+        reading = Deadline(job.options.timeout)
         progress("read")
         history = _read(job, reading, finished)
         if history is None:
             return
         spent = {"read": reading.seconds().read}
         for spec in job.specs:
-            spending = Spending(job.options.timeout, already=spent)
-            finished(_judged(job, history, spec, spending, progress))
+            deadline = Deadline(job.options.timeout, already=spent)
+            finished(_judged(job, history, spec, deadline, progress))
 
 
-def _read(job: Job, reading: Spending, emit: Emit) -> History | None:
+def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:
     """Read the history; emit the reports if that fails."""
     from isolang.api import read
     from isolang.limits import out_of_memory
@@ -131,7 +131,7 @@ def _judged(
     job: Job,
     history: History,
     spec: tuple[str, Route | Unloaded],
-    spending: Spending,
+    deadline: Deadline,
     progress: Progress,
 ) -> Report:
     """The report of one history and one spec, whatever happens: no failure ends the run."""
@@ -141,9 +141,9 @@ def _judged(
 
     name, route = spec
     if isinstance(route, Unloaded):
-        return unknown_report(job.history, name, route.reason, spending.seconds())
+        return unknown_report(job.history, name, route.reason, deadline.seconds())
     try:
-        verdict = decide(history, route, spending, job.options, progress)
+        verdict = decide(history, route, deadline, job.options, progress)
         if verdict.outcome != "unknown":
             verdict = with_other_reading(verdict, route, job.options)
         report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))
@@ -154,15 +154,15 @@ def _judged(
             from isolang.cli.crosscheck import cross_checked
 
             progress("cross-check")
-            report = cross_checked(job, report, verdict, route, spending)
+            report = cross_checked(job, report, verdict, route, deadline)
         return report
     except IsolangError as error:
-        return error_report(job.history, name, str(error), spending.seconds())
+        return error_report(job.history, name, str(error), deadline.seconds())
     except MemoryError as error:
-        reason = f"memory: {out_of_memory(error, spending.phase)}{_default(job)}"
+        reason = f"memory: {out_of_memory(error, deadline.phase)}{_default(job)}"
     except Exception as error:
         reason = _unexpected(error)
-    return unknown_report(job.history, name, reason, spending.seconds())
+    return unknown_report(job.history, name, reason, deadline.seconds())
 
 
 def _unexpected(error: Exception) -> str:

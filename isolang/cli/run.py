@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import Only, Output
@@ -119,6 +120,12 @@ def run(
     to_the_end: Annotated[
         bool, typer.Option("--to-the-end", help="Go on after a violation.")
     ] = False,
+    page: Annotated[
+        str,
+        typer.Option(
+            "--html", metavar="FILE", help="Write the verdict as a page.", show_default=False
+        ),
+    ] = "",
     output: Output = "text",
 ) -> int:  # fmt: skip
     """Test a real database: run a workload on it, and judge what it did."""
@@ -151,6 +158,12 @@ def run(
         runner.close()
     judged = judge(recorded, runner.target)
     report = report_of_run(judged)
+    if page:
+        from isolang.report import page as make
+        from isolang.report import save_page
+
+        save_page(make(judged.verdict, name=str(recorded.path)), Path(page))
+        report = replace(report, page=page)
     if output == "json":
         data(json_text(report))
     else:

@@ -13,7 +13,7 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import HistoryError
 from isolang.history.columns import MAYBE
 from isolang.language.classify.event_graph import Plan
-from isolang.limits import Spending
+from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
 from isolang.solvers.answer import Answer, Undecided, Unproved
@@ -49,7 +49,7 @@ _NOBODY = Certification(outcome="not certified", reason="")
 def decide(
     history: History,
     route: Route,
-    spending: Spending,
+    deadline: Deadline,
     options: Options,
     progress: Progress = lambda phase: None,
     *,
@@ -60,7 +60,7 @@ def decide(
     Args:
         history: the history.
         route: of the spec.
-        spending: the clock.
+        deadline: the clock.
         options: how to check.
         progress: called with the name of each phase as it begins.
         problem: of the history, if it was built before.
@@ -82,7 +82,7 @@ def decide(
 
         route = relational(written_spec(route), route.reasons)
     run = Run(
-        history, route, pair, spending, options, progress=progress, choice=choice, problem=problem
+        history, route, pair, deadline, options, progress=progress, choice=choice, problem=problem
     )
     found = limited(run, lambda: _verdict(run))
     return _unknown(run, found) if isinstance(found, Undecided) else found
@@ -91,12 +91,12 @@ def decide(
 def _verdict(run: Run) -> Verdict:
     if isinstance(run.route, Plan) and run.route.theorem is not None:
         run.notes.append(run.route.theorem.sentence)
-    with run.spending.during("prepare"):
+    with run.deadline.during("prepare"):
         run.progress("prepare")
         contradiction = run.contradiction()
     if contradiction is not None:
         return _refuted(run, contradiction)
-    with run.spending.during("solve"):
+    with run.deadline.during("solve"):
         run.progress("solve")
         answer = run.solve()
         if isinstance(answer.says, Relations):
@@ -117,7 +117,7 @@ def _verdict(run: Run) -> Verdict:
 def _unproved(run: Run, answer: Answer) -> Verdict:
     """The verdict on a claim that there is no model."""
     try:
-        with run.spending.during("solve", to_the_end=True):
+        with run.deadline.during("solve", to_the_end=True):
             proved = run.prove(answer)
     except TimeoutError:
         from isolang.explain.explain import explain_no_model
@@ -162,7 +162,7 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
     if run.written_spec.shows:
         from isolang.pipeline.shown import shown_of, shown_of_witness
 
-        with run.spending.during("solve", to_the_end=True):
+        with run.deadline.during("solve", to_the_end=True):
             if isinstance(proof, Relations):
                 run.notes += shown_of(run.history, run.written_spec, proof)
             else:
@@ -205,7 +205,7 @@ def _judge_flags(run: Run, answer: Answer) -> None:
 
     assert isinstance(answer.formula, RelationalFormula)
     for name, met in answer.formula.relations.flags.items():
-        left = run.spending.remaining()
+        left = run.deadline.remaining()
         solver, part = solver_of(run.pair.solver)
         found = solver.solve(
             with_units(answer.formula, [met]),
@@ -229,7 +229,7 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
     refutations = [first]
     finder = None
     if any(isinstance(step, CycleStep) for step in first.steps):
-        with run.spending.during("solve"):
+        with run.deadline.during("solve"):
             run.progress("explain")
             finder = _finder(run)
             simpler = finder.simplest(first.steps)
@@ -246,7 +246,7 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
         if not run.options.certify:
             certification = UNCHECKED
         # A certified violation is not given up for lack of time to explain it.
-        with run.spending.during("solve", to_the_end=True):
+        with run.deadline.during("solve", to_the_end=True):
             relaxed = {} if finder is None else finder.relaxed(refutation.steps)
             violation = replace(explain(run.problem, refutation.steps), relaxed=relaxed)
             _show_violation(run)
@@ -260,7 +260,7 @@ def _exhausted(run: Run, core: UnsatCore) -> Verdict:
     certification = run.certify(core.proof)
     if certification.rejected:
         return _rejected(run, core.proof, certification)
-    with run.spending.during("solve", to_the_end=True):
+    with run.deadline.during("solve", to_the_end=True):
         violation = explain_exhausted(run.problem, core.transactions, core.checks, run.route.spec)
         _show_violation(run)
     return Invalid(violation=violation, refutation=core.proof, **_common(run, certification))
@@ -292,10 +292,10 @@ def _finder(run: Run) -> Finder:
         return found.steps if isinstance(found, Refutation) else None
 
     assert isinstance(run.route, Plan)
-    spent = run.spending.seconds()
+    spent = run.deadline.seconds()
     least, most = _REFINE_SECONDS
     seconds = min(max(least, 2 * spent.solve), most)
-    left = run.spending.remaining()
+    left = run.deadline.remaining()
     if left is not None:
         seconds = min(seconds, left / 4)
     whole = max(_SOON - spent.total, _ANYWAY, 2 * spent.solve - _WAITED)
@@ -330,7 +330,7 @@ def _common(run: Run, certification: Certification) -> _Common:
         spec=run.route.spec,
         certified=certification.accepted,
         certified_reason=certification.reason,
-        seconds=run.spending.seconds(),
+        seconds=run.deadline.seconds(),
         statistics=run.statistics,
         solver=run.pair.solver if asked else "",
         encoding=run.pair.encoding if asked else "",
@@ -355,7 +355,7 @@ def _unknown(run: Run, why: Undecided, *, evidence: Proof | None = None) -> Unkn
     return Unknown(
         reason=f"{why.cause}: {why.reason}",
         cause=why.cause,
-        phase=run.spending.phase,
+        phase=run.deadline.phase,
         evidence=certificate,
         **_common(run, _NOBODY),
     )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.look_alikes import look_alikes
-from isolang.limits import Spending
+from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.decision import decide
 from isolang.verdict import Invalid, Unknown, Verdict
@@ -56,7 +56,7 @@ def _other(verdict: Verdict, loader: LookAlike, route: Route, options: Options) 
     """What the verdict is if the transaction is declared initial, as the end of a sentence."""
     try:
         other = decide(
-            _declared(verdict.history, loader), route, Spending(options.timeout), options
+            _declared(verdict.history, loader), route, Deadline(options.timeout), options
         )
     except IsolangError as error:  # a list cannot be loaded, say
         return f", which is not possible here: {error}"

@@ -106,9 +106,9 @@ def _other_opinion(run: Run, answer: Answer, seconds: float) -> Relations | None
 def _patience(run: Run) -> float:
     """The seconds to spend on an unsat core."""
     least, most = _CORE_SECONDS
-    seconds = min(max(least, 2 * run.spending.seconds().solve), most)
+    seconds = min(max(least, 2 * run.deadline.seconds().solve), most)
     try:
-        left = run.spending.remaining()
+        left = run.deadline.remaining()
     except TimeoutError:
         return 0.0
     return seconds if left is None else min(seconds, left / 3)

@@ -13,7 +13,7 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import UnsupportedError
 from isolang.explain import names
 from isolang.language.classify.event_graph import Plan
-from isolang.limits import Spending, out_of_memory
+from isolang.limits import Deadline, out_of_memory
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
 from isolang.solvers import engine
@@ -79,7 +79,7 @@ class Run:
         history: the history.
         route: how its specification is decided.
         pair: the encoding, the solver, and how much is pruned before.
-        spending: the clock.
+        deadline: the clock.
         options: how to check.
         choice: why this pair, where the user left it open.
         progress: called with the name of each phase as it begins.
@@ -93,7 +93,7 @@ class Run:
         history: History,
         route: Route,
         pair: Pair,
-        spending: Spending,
+        deadline: Deadline,
         options: Options,
         *,
         progress: Progress = lambda phase: None,
@@ -106,7 +106,7 @@ class Run:
             history: the history.
             route: of the specification; the pair applies to it.
             pair: who decides.
-            spending: the clock.
+            deadline: the clock.
             options: how to check.
             progress: called with the name of each phase as it begins.
             choice: why this pair, where the user left it open.
@@ -115,7 +115,7 @@ class Run:
         self.history = history
         self.route = route
         self.pair = pair
-        self.spending = spending
+        self.deadline = deadline
         self.options = options
         self.progress = progress
         self.choice = choice
@@ -170,7 +170,7 @@ class Run:
 
     def hardness(self) -> str:
         """Why solving may take so long, as the end of a sentence; empty if nothing is known."""
-        if not (self._prepared and self.spending.phase == "solve" and isinstance(self.route, Plan)):
+        if not (self._prepared and self.deadline.phase == "solve" and isinstance(self.route, Plan)):
             return ""
         load = engine.load(self.problem.native)
         self.statistics = {"load": load}
@@ -209,7 +209,7 @@ class Run:
             problem.history.columns,
             problem.native,
             self.route.automata,
-            seconds=self.spending.remaining(),
+            seconds=self.deadline.remaining(),
             seed=self.options.seed,
             progress=self.progress,
             search_bytes=self.options.search_bytes(),
@@ -226,7 +226,7 @@ class Run:
         theory = theory_of(pair.encoding, solver)
         assert theory is not None, f"{pair}: chosen, and the solver does not take the encoding"
         watch = _Stopwatch()
-        left = self.spending.remaining()
+        left = self.deadline.remaining()
         until = None if left is None else time.perf_counter() + left
         more = {}
         subject: Polygraph | Question
@@ -279,7 +279,7 @@ class Run:
 
         self.progress("estimate")
         spec = self.written_spec
-        cost = affordable(problem, spec, self.spending.remaining)
+        cost = affordable(problem, spec, self.deadline.remaining)
         self.notes.append(str(cost))
         self.progress(str(cost))
         return Question(problem=problem, spec=spec, cost=cost)
@@ -308,11 +308,11 @@ class Run:
         from isolang.pipeline.reconstruct import LARGEST, reconstruct
 
         n = self.history.columns.transactions()
-        left = self.spending.remaining()
+        left = self.deadline.remaining()
         soon = left is None or n * n * _SECONDS_PER_PAIR < left / 2
         if n > LARGEST or not soon:
             return witness
-        with self.spending.during("certify"):
+        with self.deadline.during("certify"):
             self.progress("certify")
             return reconstruct(self.history, theorem, witness)
 
@@ -330,15 +330,15 @@ class Run:
         """
         if not self.options.certify and not needed:
             return UNCHECKED
-        with self.spending.during("certify"):
+        with self.deadline.during("certify"):
             self.progress("certify")
-            left = self.spending.remaining()
+            left = self.deadline.remaining()
             try:
                 self._check(proof, left)
             except CertificateRejected as error:
                 return Certification(outcome="rejected", reason=str(error))
             except NotCertifiedError as error:
-                self.spending.remaining()  # it may have been the time
+                self.deadline.remaining()  # it may have been the time
                 reason = str(error).removeprefix("not certified: ")
                 return Certification(outcome="not certified", reason=reason)
         reason = f"an independent checker accepted the {_WHAT[type(proof)]}"
@@ -406,10 +406,10 @@ def limited(run: Run, body: Callable[[], T]) -> T | Undecided:
     try:
         return body()
     except TimeoutError:
-        reason = f"the time ran out in phase {run.spending.phase}{run.hardness()}"
+        reason = f"the time ran out in phase {run.deadline.phase}{run.hardness()}"
         return Undecided(cause="timeout", reason=reason)
     except MemoryError as error:
-        reason = out_of_memory(error, run.spending.phase)
+        reason = out_of_memory(error, run.deadline.phase)
         return Undecided(cause="memory", reason=f"{reason}{run.hardness()}")
     except UnsupportedError as error:
         return Undecided(cause="unsupported", reason=str(error))
