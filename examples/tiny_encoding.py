@@ -11,11 +11,12 @@ import numpy as np
 from isolang import check, load_history, load_spec
 from isolang.encodings.dependencies import finished
 from isolang.encodings.edge_variables import edge_variables
-from isolang.encodings.formula import Builder
+from isolang.encodings.formula import Builder, PolygraphFormula
 from isolang.encodings.registry import ENCODINGS, Encoding
+from isolang.problem.polygraph import Polygraph
 
 
-def encode(polygraph, *, until=None):
+def encode(polygraph: Polygraph, *, until: float | None = None) -> PolygraphFormula:
     """A variable per possible edge, and an order that those which are there must follow."""
     builder = Builder()
     choice, reads = edge_variables(builder, polygraph, combined=False)

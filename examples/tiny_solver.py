@@ -3,19 +3,21 @@
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isolang import check, load_history, load_spec
 from isolang.encodings.decode import topological_order
+from isolang.encodings.formula import Formula
 from isolang.solvers.answer import Solution
 from isolang.solvers.registry import SOLVERS, Solver
 
 
-def solve(formula, *, until=None, seed=0):
+def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Solution:
     """Solve a formula whose theory is acyclicity or none."""
     clauses = formula.clause_list()
     conflicts = 0
 
-    def search(values, variable):
+    def search(values: NDArray[np.int8], variable: int) -> NDArray[np.int8] | None:
         nonlocal conflicts
         if until is not None and time.perf_counter() > until:
             raise TimeoutError

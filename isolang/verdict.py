@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
     from isolang.solvers.answer import Cause
 
-Outcome: TypeAlias = Literal["valid", "invalid", "unknown"]
-
 
 class Seconds(Struct, frozen=True, kw_only=True):
     """Wall-clock seconds by phase.
@@ -99,7 +97,7 @@ class Valid(_Judged, frozen=True, kw_only=True):
             that the specification asks for.
     """
 
-    outcome: ClassVar[Outcome] = "valid"
+    outcome: ClassVar[Literal["valid"]] = "valid"
 
     witness: Witness | Relations
 
@@ -118,7 +116,7 @@ class Invalid(_Judged, frozen=True, kw_only=True):
         refutation: why, for checkers.
     """
 
-    outcome: ClassVar[Outcome] = "invalid"
+    outcome: ClassVar[Literal["invalid"]] = "invalid"
 
     violation: Violation
     refutation: Refutation | Exhaustion
@@ -141,7 +139,7 @@ class Unknown(_Judged, frozen=True, kw_only=True):
         evidence: if the certificate was rejected, what was rejected.
     """
 
-    outcome: ClassVar[Outcome] = "unknown"
+    outcome: ClassVar[Literal["unknown"]] = "unknown"
 
     reason: str
     cause: Cause
