@@ -216,7 +216,7 @@ def test_options_and_histories_may_be_mixed(tmp_path, monkeypatch, capfd):
         (["check", "a", "-s", "si", "--timeout", "x"], "expected a number (got 'x')", ""),
         (["check", "a", "-s", "si", "--memory", "nan"], "--memory must be positive", "check"),
         (["check", "a", "-s", "si", "--seed", "-1"], "--seed must be at least 0", "check --help"),
-        (["check", "a", "-s", "si", "-o", "xml"], "expected text, json or edn", "check --help"),
+        (["check", "a", "-s", "si", "-o", "xml"], "expected text, json, edn", "check --help"),
         (["check", "a", "-s", "si", "-o", "josn"], "did you mean json?", "check --help"),
         (["check", "a", "-s", "si", "--from", "plum"], "did you mean plume?", "check --help"),
         (["check", "a", "-s", "si", "--encoding", "monosatt"], "did you mean monosat?", ""),
