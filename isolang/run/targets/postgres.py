@@ -220,7 +220,20 @@ def _binaries(server: Server, wanted: str) -> str:
     try:
         server.run([f"{folder}/initdb", "--version"])
     except TargetError:
-        copy = os.path.join(server.folder, "programs")
-        shutil.copytree(os.path.dirname(folder), copy, symlinks=True)
-        return os.path.join(copy, "bin")
+        return _copied(folder, os.path.join(server.folder, "programs"))
     return folder
+
+
+def _copied(folder: str, into: str) -> str:
+    """Copy the installation that programs are of, and the libraries that its wheel has beside it.
+
+    The programs look for these by their place relative to themselves, so it is kept.
+    """
+    home = os.path.dirname(folder)
+    package = os.path.dirname(home)
+    libraries = f"{package}.libs"
+    if os.path.isdir(libraries):
+        shutil.copytree(libraries, os.path.join(into, os.path.basename(libraries)), symlinks=True)
+    copy = os.path.join(into, os.path.basename(package), os.path.basename(home))
+    shutil.copytree(home, copy, symlinks=True)
+    return os.path.join(copy, os.path.basename(folder))
