@@ -101,8 +101,11 @@ void Chains::set_events(const std::vector<std::vector<Node>>& nodes) {
       if (v == total_order.read_node(txn))
         for (const std::int32_t r : total_order.reads.of(txn)) {
           const std::int32_t key = p.read_key[r];
+          // Two reads of a key see one version: the transaction replaces it once.
+          const bool again = std::ranges::any_of(
+              reads.begin() + read, reads.end(), [&](const Read& r) { return r.key == key; });
           reads.push_back({key, static_cast<std::int32_t>(match_start_[r]),
-                           nothing_between && writes_key(key)});
+                           nothing_between && !again && writes_key(key)});
           ++e.reads;
         }
       for (const std::int32_t w : own) {

@@ -140,7 +140,8 @@ class Closure {
           for (const std::int32_t source : sources_[replaces_[w]]) r.give(source);
         }
         for (const std::int32_t read : reads_at_[i])
-          if (own_[read] < 0 || replaces_[own_[read]] != read) r.want(sources_[read]);
+          // All reads of a key see the version that its write replaces.
+          if (own_[read] < 0 || replaces_[own_[read]] < 0) r.want(sources_[read]);
         for (std::size_t other = 0; other < count_; ++other)
           if (const Cell n = follow[idx(i) * count_ + other]; n > 0)
             r.need({static_cast<std::int32_t>(other), n});

@@ -106,6 +106,17 @@ def test_a_read_that_one_of_two_values_suits_waits_for_neither(plans, name):
     assert accepted(history, plans[name].spec, result)
 
 
+@pytest.mark.parametrize("name", ["ser", "si", "pc"])
+def test_two_reads_of_a_key_replace_one_version(plans, name):
+    """T0 wrote nil and 1, and a transaction reads both, then writes: it replaces one version."""
+    history = History.from_transactions(
+        [Transaction([("r", "x", None), ("r", "x", 1), ("w", "x", 1)], session=1)], initial=1
+    )
+    result = answer(history, plans[name], clock_bytes=1, strategy="states", presolve=False)
+    assert result.outcome == "valid"
+    assert accepted(history, plans[name].spec, result)
+
+
 @pytest.mark.parametrize("strategy", FORCED)
 @pytest.mark.parametrize("name", [*TOTAL_ORDERS, *USERS, *ENGINE_PLANS])
 def test_forced_they_agree_with_the_search(plans, name, strategy):
