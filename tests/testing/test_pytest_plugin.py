@@ -266,5 +266,6 @@ def test_the_interleavings_of_the_page(run):
     done = run(example("test_interleavings.py"), apart=True)
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["*lost update*", "*FAILED*test_counters[[]python]*"])
-    (steps,) = re.findall(r"interleaving=((?:[^\n]*T\d  [^\n]*\n)+)", done.stdout.str())
-    assert len(steps.splitlines()) == 6
+    # Hypothesis may show it more than once.
+    shown = re.findall(r"interleaving=((?:[^\n]*T\d  [^\n]*\n)+)", done.stdout.str())
+    assert 6 in {len(steps.splitlines()) for steps in shown}
