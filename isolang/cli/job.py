@@ -6,9 +6,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -203,7 +203,7 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
         if isinstance(verdict, Invalid) and proved and job.minimal:
             report = replace(report, minimal=_write_minimal(job, verdict, route))
         if job.page:
-            report = replace(report, page=_write_page(job, report, verdict))
+            report = replace(report, page=_write_page(job, report, verdict, options))
         if job.form:
             from isolang.report.forms import FORMS
 
@@ -213,7 +213,7 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     return report
 
 
-def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
+def _write_page(job: Job, report: Report, verdict: Verdict, reading: Mapping[str, Any]) -> str:
     """Write the page of a verdict: to the file itself, or to one of its own in the folder."""
     from isolang.report import page, save_page
 
@@ -221,7 +221,7 @@ def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
     if path.suffix != ".html":
         stem = f"{Path(job.history).name}-{Path(report.spec).name}"
         path /= re.sub(r"[^\w.-]", "_", stem) + ".html"
-    return save_page(page(verdict, name=job.history), path)
+    return save_page(page(verdict, name=job.history, reading=reading), path)
 
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -100,13 +100,21 @@ class Contents(Struct, frozen=True, kw_only=True):
     levels: tuple[Standing, ...]
 
 
-def contents(verdict: Verdict, *, name: str = "", levels: Levels | None = None) -> Contents:
+def contents(
+    verdict: Verdict,
+    *,
+    name: str = "",
+    levels: Levels | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> Contents:
     """Gather what a page shows.
 
     Args:
         verdict: of ``check``.
         name: what to call the history; by default what it calls itself.
         levels: of ``levels_of``, for a picture of where the history stands.
+        reading: the options the history was read with, which a saved certificate has, so that the
+            page shows the hash of that file.
     """
     from isolang.cli.report import json_text, report_of
     from isolang.verdict import Invalid, Valid
@@ -123,7 +131,7 @@ def contents(verdict: Verdict, *, name: str = "", levels: Levels | None = None) 
     if isinstance(verdict, Valid) or (
         isinstance(verdict, Invalid) and report["anomaly"] != "no model"
     ):
-        certificate = hashlib.sha256(verdict.certificate().to_json().encode()).hexdigest()
+        certificate = hashlib.sha256(verdict.certificate(reading).to_json().encode()).hexdigest()
     return Contents(
         tool=_tool(),
         history=report["history"],

@@ -11,7 +11,7 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,6 +19,7 @@ from isolang.errors import OptionError
 from isolang.report.contents import contents
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from isolang.levels import Levels
@@ -36,18 +37,27 @@ _SCRIPTS: Final = (
 )
 
 
-def page(verdict: Verdict, *, name: str = "", levels: Levels | None = None) -> str:
+def page(
+    verdict: Verdict,
+    *,
+    name: str = "",
+    levels: Levels | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> str:
     """Make the page of a verdict.
 
     Args:
         verdict: of ``check``.
         name: what to call the history; by default what it calls itself.
         levels: of ``levels_of``, to draw where the history stands among the library's levels.
+        reading: the options the history was read with, as its saved certificate has them.
 
     Returns:
         The text of an HTML file that needs no other.
     """
-    data = msgspec.json.encode(contents(verdict, name=name, levels=levels)).decode()
+    data = msgspec.json.encode(
+        contents(verdict, name=name, levels=levels, reading=reading)
+    ).decode()
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")
     before, after = _frame()

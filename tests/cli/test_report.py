@@ -1,5 +1,6 @@
 """``--html`` and the forms of ``--output``: files and texts where a user asked for them."""
 
+import hashlib
 import json
 from xml.etree import ElementTree
 
@@ -22,6 +23,16 @@ def test_a_page_is_written_where_it_was_asked_for(tmp_path, capfd):
     (report,) = run.reports()
     assert (run.code, report["page"]) == (1, str(page))
     assert data_of(page.read_text())["violation"]["anomaly"] == "lost update"
+
+
+def test_a_page_names_the_certificate_by_its_hash(tmp_path, capfd):
+    """That of the file that was saved, so that both can be told to belong together."""
+    lost, *_ = histories(tmp_path)
+    page, saved = tmp_path / "page.html", tmp_path / "saved"
+    run_here(capfd, "-s", "si", "--html", page, "--certificate", saved, lost)
+    (certificate,) = saved.iterdir()
+    wanted = hashlib.sha256(certificate.read_text().encode()).hexdigest()
+    assert data_of(page.read_text())["certificate"] == wanted
 
 
 def test_each_history_and_level_has_a_page_of_its_own(tmp_path, capfd):
