@@ -107,6 +107,7 @@ def test_memory_that_runs_out_without_a_limit(files, capfd, monkeypatch, message
 
 
 @LINUX
+@SANITIZED
 def test_every_report_says_its_limits(files, capfd):
     """Those given, or a share of the memory that there is."""
     (report,) = run_here(capfd, "-s", "si", "-o", "json", "valid").reports()

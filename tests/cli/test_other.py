@@ -1,6 +1,7 @@
 """``isocheck`` without check: help, version, convert, stats."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -28,6 +29,7 @@ def test_no_arguments_show_the_help(capfd):
     assert "Usage: isocheck" in run.out + run.err
 
 
+@pytest.mark.skipif("ISOLANG_SANITIZED" in os.environ, reason="a sanitizer takes its time")
 def test_help_is_fast():
     """Under 0.3 s of processor time; wall-clock time says more of the machine than of the tool."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
