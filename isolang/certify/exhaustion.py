@@ -113,9 +113,9 @@ class _Search:
         """Which transactions are in, and a source, or none, for each of their reads."""
         facts = self._facts
         certain = {t for t in self._members if facts.certain(t) or t in facts.forced}
-        maybe = [t for t in self._members if t not in certain]
-        for size in range(len(maybe) + 1):
-            for extra in combinations(maybe, size):
+        indeterminate = [t for t in self._members if t not in certain]
+        for size in range(len(indeterminate) + 1):
+            for extra in combinations(indeterminate, size):
                 included = certain | set(extra)
                 if self._judged and contradictions(facts, included):
                     continue

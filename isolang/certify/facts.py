@@ -16,7 +16,7 @@ from isolang.certify.errors import CertificateRejected, NotCertifiedError
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-COMMITTED, ABORTED, MAYBE, INITIAL = range(4)
+COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
 READ, WRITE, APPEND, READ_LIST = range(4)
 NIL = 0
 UNKNOWN_VALUE = -1
@@ -97,8 +97,8 @@ class Facts:
     # --- transactions ---
 
     def live(self, t: int) -> bool:
-        """Whether ``t`` may be included: T0, committed or maybe."""
-        return t == self.n or (0 <= t < self.n and self.status[t] in (COMMITTED, MAYBE))
+        """Whether ``t`` may be included: T0, committed or indeterminate."""
+        return t == self.n or (0 <= t < self.n and self.status[t] in (COMMITTED, INDETERMINATE))
 
     def certain(self, t: int) -> bool:
         """Whether ``t`` is included whatever is chosen: T0 or committed."""
@@ -107,7 +107,7 @@ class Facts:
     @cached_property
     def could_be_included(self) -> frozenset[int]:
         """All that may be included, T0 left out."""
-        return frozenset(t for t in range(self.n) if self.status[t] in (COMMITTED, MAYBE))
+        return frozenset(t for t in range(self.n) if self.status[t] in (COMMITTED, INDETERMINATE))
 
     def writes_any(self, t: int) -> bool:
         """Whether ``t`` writes some key, and may be included."""
@@ -121,7 +121,7 @@ class Facts:
         return any(self.is_external(op) and self.candidates(op) for op in ops)
 
     def so(self, a: int, b: int) -> bool:
-        """Session order; a maybe transaction precedes nothing."""
+        """Session order; an indeterminate transaction precedes nothing."""
         if self.n in (a, b):
             return self.init(a, b)
         return a < b and self.session[a] == self.session[b] and self._ordered(a, b)
@@ -345,18 +345,18 @@ class Facts:
 
     @cached_property
     def forced(self) -> frozenset[int]:
-        """The maybe transactions that are included whatever is chosen.
+        """The indeterminate transactions that are included whatever is chosen.
 
         Some included transaction reads from them and has no other candidate, or shows an element
         of theirs.
         """
         forced: set[int] = set()
-        if MAYBE not in self.status:
+        if INDETERMINATE not in self.status:
             return frozenset()
         work = [t for t in range(self.n) if self.status[t] == COMMITTED]
         while work:
             for u in self._read_from(work.pop()):
-                if u != self.n and self.status[u] == MAYBE and u not in forced:
+                if u != self.n and self.status[u] == INDETERMINATE and u not in forced:
                     forced.add(u)
                     work.append(u)
         return frozenset(forced)

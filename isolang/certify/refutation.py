@@ -284,7 +284,7 @@ class _Checker:
         return self._most_telling[key]
 
     def _conditional_order(self, variable: int, literal: Before) -> None:
-        """What holds of ``a before b`` if maybe transactions are included, or are not."""
+        """What holds of ``a before b`` if indeterminate transactions are included, or are not."""
         facts, a, b = self._facts, literal.a, literal.b
         for first, second, holds in ((a, b, variable), (b, a, variable ^ 1)):
             # One that is left out stands last in every order.
@@ -306,7 +306,7 @@ class _Checker:
         return self._literals[In(t)]
 
     def _showing(self, t: int) -> Iterable[int]:
-        """The maybe transactions whose list reads show an element of ``t``."""
+        """The indeterminate transactions whose list reads show an element of ``t``."""
         facts = self._facts
         readers = {
             facts.txn_of[op]

@@ -40,7 +40,7 @@ class Before(Struct, frozen=True):
 
 
 class In(Struct, frozen=True):
-    """The maybe transaction ``txn`` is included."""
+    """The indeterminate transaction ``txn`` is included."""
 
     txn: int
 

@@ -83,7 +83,7 @@ def check_witness(
 
 
 def _included(facts: Facts, source: Sequence[int]) -> set[int]:
-    """The committed transactions, and the maybe ones that included ones read from or show."""
+    """The committed transactions, and the indeterminate ones that others read from or show."""
     included = {t for t in range(facts.n) if facts.status[t] == COMMITTED}
     work = list(included)
     while work:

@@ -235,7 +235,7 @@ class World:
         return rows
 
     def _session_order(self) -> Rows:
-        """``so``: a maybe transaction precedes nothing."""
+        """``so``: an indeterminate transaction precedes nothing."""
         facts = self.facts
         rows: Rows = {self.t0: bits_of(self._members)}
         later: dict[int, int] = defaultdict(int)
@@ -247,7 +247,7 @@ class World:
         return rows
 
     def _real_time(self) -> Rows:
-        """``rt``: whoever began after the end; a maybe transaction may have ended at any time."""
+        """``rt``: whoever began after the end; an indeterminate one may have ended at any time."""
         facts = self.facts
         rows: Rows = {self.t0: bits_of(self._members)}
         begun = sorted((facts.begin[t], t) for t in self._members if facts.begins(t))

@@ -97,16 +97,16 @@ def clause_of(
     step: Step,
     candidates: Callable[[int], Sequence[int]],
     reader: Callable[[int], int],
-    is_maybe: Callable[[int], bool],
+    is_indeterminate: Callable[[int], bool],
 ) -> Clause | None:
     """The clause of a step; ``None`` for those that only repeat what follows from others."""
     match step:
         case AnomalyStep():
-            out = (signed(False, In(step.txn)),) if is_maybe(step.txn) else ()
+            out = (signed(False, In(step.txn)),) if is_indeterminate(step.txn) else ()
             return Clause(out, step, 1.0)
         case ChoiceStep():
             sources = [signed(True, Source(step.op, u)) for u in candidates(step.op)]
-            if is_maybe(reader(step.op)):
+            if is_indeterminate(reader(step.op)):
                 sources.append(signed(False, In(reader(step.op))))
             return Clause(tuple(sources), step, 0.0 if len(sources) == 1 else 1.0)
         case CycleStep():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 # Status of a transaction.
-COMMITTED, ABORTED, MAYBE, INITIAL = range(4)
+COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
 STATUS_NAMES: Final = ("committed", "aborted", "maybe", "initial")
 
 # Kind of an operation.

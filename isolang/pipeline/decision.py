@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.errors import HistoryError
-from isolang.history.columns import MAYBE
+from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline
 from isolang.options import Options
@@ -189,13 +189,13 @@ def _kept(run: Run, proof: Relations) -> list[str]:
         return []
     history = run.history
     status = history.columns.txn_status
-    maybe = {t for t in range(history.t0) if status[t] == MAYBE}
-    if not maybe:
+    indeterminate = {t for t in range(history.t0) if status[t] == INDETERMINATE}
+    if not indeterminate:
         return []
-    kept = [history.label(t) for t in proof.included if t in maybe]
+    kept = [history.label(t) for t in proof.included if t in indeterminate]
     named = ", ".join(kept[:_NAMED]) + (", …" if len(kept) > _NAMED else "")
     these = f"these took effect: {named or 'none'}"
-    return [f"of {len(maybe)} transactions of unknown outcome {these}"]
+    return [f"of {len(indeterminate)} transactions of unknown outcome {these}"]
 
 
 def _judge_flags(run: Run, answer: Answer) -> None:

@@ -25,7 +25,7 @@ LONGEST_VALUE: Final = 1024
 MOST_TRANSACTIONS: Final = 200_000
 """Transactions that a page holds; of a longer history it holds a part, and says so."""
 
-_STATUS_OF: Final = {c.COMMITTED: "c", c.ABORTED: "a", c.MAYBE: "m", c.INITIAL: "i"}
+_STATUS_OF: Final = {c.COMMITTED: "c", c.ABORTED: "a", c.INDETERMINATE: "m", c.INITIAL: "i"}
 _KIND_OF: Final = {c.READ: "r", c.WRITE: "w", c.APPEND: "a", c.READ_LIST: "l"}
 
 

@@ -40,7 +40,7 @@ bool Evidence::live(std::int64_t t) const {
   if (t == n_) return true;
   if (t < 0 || t > n_) return false;
   const auto status = static_cast<Status>(h_.txn_status[t]);
-  return status == Status::committed || status == Status::maybe;
+  return status == Status::committed || status == Status::indeterminate;
 }
 
 bool Evidence::certain(std::int64_t t) const {
@@ -135,7 +135,7 @@ Evidence::KeyIndex& Evidence::key_index(std::int32_t key) {
   for (const std::int64_t op : reads)
     if ((static_cast<OpKind>(h_.op_kind[op]) == OpKind::read_list || index.appended) &&
         is_read(op) && is_list(op))
-      (certain(txn_of(op)) ? index.list_reads : index.maybe_list_reads).push_back(op);
+      (certain(txn_of(op)) ? index.list_reads : index.indeterminate_list_reads).push_back(op);
   return index;
 }
 
@@ -271,8 +271,8 @@ std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
   return writers;
 }
 
-const std::vector<std::int64_t>& Evidence::maybe_list_reads(std::int32_t key) {
-  return key_index(key).maybe_list_reads;
+const std::vector<std::int64_t>& Evidence::indeterminate_list_reads(std::int32_t key) {
+  return key_index(key).indeterminate_list_reads;
 }
 
 std::int64_t Evidence::most_telling_list(std::int32_t key) {
@@ -320,21 +320,21 @@ void Evidence::find_forced() {
   forced_known_ = true;
   forced_.assign(idx(n_), 0);
   // Only reads of what some indeterminate transaction wrote can force one in.
-  std::unordered_set<std::uint64_t> of_maybes;
+  std::unordered_set<std::uint64_t> of_indeterminate;
   std::vector<std::int32_t> work;
   for (std::int32_t t = 0; t < n_; ++t) {
     const auto status = static_cast<Status>(h_.txn_status[t]);
     if (status == Status::committed) work.push_back(t);
-    if (status != Status::maybe) continue;
+    if (status != Status::indeterminate) continue;
     for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
-      if (is_write(op) && is_ok(op)) of_maybes.insert(pair_of(key_of(op), value_of(op)));
+      if (is_write(op) && is_ok(op)) of_indeterminate.insert(pair_of(key_of(op), value_of(op)));
   }
   const auto force = [&](std::int32_t u, std::int32_t reader) {
     if (u < 0 || u == n_ || u == reader || certain(u) || forced_[u]) return;
     forced_[u] = 1;
     work.push_back(u);
   };
-  while (!work.empty() && !of_maybes.empty()) {
+  while (!work.empty() && !of_indeterminate.empty()) {
     const std::int32_t t = work.back();
     work.pop_back();
     for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
@@ -344,14 +344,14 @@ void Evidence::find_forced() {
         const auto values = list_of(op);
         if (std::any_of(
                 values.begin(), values.end(),
-                [&](std::int32_t v) { return of_maybes.count(pair_of(key_of(op), v)) != 0; }) &&
+                [&](std::int32_t v) { return of_indeterminate.count(pair_of(key_of(op), v)) != 0; }) &&
             is_read(op))
           for (const std::int32_t u : shown(op)) force(u, t);
         continue;
       }
       const std::int64_t named = h_.op_source[op];
       const std::int32_t value = named >= 0 ? value_of(named) : value_of(op);
-      if (!of_maybes.count(pair_of(key_of(op), value)) || !is_external(op)) continue;
+      if (!of_indeterminate.count(pair_of(key_of(op), value)) || !is_external(op)) continue;
       const std::vector<std::int32_t> from = candidates(op);
       if (from.size() == 1) force(from.front(), t);
     }
@@ -363,7 +363,7 @@ std::vector<std::int32_t> Evidence::showing(std::int32_t t) {
   std::unordered_set<std::int32_t> keys;
   for (std::int64_t w = h_.op_start[t]; w < h_.op_start[t + 1]; ++w) {
     if (!is_write(w) || !is_ok(w) || !keys.insert(key_of(w)).second) continue;
-    for (const std::int64_t op : maybe_list_reads(key_of(w))) {
+    for (const std::int64_t op : indeterminate_list_reads(key_of(w))) {
       const std::int32_t reader = txn_of(op);
       if (reader == t) continue;
       const std::vector<std::int32_t> writers = shown(op);

@@ -53,7 +53,7 @@ class Evidence {
   bool incompatible(std::int64_t op, std::int64_t other);
   bool contradicts_order(std::int64_t op, std::int64_t other);
 
-  const std::vector<std::int64_t>& maybe_list_reads(std::int32_t key);
+  const std::vector<std::int64_t>& indeterminate_list_reads(std::int32_t key);
   // The list read by a committed transaction that shows the most transactions; -1 if there is none.
   // All that others show of the order it shows, too, unless they contradict it.
   std::int64_t most_telling_list(std::int32_t key);
@@ -71,7 +71,7 @@ class Evidence {
   static constexpr std::int64_t kNotAsked = -2;
   struct KeyIndex {
     std::vector<Write> writes;                   // by value; failed and aborted ones too
-    std::vector<std::int64_t> maybe_list_reads;  // by indeterminate transactions
+    std::vector<std::int64_t> indeterminate_list_reads;  // by indeterminate transactions
     std::vector<std::int64_t> list_reads;        // by committed ones
     std::int64_t most_telling = kNotAsked;       // of these
     bool written = false, appended = false;

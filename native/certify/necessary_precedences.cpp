@@ -74,7 +74,7 @@ class Line {
     std::int32_t txn;
     std::size_t key, event;  // event: kFirst for the initial one
     std::size_t read;        // what its transaction read of the key, or kNone
-    bool maybe_last;
+    bool indeterminate_last;
   };
   struct Read {
     std::size_t event, key;
@@ -228,7 +228,7 @@ class Line {
     for (std::size_t v = 0; v < versions_.size(); ++v) {
       const Version& version = versions_[v];
       // mutant: checker-no-last-version
-      at_first[v] = from_end ? version.maybe_last : version.event == kFirst;
+      at_first[v] = from_end ? version.indeterminate_last : version.event == kFirst;
       if (version.event == kFirst) continue;
       auto& given = gives[version.event];
       if (!from_end) {
@@ -358,9 +358,9 @@ class Line {
         if (readers.size() > sources.size()) throw Contradiction{};
         for (const std::size_t v : sources) {
           // mutant: checker-none-last
-          if (!versions_[v].maybe_last || (readers.size() < sources.size() && !taken.contains(v)))
+          if (!versions_[v].indeterminate_last || (readers.size() < sources.size() && !taken.contains(v)))
             continue;
-          versions_[v].maybe_last = false;
+          versions_[v].indeterminate_last = false;
           changed_ = true;
         }
         for (const std::size_t r : readers)

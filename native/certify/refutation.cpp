@@ -306,7 +306,7 @@ class Checker {
   void conditional_order(Lit holds, std::int32_t key, std::int32_t a, std::int32_t b) {
     clauses_.add({holds ^ 1, included(a),
                   included(b) ^ 1});  // one that is left out stands last in every order
-    for (const std::int64_t op : evidence_.maybe_list_reads(key))
+    for (const std::int64_t op : evidence_.indeterminate_list_reads(key))
       if (evidence_.shows(op, a, b)) clauses_.add({included(evidence_.txn_of(op)) ^ 1, holds});
   }
 

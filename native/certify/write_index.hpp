@@ -36,7 +36,7 @@ class WriteIndex {
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(h_.op_kind[op]); }
   Status status(std::int32_t t) const { return static_cast<Status>(h_.txn_status[t]); }
   bool live(std::int32_t t) const {
-    return status(t) == Status::committed || status(t) == Status::maybe;
+    return status(t) == Status::committed || status(t) == Status::indeterminate;
   }
   bool writes(std::int64_t op) const {
     return kind(op) == OpKind::write || kind(op) == OpKind::append;

@@ -16,7 +16,7 @@ namespace isolang {
 enum class Status : std::uint8_t {
   committed = 0,
   aborted = 1,  // certainly not applied
-  maybe = 2,    // outcome unknown (Jepsen's :info)
+  indeterminate = 2,    // outcome unknown (Jepsen's :info)
   initial = 3,  // *is* the initial transaction T0: declared by the format or by the user
 };
 

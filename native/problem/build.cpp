@@ -25,7 +25,7 @@ void put_transactions(const History& h, Problem& p) {
   p.end.push_back(kTimeUnknownBegin);  // T0 ends before anything starts
   p.unfinished.assign(idx(p.n) + 1, 0);
   for (std::int32_t t = 0; t < p.n; ++t)
-    if (h.txn_status[t] == static_cast<std::uint8_t>(Status::maybe)) {
+    if (h.txn_status[t] == static_cast<std::uint8_t>(Status::indeterminate)) {
       // mutant: indeterminate-finished
       p.unfinished[t] = 1;
       // mutant: indeterminate-ends

@@ -113,7 +113,7 @@ std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const 
     if (certain[t] != 0)
       inclusion[t] = static_cast<std::uint8_t>(Inclusion::in);
     else if (possible[t] != 0 ||
-             (unread && h.txn_status[t] == static_cast<std::uint8_t>(Status::maybe)))
+             (unread && h.txn_status[t] == static_cast<std::uint8_t>(Status::indeterminate)))
       inclusion[t] = static_cast<std::uint8_t>(Inclusion::optional);
   }
   return inclusion;

@@ -25,7 +25,7 @@ struct ListRead {
   std::int64_t op;
 };
 
-// Everything here is about transactions that may be included (committed or maybe), in the order of
+// Everything here is about transactions that may be included (committed or indeterminate), in the order of
 // the operations.
 struct Scan {
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;

@@ -11,7 +11,7 @@ namespace {
 
 bool may_be_included(std::uint8_t status) {
   return status == static_cast<std::uint8_t>(Status::committed) ||
-         status == static_cast<std::uint8_t>(Status::maybe);
+         status == static_cast<std::uint8_t>(Status::indeterminate);
 }
 
 bool is_list_kind(OpKind kind) { return kind == OpKind::append || kind == OpKind::read_list; }
@@ -106,7 +106,7 @@ Scan scan(const History& h) {
 
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     const bool included = may_be_included(h.txn_status[t]);
-    s.any_indeterminate |= h.txn_status[t] == static_cast<std::uint8_t>(Status::maybe);
+    s.any_indeterminate |= h.txn_status[t] == static_cast<std::uint8_t>(Status::indeterminate);
     const std::size_t first_list_read = s.list_reads.size();
     for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
       const auto kind = static_cast<OpKind>(h.op_kind[op]);

@@ -78,7 +78,7 @@ class Cobra {
             fail(at, "a start inside transaction " + std::to_string(txn_id) + " (got 'S', expected its 'C' or 'A')");
           txn_id = id("a transaction id", at);
           const std::int64_t begin = timestamps_ ? id("a timestamp", at) : kTimeUnknownBegin;
-          const std::int32_t number = h_.begin_transaction(session, Status::maybe, txn_id, at,
+          const std::int32_t number = h_.begin_transaction(session, Status::indeterminate, txn_id, at,
                                                            static_cast<std::int32_t>(file_), begin, kTimeUnknownEnd);
           const std::int32_t atom = txn_ids_.intern_integer(txn_id);
           if (static_cast<std::size_t>(atom) != txn_of_.size() + 1)  // atom 0 is nil

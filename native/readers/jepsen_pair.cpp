@@ -2,10 +2,10 @@
 //
 // What is claimed, and when less is known, what is *not* claimed:
 // - :ok is committed, with the completion's micro-operations; :fail is aborted, with the invocation's (its writes are
-//   the aborted writes; what its reads returned is not known); :info, or no completion, is maybe.
+//   the aborted writes; what its reads returned is not known); :info, or no completion, is indeterminate.
 // - Real time is the order of the maps (or of :index, where every map has one and no two are equal): a transaction
 //   begins at its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown
-//   time, a maybe transaction ends at one. Without any :invoke there is no real time at all.
+//   time, a indeterminate transaction ends at one. Without any :invoke there is no real time at all.
 // - A process has one open operation at a time, as in Jepsen. Where one has several, each of its transactions is a
 //   session of its own, and a completion belongs to the one invocation with the same micro-operations; an error if that
 //   is not one.
@@ -180,16 +180,18 @@ class Pairing {
     const Operation* const invocation = t.invocation == kNone ? nullptr : &ops_[static_cast<std::size_t>(t.invocation)];
     const Operation* const completion = t.completion == kNone ? nullptr : &ops_[static_cast<std::size_t>(t.completion)];
     const Type type = completion == nullptr ? Type::info : completion->type;
-    const Status status = type == Type::ok ? Status::committed : type == Type::fail ? Status::aborted : Status::maybe;
+    const Status status = type == Type::ok     ? Status::committed
+                          : type == Type::fail ? Status::aborted
+                                               : Status::indeterminate;
     ++counts_[static_cast<std::size_t>(completion == nullptr ? Type::missing : type)];
 
     // Whose micro-operations count.
     const Operation* from = completion;
     if (status == Status::aborted && invocation != nullptr) from = invocation;
-    if (status == Status::maybe && invocation != nullptr &&
+    if (status == Status::indeterminate && invocation != nullptr &&
         (completion == nullptr || completion->value_kind != Value::micro_ops))
       from = invocation;
-    const Operation* const shown = status == Status::maybe && invocation != nullptr ? invocation : completion;
+    const Operation* const shown = status == Status::indeterminate && invocation != nullptr ? invocation : completion;
 
     std::int32_t session = h_.sessions;
     if (any_process_) {
@@ -205,8 +207,8 @@ class Pairing {
       }
       session = session_of_[process];
       const bool overlaps = overlapping_[process] != 0;
-      after_info_[process] = static_cast<char>(status == Status::maybe && !overlaps);
-      if (status == Status::maybe || overlaps) session_of_[process] = -1;
+      after_info_[process] = static_cast<char>(status == Status::indeterminate && !overlaps);
+      if (status == Status::indeterminate || overlaps) session_of_[process] = -1;
     }
     const std::int64_t label = by_index_ ? shown->index : h_.transactions() + 1;
     h_.begin_transaction(session, status, label, shown->line, 0, h_.has_time ? t.begin : kTimeUnknownBegin,

@@ -184,10 +184,10 @@ void Simulator::finish(Client& client) {
 
 void Simulator::begin(Client& client) {
   const double fate = random_.unit();
-  const bool maybe = fate < options_.info_rate;
-  const bool aborted = !maybe && fate < options_.info_rate + options_.abort_rate;
-  begin(client, maybe ? Status::maybe : aborted ? Status::aborted : Status::committed);
-  client.applied = maybe ? random_.chance(0.5) : !aborted;
+  const bool indeterminate = fate < options_.info_rate;
+  const bool aborted = !indeterminate && fate < options_.info_rate + options_.abort_rate;
+  begin(client, indeterminate ? Status::indeterminate : aborted ? Status::aborted : Status::committed);
+  client.applied = indeterminate ? random_.chance(0.5) : !aborted;
   ++started_;
   const auto& program = programs_.next();
   new_key(programs_.keys() - 1);
@@ -205,7 +205,7 @@ void Simulator::begin(Client& client, Status status) {
     client.since = 0;
   }
   client.restart =
-      status == Status::maybe;  // a client that does not know goes on under another name
+      status == Status::indeterminate;  // a client that does not know goes on under another name
   const std::int64_t ordinal = history_.transactions() + 1;
   client.transaction =
       history_.begin_transaction(client.session, status, ordinal, ordinal, 0, ++now_);
@@ -256,7 +256,7 @@ void Simulator::take_effect(Client& client) {
     }
     read(op, first,
          how.reads == Reads::replica ? replicas_.read(replica, key) : store_.at(key, sees),
-         status != Status::maybe);
+         status != Status::indeterminate);
   }
   if (client.applied) {
     const std::int32_t installed = store_.size();

@@ -80,7 +80,7 @@ class Schedule {
       if (s == Status::aborted) {
         lines.push_back({.type = Type::invoke, .txn = t});
         lines.push_back({.type = Type::fail, .txn = t});
-      } else if (s == Status::maybe && (running == t || begin(t) == kTimeUnknownBegin)) {
+      } else if (s == Status::indeterminate && (running == t || begin(t) == kTimeUnknownBegin)) {
         lines.push_back({.type = Type::info, .txn = t});
         running = -1;
       } else {

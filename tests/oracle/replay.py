@@ -49,7 +49,7 @@ def _merge(store: dict[str, object], own: dict[str, object], lists: set[str]) ->
 def satisfied(
     history: History, *, level: str, session: bool = True, real_time: bool = False
 ) -> bool:
-    """Decides ``SER``, ``SI`` or ``PC``; maybe transactions may or may not have run."""
+    """Decides ``SER``, ``SI`` or ``PC``; indeterminate transactions may or may not have run."""
     lists = {k for t in history for _, k, _ in t.ops if is_list_key(history, k)}
     committed = [i for i, t in enumerate(history) if t.status == "committed"]
     maybes = [i for i, t in enumerate(history) if t.status == "maybe"]

@@ -13,7 +13,7 @@ import isolang
 from isolang.errors import HistoryError, IsolangError
 from isolang.run.outcome import RolledBack
 
-ABORTED, MAYBE = "aborted", "maybe"
+ABORTED, INDETERMINATE = "aborted", "maybe"
 
 
 class FakeConnection:
@@ -97,13 +97,13 @@ def test_the_begin_counts_and_not_the_line(recorder):
 @pytest.mark.parametrize(
     ("connection", "in_block", "expected"),
     [
-        (FakeConnection(commit=OSError("gone")), False, MAYBE),
-        (FakeConnection(commit=KeyboardInterrupt()), False, MAYBE),
+        (FakeConnection(commit=OSError("gone")), False, INDETERMINATE),
+        (FakeConnection(commit=KeyboardInterrupt()), False, INDETERMINATE),
         (FakeConnection(commit=RolledBack()), False, ABORTED),
         (FakeConnection(), True, ABORTED),
         (FakeConnection(rollback=OSError("gone")), True, ABORTED),
-        (FakeConnection(autocommit=True), True, MAYBE),
-        (None, True, MAYBE),
+        (FakeConnection(autocommit=True), True, INDETERMINATE),
+        (None, True, INDETERMINATE),
     ],
     ids=["lost in COMMIT", "interrupted in COMMIT", "refused", "failed before COMMIT",
          "lost before COMMIT", "autocommit", "commits for itself"],

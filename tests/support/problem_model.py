@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from isolang.problem import AnomalyKind as Kind
 
-COMMITTED, ABORTED, MAYBE, INITIAL = range(4)
+COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
 READ, WRITE, APPEND, READ_LIST = range(4)
 NIL, UNKNOWN = 0, -1
 BY_VALUE, FROM_INITIAL, MISSING = -1, -2, -3
@@ -75,7 +75,7 @@ class Model:
     # --- what is what ---
 
     def live(self, t: int) -> bool:
-        return self.status[t] in (COMMITTED, MAYBE)
+        return self.status[t] in (COMMITTED, INDETERMINATE)
 
     def known_reads(self) -> list[Op]:
         return [
@@ -333,7 +333,9 @@ class Model:
             elif wrong[t]:
                 result.impossible.add(t)
         if doubtful - result.impossible:
-            raise RefusedError("ambiguous, or an order that only a maybe transaction shows")
+            raise RefusedError(
+                "ambiguous, or an order that only an indeterminate transaction shows"
+            )
         return result
 
     def order(self, key, reads, result, wrong, doubtful) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-COMMITTED, ABORTED, MAYBE = 0, 1, 2
+COMMITTED, ABORTED, INDETERMINATE = 0, 1, 2
 READ, WRITE, APPEND, READ_LIST = "r", "w", "append", "list"
 KINDS = (READ, WRITE, APPEND, READ_LIST)
 UNKNOWN = "?"

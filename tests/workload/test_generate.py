@@ -150,7 +150,7 @@ def test_times_are_true():
     """A transaction begins before it ends, a session's next after that, and no two events share an
     instant."""
     columns = generate(Workload(transactions=300, info_rate=0.1, abort_rate=0.1)).columns
-    finished = columns.txn_status != c.MAYBE
+    finished = columns.txn_status != c.INDETERMINATE
     assert columns.has_time
     assert (columns.txn_begin[finished] < columns.txn_end[finished]).all()
     assert (columns.txn_end[~finished] == c.UNKNOWN_END).all()
@@ -176,7 +176,7 @@ def test_shares(rmw):
     columns = generate(w).columns
     assert columns.operations() == 8 * 4000
     assert np.mean(columns.op_kind == c.READ) == pytest.approx(0.6, abs=0.03)
-    assert np.mean(columns.txn_status == c.MAYBE) == pytest.approx(0.1, abs=0.02)
+    assert np.mean(columns.txn_status == c.INDETERMINATE) == pytest.approx(0.1, abs=0.02)
     assert np.mean(columns.txn_status == c.ABORTED) == pytest.approx(0.2, abs=0.02)
     known = columns.op_value[columns.op_kind == c.WRITE] > 0
     assert known.all()

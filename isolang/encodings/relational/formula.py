@@ -26,7 +26,7 @@ from isolang.encodings.formula import Builder, Formula
 from isolang.encodings.registry import RELATIONAL
 from isolang.encodings.relational.cost import Cost, affordable
 from isolang.encodings.relational.encoding import RelationalEncoding
-from isolang.history.columns import MAYBE
+from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.relational import unread_matter
 from isolang.problem import Problem, build_problem
 
@@ -62,7 +62,7 @@ def question_of(problem: Problem, spec: Spec) -> Question:
     problem that was built for other routes leaves it out.
     """
     history = problem.history
-    if unread_matter(spec) and MAYBE in history.columns.txn_status:
+    if unread_matter(spec) and INDETERMINATE in history.columns.txn_status:
         problem = build_problem(history, unread=True)
     return Question(problem=problem, spec=spec)
 

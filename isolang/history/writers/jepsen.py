@@ -186,7 +186,7 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
 
     history = part.history
     sizes = np.diff(part.start)
-    unknown = np.repeat(history.columns.txn_status[part.txns] == c.MAYBE, sizes)
+    unknown = np.repeat(history.columns.txn_status[part.txns] == c.INDETERMINATE, sizes)
     found = np.flatnonzero(unknown & (names.of == INITIAL))
     if len(found):
         op = int(part.ops[found[0]])
@@ -207,7 +207,7 @@ def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
     import numpy as np
 
     history = part.history
-    unknown = history.columns.txn_status[part.txns] == c.MAYBE
+    unknown = history.columns.txn_status[part.txns] == c.INDETERMINATE
     if not unknown.any():
         return []
     within = [s[i] for s in part.sessions() for i in np.flatnonzero(unknown[s[:-1]])]

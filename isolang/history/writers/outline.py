@@ -106,7 +106,7 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
             raise refuse("real time cannot be expressed", may="real-time")
         notes.append("real time")
     for code, allowed, what in (
-        (c.MAYBE, target.indeterminate, "a transaction whose outcome is unknown"),
+        (c.INDETERMINATE, target.indeterminate, "a transaction whose outcome is unknown"),
         (c.ABORTED, target.aborted, "an aborted transaction"),
     ):
         found = np.flatnonzero(status == code)

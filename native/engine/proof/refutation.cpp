@@ -31,7 +31,7 @@ Refuter::Refuter(const Pruner& pruner, Budget& budget)
     shown_.insert(code(p_.vo_before[i], p_.vo_after[i]));
   via_.assign(idx(graph_.nodes()), -1);
 
-  // Maybe transactions that the problem already has as included: each by a read of one that is
+  // Indeterminate transactions that the problem already has as included: each by a read of one that is
   // included before it.
   included_by_ = pruner.included_by;
   std::vector<std::uint8_t> in(p_.inclusion.size());

@@ -120,7 +120,7 @@ def test_two_reads_of_a_key_replace_one_version(plans, name):
 @pytest.mark.parametrize("strategy", FORCED)
 @pytest.mark.parametrize("name", [*TOTAL_ORDERS, *USERS, *ENGINE_PLANS])
 def test_forced_they_agree_with_the_search(plans, name, strategy):
-    """Few values, several keys, maybe transactions; also where they do not apply."""
+    """Few values, several keys, indeterminate transactions; also where they do not apply."""
     plan = plans.get(name) or ENGINE_PLANS[name]
     for seed in range(25):
         history = contended(random.Random(seed), transactions=9)
@@ -328,7 +328,7 @@ def test_annealing_stays_within_the_precedences(plans, seed):
 
 
 def test_precedences_agree_with_brute_force(plans):
-    """Histories as the oracle makes them: lists, failed operations, aborts, maybe transactions."""
+    """Histories as the oracle makes them: lists, failed operations, aborts, unknown outcomes."""
     rng = random.Random(8)
     counts = Counter()
     while sum(counts.values()) < 300:

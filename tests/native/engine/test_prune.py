@@ -72,13 +72,13 @@ CASES = {
     """,
     # The other source comes later in the session; so m is in, and what it read itself came later
     # still.
-    "a maybe transaction that must be in has reads too": """
+    "an indeterminate transaction that must be in has reads too": """
         ? m: r y 5, w x 1
         a: r x 1
         a: w x 1, w y 5
     """,
     # The other source comes later in the session; so m is in, which saw half of what d wrote.
-    "a maybe transaction that must be in contradicts itself": """
+    "an indeterminate transaction that must be in contradicts itself": """
         ? m: r y 1, r z nil, w x 1
         d: w y 1, w z 1
         a: r x 1

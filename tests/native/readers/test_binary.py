@@ -14,7 +14,7 @@ from support.readers import (
     BY_VALUE,
     COMMITTED,
     FROM_INITIAL,
-    MAYBE,
+    INDETERMINATE,
     MISSING,
     READ,
     WRITE,
@@ -131,7 +131,7 @@ def test_cobra_sources_are_the_named_writes() -> None:
         (0, COMMITTED, 7),
         (1, COMMITTED, 9),
         (1, ABORTED, 10),
-        (1, MAYBE, 11),
+        (1, INDETERMINATE, 11),
     ]
     assert txns[0].source == [3, BY_VALUE, BY_VALUE]  # a write of a later file
     assert txns[1].source == [BY_VALUE, 1, FROM_INITIAL, FROM_INITIAL]

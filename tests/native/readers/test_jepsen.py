@@ -11,7 +11,7 @@ from support.readers import (
     BEGIN_UNKNOWN,
     COMMITTED,
     END_UNKNOWN,
-    MAYBE,
+    INDETERMINATE,
     UNKNOWN,
     Txn,
     transactions,
@@ -39,7 +39,7 @@ def test_ok_fail_info_and_unfinished() -> None:
 {:type :info,   :f :txn, :value [[:w 1 3] [:r 2 5] [:r 1 nil]], :process 2}
 {:type :invoke, :f :txn, :value [[:r 2 nil] [:w 1 4]], :process 0}
 """)
-    assert [t.status for t in txns] == [COMMITTED, ABORTED, MAYBE, MAYBE]
+    assert [t.status for t in txns] == [COMMITTED, ABORTED, INDETERMINATE, INDETERMINATE]
     assert [t.session for t in txns] == [0, 1, 2, 0]
     # nil in :ok is the initial state; elsewhere it is "not known", as is any read of an :invoke
     assert txns[0].ops == [("w", 1, 1), ("r", 2, None)]
@@ -122,9 +122,9 @@ def test_a_process_goes_on_after_info_as_a_new_session() -> None:
         "{:type :invoke :value [[:w 1 5]] :process 0}\n{:type :fail :process 0}\n"
     )
     assert [(t.session, t.status) for t in txns] == [
-        (0, MAYBE),
+        (0, INDETERMINATE),
         (1, COMMITTED),
-        (1, MAYBE),
+        (1, INDETERMINATE),
         (2, ABORTED),
     ]
     assert remarks["resumed_after_info"] == 2
@@ -170,7 +170,7 @@ def test_transactions_under_another_name() -> None:
         "{:type :ok :f :read :value [[:r 1 2] [:r 2 nil]] :process 1}\n"
     )
     assert [(t.status, t.ops) for t in txns] == [
-        (MAYBE, [("w", 1, 2)]),
+        (INDETERMINATE, [("w", 1, 2)]),
         (COMMITTED, [("r", 1, 2), ("r", 2, None)]),
     ]
     assert (remarks["skipped"], remarks["skipped_functions"]) == (2, [":add"])
@@ -433,6 +433,6 @@ def test_overlapping_operations_of_one_process() -> None:
         (0, COMMITTED, 0, 3),
         (1, ABORTED, 1, 4),
         (2, COMMITTED, BEGIN_UNKNOWN, 2),
-        (3, MAYBE, 5, END_UNKNOWN),
+        (3, INDETERMINATE, 5, END_UNKNOWN),
     ]
     assert remarks["overlapping"] == 1

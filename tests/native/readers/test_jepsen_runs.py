@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.readers import ABORTED, COMMITTED, END_UNKNOWN, MAYBE, UNKNOWN, transactions
+from support.readers import ABORTED, COMMITTED, END_UNKNOWN, INDETERMINATE, UNKNOWN, transactions
 
 from isolang import _native
 
@@ -47,7 +47,7 @@ def random_run(rng: random.Random) -> Run:
                 count += 1
             unknown = [(k, x, UNKNOWN if k == "r" else v) for k, x, v in ops]
             open_[process] = (len(txns), ops)
-            txns.append([sessions[process], MAYBE, unknown, position, END_UNKNOWN])
+            txns.append([sessions[process], INDETERMINATE, unknown, position, END_UNKNOWN])
             maps.append({"type": "invoke", "f": "txn", "value": ops, "process": process})
             continue
         number, ops = open_.pop(process)
@@ -56,7 +56,7 @@ def random_run(rng: random.Random) -> Run:
         for name, key, value in ops:
             result = rng.choice((None, 3, [], [1, "v"])) if name == "r" and kind == "ok" else value
             done.append([name, key, result])
-        txns[number][1] = {"ok": COMMITTED, "fail": ABORTED, "info": MAYBE}[kind]
+        txns[number][1] = {"ok": COMMITTED, "fail": ABORTED, "info": INDETERMINATE}[kind]
         if kind == "ok":
             txns[number][2] = [("list" if isinstance(v, list) else k, x, v) for k, x, v in done]
         if kind == "info":
