@@ -18,14 +18,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isolang.api import check, load_history, load_spec
-    from isolang.errors import HistoryError, IsolangError, SpecError, UnsupportedError
+    from isolang.errors import (
+        HistoryError,
+        IsolangError,
+        SpecError,
+        UnsupportedError,
+        WorkerError,
+    )
     from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
+    from isolang.many import Checked, check_many
     from isolang.run.recorder import Recorder
     from isolang.testing.assertion import IsolationError, UndecidedError, assert_level
     from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 __all__ = [
     "UNKNOWN",
+    "Checked",
     "History",
     "HistoryError",
     "Invalid",
@@ -40,8 +48,10 @@ __all__ = [
     "UnsupportedError",
     "Valid",
     "Verdict",
+    "WorkerError",
     "assert_level",
     "check",
+    "check_many",
     "load_history",
     "load_spec",
     "save_history",
@@ -51,10 +61,13 @@ _HOME = {
     "check": "isolang.api",
     "load_history": "isolang.api",
     "load_spec": "isolang.api",
+    "Checked": "isolang.many",
+    "check_many": "isolang.many",
     "HistoryError": "isolang.errors",
     "IsolangError": "isolang.errors",
     "SpecError": "isolang.errors",
     "UnsupportedError": "isolang.errors",
+    "WorkerError": "isolang.errors",
     "UNKNOWN": "isolang.history",
     "History": "isolang.history",
     "Keyword": "isolang.history",

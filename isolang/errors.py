@@ -41,6 +41,10 @@ class SolverError(IsolangError):
     """A solver or an encoding that there is not, is not installed, or that do not fit together."""
 
 
+class WorkerError(IsolangError):
+    """A worker of ``check_many`` that ended, or failed, before it had judged a history."""
+
+
 class OptionError(IsolangError, ValueError):
     """An option whose value is out of bounds."""
 

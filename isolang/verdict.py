@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias, cast
 
 from msgspec import Struct, field
 
@@ -81,6 +81,36 @@ class _Judged(Struct, frozen=True, kw_only=True):
     anomalies: tuple[AnomalyCount, ...] = ()
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> NoReturn:
+        """Refuse: ``assert check(…)`` would pass on an invalid history."""
+        msg = (
+            "a verdict has no truth value; look at verdict.outcome, match it with Valid, Invalid "
+            "and Unknown, or call isolang.assert_level(history, spec)"
+        )
+        raise TypeError(msg)
+
+    def __str__(self) -> str:
+        """The report that ``isocheck`` prints, 100 columns wide, without colours."""
+        from isolang.cli.text import text_of
+
+        return text_of(cast("Verdict", self))
+
+    def __repr__(self) -> str:
+        said = "certified" if self.certified else "not certified"
+        match self:
+            case Invalid():
+                said = f"{self.violation.anomaly}, {said}"
+            case Unknown():
+                said = self.reason
+        return f"<{type(self).__name__}: {self.history.name}, {self.spec.name}: {said}>"
+
+    def _repr_html_(self) -> str:
+        """The page of the verdict, in a frame, as notebooks show it."""
+        from html import escape
+
+        frame = 'style="width: 100%; height: 40em; border: 1px solid" sandbox="allow-scripts"'
+        return f'<iframe {frame} srcdoc="{escape(self.to_html())}"></iframe>'
 
     def to_html(self) -> str:
         """The verdict as a page: one HTML file that needs no other (docs/report.md)."""

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import sys
 
 import pytest
@@ -18,6 +19,7 @@ MODULES = [
     "isolang.cli.edn",
     "isolang.cli.profile",
     "isolang.explain.names",
+    "isolang.many",
     "isolang.testing.assertion",
     "isolang.testing.database",
     "isolang.workload",
@@ -53,6 +55,17 @@ def test_everything_public_is_there():
         assert name in dir(isolang)
     with pytest.raises(AttributeError):
         _ = isolang.nosuch
+
+
+@pytest.mark.parametrize("name", [n for n in isolang.__all__ if n not in ("UNKNOWN", "Verdict")])
+def test_everything_public_is_described(name):
+    """The API reference is made of docstrings: they name each parameter of a function."""
+    named = getattr(isolang, name)
+    assert inspect.getdoc(named)
+    if inspect.isfunction(named):
+        described = inspect.getdoc(named)
+        missing = [p for p in inspect.signature(named).parameters if f"{p}: " not in described]
+        assert missing == []
 
 
 LOST = History.from_transactions(

@@ -37,6 +37,7 @@ SURFACE = {
     "crosscheck",
     "levels",
     "limits",
+    "many",
     "minimal",
     "options",
     "pipeline",

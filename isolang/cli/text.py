@@ -22,12 +22,28 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from isolang.cli.report import Report
-    from isolang.verdict import AnomalyCount
+    from isolang.verdict import AnomalyCount, Verdict
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
 # Of longer cycles and lists of transactions, this many are shown at each end, and where the others
 # stand.
 _LONGEST, _ENDS = 24, 4
+
+
+def text_of(verdict: Verdict) -> str:
+    """The report of a verdict, 100 columns wide, without colours."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    from isolang.cli.report import report_of
+
+    out = StringIO()
+    console = Console(
+        file=out, width=100, highlight=False, markup=False, emoji=False, color_system=None
+    )
+    render(report_of(verdict.history.name, verdict.spec.name, verdict), console)
+    return out.getvalue().rstrip()
 
 
 def render(report: Report, out: Console) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from io import StringIO
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ class IsolationError(AssertionError):
     """
 
     def __init__(self, verdict: Invalid | Unknown) -> None:
-        super().__init__(report_of(verdict))
+        super().__init__(str(verdict))
         self.verdict = verdict
 
     def __reduce__(self) -> tuple[type[AssertionError], tuple[str]]:
@@ -87,16 +86,3 @@ def accept(verdict: Verdict) -> Valid:
     if isinstance(verdict, Valid):
         return verdict
     raise UndecidedError(verdict) if isinstance(verdict, Unknown) else IsolationError(verdict)
-
-
-def report_of(verdict: Verdict) -> str:
-    """The report that ``isocheck`` prints, 100 columns wide, without colours."""
-    from rich.console import Console
-
-    from isolang.cli.report import report_of as records
-    from isolang.cli.text import render
-
-    out = StringIO()
-    console = Console(file=out, width=100, highlight=False, markup=False, emoji=False)
-    render(records(verdict.history.name, verdict.spec.name, verdict), console)
-    return out.getvalue().rstrip()

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -42,6 +43,91 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
   auto* const kept = new std::vector<T>(std::move(numbers));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return {kept->data(), {kept->size()}, owner};
+}
+
+// Calls f with each column, in a fixed order.
+template <typename H, typename F>
+void each_column(H& h, F f) {
+  f(h.txn_session), f(h.txn_status), f(h.txn_begin), f(h.txn_end), f(h.txn_label);
+  f(h.txn_position), f(h.txn_file), f(h.op_start), f(h.op_kind), f(h.op_ok), f(h.op_key);
+  f(h.op_value), f(h.op_source), f(h.op_position), f(h.list_start), f(h.list_values);
+  f(h.key_atom), f(h.initial_value);
+}
+
+nb::tuple state_of(const Atoms& atoms) {
+  nb::list texts;
+  std::vector<std::uint8_t> kinds;
+  std::vector<std::int64_t> numbers;
+  for (std::int32_t i = 0; i < atoms.size(); ++i) {
+    kinds.push_back(static_cast<std::uint8_t>(atoms.kind(i)));
+    numbers.push_back(atoms.number(i));
+    if (atoms.kind(i) < AtomKind::string) continue;
+    const auto text = atoms.text(i);
+    texts.append(nb::bytes(text.data(), text.size()));
+  }
+  return nb::make_tuple(nb::bytes(kinds.data(), kinds.size()),
+                        nb::bytes(numbers.data(), numbers.size() * sizeof(std::int64_t)), texts);
+}
+
+template <typename T>
+std::vector<T> numbers_of(nb::handle given) {
+  const auto bytes = nb::cast<nb::bytes>(given);
+  if (bytes.size() % sizeof(T) != 0) throw nb::value_error("a column of half a number");
+  std::vector<T> out(bytes.size() / sizeof(T));
+  if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+  return out;
+}
+
+// The same numbers for the same atoms, as they are interned in their order.
+void restore(Atoms& atoms, nb::handle state) {
+  const auto kinds = numbers_of<std::uint8_t>(state[0]);
+  const auto numbers = numbers_of<std::int64_t>(state[1]);
+  nb::object texts = state[2];
+  if (kinds.empty() || kinds.size() != numbers.size()) throw nb::value_error("no atoms");
+  std::size_t text = 0;
+  for (std::size_t i = 1; i < kinds.size(); ++i) {
+    std::int32_t atom = 0;
+    const auto kind = static_cast<AtomKind>(kinds[i]);
+    if (kind == AtomKind::integer) {
+      atom = atoms.intern_integer(numbers[i]);
+    } else if (kind == AtomKind::natural) {
+      atom = atoms.intern_natural(static_cast<std::uint64_t>(numbers[i]));
+    } else {
+      const auto bytes = nb::cast<nb::bytes>(texts[text++]);
+      atom = atoms.intern_text(kind, {bytes.c_str(), bytes.size()});
+    }
+    if (atom != static_cast<std::int32_t>(i)) throw nb::value_error("an atom that is there twice");
+  }
+}
+
+nb::tuple state_of(const History& h) {
+  nb::list columns;
+  each_column(h, [&](const auto& column) {
+    columns.append(nb::bytes(column.data(), column.size() * sizeof(column[0])));
+  });
+  return nb::make_tuple(h.sessions, h.has_time, columns, state_of(h.key_atoms), state_of(h.values));
+}
+
+void restore(History& h, const nb::tuple& state) {
+  nb::object columns = state[2];
+  std::size_t i = 0;
+  each_column(h, [&]<typename T>(std::vector<T>& column) {
+    column = numbers_of<T>(columns[i++]);
+  });
+  h.sessions = nb::cast<std::int32_t>(state[0]);
+  h.has_time = nb::cast<bool>(state[1]);
+  restore(h.key_atoms, state[3]);
+  restore(h.values, state[4]);
+  // Numbers the keys anew, as they were: each atom of a key is there once.
+  const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
+  h.key_atom.clear();
+  h.initial_value.clear();
+  if (atoms.size() != initial.size()) throw nb::value_error("keys without initial values");
+  for (std::size_t k = 0; k < atoms.size(); ++k) {
+    if (atoms[k] < 0 || atoms[k] >= h.key_atoms.size()) throw nb::index_error("no such atom");
+    h.key_of(atoms[k], initial[k]);
+  }
+  h.validate();
 }
 
 }  // namespace
@@ -177,6 +263,11 @@ void register_history(nb::module_& m) {
     h.initial_value[static_cast<std::size_t>(key)] = value;
   });
   c.def("validate", &History::validate);
+  c.def("__getstate__", [](const History& h) { return state_of(h); });
+  c.def("__setstate__", [](History& h, const nb::tuple& state) {
+    new (&h) History();
+    restore(h, state);
+  });
   c.def(
       "part",
       [](const History& h,

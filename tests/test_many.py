@@ -1,0 +1,175 @@
+"""Many histories at once: every one is judged, in whatever order, and whoever ends a worker."""
+
+import copy
+import os
+import pickle
+import signal
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+from support.paths import ROOT
+
+import isolang
+from isolang import History, Transaction, check_many
+from isolang.certify.certificate import verify
+from isolang.errors import WorkerError
+
+EXAMPLES = [str(ROOT / "examples" / name) for name in ("on-call.edn", "three.txt")]
+
+
+def seen(value, number=0):
+    """A history that is valid if 1 is read."""
+    return History.from_transactions(
+        [Transaction([("w", "x", 1)], session=1), Transaction([("r", "x", value)], session=2)],
+        name=f"h{number}",
+    )
+
+
+class Killer(History, frozen=True, kw_only=True):
+    """A history whose judge is ended while he takes it, as often as the file says."""
+
+    file: str
+
+    def __reduce__(self):
+        return _end, (self.file,)
+
+
+def _end(file):
+    """End this process if it is a worker, and the file still allows it."""
+    with open(file, "r+", encoding="ascii") as left:
+        times = int(left.read())
+        left.seek(0)
+        left.write(f"{max(0, times - 1):4}")
+    if times > 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return seen(1)
+
+
+def killer(tmp_path, times):
+    file = tmp_path / f"left{times}"
+    file.write_text(f"{times:4}", encoding="ascii")
+    history = seen(1)
+    return Killer(**{f: getattr(history, f) for f in History.__struct_fields__}, file=str(file))
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def test_paths_and_objects_over_processes(processes):
+    """Each result says which history it is of; the verdict has the history."""
+    given = [*EXAMPLES, seen(1), seen(2)]
+    found = {one.number: one for one in check_many(given, "ser", executor=processes)}
+    assert [found[i].verdict.outcome for i in range(4)] == ["invalid", "valid", "valid", "invalid"]
+    assert found[2].verdict.history is given[2]
+    assert "write skew" in str(found[0].verdict)
+    assert found[3].verdict.certified
+
+
+def test_many_are_taken_as_workers_become_free():
+    """An endless iterable is no problem: results come while it is read."""
+
+    def endless():
+        number = 0
+        while True:
+            yield seen(1, number)
+            number += 1
+
+    with ThreadPoolExecutor(2) as threads:
+        results = check_many(endless(), "ser", executor=threads)
+        assert [next(results).verdict.outcome for _ in range(1000)] == ["valid"] * 1000
+        results.close()
+
+
+def test_what_cannot_be_judged_is_a_result(processes, tmp_path):
+    """One bad file costs one result."""
+    bad = tmp_path / "bad.edn"
+    bad.write_text("{:type :ok", encoding="utf-8")
+    found = {
+        one.number: one
+        for one in check_many([bad, tmp_path / "gone", EXAMPLES[1]], "ser", executor=processes)
+    }
+    assert found[2].verdict.outcome == "valid"
+    for number in (0, 1):
+        with pytest.raises(isolang.HistoryError, match=r"bad\.edn|gone"):
+            _ = found[number].verdict
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_worker_that_is_killed_loses_nothing(tmp_path, own):
+    """Not the histories that wait, nor the one that it had."""
+    given = [seen(1, i) for i in range(20)]
+    given.insert(5, killer(tmp_path, 1))
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        found = list(check_many(given, "ser", executor=None if own else pool))
+    assert sorted(one.number for one in found) == list(range(21))
+    assert {one.verdict.outcome for one in found} == {"valid"}
+
+
+def test_a_history_that_kills_every_worker_is_told_apart(tmp_path):
+    """It gets no verdict, the others get theirs."""
+    given = [seen(1, 0), killer(tmp_path, 99), seen(2, 2)]
+    found = {one.number: one for one in check_many(given, "ser")}
+    assert [found[i].verdict.outcome for i in (0, 2)] == ["valid", "invalid"]
+    with pytest.raises(WorkerError, match="was ended"):
+        _ = found[1].verdict
+
+
+def test_an_executor_that_fails_is_an_error_of_that_history():
+    """Such as one that cannot send a history to where the workers are."""
+
+    class Broken(Executor):
+        def submit(self, *args, **kwargs):
+            future = Future()
+            future.set_exception(OSError("no route to host"))
+            return future
+
+    (one,) = check_many([seen(1)], "ser", executor=Broken())
+    assert isinstance(one.error, WorkerError)
+    assert "no route to host" in str(one.error)
+
+
+def test_specifications_are_loaded_before_any_history():
+    """A misspelt level is an error at the call, not at each history."""
+    with pytest.raises(isolang.SpecError):
+        check_many([], "no-such-level")
+
+
+@pytest.fixture(scope="module")
+def dask():
+    """A cluster of two worker processes on this machine."""
+    distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+def test_thousands_of_histories_over_dask(dask):
+    """Every one is judged, while a worker is ended midway."""
+    given = (seen(1 + i % 2, i) for i in range(2_000))
+    found = {}
+    for one in check_many(given, "ser", executor=dask.get_executor()):
+        found[one.number] = one.verdict.outcome
+        if len(found) == 500:
+            os.kill(min(dask.run(os.getpid).values()), signal.SIGKILL)
+    assert sorted(found) == list(range(2_000))
+    assert all(found[i] == ("invalid" if i % 2 else "valid") for i in found)
+
+
+def test_verdicts_and_histories_travel():
+    """Pickled and copied ones say the same, and so do their proofs."""
+    history = isolang.load_history(EXAMPLES[0])
+    for spec in ("ser", "si"):
+        verdict = isolang.check(history, spec)
+        for other in (pickle.loads(pickle.dumps(verdict)), copy.deepcopy(verdict)):
+            assert str(other) == str(verdict)
+            verify(other.certificate(), history, isolang.load_spec(spec))
+            verify(verdict.certificate(), other.history, isolang.load_spec(spec))
