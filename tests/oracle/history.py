@@ -12,9 +12,36 @@ Status = Literal["committed", "aborted", "maybe"]
 #: The result of a read that is not known (a read of a crashed transaction): it constrains nothing.
 UNKNOWN = "?"
 
-#: ``("w", key, value)``, ``("append", key, value)``, ``("r", key, value | None | UNKNOWN | (v,
-#: …))``
-Op = tuple[str, str, Any]
+#: What a delete writes: a version that is no row.
+DEAD = "dead"
+
+#: One operation:
+#:
+#: * ``("w", key, value)`` and ``("insert", key, row)`` write, ``("delete", key)`` writes ``DEAD``,
+#:   ``("append", key, element)`` extends a list;
+#: * ``("r", key, value | None | UNKNOWN | (v, …))`` saw this version, None being the initial one or
+#:   none at all;
+#: * ``("in", key, (v, …))`` saw one of these versions, ``("notin", key, (v, …))`` one that is none
+#:   of these; None among them is the initial version;
+#: * ``("miss", key, (v, …))`` is a ``notin`` that comes from a predicate read without such a row;
+#: * ``("scan", predicate, ((key, row), …))`` is one statement that returned these rows, all that
+#:   satisfy the predicate.
+Op = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of several columns; a row of one column ``value`` is the value alone."""
+
+    columns: tuple[tuple[str, Any], ...]
+
+
+_WRITES = frozenset(("w", "append", "insert", "delete"))
+
+
+def is_write(op: Op) -> bool:
+    """Whether an operation makes a version."""
+    return op[0] in _WRITES
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +53,16 @@ class Txn:
     status: Status = "committed"
     begin: int | None = None
     end: int | None = None
+    #: the statement of each operation; without, each is one of its own
+    statements: tuple[int, ...] | None = None
+    #: when each operation was sent and answered
+    times: tuple[tuple[int, int], ...] | None = None
+    #: when COMMIT was sent; its answer is the end
+    commit: int | None = None
+
+    def statement(self, op: int) -> int:
+        """The statement of an operation: what is in one has no order."""
+        return op if self.statements is None else self.statements[op]
 
 
 History = tuple[Txn, ...]
@@ -44,7 +81,7 @@ def timed(history: History) -> bool:
 
 
 def without_time(history: History) -> History:
-    return tuple(replace(t, begin=None, end=None) for t in history)
+    return tuple(replace(t, begin=None, end=None, times=None, commit=None) for t in history)
 
 
 def sort_by_session(history: Iterable[Txn]) -> History:
@@ -59,12 +96,15 @@ def sort_by_session(history: Iterable[Txn]) -> History:
 
 
 def keys(history: History) -> list[str]:
-    return sorted({op[1] for t in history for op in t.ops})
+    """The keys of all operations, those of returned rows among them."""
+    found = {op[1] for t in history for op in t.ops if op[0] != "scan"}
+    found |= {k for t in history for op in t.ops if op[0] == "scan" for k, _ in op[2]}
+    return sorted(found)
 
 
 def is_list_key(history: History, key: str) -> bool:
     return any(
-        op[1] == key and (op[0] == "append" or isinstance(op[2], tuple))
+        op[1] == key and (op[0] == "append" or (op[0] == "r" and isinstance(op[2], tuple)))
         for t in history
         for op in t.ops
     )
@@ -73,7 +113,9 @@ def is_list_key(history: History, key: str) -> bool:
 # --- a notation for people: `w(x,1) -> r(x,1) || r(x,nil)`
 # ------------------------------------------------------
 
-_OP = re.compile(r"\s*(w|r|append|a)\(\s*(\w+)\s*,\s*(\[[^\]]*\]|[\w?-]+)\s*\)")
+_OP = re.compile(r"\s*(w|r|append|a|in|notin|miss|insert|delete|scan)\(")
+_TOKEN = re.compile(r"\s*([\[\]{}(),]|[^\s\[\]{}(),]+)")
+_BRACKETS = {"[": "]", "{": "}"}
 _STATUS = {"!": "aborted", "?": "maybe"}
 
 
@@ -100,32 +142,69 @@ def parse(text: str) -> History:
                 match = _OP.match(body, at)
                 if not match:
                     raise ValueError(f"cannot read {body[at:]!r} in {text!r}")
-                kind = "append" if match[1] == "a" else match[1]
-                ops.append((kind, match[2], _value(match[3])))
-                at = match.end()
+                op, at = _parse_op("append" if match[1] == "a" else match[1], body, match.end())
+                ops.append(op)
             txns.append(Txn(session, tuple(ops), status, begin, end))
     return tuple(txns)
 
 
-def _value(text: str) -> Any:
-    if text.startswith("["):
-        return tuple(int(v) for v in text[1:-1].split())
-    return None if text == "nil" else UNKNOWN if text == "?" else int(text)
+def _parse_op(kind: str, text: str, at: int) -> tuple[Op, int]:
+    """An operation from what stands between its parentheses."""
+    given: list[Any] = []
+    while True:
+        value, at = _parse_value(text, at)
+        given.append(value)
+        token, at = _token(text, at)
+        if token == ")":
+            break
+        if token != ",":
+            raise ValueError(f"`,` or `)` is missing before {text[at:]!r}")
+    if kind == "scan":
+        predicate, rows = given
+        rows = tuple(rows.columns) if isinstance(rows, Row) else rows
+        return (kind, predicate, rows), at
+    if kind in ("in", "notin", "miss"):
+        given[1] = tuple(v for pair in given[1].columns for v in pair)
+    return (kind, str(given[0]), *given[1:]), at
+
+
+def _token(text: str, at: int) -> tuple[str, int]:
+    match = _TOKEN.match(text, at)
+    if not match:
+        raise ValueError(f"something is missing after {text!r}")
+    return match[1], match.end()
+
+
+def _parse_value(text: str, at: int) -> tuple[Any, int]:
+    """A number, nil, a name, ``[v …]`` or ``{k v …}``: the latter is a row, or a set in pairs."""
+    token, at = _token(text, at)
+    if token not in _BRACKETS:
+        if token in ("nil", "?"):
+            return (None if token == "nil" else UNKNOWN), at
+        number = re.fullmatch(r"-?\d+", token)
+        return (int(token) if number else token.lstrip(":")), at
+    items = []
+    while _token(text, at)[0] != _BRACKETS[token]:
+        value, at = _parse_value(text, at)
+        items.append(value)
+    at = _token(text, at)[1]
+    if token == "[":
+        return tuple(items), at
+    pairs = [tuple(items[i : i + 2]) for i in range(0, len(items), 2)]
+    return Row(tuple(pairs)), at
 
 
 def show(history: History) -> str:
     """The inverse of ``parse``, up to spaces."""
 
     def op(o: Op) -> str:
-        kind, key, value = o
-        text = (
-            "nil"
-            if value is None
-            else f"[{' '.join(map(str, value))}]"
-            if isinstance(value, tuple)
-            else str(value)
-        )
-        return f"{kind}({key},{text})"
+        kind, first, *rest = o
+        if kind == "scan":
+            rows = " ".join(f"{k} {_shown(row)}" for k, row in rest[0])
+            return f"scan({_shown(first)},{{{rows}}})"
+        if kind in ("in", "notin", "miss"):
+            return f"{kind}({first},{{{' '.join(map(_shown, rest[0]))}}})"
+        return f"{kind}({','.join([first, *map(_shown, rest)])})"
 
     def txn(t: Txn) -> str:
         time = ""
@@ -137,6 +216,16 @@ def show(history: History) -> str:
     for t in history:
         sessions.setdefault(t.session, []).append(t)
     return " || ".join(" -> ".join(map(txn, ts)) for ts in sessions.values())
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nil"
+    if isinstance(value, tuple):
+        return f"[{' '.join(map(_shown, value))}]"
+    if isinstance(value, Row):
+        return "{" + " ".join(f":{name} {_shown(v)}" for name, v in value.columns) + "}"
+    return str(value)
 
 
 # --- Jepsen EDN ---
@@ -184,15 +273,38 @@ def with_wide_times(history: History) -> History:
 
 
 def _edn_line(kind: str, process: str, t: Txn, *, invoke: bool) -> str:
-    def value(o: Op) -> str:
-        if o[0] == "r" and (invoke or o[2] is None or o[2] == UNKNOWN):
-            return "nil"
-        if isinstance(o[2], tuple):
-            return f"[{' '.join(map(str, o[2]))}]"
-        return str(o[2])
+    ops = " ".join(_edn_op(o, invoke=invoke) for o in t.ops)
+    more = ""
+    if not invoke and t.times is not None:
+        more += f", :times [{' '.join(f'[{a} {b}]' for a, b in t.times)}]"
+    if not invoke and t.commit is not None:
+        more += f", :commit [{t.commit} {'nil' if t.end is None else t.end}]"
+    return f"{{:type :{kind}, :f :txn, :value [{ops}], :process {process}, :index -1{more}}}"
 
-    ops = " ".join(f"[:{o[0]} :{o[1]} {value(o)}]" for o in t.ops)
-    return f"{{:type :{kind}, :f :txn, :value [{ops}], :process {process}, :index -1}}"
+
+#: The tool's names of the reads that say less than a version.
+_EDN_NAMES = {"in": "r-in", "notin": "r-not-in", "miss": "r-not-in"}
+
+
+def _edn_op(o: Op, *, invoke: bool) -> str:
+    kind, first, *rest = o
+    if kind == "scan":
+        predicate = _shown_predicate(first)
+        rows = " ".join(f":{k} {_shown(row)}" for k, row in rest[0])
+        return f"[:rp {{:where {predicate}}} {'nil' if invoke else f'{{{rows}}}'}]"
+    if kind == "delete":
+        return f"[:delete :{first}]"
+    value = "nil" if kind == "r" and (invoke or rest[0] == UNKNOWN) else _shown(rest[0])
+    return f"[:{_EDN_NAMES.get(kind, kind)} :{first} {value}]"
+
+
+def _shown_predicate(p: Any) -> str:
+    """A predicate in EDN: its head and its column are keywords."""
+    head, *rest = p
+    if head in ("and", "or", "not"):
+        return f"[:{head} {' '.join(map(_shown_predicate, rest))}]"
+    column, *values = rest
+    return f"[:{head} :{column}{''.join(' ' + _shown(v) for v in values)}]"
 
 
 # --- the tool's columns ---
@@ -223,7 +335,10 @@ def to_columns(history: History) -> Any:
             if key not in number:
                 number[key] = columns.intern_key(3, key)
             k = number[key]
-            if kind == "w":
+            if kind in ("in", "notin"):
+                among = columns.add_list([atom(v) for v in value])
+                columns.add_op(4 if kind == "in" else 5, k, among, position)
+            elif kind == "w":
                 columns.add_op(1, k, atom(value), position)
             elif kind == "append":
                 columns.add_op(2, k, atom(value), position)
@@ -254,8 +369,11 @@ def from_columns(columns: Any) -> History:
             return ("w" if kind == 1 else "append", key, value(v))
         if v < 0:
             return ("r", key, UNKNOWN)
-        if kind == 3:
+        if kind in (3, 4, 5):
             start, stop = columns.list_start[v], columns.list_start[v + 1]
+            if kind != 3:
+                among = tuple(value(int(a)) for a in columns.list_values[start:stop])
+                return ("in" if kind == 4 else "notin", key, among)
             return ("r", key, tuple(value(int(a)) for a in columns.list_values[start:stop]))
         read = value(v)
         return ("r", key, None if read == initial else read)

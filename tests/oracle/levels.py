@@ -76,6 +76,18 @@ SLOWER: dict[str, Checks] = {
     "psi": (irreflexive("PSI", seq(core.Plus(union(so, wr, ww)), core.Opt(rw))),),
 }
 
+_irw, _prw = core.Rel("irw"), core.Rel("prw")
+
+#: Levels that know predicates: Adya's PL-2.99 forbids every cycle with an item anti-dependency;
+#: databases with locks on items alone ignore the other anti-dependencies.
+PREDICATES: dict[str, Checks] = {
+    "pl-2-99": (
+        acyclic("G1c", union(wr, ww)),
+        irreflexive("G2-item", seq(_irw, core.Star(union(wr, ww, _irw, _prw)))),
+    ),
+    "locking-repeatable-read": (acyclic("locked", union(wr, ww, _irw)),),
+}
+
 _hb_nosession = core.Plus(union(init, wr))
 
 #: The levels that a single ``rw`` must not close, in their ``adya`` style; RC, which looks inside

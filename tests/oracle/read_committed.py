@@ -8,7 +8,9 @@ from V ≠ U, and U writes x too, then U precedes V.
 
 from __future__ import annotations
 
-from .history import History, keys
+from itertools import product
+
+from .history import History, is_write, keys
 from .semantics import T0, _choices, _Frame, _identity, _union, closure, facts
 
 
@@ -26,15 +28,17 @@ def satisfied(history: History, *, sessions: bool = True, initial: object = None
         frame = _Frame(history, fact, included, all_keys)
         m = frame.m
         co = (frame.so if sessions else frame.init) | _union(frame.vo)
-        for reader, _, source in rf:
-            co |= 1 << (frame.number[source] * m + frame.number[reader])
-        for place, (reader, key, source) in enumerate(rf):
-            for earlier, _, seen in rf[:place]:
-                if earlier != reader or seen == source:
-                    continue
-                writes = seen == T0 or any(o[0] != "r" and o[1] == key for o in history[seen].ops)
-                if writes:
-                    co |= 1 << (frame.number[seen] * m + frame.number[source])
+        for read in rf:
+            co |= 1 << (frame.number[read.source] * m + frame.number[read.reader])
+        for first, later in product(rf, rf):
+            t = first.reader
+            if t != later.reader or first.source == later.source:
+                continue
+            if history[t].statement(first.op) >= history[t].statement(later.op):
+                continue  # the reads of one statement have no order
+            seen = first.source
+            if seen == T0 or any(is_write(o) and o[1] == later.key for o in history[seen].ops):
+                co |= 1 << (frame.number[seen] * m + frame.number[later.source])
         # Any acyclic relation extends to a total order (Szpilrajn), and co occurs in one lower
         # bound only.
         if not closure(co, m) & _identity(m):

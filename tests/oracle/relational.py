@@ -33,10 +33,11 @@ from itertools import groupby, permutations, product
 
 from isolang.language.meaning import core
 
-from .history import UNKNOWN, History, keys, timed
+from .history import History, is_write, keys, timed
 from .semantics import (
     T0,
     Facts,
+    Source,
     TooLargeError,
     _choices,
     _shown_order,
@@ -54,7 +55,7 @@ _ON_EVENTS = frozenset(("po", "tx", "rf", "cand"))
 _CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
 _SETS = frozenset(("T", "W", "R"))
 
-Rf = Sequence[tuple[int, str, int]]
+Rf = Sequence[Source]
 
 
 @dataclass(slots=True)
@@ -226,10 +227,10 @@ def _given(
             write_event[T0, key] = m + len(owner)
             owner.append(0)
         for t in included:
-            for j, (kind, key, _) in enumerate(history[t].ops):
+            for j, op in enumerate(history[t].ops):
                 op_event[t, j] = m + len(owner)
-                if kind != "r":
-                    write_event[t, key] = m + len(owner)
+                if is_write(op):
+                    write_event[t, op[1]] = m + len(owner)
                 owner.append(number[t])
     n = m + len(owner)
     w = World(n, len(all_keys), included=included)
@@ -252,8 +253,8 @@ def _given(
     w.plain |= {"init": init, "so": so, "rt": rt}
     w.keyed["W"], w.keyed["R"], w.keyed["vo"], w.keyed["cand"] = [], [], [], []
     for key in all_keys:
-        writes = [t for t in included if any(o[0] != "r" and o[1] == key for o in history[t].ops)]
-        reads = [t for t in included if any(k == key for k, _ in fact[t].reads)]
+        writes = [t for t in included if any(is_write(o) and o[1] == key for o in history[t].ops)]
+        reads = [t for t in included if any(k == key for k, _, _ in fact[t].reads)]
         w.keyed["W"].append(1 | sum(1 << number[t] for t in writes))
         w.keyed["R"].append(sum(1 << number[t] for t in reads))
         shown = [elements for t in included for k, elements in fact[t].lists if k == key]
@@ -267,34 +268,19 @@ def _given(
                 for t in included
                 for j in range(len(history[t].ops))
                 for i in range(j)
+                if history[t].statement(i) < history[t].statement(j)
             ]
         )
         for key in all_keys:
             candidates = 0
             for t in included:
-                for event, k, sources in _external(history, fact, t, op_event):
+                for k, sources, op in fact[t].reads:
                     if k == key:
                         for source in sources:
                             if source in number:
-                                candidates |= edge(write_event[source, key], event)
+                                candidates |= edge(write_event[source, key], op_event[t, op])
             w.keyed["cand"].append(candidates)
     return w, op_event, write_event
-
-
-def _external(
-    history: History, fact: list[Facts], t: int, op_event: Mapping[tuple[int, int], int]
-) -> Iterator[tuple[int, str, tuple[int, ...]]]:
-    """The external reads of a transaction without anomalies: event, key, sources.
-
-    In the order of ``fact[t].reads``, which has them without their places.
-    """
-    own: set[str] = set()
-    left = list(fact[t].reads)
-    for j, (kind, key, value) in enumerate(history[t].ops):
-        if kind != "r":
-            own.add(key)
-        elif value != UNKNOWN and key not in own and left and left[0][0] == key:
-            yield op_event[t, j], *left.pop(0)
 
 
 # --- what is chosen ---
@@ -313,18 +299,14 @@ def _with_reads(
     number = {T0: 0} | {t: i + 1 for i, t in enumerate(w.included)}
     n = w.size
     wr = [0] * w.n_keys
-    for reader, key, source in rf:
+    chosen = [0] * w.n_keys
+    for reader, key, source, op in rf:
         wr[all_keys.index(key)] |= 1 << (number[source] * n + number[reader])
+        if "tx" in w.plain:
+            bit = 1 << (write_event[source, key] * n + op_event[reader, op])
+            chosen[all_keys.index(key)] |= bit
     w.keyed["wr"] = wr
     if "tx" in w.plain:
-        chosen = [0] * w.n_keys
-        for t in w.included:
-            sources = [source for reader, _, source in rf if reader == t]
-            for (event, key, _), source in zip(
-                _external(history, fact, t, op_event), sources, strict=True
-            ):
-                bit = 1 << (write_event[source, key] * n + event)
-                chosen[all_keys.index(key)] |= bit
         w.keyed["rf"] = chosen
     return w
 

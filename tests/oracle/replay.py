@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from .history import UNKNOWN, History, Txn, is_list_key
+from .history import UNKNOWN, History, Op, Txn, is_list_key, is_write, keys
+from .predicates import matches
 
 State = tuple[tuple[str, object], ...]
 
@@ -20,23 +21,43 @@ State = tuple[tuple[str, object], ...]
 def run(t: Txn, store: dict[str, object], lists: set[str]) -> dict[str, object] | None:
     """What the transaction leaves behind on a snapshot, or None if a read sees something else.
 
-    A list key maps to the tuple of elements that the transaction appended.
+    A list key maps to the tuple of elements that the transaction appended, a key without a row to
+    None.
     """
     own: dict[str, object] = {}
-    for kind, key, value in t.ops:
-        if kind == "w":
-            own[key] = value
+    for op in t.ops:
+        kind, key = op[:2]
+        if kind in ("w", "insert"):
+            own[key] = op[2]
+        elif kind == "delete":
+            own[key] = None
         elif kind == "append":
-            own[key] = (*own.get(key, ()), value)  # type: ignore[misc]
-        elif value == UNKNOWN:
-            continue
-        elif key in lists:
-            seen = (*store.get(key, ()), *own.get(key, ()))  # type: ignore[misc]
-            if seen != (() if value is None else value):
-                return None
-        elif own.get(key, store.get(key)) != value:
+            own[key] = (*own.get(key, ()), op[2])  # type: ignore[misc]
+        elif not sees(op, {**store, **own}, store, own, lists):
             return None
     return own
+
+
+def sees(
+    op: Op,
+    state: dict[str, object],
+    store: dict[str, object],
+    own: dict[str, object],
+    lists: set[str],
+) -> bool:
+    """Whether a read returns this in a state, which is the store with the own writes over it."""
+    kind, key, value = op
+    if kind == "scan":
+        rows = {k: row for k, row in state.items() if matches(key, k, row)}
+        return rows == dict(value) and len(rows) == len(value)
+    if value == UNKNOWN:
+        return True
+    if kind == "r" and key in lists:
+        seen = (*store.get(key, ()), *own.get(key, ()))  # type: ignore[misc]
+        return seen == (() if value is None else value)
+    if kind == "r":
+        return state.get(key) == value
+    return (state.get(key) in value) == (kind == "in")
 
 
 def _merge(store: dict[str, object], own: dict[str, object], lists: set[str]) -> dict[str, object]:
@@ -47,15 +68,24 @@ def _merge(store: dict[str, object], own: dict[str, object], lists: set[str]) ->
 
 
 def satisfied(
-    history: History, *, level: str, session: bool = True, real_time: bool = False
+    history: History,
+    *,
+    level: str,
+    session: bool = True,
+    real_time: bool = False,
+    initial: object = None,
 ) -> bool:
-    """Decides ``SER``, ``SI`` or ``PC``; indeterminate transactions may or may not have run."""
-    lists = {k for t in history for _, k, _ in t.ops if is_list_key(history, k)}
+    """Decides ``SER``, ``SI`` or ``PC``; indeterminate transactions may or may not have run.
+
+    ``initial`` is what every register holds before.
+    """
+    lists = {k for k in keys(history) if is_list_key(history, k)}
+    store = {} if initial is None else {k: initial for k in keys(history) if k not in lists}
     committed = [i for i, t in enumerate(history) if t.status == "committed"]
     maybes = [i for i, t in enumerate(history) if t.status == "maybe"]
     for keep in product((False, True), repeat=len(maybes)):
         included = sorted(committed + [m for m, k in zip(maybes, keep, strict=True) if k])
-        if _search(history, included, lists, level, session, real_time):
+        if _search(history, included, lists, store, level, session, real_time):
             return True
     return False
 
@@ -64,6 +94,7 @@ def _search(
     history: History,
     included: list[int],
     lists: set[str],
+    before_all: dict[str, object],
     level: str,
     session: bool,
     real_time: bool,
@@ -83,7 +114,7 @@ def _search(
         )
 
     must = {b: frozenset(a for a in included if a != b and before(a, b)) for b in included}
-    writes = {t: frozenset(key for kind, key, _ in history[t].ops if kind != "r") for t in included}
+    writes = {t: frozenset(op[1] for op in history[t].ops if is_write(op)) for t in included}
     failed: set[tuple[frozenset[int], frozenset[tuple[int, State]], State]] = set()
 
     def freeze(store: dict[str, object]) -> State:
@@ -126,4 +157,4 @@ def _search(
         failed.add(state)
         return False
 
-    return step(frozenset(), {}, {})
+    return step(frozenset(), {}, before_all)

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import permutations, product
+from typing import NamedTuple
 
 from isolang.language.meaning import core
 
-from .history import UNKNOWN, History, keys
+from .history import UNKNOWN, History, Op, is_write, keys
 
 T0 = -1
 
@@ -33,9 +34,9 @@ Checks = Sequence[core.Check]
 class Facts:
     """What a transaction contributes if it is included."""
 
-    #: external reads of registers and lists: (key, possible sources); a source is a transaction
-    #: or T0
-    reads: list[tuple[str, tuple[int, ...]]]
+    #: external reads of registers and lists: (key, possible sources, operation); a source is a
+    #: transaction or T0
+    reads: list[tuple[str, tuple[int, ...], int]]
     #: transactions that are included if this one is, because their elements stand in its list reads
     shown: set[int]
     #: every list read, as it stands
@@ -44,14 +45,30 @@ class Facts:
     anomalies: list[str]
 
 
+class Source(NamedTuple):
+    """A chosen source of an external read."""
+
+    reader: int
+    key: str
+    source: int
+    op: int
+
+
+def allows(op: Op, version: object, initial: object) -> bool:
+    """Whether a read may have seen this version of a register; T0's version is None."""
+    kind, _, value = op
+    names = (None, initial) if version is None else (version,)
+    if kind == "r":
+        return value in names
+    return any(v in names for v in value) == (kind == "in")
+
+
 def facts(history: History, initial: object = None) -> list[Facts]:
-    """The pre-pass of the language reference, one transaction at a time.
+    """The pre-pass of the language reference, one transaction at a time, of a lowered history.
 
     ``initial`` is what T0 wrote to each register, beside nil.
     """
-    last: dict[
-        tuple[str, object], list[int]
-    ] = {}  # (key, value) -> those whose last write of key is value
+    last: dict[str, list[tuple[int, object]]] = {}  # key -> (transaction, its last value)
     any_write: dict[tuple[str, object], list[int]] = {}
     appended: dict[tuple[str, object], list[int]] = {}  # (key, element) -> who appended it
     groups: dict[tuple[int, str], tuple[object, ...]] = {}  # (txn, key) -> its elements, in order
@@ -65,16 +82,17 @@ def facts(history: History, initial: object = None) -> list[Facts]:
                 appended.setdefault((key, value), []).append(i)
                 groups[i, key] = (*groups.get((i, key), ()), value)
         for key, value in final.items():
-            last.setdefault((key, value), []).append(i)
+            last.setdefault(key, []).append((i, value))
     list_keys = {key for _, key in groups} | {
-        op[1] for t in history for op in t.ops if isinstance(op[2], tuple)
+        op[1] for t in history for op in t.ops if op[0] == "r" and isinstance(op[2], tuple)
     }
     result = []
     for i, t in enumerate(history):
         f = Facts([], set(), [], [])
         own: dict[str, object] = {}
         own_list: dict[str, tuple[object, ...]] = {}
-        for kind, key, value in t.ops:
+        for j, op in enumerate(t.ops):
+            kind, key, value = op
             if kind == "w":
                 own[key] = value
             elif kind == "append":
@@ -83,25 +101,30 @@ def facts(history: History, initial: object = None) -> list[Facts]:
                 continue
             elif key in list_keys:
                 elements = () if value is None else value
-                _list_read(history, i, key, elements, own_list.get(key, ()), appended, groups, f)
+                shown = own_list.get(key, ())
+                _list_read(history, i, j, key, elements, shown, appended, groups, f)
             elif key in own:
-                if value != own[key]:
+                if not allows(op, own[key], None):
                     f.anomalies.append("not-own-write")
             else:
                 sources = tuple(
-                    j
-                    for j in last.get((key, value), ())
-                    if j != i and history[j].status != "aborted"
-                ) + ((T0,) if value in (None, initial) else ())
+                    writer
+                    for writer, version in last.get(key, ())
+                    if writer != i
+                    and history[writer].status != "aborted"
+                    and allows(op, version, initial)
+                ) + ((T0,) if allows(op, None, initial) else ())
                 if sources:
-                    f.reads.append((key, sources))
+                    f.reads.append((key, sources, j))
+                elif kind == "r":
+                    f.anomalies.append(_register_anomaly(history, i, key, value, any_write))
                 else:
-                    f.anomalies.append(_register_anomaly(history, i, key, value, last, any_write))
+                    f.anomalies.append("no-such-version")
         result.append(f)
     return result
 
 
-def _register_anomaly(history, i, key, value, last, any_write) -> str:
+def _register_anomaly(history, i, key, value, any_write) -> str:
     writers = any_write.get((key, value), [])
     if not writers:
         return "thin-air"
@@ -112,7 +135,7 @@ def _register_anomaly(history, i, key, value, last, any_write) -> str:
     return "G1a"
 
 
-def _list_read(history, i, key, elements, own, appended, groups, f: Facts) -> None:
+def _list_read(history, i, j, key, elements, own, appended, groups, f: Facts) -> None:
     """A read of [v1 … vn] is an exact prefix of the key's list, own appends so far at its end."""
     f.lists.append((key, elements))
     for by in (appended.get((key, element), []) for element in elements):
@@ -145,7 +168,7 @@ def _list_read(history, i, key, elements, own, appended, groups, f: Facts) -> No
         if tuple(shown) != groups[writer, key]:
             f.anomalies.append("G1b")  # or not contiguous, or out of order: an anomaly in any case
     if last is not None and not own:
-        f.reads.append((key, (last,)))
+        f.reads.append((key, (last,), j))
 
 
 # --- bit matrices ---
@@ -351,9 +374,13 @@ def names(e: core.Core | None) -> set[str]:
     return names(e.arg)
 
 
+#: The relations that reads make: of single keys (``iwr``, ``irw``) and of predicates.
+READS = frozenset(("rf", "wr", "rw", "iwr", "pwr", "irw", "prw"))
+
+
 def uses_rf(checks: Checks) -> bool:
     found = set().union(*(names(c.expr) | names(c.bound) for c in checks))
-    return bool(found & {"rf", "wr", "rw"})
+    return bool(found & READS)
 
 
 def needs_time(checks: Checks) -> bool:
@@ -396,22 +423,23 @@ _GIVEN = {"so", "rt", "init", "id", "T"}
 
 def _choices(
     history: History, fact: list[Facts], roots: list[int]
-) -> Iterator[tuple[tuple[int, ...], list[tuple[int, str, int]]]]:
-    """Every (included transactions, [(reader, key, source)]): the least set that the chosen
-    sources need.
-    """
+) -> Iterator[tuple[tuple[int, ...], list[Source]]]:
+    """Every (included transactions, sources): the least set that the chosen sources need."""
 
     def extend(
-        todo: list[int], included: frozenset[int], rf: list[tuple[int, str, int]]
-    ) -> Iterator[tuple[tuple[int, ...], list[tuple[int, str, int]]]]:
+        todo: list[int], included: frozenset[int], rf: list[Source]
+    ) -> Iterator[tuple[tuple[int, ...], list[Source]]]:
         if not todo:
             yield tuple(sorted(included)), rf
             return
         t, rest = todo[0], todo[1:]
-        for sources in product(*(s for _, s in fact[t].reads)):
+        for sources in product(*(s for _, s, _ in fact[t].reads)):
             needed = {s for s in sources if s != T0} | fact[t].shown
             new = sorted(needed - included)
-            chosen = [(t, fact[t].reads[i][0], s) for i, s in enumerate(sources)]
+            chosen = [
+                Source(t, key, s, op)
+                for (key, _, op), s in zip(fact[t].reads, sources, strict=True)
+            ]
             yield from extend(rest + new, included | set(new), rf + chosen)
 
     yield from extend(list(roots), frozenset(roots), [])
@@ -506,6 +534,7 @@ class _Frame:
     def __init__(
         self, history: History, fact: list[Facts], included: tuple[int, ...], all_keys: list[str]
     ) -> None:
+        self.history = history
         self.number = {T0: 0} | {t: i + 1 for i, t in enumerate(included)}
         self.m = m = len(included) + 1
         self.keys = all_keys
@@ -525,12 +554,12 @@ class _Frame:
         self.readers: list[int] = []
         for key in all_keys:
             writers = [
-                t for t in included if any(o[0] != "r" and o[1] == key for o in history[t].ops)
+                t for t in included if any(is_write(o) and o[1] == key for o in history[t].ops)
             ]
             self.writers.append([self.number[t] for t in writers])
             readers = 0
             for t in included:
-                if any(k == key for k, _ in fact[t].reads):
+                if any(k == key for k, _, _ in fact[t].reads):
                     readers |= 1 << self.number[t]
             self.readers.append(readers)
             shown = [list_ for t in included for k, list_ in fact[t].lists if k == key]
@@ -551,15 +580,20 @@ class _Frame:
                 out.append(ww)
         return out
 
-    def worlds(self, rf: list[tuple[int, str, int]]) -> Iterator[World]:
+    def worlds(self, rf: list[Source]) -> Iterator[World]:
         m, n_keys = self.m, len(self.keys)
-        wr = [0] * n_keys
-        for reader, key, source in rf:
-            wr[self.keys.index(key)] |= 1 << (self.number[source] * m + self.number[reader])
-        back = [transpose(x, m) for x in wr]
+        items, missed = [0] * n_keys, [0] * n_keys
+        for reader, key, source, op in rf:
+            of = missed if self.history[reader].ops[op][0] == "miss" else items
+            of[self.keys.index(key)] |= 1 << (self.number[source] * m + self.number[reader])
+        wr = [a | b for a, b in zip(items, missed, strict=True)]
         different = ~_identity(m)
+
+        def overwritten(read: list[int], k: int, ww: int) -> int:
+            return compose(transpose(read[k], m), ww, m) & different
+
         per_key = [
-            [(ww, compose(back[k], ww, m) & different) for ww in self.orders[k]]
+            [(ww, overwritten(items, k, ww), overwritten(missed, k, ww)) for ww in self.orders[k]]
             for k in range(n_keys)
         ]
         w = World(m, n_keys)
@@ -573,15 +607,17 @@ class _Frame:
             "init": self.init,
             "id": _identity(m),
             "wr": _union(wr),
+            "iwr": _union(items),
+            "pwr": _union(missed),
             "vo": _union(self.vo),
         }
         for combination in product(*per_key):
-            ww = rw = 0
-            for a, b in combination:
-                ww |= a
-                rw |= b
-            w.rel["ww"] = ww
-            w.rel["rw"] = rw
-            w.keyed["ww"] = [a for a, _ in combination]
-            w.keyed["rw"] = [b for _, b in combination]
+            ww = irw = prw = 0
+            for order, item, predicate in combination:
+                ww |= order
+                irw |= item
+                prw |= predicate
+            w.rel |= {"ww": ww, "irw": irw, "prw": prw, "rw": irw | prw}
+            w.keyed["ww"] = [order for order, _, _ in combination]
+            w.keyed["rw"] = [item | predicate for _, item, predicate in combination]
             yield w

@@ -1,0 +1,218 @@
+"""The levels of Adya by his graphs, with predicates as he defines them: what they match.
+
+A predicate read selects one version of every key (its version set) and returns those that match. A
+version changes the matches of a predicate if it matches and the version before it does not, or the
+other way round. Here versions of the keys are ordered and version sets selected in every way;
+nothing is lowered to reads of single keys.
+
+Two definitions of a predicate read dependency are known. A. Adya, B. Liskov, P. O'Neil (ICDE
+2000): on those who wrote the selected version, or an earlier one, and changed the matches. A.
+Adya's thesis (1999): on those who wrote the selected versions. An anti-dependency goes to those who
+wrote a later version and changed the matches, in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import NamedTuple
+
+from .history import DEAD, UNKNOWN, History, Txn, is_write, keys
+from .predicates import Predicate, matches
+from .visible import inclusions
+
+T0 = -1
+
+
+class Edge(NamedTuple):
+    """A dependency: ``ww``, item and predicate reads ``iwr`` and ``pwr``, anti-dependencies
+    ``irw`` and ``prw``; ``op`` is the reader's operation.
+    """
+
+    kind: str
+    tail: int
+    head: int
+    key: str
+    op: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The direct serialization graph of one choice of versions."""
+
+    history: History
+    included: tuple[int, ...]
+    edges: tuple[Edge, ...]
+
+    def of(self, *kinds: str) -> set[tuple[int, int]]:
+        """The pairs that edges of these kinds join."""
+        return {(e.tail, e.head) for e in self.edges if e.kind in kinds}
+
+
+class Seen(NamedTuple):
+    """A version that a read selected."""
+
+    reader: int
+    key: str
+    source: int
+    op: int
+    predicate: Predicate | None
+
+
+def graphs(history: History, *, initial: object = None, thesis: bool = False) -> Iterator[Graph]:
+    """Every graph of a history of registers and rows.
+
+    A history whose reads cannot be explained at all (G1a, G1b) has none.
+    """
+    for included in map(tuple, inclusions(history)):
+        version = {t: _installed(history[t]) for t in included}
+        writers = {k: [t for t in included if k in version[t]] for k in keys(history)}
+
+        def value(
+            key: str, writer: int, version: Mapping[int, dict[str, object]] = version
+        ) -> object:
+            return initial if writer == T0 else version[writer][key]
+
+        options = [choice for t in included for choice in _selections(history, t, writers, value)]
+        if not all(options):
+            continue
+        orders = [[(T0, *order) for order in permutations(writers[k])] for k in writers]
+        for ordered in product(*orders):
+            order = dict(zip(writers, ordered, strict=True))
+            ww = [
+                Edge("ww", a, b, k)
+                for k, of in order.items()
+                for place, a in enumerate(of)
+                for b in of[place + 1 :]
+            ]
+            for chosen in product(*options):
+                edges = [e for seen in chosen for e in _edges(seen, order, value, thesis)]
+                yield Graph(history, included, (*ww, *edges))
+
+
+def _installed(t: Txn) -> dict[str, object]:
+    """The last version of each key that a transaction writes."""
+    return {op[1]: DEAD if op[0] == "delete" else op[2] for op in t.ops if is_write(op)}
+
+
+def _selections(
+    history: History,
+    t: int,
+    writers: Mapping[str, list[int]],
+    value: Callable[[str, int], object],
+) -> Iterator[list[Seen]]:
+    """For each version that a read of the transaction selects, all possibilities."""
+    own: dict[str, object] = {}
+
+    def sources(key: str) -> list[int]:
+        return [T0, *(u for u in writers[key] if u != t)]
+
+    for j, op in enumerate(history[t].ops):
+        if is_write(op):
+            own[op[1]] = DEAD if op[0] == "delete" else op[2]
+        elif op[0] == "scan":
+            predicate, rows = op[1], dict(op[2])
+            for key in writers:
+                returned = key in rows
+
+                def fits(
+                    v: object, k: str = key, p: Predicate = predicate, of: object = rows.get(key)
+                ) -> bool:
+                    return matches(p, k, v) and v == of if of is not None else not matches(p, k, v)
+
+                if key in own:
+                    if not fits(own[key]):
+                        yield []
+                    continue
+                fitting = [u for u in sources(key) if fits(value(key, u))]
+                if len(fitting) == len(sources(key)):
+                    continue  # nothing matches, so nothing changes a match
+                yield [Seen(t, key, u, j, predicate) for u in fitting]
+                if returned:
+                    yield [Seen(t, key, u, j, None) for u in fitting]
+        elif op[2] != UNKNOWN:
+            key = op[1]
+            if key in own:
+                if not _fits_item(op, own[key]):
+                    yield []
+                continue
+            fitting = [u for u in sources(key) if _fits_item(op, value(key, u))]
+            yield [Seen(t, key, u, j, None) for u in fitting]
+
+
+def _fits_item(op: tuple[object, ...], version: object) -> bool:
+    kind, _, value = op
+    version = None if version == DEAD else version
+    if kind == "r":
+        return version == value
+    return (version in value) == (kind == "in")  # type: ignore[operator]
+
+
+def _edges(
+    seen: Seen,
+    order: Mapping[str, tuple[int, ...]],
+    value: Callable[[str, int], object],
+    thesis: bool,
+) -> Iterator[Edge]:
+    t, key, source, op, predicate = seen
+    of = order[key]
+    at = of.index(source)
+    if predicate is None:
+        if source != T0:
+            yield Edge("iwr", source, t, key, op)
+        yield from (Edge("irw", t, u, key, op) for u in of[at + 1 :] if u != t)
+        return
+    holds = [matches(predicate, key, value(key, u)) for u in of]
+    changes = [u for place, u in enumerate(of) if place and holds[place] != holds[place - 1]]
+    read = [source] if thesis else [u for u in of[: at + 1] if u in changes]
+    yield from (Edge("pwr", u, t, key, op) for u in read if u not in (T0, t))
+    yield from (Edge("prw", t, u, key, op) for u in of[at + 1 :] if u in changes and u != t)
+
+
+# --- what graphs forbid ---
+
+
+def reachable(pairs: set[tuple[int, int]], start: int) -> set[int]:
+    """Where a walk of at least one step leads."""
+    found: set[int] = set()
+    todo = [start]
+    while todo:
+        a = todo.pop()
+        for b in [b for x, b in pairs if x == a and b not in found]:
+            found.add(b)
+            todo.append(b)
+    return found
+
+
+def acyclic(pairs: set[tuple[int, int]]) -> bool:
+    return all(a not in reachable(pairs, a) for a, _ in pairs)
+
+
+def _no_g1(g: Graph) -> bool:
+    return acyclic(g.of("ww", "iwr", "pwr"))
+
+
+def _no_g2_item(g: Graph) -> bool:
+    everything = g.of("ww", "iwr", "pwr", "irw", "prw")
+    return all(a not in reachable(everything, b) | {b} for a, b in g.of("irw"))
+
+
+#: Level -> whether a graph is free of what it forbids.
+LEVELS: dict[str, Callable[[Graph], bool]] = {
+    "pl-2": _no_g1,
+    "pl-2-99": lambda g: _no_g1(g) and _no_g2_item(g),
+    "locking-repeatable-read": lambda g: acyclic(g.of("ww", "iwr", "pwr", "irw")),
+    "pl-3": lambda g: acyclic(g.of("ww", "iwr", "pwr", "irw", "prw")),
+}
+
+
+def satisfied(history: History, *, initial: object = None, thesis: bool = False) -> dict[str, bool]:
+    """For each level, whether some graph of the history is allowed."""
+    answer = dict.fromkeys(LEVELS, False)
+    for g in graphs(history, initial=initial, thesis=thesis):
+        for level, test in LEVELS.items():
+            answer[level] = answer[level] or test(g)
+        if all(answer.values()):
+            break
+    return answer

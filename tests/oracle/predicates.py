@@ -1,0 +1,124 @@
+"""Predicates on rows, with the three values of SQL, and what a predicate read says of each key.
+
+A predicate is a tuple: ``("=", column, constant)`` and the other comparisons ``!= < <= > >=``,
+``("between", column, low, high)`` with both ends, ``("in", column, (constant, …))``,
+``("null", column)``, ``("and", p, …)``, ``("or", p, …)``, ``("not", p)``. The column ``key`` is the
+key; a row that is no ``Row`` has the one column ``value``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from .history import DEAD, History, Op, Row, Txn, keys
+
+Predicate = tuple[Any, ...]
+
+_COMPARE = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def truth(p: Predicate, key: str, row: object) -> bool | None:
+    """True, False, or None for SQL's unknown: what a comparison with NULL gives."""
+    head = p[0]
+    if head == "not":
+        value = truth(p[1], key, row)
+        return None if value is None else not value
+    if head in ("and", "or"):
+        values = [truth(q, key, row) for q in p[1:]]
+        decisive = head == "or"
+        if decisive in values:
+            return decisive
+        return None if None in values else not decisive
+    column = _column(p[1], key, row)
+    if head == "null":
+        return column is None
+    if head == "between":
+        return truth(("and", (">=", p[1], p[2]), ("<=", p[1], p[3])), key, row)
+    if head == "in":
+        return truth(("or", *(("=", p[1], v) for v in p[2])), key, row)
+    if column is None or p[2] is None:
+        return None
+    return bool(_COMPARE[head](column, p[2]))
+
+
+def _column(name: str, key: str, row: object) -> Any:
+    if name == "key":
+        return key
+    if isinstance(row, Row):
+        return dict(row.columns)[name]
+    assert name == "value"
+    return row
+
+
+def matches(p: Predicate, key: str, row: object) -> bool:
+    """Whether a version is returned: no row never is, nor is one of which SQL does not know."""
+    return row is not None and row != DEAD and truth(p, key, row) is True
+
+
+# --- lowering ---
+
+
+def lower(history: History, initial: object = None) -> History:
+    """The same with reads of single keys in place of predicate reads, and writes in place of rows.
+
+    A returned row is a read of it, and one of nothing if it does not match. A key that was not
+    returned and of which some version matches is read, too: none of these. A read of nothing saw
+    the initial version or a deleted row.
+    """
+    rows: dict[str, set[object]] = {k: {initial} for k in keys(history)}
+    for t in history:
+        for op in t.ops:
+            if op[0] in ("w", "insert"):
+                rows[op[1]].add(op[2])
+    deleted = {op[1] for t in history for op in t.ops if op[0] == "delete"}
+    return tuple(_lower_transaction(t, rows, deleted) for t in history)
+
+
+def _lower_transaction(t: Txn, rows: dict[str, set[object]], deleted: set[str]) -> Txn:
+    ops: list[Op] = []
+    statements: list[int] = []
+    for number, op in enumerate(t.ops):
+        made = _lower_op(op, rows, deleted)
+        ops += made
+        statements += [t.statement(number)] * len(made)
+    sent = {t.statement(j): at for j, at in reversed([*enumerate(t.times or ())])}
+    times = t.times and tuple(sent[s] for s in statements)
+    return replace(t, ops=tuple(ops), statements=tuple(statements), times=times)
+
+
+def _lower_op(op: Op, rows: dict[str, set[object]], deleted: set[str]) -> Sequence[Op]:
+    match op:
+        case ("scan", predicate, returned):
+            out: list[Op] = []
+            found = dict(returned)
+            for key, versions in rows.items():
+                if key in found:
+                    right = matches(predicate, key, found[key])
+                    out.append(("r", key, found[key]) if right else ("in", key, ()))
+                    continue
+                matching = [v for v in versions if matches(predicate, key, v)]
+                if matching:
+                    out.append(("miss", key, tuple(sorted(matching, key=repr))))
+            return out
+        case ("insert", key, row):
+            return [("w", key, row)]
+        case ("delete", key):
+            return [("w", key, DEAD)]
+        case ("r", key, None) if key in deleted:
+            return [("in", key, (None, DEAD))]
+    return [op]
+
+
+def rich(history: History) -> bool:
+    """Whether there is anything to lower."""
+    return any(op[0] in ("scan", "insert", "delete") for t in history for op in t.ops)
