@@ -22,6 +22,7 @@ from isolang.certify.proofs import (
     text_of,
 )
 from isolang.errors import IsolangError
+from isolang.files import write_whole
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -141,14 +142,13 @@ class Certificate(Struct, frozen=True, kw_only=True):
                 suffix = f"-{number}" if number > 1 else ""
                 path = folder / f"{stem}{suffix}.certificate.json"
                 try:
-                    with path.open("x", encoding="utf-8") as file:
-                        file.write(text)
+                    path.open("x").close()  # nobody else takes the name
                 except FileExistsError:
                     if path.is_file() and path.read_text(encoding="utf-8") == text:
                         return path
                     number += 1
                 else:
-                    return path
+                    return _written(path, text)
         except OSError as error:
             raise CertificateError(f"{folder}: cannot write the certificate ({error})") from error
 
@@ -258,3 +258,12 @@ def _tool() -> str:
         return f"isolang {version('isolang')}"
     except PackageNotFoundError:
         return "isolang"
+
+
+def _written(path: Path, text: str) -> Path:
+    try:
+        write_whole(path, text)
+    except OSError:
+        path.unlink()
+        raise
+    return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -11,7 +12,8 @@ from isolang.cli.parameters import HistoryPath, Include, OneSpec, Only, named, o
 from isolang.cli.report import EXIT_VALID
 from isolang.cli.routes import load_route
 from isolang.cli.terminal import data
-from isolang.errors import SolverError
+from isolang.errors import OptionError, SolverError
+from isolang.files import write_whole
 from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
@@ -53,8 +55,10 @@ def encode(
     if target == "-":
         data(text)
     else:
-        with open(target, "w", encoding="utf-8") as out:
-            out.write(text)
+        try:
+            write_whole(Path(target), text)
+        except OSError as error:
+            raise OptionError(f"{target}: cannot be written: {error.strerror or error}") from None
     return EXIT_VALID
 
 

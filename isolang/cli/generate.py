@@ -13,6 +13,7 @@ from isolang.cli.choices import number
 from isolang.cli.convert import TO, say_written
 from isolang.cli.parameters import one_of
 from isolang.cli.report import EXIT_VALID
+from isolang.files import write_whole
 
 _RULES = (
     "strict-serializable, serializable, strong-snapshot, snapshot, prefix, causal, read-atomic, "
@@ -133,7 +134,7 @@ def generate(
     where = sys.stdout.buffer if target == "-" else target
     report = write_history(history, where, format=to, drop=left_out)
     if truth:
-        Path(truth).write_text(json.dumps(history.truth.as_json(), indent=2) + "\n")
+        write_whole(Path(truth), json.dumps(history.truth.as_json(), indent=2) + "\n")
     notes = [*history.notes, *report.notes]
     if "real-time" in left_out:
         notes.append("without real time sser and strong-si have no verdict")

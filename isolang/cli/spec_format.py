@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import os
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +13,7 @@ from isolang.cli.parameters import SpecFiles
 from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
 from isolang.cli.terminal import complain, data, say, visible
 from isolang.errors import SpecError
+from isolang.files import write_whole
 
 
 def format_files(
@@ -51,7 +49,7 @@ def format_files(
             if name == "-":
                 data(text)
             elif differs:
-                _replace(Path(name), text)
+                write_whole(Path(name), text)
                 complain(f"{visible(name)}: reformatted")
     if failed:
         return EXIT_INPUT
@@ -64,18 +62,3 @@ def _diff(old: str, new: str, name: str) -> list[str]:
     )
     end = "\n\\ No newline at end of file\n"
     return [line if line.endswith("\n") else line + end for line in lines]
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all, with the permissions that it has."""
-    path = path.resolve()
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        os.chmod(temporary, path.stat().st_mode & 0o7777)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise

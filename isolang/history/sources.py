@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import re
+import stat
 import sys
 import zlib
 from collections.abc import Callable
@@ -85,6 +86,10 @@ def _unreadable(name: str, error: OSError) -> HistoryError:
 def _read_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
+            kind = os.fstat(file.fileno()).st_mode
+            if stat.S_ISBLK(kind) or (stat.S_ISCHR(kind) and not file.isatty()):
+                msg = f"{path}: a device (expected a file, a folder or a pipe)"
+                raise HistoryError(msg)
             return _contents(str(path), file)
     except OSError as e:
         raise _unreadable(str(path), e) from None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from isolang.errors import OptionError
+from isolang.files import write_whole
 from isolang.report.contents import contents
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def save_page(text: str, path: Path) -> str:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         reason = error.strerror or str(error)
         raise OptionError(f"{path}: the page cannot be written: {reason}") from None

@@ -318,6 +318,14 @@ def test_verify_says_whose_specification_it_is(files, capfd):
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_a_history_is_no_device(capfd):
+    """A device may have no end."""
+    run = run_here(capfd, "-s", "si", "/dev/zero")
+    assert run.code == 2
+    assert "/dev/zero: a device (expected a file, a folder or a pipe)" in run.out
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
 def test_verify_of_what_has_no_end(files, capfd):
     """A device is read so far as a certificate may be long."""
     run = run_here(capfd, "verify", "/dev/zero", "lost")

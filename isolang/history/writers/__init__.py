@@ -7,13 +7,14 @@ What a format cannot express is an error that says so. Two ways out, both report
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from isolang.errors import HistoryError
-from isolang.history.writers.report import Contents, Sink, WriteReport
+from isolang.files import replacing
+from isolang.history.writers.report import Contents, WriteReport
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -144,24 +145,8 @@ def _write_to(path: Path, contents: Contents) -> None:
         for name, data in contents.items():
             (path / name).write_bytes(data)
     elif isinstance(contents, bytes):
-        path.write_bytes(contents)
+        with replacing(path) as file:
+            file.write(contents)
     else:
-        _write_pieces(path, contents)
-
-
-def _write_pieces(path: Path, write: Callable[[Sink], None]) -> None:
-    """Write a file piece by piece; it is opened at the first, when no error is left to be found."""
-    file: IO[bytes] | None = None
-
-    def sink(piece: bytes) -> None:
-        nonlocal file
-        if file is None:
-            file = path.open("wb")
-        file.write(piece)
-
-    try:
-        write(sink)
-        sink(b"")
-    finally:
-        if file is not None:
-            file.close()
+        with replacing(path) as file:
+            contents(file.write)
