@@ -65,7 +65,7 @@ class Input {
       const auto session = t < h.sessions ? t : bytes_.ConsumeIntegralInRange<std::int32_t>(0, h.sessions - 1);
       const std::int64_t begin = bytes_.ConsumeIntegralInRange<std::int64_t>(0, 20);
       const std::int64_t end = begin + bytes_.ConsumeIntegralInRange<std::int64_t>(0, 9);
-      h.begin_transaction(session, status, t, t, 0, begin, status == Status::maybe ? kTimeUnknownEnd : end);
+      h.begin_transaction(session, status, t, t, 0, begin, status == Status::indeterminate ? kTimeUnknownEnd : end);
       for (int i = bytes_.ConsumeIntegralInRange(0, 4); i > 0; --i) operation(h, keys, i);
     }
     h.sessions = std::min(h.sessions, h.transactions());
