@@ -76,7 +76,6 @@ def test_no_room(command, tmp_path, capfd, no_room):
     """A command says so in a line, and leaves no part of a file."""
     run = run_here(capfd, *command.format(tmp_path).split())
     said = "".join((run.out + run.err).split())
-    assert tmp_path.name in said
     assert "Nospaceleft" in said
     assert run.code == (0 if command.startswith("check") else 2)
     assert os.listdir(tmp_path) == []
