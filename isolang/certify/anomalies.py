@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from enum import IntEnum
 
-from isolang.certify.facts import APPEND, BY_VALUE, FROM_MISSING, WRITE, Facts
+from isolang.certify.facts import APPEND, BY_VALUE, FROM_MISSING, SET_READS, WRITE, Facts
 
 
 class Anomaly(IntEnum):
@@ -33,6 +33,8 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
     if facts.is_list(op):
         return _list_anomalies(facts, op)
     own = facts.own_before(op)
+    if facts.kind[op] in SET_READS:
+        return _set_read_anomalies(facts, op, own)
     key, value = facts.key[op], facts.value[op]
 
     def is_what_was_read(write: int) -> bool:
@@ -59,6 +61,13 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
     else:
         writes = []
     return _why_not(facts, op, writes)
+
+
+def _set_read_anomalies(facts: Facts, op: int, own: list[int]) -> set[Anomaly]:
+    if own:
+        fits = facts.set_allows(op, facts.value[own[-1]])
+        return set() if fits else {Anomaly.NOT_OWN_WRITE}
+    return set() if facts.candidates(op) else _why_not(facts, op, facts.writes_seen(op))
 
 
 def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:

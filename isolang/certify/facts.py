@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
-READ, WRITE, APPEND, READ_LIST = range(4)
+READ, WRITE, APPEND, READ_LIST, READ_ONE_OF, READ_NONE_OF = range(6)
+SET_READS = (READ_ONE_OF, READ_NONE_OF)
 NIL = 0
 UNKNOWN_VALUE = -1
 BY_VALUE, FROM_INITIAL, FROM_MISSING = -1, -2, -3
@@ -62,6 +63,8 @@ class Facts:
         self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
         # Every write of a (key, value), failed and aborted ones too, in order.
         self.writes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        self._writes_of_key: list[list[int]] = [[] for _ in range(self.keys)]
+        self._sets: dict[int, frozenset[int]] = {}
         self.writers: list[list[int]] = [[] for _ in range(self.keys)]  # live, T0 left out
         self._list_reads: list[list[int]] = [[] for _ in range(self.keys)]
         # (txn, key) -> its successful writes or appends, in order
@@ -85,6 +88,7 @@ class Facts:
             if kind not in (WRITE, APPEND):
                 continue
             self.writes[key, self.value[op]].append(op)
+            self._writes_of_key[key].append(op)
             if not self.ok[op]:
                 continue
             if live and owner != self.n and key not in self.last[t]:
@@ -186,7 +190,7 @@ class Facts:
         """
         if (
             not 0 <= op < self.operations
-            or self.kind[op] not in (READ, READ_LIST)
+            or self.kind[op] in (WRITE, APPEND)
             or not self.ok[op]
             or self.value[op] == UNKNOWN_VALUE
             or self.txn_of[op] == self.n
@@ -198,6 +202,7 @@ class Facts:
             (key in self._written and key in self._appended)
             or (key in self._written and self.kind[op] == READ_LIST)
             or (key in self._appended and self.kind[op] == READ and self.value[op] != NIL)
+            or (key in self._appended and self.kind[op] in SET_READS)
         ):
             raise NotCertifiedError(f"not certified: key {key} is both a register and a list")
         return True
@@ -242,15 +247,42 @@ class Facts:
             return [writer] if legal else []
         if source != BY_VALUE:
             return []
-        value = self.value[op]
         found = {
             self.txn_of[w]
-            for w in self.writes.get((key, value), ())
+            for w in self.writes_seen(op)
             if self._explains(w, key) and self.txn_of[w] != reader
         }
-        if value in (NIL, self.initial_value[key]):
+        if self._may_be_initial(op):
             found.add(self.n)
         return sorted(found)
+
+    def writes_seen(self, op: int) -> list[int]:
+        """The writes of what a read saw, or may have seen; failed and aborted ones too."""
+        key = self.key[op]
+        if self.kind[op] in SET_READS:
+            return [w for w in self._writes_of_key[key] if self.set_allows(op, self.value[w])]
+        return self.writes.get((key, self.value[op]), [])
+
+    def _may_be_initial(self, op: int) -> bool:
+        """Whether a read may have seen T0's version: nil, or what the history declares."""
+        initial = self.initial_value[self.key[op]]
+        if self.kind[op] == READ_NONE_OF:  # what is declared is known, so nil was not seen
+            return self.set_allows(op, initial)
+        if self.kind[op] == READ_ONE_OF:
+            return self.set_allows(op, NIL) or self.set_allows(op, initial)
+        return self.value[op] in (NIL, initial)
+
+    def set_allows(self, op: int, value: int) -> bool:
+        """Whether the version that a set-read saw may hold a value."""
+        return (value in self.set_of(op)) == (self.kind[op] == READ_ONE_OF)
+
+    def set_of(self, op: int) -> frozenset[int]:
+        """The atoms of a set-read."""
+        number = self.value[op]
+        if number not in self._sets:
+            first, end = self._list_start[number : number + 2]
+            self._sets[number] = frozenset(self._list_values[first:end])
+        return self._sets[number]
 
     def _explains(self, write: int, key: int) -> bool:
         """Whether ``write`` is the last write of ``key`` by a transaction that may be included."""

@@ -179,7 +179,8 @@ class Sources:
         while i >= 0 and int(self._native.read_txn[i]) == txn:
             first = int(reads[i])
             if first == op or (
-                columns.op_key[first] == columns.op_key[op]
+                columns.op_kind[first] == columns.op_kind[op]
+                and columns.op_key[first] == columns.op_key[op]
                 and columns.op_value[first] == columns.op_value[op]
             ):
                 return i

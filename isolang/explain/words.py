@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
-from isolang.history.columns import APPEND, READ_LIST
+from isolang.history.columns import APPEND, READ_LIST, SET_READS
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -69,7 +69,9 @@ class Words:
         return f"wrote {self.key(key)} = {value}"
 
     def seen(self, op: int) -> str:
-        """What a read returned: ``x = 5``."""
+        """What a read returned: ``x = 5``; of a set-read ``x, not in {5}``."""
+        if int(self.history.columns.op_kind[op]) in SET_READS:
+            return f"{self.key(self.facts.key[op])}, {self.value(op)}"
         return f"{self.key(self.facts.key[op])} = {self.value(op)}"
 
     def read_from(self, op: int, writer: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -15,9 +15,11 @@ from isolang.history.transaction import STATUS_ALIASES, Transaction
 from isolang.history.values import UNKNOWN, encode, shown
 
 _FORMS = (
-    'expected ("r", key, result), ("w", key, value) or ("append", key, value); '
-    "a read may have its source as a fourth element"
+    'expected ("r", key, result), ("w", key, value), ("append", key, value), '
+    '("r-in", key, values) or ("r-not-in", key, values); '
+    'an "r" may have its source as a fourth element'
 )
+_SET_READS: Final = {"r-in": c.READ_ONE_OF, "r-not-in": c.READ_NONE_OF}
 
 
 def build(given: Sequence[Transaction], *, initial: object, name: str) -> Reading:
@@ -134,10 +136,9 @@ class _Builder:
             if kind == c.WRITE and ok:
                 last_write[key] = value
             if len(op) == 4 and op[3] is not None:
-                if kind in (c.WRITE, c.APPEND):
-                    raise HistoryError(
-                        f"{at}: a source for an operation that is no read (got {shown(op)})"
-                    )
+                if kind not in (c.READ, c.READ_LIST):
+                    what = "a set-read" if kind in c.SET_READS else "an operation that is no read"
+                    raise HistoryError(f"{at}: a source for {what} (got {shown(op)})")
                 self.sources.append((self.columns.operations(), at, key, op[3]))
             self.columns.add_op(kind, key, value, i + 1, ok)
         if status == c.INITIAL:
@@ -197,6 +198,11 @@ class _Builder:
             if isinstance(value, list):
                 return c.READ_LIST, key, self.columns.add_list([self.value(v, at) for v in value])
             return c.READ, key, self.value(value, at)
+        if name in _SET_READS:
+            if value is UNKNOWN:
+                return _SET_READS[name], key, c.UNKNOWN_VALUE
+            values = self.sequence(value, f"{at}: the values of a set-read")
+            return _SET_READS[name], key, self.columns.add_list([self.value(v, at) for v in values])
         if name in ("w", "append"):
             if value is UNKNOWN:
                 raise HistoryError(
@@ -223,7 +229,7 @@ class _Builder:
                 if 0 <= op < len(self.given[txn].ops):
                     number = self.first_op[txn] + op
                     kind, its_key = self.given[txn].ops[op][:2]
-                    if kind == "r" or self.keys[encode(its_key, at)] != key:
+                    if kind not in ("w", "append") or self.keys[encode(its_key, at)] != key:
                         raise HistoryError(
                             f"{at}: its source is no write of the same key (got {source!r})"
                         )

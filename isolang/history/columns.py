@@ -9,8 +9,11 @@ COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
 STATUS_NAMES: Final = ("committed", "aborted", "maybe", "initial")
 
 # Kind of an operation.
-READ, WRITE, APPEND, READ_LIST = range(4)
-KIND_NAMES: Final = ("r", "w", "append", "r")
+READ, WRITE, APPEND, READ_LIST, READ_ONE_OF, READ_NONE_OF = range(6)
+KIND_NAMES: Final = ("r", "w", "append", "r", "r-in", "r-not-in")
+SET_READS: Final = (READ_ONE_OF, READ_NONE_OF)
+LISTS: Final = (READ_LIST, READ_ONE_OF, READ_NONE_OF)
+"""The kinds whose value is the number of a list."""
 
 # op_value: atoms and the unknown result.
 NIL_ATOM: Final = 0

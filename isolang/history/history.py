@@ -220,13 +220,18 @@ class History(Struct, frozen=True, kw_only=True):
     def op_value(self, op: int) -> str:
         """Give what an operation wrote or returned, as text: ``5``, ``[1 2]``, ``?`` if unknown."""
         value = int(self.columns.op_value[_number(op)])
-        if int(self.columns.op_kind[op]) == c.READ_LIST and value != c.UNKNOWN_VALUE:
-            return "[" + " ".join(self.value(v) for v in self._list(value)) + "]"
-        return self.value(value)
+        kind = int(self.columns.op_kind[op])
+        if kind not in c.LISTS or value == c.UNKNOWN_VALUE:
+            return self.value(value)
+        values = " ".join(self.value(v) for v in self._list(value))
+        if kind == c.READ_LIST:
+            return f"[{values}]"
+        return f"in {{{values}}}" if kind == c.READ_ONE_OF else f"not in {{{values}}}"
 
     def describe_op(self, op: int) -> str:
         """Give an operation as text: ``r(x, 5)``, ``append(x, 1)``."""
-        name = c.KIND_NAMES[int(self.columns.op_kind[op])]
+        kind = int(self.columns.op_kind[op])
+        name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
         text = f"{name}({self.key(int(self.columns.op_key[op]))}, {self.op_value(op)})"
         return text if self.columns.op_ok[op] else f"{text} failed"
 
@@ -276,7 +281,7 @@ class History(Struct, frozen=True, kw_only=True):
         result: Any
         if atom == c.UNKNOWN_VALUE:
             result = UNKNOWN
-        elif kind == c.READ_LIST:
+        elif kind in c.LISTS:
             result = [self.value_object(v) for v in self._list(atom)]
         else:
             result = self.value_object(atom)

@@ -53,7 +53,7 @@ def look_alikes(history: History) -> tuple[LookAlike, ...]:
     if not (sizes >= max(least, 3)).any():  # the usual case, and soon seen
         return ()
     txn = np.repeat(np.arange(n), sizes)
-    is_read = (columns.op_kind == c.READ) | (columns.op_kind == c.READ_LIST)
+    is_read = (columns.op_kind != c.WRITE) & (columns.op_kind != c.APPEND)
     reads = np.bincount(txn[is_read], minlength=n)
     _, first = np.unique(columns.txn_session, return_index=True)
     begins = np.zeros(n, dtype=bool)

@@ -202,8 +202,8 @@ def summarize(history: History) -> Stats:
     txn = np.repeat(np.arange(n), np.diff(columns.op_start))
     ordinary = status != c.INITIAL
     mine = ordinary[txn]
-    read = (kind == c.READ) | (kind == c.READ_LIST)
-    write = ~read
+    write = (kind == c.WRITE) | (kind == c.APPEND)
+    read = ~write
     alive = mine & ok & (status[txn] != c.ABORTED)
 
     lists = (kind == c.READ_LIST) & (value >= 0)

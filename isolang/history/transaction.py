@@ -9,12 +9,16 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import UNSET, Struct
 
 Op: TypeAlias = tuple[Any, ...]
-"""``("w", key, value)``, ``("append", key, value)``, or ``("r", key, result)``.
+"""``("w", key, value)``, ``("append", key, value)``, or ``("r", key, result)``; or a set-read:
+``("r-in", key, values)``, ``("r-not-in", key, values)``.
 
 The result of a read is a value, ``None`` (the initial state), a list (what an append-only list
 held) or :data:`~isolang.history.values.UNKNOWN`. A read may have a fourth element, the write it is
 known to come from: ``(transaction, operation)``, both counted from 0, or ``"initial"``, or
 ``"missing"`` (a write that the data names but does not hold).
+
+A set-read says of the version that the transaction saw only that it held one, or none, of some
+values; ``None`` among them is the initial state. A compare-and-set that failed is one.
 """
 
 StatusName: TypeAlias = Literal["committed", "aborted", "indeterminate", "initial", "maybe", "info"]

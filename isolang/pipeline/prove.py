@@ -15,7 +15,7 @@ import numpy as np
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Refutation, Relations, Witness
 from isolang.explain.part import part_of
-from isolang.history.columns import READ, READ_LIST
+from isolang.history.columns import APPEND, WRITE
 from isolang.language.classify.relational import Relational
 from isolang.pipeline.unsat_core import UnsatCore, unsat_core
 from isolang.problem import build_problem
@@ -64,7 +64,7 @@ def _from_core(run: Run, core: Sequence[int]) -> Refutation | None:
 
     history = run.history
     columns = history.columns
-    reads = (columns.op_kind == READ) | (columns.op_kind == READ_LIST)
+    reads = (columns.op_kind != WRITE) & (columns.op_kind != APPEND)
     kept = ~reads
     kept[np.asarray(core, np.int64)] = True
     if not kept.any() or kept.all():

@@ -14,6 +14,9 @@ from isolang.history.columns import (
     APPEND,
     INITIAL,
     READ_LIST,
+    READ_NONE_OF,
+    READ_ONE_OF,
+    SET_READS,
     SOURCE_MISSING,
     UNKNOWN_VALUE,
 )
@@ -137,7 +140,9 @@ def _torn(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
 
 
 def _seen(history: History, op: int) -> str:
-    return f"{history.key(int(history.columns.op_key[op]))} = {_value(history, op)}"
+    is_set = int(history.columns.op_kind[op]) in SET_READS
+    between = ", " if is_set else " = "
+    return f"{history.key(int(history.columns.op_key[op]))}{between}{_value(history, op)}"
 
 
 def _value(history: History, op: int) -> str:
@@ -192,6 +197,10 @@ def _thin_air(anomaly: Anomaly, history: History) -> str:
         return "from a write that the input names but does not hold"
     if _is_list(history, anomaly.op):
         return f"whose element {_unwritten(anomaly, history)} nobody appended"
+    if int(history.columns.op_kind[anomaly.op]) == READ_ONE_OF:
+        return "none of which anybody wrote"
+    if int(history.columns.op_kind[anomaly.op]) == READ_NONE_OF:
+        return "but no other version of it can have been there"
     return "which nobody wrote"
 
 

@@ -26,7 +26,10 @@ MOST_TRANSACTIONS: Final = 200_000
 """Transactions that a page holds; of a longer history it holds a part, and says so."""
 
 _STATUS_OF: Final = {c.COMMITTED: "c", c.ABORTED: "a", c.INDETERMINATE: "m", c.INITIAL: "i"}
-_KIND_OF: Final = {c.READ: "r", c.WRITE: "w", c.APPEND: "a", c.READ_LIST: "l"}
+_KIND_OF: Final = {
+    c.READ: "r", c.WRITE: "w", c.APPEND: "a", c.READ_LIST: "l",
+    c.READ_ONE_OF: "s", c.READ_NONE_OF: "s",
+}  # fmt: skip
 
 
 class Columns(Struct, frozen=True, kw_only=True):
@@ -98,7 +101,7 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
     ops = ops.astype(np.int64)
     keys, key = _renumbered(np.asarray(columns.op_key)[ops])
     kind = np.asarray(columns.op_kind)[ops]
-    values, value, lists, longest = _values(history, kind, key, np.asarray(columns.op_value)[ops])
+    values, value, lists, longest = _values(history, ops, kind, key)
     sessions, session = _renumbered(np.asarray(columns.txn_session)[txns])
     status = np.asarray(columns.txn_status)[txns]
     session = np.where(status == c.INITIAL, -1, session)
@@ -158,17 +161,18 @@ def _renumbered(column: Ints) -> tuple[Ints, Ints]:
 
 
 def _values(
-    history: History, kind: Ints, key: Ints, value: Ints
+    history: History, ops: Ints, kind: Ints, key: Ints
 ) -> tuple[list[str], list[int], list[list[int] | int], dict[int, list[int]]]:
     """The table of values, each operation's value, the lists, and each key's longest list."""
     columns = history.columns
-    numbers: dict[int, int] = {}
+    value = np.asarray(columns.op_value)[ops]
+    numbers: dict[int | str, int] = {}
     texts: list[str] = []
 
-    def number(atom: int) -> int:
+    def number(atom: int | str) -> int:
         if atom not in numbers:
             numbers[atom] = len(texts)
-            texts.append(cut(history.value(atom)))
+            texts.append(cut(history.value(atom) if isinstance(atom, int) else atom))
         return numbers[atom]
 
     starts, elements = columns.list_start, columns.list_values
@@ -188,10 +192,15 @@ def _values(
         place[k, v] = len(lists)
         prefix = longest.get(k, [])[: len(items)] == items
         lists.append(len(items) if prefix else [number(atom) for atom in items])
+    is_set = np.isin(kind, c.SET_READS) & (value != c.UNKNOWN_VALUE)
     out = [
-        -1 if v == c.UNKNOWN_VALUE else place[k, v] if a_list else number(v)
-        for k, v, a_list in zip(key.tolist(), value.tolist(), is_list.tolist(), strict=True)
+        -1 if v == c.UNKNOWN_VALUE or a_set else place[k, v] if a_list else number(v)
+        for k, v, a_list, a_set in zip(
+            key.tolist(), value.tolist(), is_list.tolist(), is_set.tolist(), strict=True
+        )
     ]
+    for i in np.flatnonzero(is_set).tolist():
+        out[i] = number(history.op_value(int(ops[i])))
     return texts, out, lists, {k: [number(a) for a in items] for k, items in longest.items()}
 
 

@@ -266,11 +266,11 @@ _JOINS: Final = {"wr": ("w", "r"), "ww": ("w", "w"), "rw": ("r", "w")}
 def _operation(history: History, txn: int, key: str, kind: str) -> int:
     """The place in a transaction of its first read, or last write, of a key; else -1."""
     columns = history.columns
-    reads = (c.READ, c.READ_LIST)
+    writes = (c.WRITE, c.APPEND)
     found = [
         index
         for index, op in enumerate(history.operations_of(txn))
-        if (int(columns.op_kind[op]) in reads) == (kind == "r")
+        if (int(columns.op_kind[op]) not in writes) == (kind == "r")
         and history.key(int(columns.op_key[op])) == key
     ]
     return (found[0] if kind == "r" else found[-1]) if found else -1

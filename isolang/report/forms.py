@@ -234,7 +234,7 @@ def _operation(columns: Columns, op: int) -> str:
         text = f"[{' '.join(columns.values[i] for i in numbers)}]"
     else:
         text = columns.values[value]
-    name = {"a": "append", "l": "r"}.get(kind, kind)
+    name = {"a": "append", "l": "r", "s": "r"}.get(kind, kind)
     return cut(f"{name}({columns.keys[columns.key[op]]}, {text})")
 
 

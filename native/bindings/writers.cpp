@@ -71,7 +71,7 @@ void register_writers(nb::module_& m) {
                            std::vector<std::int64_t> processes, Texts keys, Texts values, const nb::callable& write) {
     const Outline outline = outline_of(h, txns, start, ops, names.shape(0));
     for (std::size_t i = 0; i < outline.ops.size(); ++i) {
-      const bool list = h.op_kind[static_cast<std::size_t>(outline.ops[i])] == static_cast<std::uint8_t>(OpKind::read_list);
+      const bool list = holds_list(h.kind(outline.ops[i]));
       const auto limit = list ? static_cast<std::int64_t>(h.list_start.size()) - 1 : std::int64_t{h.values.size()};
       if (names.data()[i] >= limit) throw std::invalid_argument("no such value");
     }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "certify/list_reads.hpp"
+#include "certify/set_read.hpp"
 #include "certify/write_index.hpp"
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
@@ -149,9 +150,11 @@ class ChoiceReader {
         continue;
       }
       const bool list = writes_.kind(op) == OpKind::read_list;
-      const bool nil = !list && h_.op_value[op] == kNil;
+      const bool nil = writes_.kind(op) == OpKind::read && h_.op_value[op] == kNil;
       const bool appended = writes_.appended(key);
-      if ((writes_.written(key) && (appended || list)) || (appended && !list && !nil))
+      const bool set = is_set_read(writes_.kind(op));
+      if ((writes_.written(key) && (appended || list)) ||
+          (appended && !list && (set || !nil)))
         throw NotCertified{"not certified: key " + str(key) + " is both a register and a list"};
       const bool own = own_txn_[key] == t;
       if (own) no_source(op);
@@ -169,7 +172,10 @@ class ChoiceReader {
     if (!judges_reads_) return;
     const std::int64_t named =
         h_.op_source[op];  // if there is one, the write itself counts, not its value
-    if (named == kSourceByValue ? h_.op_value[op] != h_.op_value[last] : named != last)
+    const bool fits = is_set_read(writes_.kind(op)) ? SetRead(h_, op).allows(h_.op_value[last])
+                      : named == kSourceByValue     ? h_.op_value[op] == h_.op_value[last]
+                                                    : named == last;
+    if (!fits)
       reject("operation " + str(op) +
              " is an intrinsic anomaly: not what its transaction wrote last");
   }
@@ -193,7 +199,9 @@ class ChoiceReader {
   bool explains(std::int32_t t, std::int64_t op, std::int32_t u, std::int32_t write) const {
     const std::int32_t key = h_.op_key[op], value = h_.op_value[op];
     const std::int64_t named = h_.op_source[op];
+    const bool set = is_set_read(writes_.kind(op));
     if (u == n_) {
+      if (set) return SetRead(h_, op).allows_initial();
       if (named == kSourceInitial) return true;
       const WriteIndex::InitialWrite* own = writes_.initial_write(key);
       if (named >= 0) return own && std::get<2>(*own) == named;
@@ -202,6 +210,7 @@ class ChoiceReader {
     }
     if (u == t || !writes_.live(u) || write < 0) return false;
     const LastWrite& last = writes_.last(write);
+    if (set) return SetRead(h_, op).allows(last.value);
     if (named >= 0) return h_.op_start[u] + last.at == named;
     return named == kSourceByValue && last.value == value;
   }
@@ -210,6 +219,10 @@ class ChoiceReader {
   bool has_candidate(std::int32_t t, std::int64_t op) {
     const std::int32_t key = h_.op_key[op], value = h_.op_value[op];
     if (explains(t, op, n_, -1)) return true;
+    if (is_set_read(writes_.kind(op))) {
+      const SetRead read(h_, op);
+      return writes_.any_written(key, t, [&](std::int32_t v) { return read.allows(v); });
+    }
     const std::int64_t named = h_.op_source[op];
     if (named >= 0) {
       const auto u = static_cast<std::int32_t>(
@@ -217,7 +230,7 @@ class ChoiceReader {
           1);
       return explains(t, op, u, writes_.find_last(u, key));
     }
-    return named == kSourceByValue && writes_.value_written(key, value, t);
+    return named == kSourceByValue && writes_.any_written(key, t, [&](std::int32_t v) { return v == value; });
   }
 
   // `own`: how many own appends precede.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "certify/set_read.hpp"
 #include "core/index.hpp"
 
 namespace isolang::certify {
@@ -148,6 +149,19 @@ std::span<const Evidence::Write> Evidence::writes_of(std::int32_t key, std::int3
   return {first, last};
 }
 
+// The writes of what an external read saw, or may have seen; failed and aborted ones too.
+std::vector<Evidence::Write> Evidence::writes_seen(std::int64_t op) {
+  if (!is_set_read(h_.kind(op))) {
+    const auto same = writes_of(key_of(op), value_of(op));
+    return {same.begin(), same.end()};
+  }
+  std::vector<Write> found;
+  const SetRead read(h_, op);
+  for (const Write& w : key_index(key_of(op)).writes)
+    if (read.allows(w.value)) found.push_back(w);
+  return found;
+}
+
 bool Evidence::is_list(std::int64_t op) {
   const auto kind = static_cast<OpKind>(h_.op_kind[op]);
   if (kind == OpKind::read_list) return value_of(op) != kUnknownValue;
@@ -160,9 +174,9 @@ bool Evidence::is_read(std::int64_t op) {
   const std::int32_t t = txn_of(op);
   if (t == n_ || !live(t)) return false;
   const KeyIndex& index = key_index(key_of(op));
-  const bool list = static_cast<OpKind>(h_.op_kind[op]) == OpKind::read_list;
-  if ((index.written && (index.appended || list)) ||
-      (index.appended && !list && value_of(op) != kNil))
+  const OpKind kind = h_.kind(op);
+  const bool list = kind == OpKind::read_list, nil = kind == OpKind::read && value_of(op) == kNil;
+  if ((index.written && (index.appended || list)) || (index.appended && !list && !nil))
     throw NotCertified{"not certified: key " + std::to_string(key_of(op)) +
                        " is both a register and a list"};
   return true;
@@ -208,9 +222,11 @@ std::vector<std::int32_t> Evidence::candidates(std::int64_t op) {
   }
   std::vector<std::int32_t> found;
   if (named != kSourceByValue) return found;
-  for (const Write& w : writes_of(key, value))
+  for (const Write& w : writes_seen(op))
     if (explains(w.op, key) && txn_of(w.op) != reader) found.push_back(txn_of(w.op));
-  if (value == kNil || value == h_.initial_value[key]) found.push_back(n_);
+  if (is_set_read(h_.kind(op)) ? SetRead(h_, op).allows_initial()
+                               : value == kNil || value == h_.initial_value[key])
+    found.push_back(n_);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
@@ -321,13 +337,17 @@ void Evidence::find_forced() {
   forced_.assign(idx(n_), 0);
   // Only reads of what some indeterminate transaction wrote can force one in.
   std::unordered_set<std::uint64_t> of_indeterminate;
+  std::unordered_set<std::int32_t> keys_of_indeterminate;
   std::vector<std::int32_t> work;
   for (std::int32_t t = 0; t < n_; ++t) {
     const auto status = static_cast<Status>(h_.txn_status[t]);
     if (status == Status::committed) work.push_back(t);
     if (status != Status::indeterminate) continue;
     for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
-      if (is_write(op) && is_ok(op)) of_indeterminate.insert(pair_of(key_of(op), value_of(op)));
+      if (is_write(op) && is_ok(op)) {
+        of_indeterminate.insert(pair_of(key_of(op), value_of(op)));
+        keys_of_indeterminate.insert(key_of(op));
+      }
   }
   const auto force = [&](std::int32_t u, std::int32_t reader) {
     if (u < 0 || u == n_ || u == reader || certain(u) || forced_[u]) return;
@@ -351,7 +371,10 @@ void Evidence::find_forced() {
       }
       const std::int64_t named = h_.op_source[op];
       const std::int32_t value = named >= 0 ? value_of(named) : value_of(op);
-      if (!of_indeterminate.count(pair_of(key_of(op), value)) || !is_external(op)) continue;
+      const bool can_force = is_set_read(h_.kind(op))
+                                 ? keys_of_indeterminate.contains(key_of(op))
+                                 : of_indeterminate.contains(pair_of(key_of(op), value));
+      if (!can_force || !is_external(op)) continue;
       const std::vector<std::int32_t> from = candidates(op);
       if (from.size() == 1) force(from.front(), t);
     }

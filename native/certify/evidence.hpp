@@ -79,6 +79,7 @@ class Evidence {
 
   KeyIndex& key_index(std::int32_t key);
   std::span<const Write> writes_of(std::int32_t key, std::int32_t value);
+  std::vector<Write> writes_seen(std::int64_t op);
   bool is_write(std::int64_t op) const;
   bool is_ok(std::int64_t op) const { return h_.op_ok[op] != 0; }
   std::int32_t value_of(std::int64_t op) const { return h_.op_value[op]; }
@@ -94,6 +95,7 @@ class Evidence {
   std::vector<std::int32_t> shown_order(std::int64_t op);
   unsigned anomalies(std::int64_t op);
   unsigned list_anomalies(std::int64_t op);
+  unsigned set_read_anomalies(std::int64_t op);
   unsigned why_not(std::int64_t op, std::span<const Write> writes);
   void find_forced();
 

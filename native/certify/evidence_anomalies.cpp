@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "certify/evidence.hpp"
+#include "certify/set_read.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -30,6 +31,7 @@ unsigned Evidence::anomalies(std::int64_t op) {
   if (is_list(op)) return list_anomalies(op);
   const std::int32_t key = key_of(op), value = value_of(op);
   const std::int64_t named = h_.op_source[op];
+  if (is_set_read(h_.kind(op))) return set_read_anomalies(op);
   // A named source counts itself, not its value.
   const auto was_read = [&](std::int64_t w) {
     return named == kSourceByValue ? value_of(w) == value : w == named;
@@ -50,6 +52,13 @@ unsigned Evidence::anomalies(std::int64_t op) {
     return why_not(op, {&write, 1});
   }
   return bit(Kind::thin_air_read);
+}
+
+unsigned Evidence::set_read_anomalies(std::int64_t op) {
+  const std::vector<std::int64_t> before = own(op, true);
+  if (!before.empty())
+    return SetRead(h_, op).allows(value_of(before.back())) ? 0 : bit(Kind::not_own_write);
+  return candidates(op).empty() ? why_not(op, writes_seen(op)) : 0;
 }
 
 // Why none of the writes of what `op` read explains it.

@@ -1,5 +1,6 @@
 #include "certify/write_index.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -82,17 +83,11 @@ void WriteIndex::index_appends() {
     std::sort(append_.begin() + append_start_[key], append_.begin() + append_start_[key + 1]);
 }
 
-bool WriteIndex::value_written(std::int32_t key, std::int32_t value, std::int32_t t) {
-  if (by_value_.empty()) {
-    for (std::int32_t u = 0; u < n_; ++u)
-      for (std::int64_t i = begin_of(u); i < end_of(u); ++i)
-        by_value_.emplace_back(last(i).key, last(i).value, u);
-    std::sort(by_value_.begin(), by_value_.end());
-  }
-  for (auto w = std::lower_bound(by_value_.begin(), by_value_.end(), std::tuple(key, value, -1));
-       w != by_value_.end() && std::get<0>(*w) == key && std::get<1>(*w) == value; ++w)
-    if (std::get<2>(*w) != t) return true;
-  return false;
+void WriteIndex::index_by_key() {
+  for (std::int32_t u = 0; u < n_; ++u)
+    for (std::int64_t i = begin_of(u); i < end_of(u); ++i)
+      by_key_.emplace_back(last(i).key, last(i).value, u);
+  std::ranges::sort(by_key_);
 }
 
 std::int32_t WriteIndex::element_writer(std::int32_t key, std::int32_t value) const {

@@ -69,8 +69,15 @@ class WriteIndex {
     return found != initial_.end() && std::get<0>(*found) == key ? &*found : nullptr;
   }
 
-  // Whether the last write of the key by some transaction other than `t` wrote the value.
-  bool value_written(std::int32_t key, std::int32_t value, std::int32_t t);
+  // Whether the last write of the key by some transaction other than `t` wrote such a value.
+  template <typename Such>
+  bool any_written(std::int32_t key, std::int32_t t, const Such& such) {
+    if (by_key_.empty()) index_by_key();
+    for (auto w = std::ranges::lower_bound(by_key_, std::tuple(key, -1, -1));
+         w != by_key_.end() && std::get<0>(*w) == key; ++w)
+      if (std::get<2>(*w) != t && such(std::get<1>(*w))) return true;
+    return false;
+  }
 
   // The one transaction that may be included and appended the value; -1 if there is none. Throws
   // NotCertified.
@@ -85,6 +92,7 @@ class WriteIndex {
     std::int64_t op;
     auto operator<=>(const Append&) const = default;
   };
+  void index_by_key();
   void index_initial();
   void index_appends();
 
@@ -97,7 +105,7 @@ class WriteIndex {
   std::vector<std::int64_t> append_start_;  // per key, into append_, sorted by value
   std::vector<Append> append_;
   std::vector<std::tuple<std::int32_t, std::int32_t, std::int32_t>>
-      by_value_;  // (key, value, txn), if needed
+      by_key_;  // (key, value, txn), if needed
   std::int32_t cached_key_ = -1, cached_writer_ = -1;
   std::vector<std::int64_t> cached_;
 };

@@ -164,12 +164,13 @@ void History::validate() const {
   }
   const auto lists = static_cast<std::int32_t>(list_start.size()) - 1;
   for (std::size_t i = 0; i < m; ++i) {
-    if (op_kind[i] > 3) bad("unknown operation kind");
+    if (op_kind[i] >= kOpKinds) bad("unknown operation kind");
     if (op_key[i] < 0 || op_key[i] >= n_keys()) bad("key out of range");
-    const bool list = op_kind[i] == static_cast<std::uint8_t>(OpKind::read_list);
-    const bool read = list || op_kind[i] == static_cast<std::uint8_t>(OpKind::read);
-    if (op_value[i] >= (list ? lists : values.size()) || op_value[i] < (read ? kUnknownValue : 0))
+    const auto kind = static_cast<OpKind>(op_kind[i]);
+    if (op_value[i] >= (holds_list(kind) ? lists : values.size()) ||
+        op_value[i] < (is_write(kind) ? 0 : kUnknownValue))
       bad("value out of range");
+    if (is_set_read(kind) && op_source[i] != kSourceByValue) bad("a set-read that names its source");
     if (op_source[i] < kSourceMissing || op_source[i] >= static_cast<std::int64_t>(m))
       bad("source out of range");
   }

@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/index.hpp"
+
 namespace isolang {
 
 enum class Status : std::uint8_t {
@@ -25,7 +27,19 @@ enum class OpKind : std::uint8_t {
   write = 1,      // op_value is an atom
   append = 2,     // op_value is the atom appended to a list
   read_list = 3,  // op_value is the number of a list
+  // Set-reads: op_value is the number of a list of atoms. What the version that the transaction saw
+  // of the key holds is known only so far. nil among them is the initial state.
+  read_one_of = 4,   // one of these
+  read_none_of = 5,  // none of these
 };
+inline constexpr std::uint8_t kOpKinds = 6;
+
+inline bool is_write(OpKind kind) { return kind == OpKind::write || kind == OpKind::append; }
+inline bool is_set_read(OpKind kind) {
+  return kind == OpKind::read_one_of || kind == OpKind::read_none_of;
+}
+// op_value is the number of a list, if it is known.
+inline bool holds_list(OpKind kind) { return kind == OpKind::read_list || is_set_read(kind); }
 
 inline constexpr std::int32_t kNil = 0;  // the atom nil
 inline constexpr std::int32_t kUnknownValue =
@@ -109,6 +123,7 @@ struct History {
 
   std::int32_t transactions() const { return static_cast<std::int32_t>(txn_session.size()); }
   std::int64_t operations() const { return static_cast<std::int64_t>(op_kind.size()); }
+  OpKind kind(std::int64_t op) const { return static_cast<OpKind>(op_kind[idx(op)]); }
   std::int32_t n_keys() const { return static_cast<std::int32_t>(key_atom.size()); }
 
   // --- building; readers call these in file order ---

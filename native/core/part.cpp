@@ -30,8 +30,8 @@ class Copy {
     const auto kind = static_cast<OpKind>(whole_.op_kind[op]);
     const std::int32_t at_key = key(whole_.op_key[op]);
     const std::int32_t seen = whole_.op_value[op];
-    const bool list_read = kind == OpKind::read_list && seen != kUnknownValue;
-    part_.history.add_op(kind, at_key, list_read ? list(seen) : value(seen), whole_.op_position[op],
+    const bool has_list = holds_list(kind) && seen != kUnknownValue;
+    part_.history.add_op(kind, at_key, has_list ? list(seen) : value(seen), whole_.op_position[op],
                          whole_.op_ok[op] != 0, source);
   }
 

@@ -34,10 +34,6 @@ class Stopwatch {
 std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& p,
                                                const Model& model) {
   constexpr std::int32_t kAhead = 16;  // reads, whose writers may be anywhere
-  const auto is_read = [&](std::int64_t op) {
-    return h.op_kind[op] == static_cast<std::uint8_t>(OpKind::read) ||
-           h.op_kind[op] == static_cast<std::uint8_t>(OpKind::read_list);
-  };
   // The last element of a list; nil and the empty list are both the initial state of a list.
   const auto seen = [&](std::int64_t op) {
     const std::int32_t value = h.op_value[op];
@@ -47,7 +43,8 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
   };
   const auto saw_the_same = [&](std::int64_t a, std::int64_t b) {
     // mutant: merged-no-source
-    return h.op_source[a] == h.op_source[b] && seen(a) == seen(b);
+    return a == b || (!is_set_read(h.kind(a)) && !is_set_read(h.kind(b)) &&
+                      h.op_source[a] == h.op_source[b] && seen(a) == seen(b));
   };
   std::vector<std::int32_t> source(h.op_kind.size(), -1);
   std::vector<std::int32_t> written;  // keys that the transaction has written so far
@@ -61,7 +58,7 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
     for (std::int64_t op = h.op_start[txn]; op < h.op_start[txn + 1]; ++op) {
       const std::int32_t key = h.op_key[op];
       if (h.op_ok[op] == 0) continue;
-      if (!is_read(op)) {
+      if (is_write(h.kind(op))) {
         written.push_back(key);
         continue;
       }

@@ -97,7 +97,7 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
     if ((range.flags & prepass::kFromT0) != 0)
       p.candidate.push_back(renumbered(writer_of, c.key_start[s.read_key[r]]));
     for (std::int32_t e = range.low; e < range.high; ++e) {
-      const std::int32_t writer = renumbered(writer_of, e);
+      const std::int32_t writer = renumbered(writer_of, c.writer(range, e));
       if ((range.flags & prepass::kOwn) == 0 || p.writer_txn[writer] != t)
         p.candidate.push_back(writer);
     }

@@ -3,6 +3,8 @@
 // One key at a time: its writers and its reads are brought together by a counting sort, and a small
 // hash table over its values stays in the cache. Linear in the number of operations.
 #include <algorithm>
+#include <limits>
+#include <stdexcept>
 
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
@@ -85,6 +87,22 @@ struct Writer {
 struct Read {
   std::int32_t value, txn, read;
 };
+
+// The writers low … high-1 of its key that a set-read may have seen.
+Candidates::Range list_writers(const History& h, std::int64_t op, std::int32_t low,
+                               std::int32_t high, Candidates& c) {
+  const SetRead read(h, op);
+  Candidates::Range range;
+  range.flags = kListed | kOwn;
+  if (read.allows_initial()) range.flags |= kFromT0;
+  range.low = static_cast<std::int32_t>(c.listed.size());
+  for (std::int32_t e = low; e < high; ++e)
+    if (read.allows(c.value[e])) c.listed.push_back(e);
+  if (c.listed.size() > idx(std::numeric_limits<std::int32_t>::max()))
+    throw std::domain_error("set-reads have more candidate sources than the 2147483647 expected");
+  range.high = static_cast<std::int32_t>(c.listed.size());
+  return range;
+}
 
 // Reads whose source the format names.
 void follow_sources(const History& h, const Scan& s, Candidates& c) {
@@ -184,7 +202,11 @@ Candidates find_candidates(const History& h, const Scan& s) {
     for (std::size_t i = idx(read_start[key]); i < idx(read_start[key + 1]); ++i) {
       const Read& read = reads[i];
       if (s.any_source && h.op_source[s.read_op[read.read]] != kSourceByValue) continue;
-      Candidates::Range range;
+      Candidates::Range& range = c.range[read.read];
+      if (is_set_read(h, s.read_op[read.read])) {
+        range = list_writers(h, s.read_op[read.read], next, position, c);
+        continue;
+      }
       const std::size_t g = idx(groups.find_or_add(read.value));
       if (g < written) {
         range.low = g == 0 ? next : group_end[g - 1];
@@ -205,7 +227,6 @@ Candidates find_candidates(const History& h, const Scan& s) {
       // mutant: repeated-reads-kept
       if (last_reader[g] == read.txn) range.flags |= kRepeated;
       last_reader[g] = read.txn;
-      c.range[read.read] = range;
     }
     next = position;
   }

@@ -77,6 +77,7 @@ class OwnWrites {
 // A read after an own write that did not return it. An own write that is older explains more than
 // one that is yet to come, so it goes first: `w(x,1) w(x,2) r(x,1) w(x,1)` is not_last_own_write.
 Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWrites& own) {
+  if (is_set_read(h, r.op)) return {AnomalyKind::not_own_write, r.txn, r.op, r.txn, r.last_own};
   const std::int64_t source = h.op_source[r.op];
   const std::int32_t key = h.op_key[r.op];
   std::int64_t older = -1, later = -1;
@@ -103,6 +104,25 @@ Anomaly classify_source(const History& h, std::int32_t reader, std::int64_t read
     return {AnomalyKind::aborted_read, reader, read, t, source};
   if (t == reader) return {AnomalyKind::future_read, reader, read, t, source};
   return {AnomalyKind::intermediate_read, reader, read, t, source};
+}
+
+// A set-read that no version of its key satisfies: of the writes that would, the first by kind.
+Anomaly classify_set_read(const History& h, std::int32_t reader, std::int64_t read) {
+  const SetRead set(h, read);
+  std::int64_t later = -1, overwritten = -1, dead = -1;
+  for (std::int32_t t = 0; t < h.transactions(); ++t)
+    for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
+      if (h.op_kind[op] != kWrite || h.op_key[op] != h.op_key[read] || !set.allows(h.op_value[op]))
+        continue;
+      const bool failed = h.op_ok[op] == 0 || is_status(h, t, Status::aborted);
+      std::int64_t& first = failed ? dead : t == reader ? later : overwritten;
+      if (first < 0) first = op;
+    }
+  for (const auto& [kind, op] : {std::pair{AnomalyKind::future_read, later},
+                                 std::pair{AnomalyKind::intermediate_read, overwritten},
+                                 std::pair{AnomalyKind::aborted_read, dead}})
+    if (op >= 0) return {kind, reader, read, txn_of_op(h, op), op};
+  return {AnomalyKind::thin_air_read, reader, read, -1, -1};
 }
 
 }  // namespace
@@ -157,7 +177,8 @@ std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
   };
   std::unordered_map<std::uint64_t, Writes> wanted;
   for (const std::int32_t r : reads)
-    if (h.op_source[s.read_op[r]] == kSourceByValue) wanted[slot(s.read_key[r], s.read_value[r])];
+    if (h.op_source[s.read_op[r]] == kSourceByValue && !is_set_read(h, s.read_op[r]))
+      wanted[slot(s.read_key[r], s.read_value[r])];
   if (!wanted.empty()) {
     for (std::int32_t t = 0; t < h.transactions(); ++t)
       for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
@@ -172,6 +193,10 @@ std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
   for (const std::int32_t r : reads) {
     const std::int32_t reader = s.read_txn[r];
     const std::int64_t read = s.read_op[r];
+    if (is_set_read(h, read)) {
+      out.push_back(classify_set_read(h, reader, read));
+      continue;
+    }
     if (h.op_source[read] != kSourceByValue) {
       out.push_back(classify_source(h, reader, read));
       continue;

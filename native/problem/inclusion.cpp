@@ -54,7 +54,7 @@ class Reach {
     // mutant: initial-no-alternative
     std::int32_t count = (range.flags & kFromT0) != 0 ? 1 : 0, last = -1;
     for (std::int32_t i = range.low; i < range.high; ++i) {
-      const std::int32_t t = c_.txn[i];
+      const std::int32_t t = c_.txn[c_.writer(range, i)];
       if (t == reader) continue;
       if (!sole) visit(t);
       // mutant: two-sources-certain

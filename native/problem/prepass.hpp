@@ -36,7 +36,8 @@ struct Scan {
   std::vector<std::int32_t> writer_txn, writer_key, writer_value;
   std::vector<std::int64_t> writer_op;
 
-  // External reads, not merged yet. On list keys the value is the last element, or kEmptyList.
+  // External reads, not merged yet. On list keys the value is the last element, or kEmptyList; of a
+  // set-read it is the number of its list.
   std::vector<std::int32_t> read_txn, read_key, read_value;
   std::vector<std::int64_t> read_op;
 
@@ -60,11 +61,28 @@ struct Scan {
 };
 Scan scan(const History& h);
 
+// --- set_reads.cpp: what a set-read says of a version ---
+
+class SetRead {
+ public:
+  SetRead(const History& h, std::int64_t op);
+  bool allows(std::int32_t value) const;
+  bool allows_initial() const;  // the version of T0
+
+ private:
+  const History& h_;
+  std::int64_t op_;
+  bool one_of_;
+  std::vector<std::int32_t> values_;  // ascending
+};
+inline bool is_set_read(const History& h, std::int64_t op) { return is_set_read(h.kind(op)); }
+
 // --- candidates.cpp: writers by key and value; the range of writers that may explain each read ---
 
 inline constexpr std::uint8_t kFromT0 = 1;    // T0 is a candidate
 inline constexpr std::uint8_t kRepeated = 2;  // an earlier read of the transaction saw the same
 inline constexpr std::uint8_t kOwn = 4;  // one of the writers is the reader itself: not a candidate
+inline constexpr std::uint8_t kListed = 8;  // a set-read: low … high-1 are places in `listed`
 
 struct Candidates {
   // Writers grouped by key, T0 first, then by value in order of first appearance, then in
@@ -79,6 +97,10 @@ struct Candidates {
     std::uint8_t flags = 0;
   };
   std::vector<Range> range;
+  std::vector<std::int32_t> listed;  // the writers that set-reads may see
+  std::int32_t writer(const Range& r, std::int32_t i) const {
+    return (r.flags & kListed) != 0 ? listed[i] : i;
+  }
 };
 Candidates find_candidates(const History& h, const Scan& s);
 

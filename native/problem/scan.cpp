@@ -54,6 +54,10 @@ std::vector<std::uint8_t> find_list_keys(const History& h) {
         case OpKind::read_list:
           as_list = reads_count && value != kUnknownValue && list_length(h, value) > 0;
           break;
+        case OpKind::read_one_of:
+        case OpKind::read_none_of:
+          as_register = reads_count && value != kUnknownValue;
+          break;
       }
       if (reads_count && h.op_source[op] != kSourceByValue) source_op[key] = op;
       if (as_list && list_op[key] < 0) list_op[key] = op;
@@ -170,8 +174,10 @@ Scan scan(const History& h) {
           kind == OpKind::read_list ? kNil : value;  // only an empty list can stand here
       if (mine.txn == t) {
         const std::int64_t expected = s.writer_op[mine.writer];
-        const bool fits =
-            source == kSourceByValue ? seen == s.writer_value[mine.writer] : source == expected;
+        const bool fits = is_set_read(kind)
+                              ? SetRead(h, op).allows(s.writer_value[mine.writer])
+                          : source == kSourceByValue ? seen == s.writer_value[mine.writer]
+                                                     : source == expected;
         // mutant: own-writes-unchecked
         if (!fits) s.broken_reads.push_back({t, seen, op, expected});
         continue;

@@ -169,9 +169,8 @@ class Pairing {
     bool same = invoked.last - invoked.first == done.last - done.first;
     for (std::size_t i = 0; same && i < done.last - done.first; ++i) {
       const MicroOp &a = in_.micro_ops[invoked.first + i], &b = in_.micro_ops[done.first + i];
-      const bool write = b.kind == OpKind::write || b.kind == OpKind::append;
-      same = a.key == b.key && (write ? a.kind == b.kind && a.value == b.value
-                                      : a.kind == OpKind::read || a.kind == OpKind::read_list);
+      same = a.key == b.key &&
+             (is_write(b.kind) ? a.kind == b.kind && a.value == b.value : !is_write(a.kind));
     }
     return same;
   }
@@ -217,15 +216,14 @@ class Pairing {
       const MicroOp& op = in_.micro_ops[i];
       OpKind kind = op.kind;
       std::int32_t value = op.value;
-      const bool read = kind == OpKind::read || kind == OpKind::read_list;
       // An :invoke does not know what its reads will return, whatever it says; nil in :info and :fail is "not known".
-      const bool unknown = read && status != Status::committed &&
+      const bool unknown = !is_write(kind) && status != Status::committed &&
                            (from->type == Type::invoke || (kind == OpKind::read && value == kNil));
       if (unknown) {
         kind = OpKind::read;
         value = kUnknownValue;
         ++unknown_reads_;
-      } else if (kind == OpKind::read_list) {
+      } else if (holds_list(kind) && value != kUnknownValue) {
         const auto list = static_cast<std::size_t>(op.value);
         h_.list_values.insert(h_.list_values.end(),
                               in_.list_values.begin() + static_cast<std::ptrdiff_t>(in_.list_start[list]),

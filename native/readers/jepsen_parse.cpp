@@ -248,6 +248,10 @@ class Parser {
         op.kind = OpKind::write;
       } else if (word == "append") {
         op.kind = OpKind::append;
+      } else if (word == "r-in") {
+        op.kind = OpKind::read_one_of;
+      } else if (word == "r-not-in") {
+        op.kind = OpKind::read_none_of;
       } else {
         return wrong("an unknown micro-operation", start);
       }
@@ -256,12 +260,17 @@ class Parser {
       op.key = key();
       forms_.blank();
       const char v = forms_.peek();
-      if (v == end && op.kind != OpKind::read) return wrong("a micro-operation without a value", start);
+      if (v == end && is_write(op.kind)) return wrong("a micro-operation without a value", start);
       if (v == end) {
         short_read_ = true;
-      } else if (op.kind == OpKind::read && (v == '[' || v == '(')) {
-        op.kind = OpKind::read_list;
+        if (is_set_read(op.kind)) op.value = kUnknownValue;
+      } else if (!is_write(op.kind) && (v == '[' || v == '(')) {
+        if (op.kind == OpKind::read) op.kind = OpKind::read_list;
         op.value = list(v == '[' ? ']' : ')');
+      } else if (is_set_read(op.kind)) {  // nil, where it is not known
+        op.value = kUnknownValue;
+        if (forms_.atom(history_.values, values_) != kNil)
+          return wrong("a set-read without a list of values", start);
       } else {
         op.value = forms_.atom(history_.values, values_);
       }

@@ -132,10 +132,9 @@ class Speller {
   void operation(std::int64_t i, bool asked) {
     const std::int64_t op = part_.ops[idx(i)], name = names_[idx(i)];
     const auto kind = static_cast<OpKind>(h_.op_kind[idx(op)]);
-    const bool read = kind == OpKind::read || kind == OpKind::read_list;
-    const std::string_view word = kind == OpKind::write ? "w" : kind == OpKind::append ? "append" : "r";
+    const bool read = !is_write(kind);
     out_.text(spelling_.json ? "[\"" : "[:");
-    out_.text(word);
+    out_.text(word_of(kind));
     out_.text(spelling_.json ? "\"," : " ");
     atom(h_.key_atoms, h_.key_atom[idx(h_.op_key[idx(op)])], spelling_.keys);
     out_.text(between());
@@ -143,7 +142,7 @@ class Speller {
       nil();
     } else if (name <= kFirstNumber) {
       out_.number(kFirstNumber - name);
-    } else if (kind == OpKind::read_list) {
+    } else if (holds_list(kind)) {
       out_.text("[");
       for (std::int64_t e = h_.list_start[idx(name)]; e < h_.list_start[idx(name) + 1]; ++e) {
         if (e > h_.list_start[idx(name)]) out_.text(between());
@@ -154,6 +153,18 @@ class Speller {
       atom(h_.values, static_cast<std::int32_t>(name), spelling_.values);
     }
     out_.text("]");
+  }
+
+  static std::string_view word_of(OpKind kind) {
+    switch (kind) {
+      case OpKind::write: return "w";
+      case OpKind::append: return "append";
+      case OpKind::read_one_of: return "r-in";
+      case OpKind::read_none_of: return "r-not-in";
+      case OpKind::read:
+      case OpKind::read_list: break;
+    }
+    return "r";
   }
 
   void nil() { out_.text(spelling_.json ? "null" : "nil"); }

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from isolang.history.columns import APPEND, READ_LIST, SOURCE_BY_VALUE, UNKNOWN_VALUE, WRITE
+from isolang.history.columns import (
+    APPEND,
+    READ_LIST,
+    SET_READS,
+    SOURCE_BY_VALUE,
+    UNKNOWN_VALUE,
+    WRITE,
+)
 from isolang.problem import Problem
 
 if TYPE_CHECKING:
@@ -106,6 +113,8 @@ class _Operations:
         if self._source[op] != SOURCE_BY_VALUE:
             return key, 1, self._source[op]
         value = self._value[op]
+        if self._kind[op] in SET_READS:
+            return key, 2, op
         if self._kind[op] == READ_LIST:
             first, end = self._columns.list_start[value : value + 2].tolist()
             # Its last element is the source; the empty list is nil.

@@ -40,7 +40,7 @@ class Names(Struct, frozen=True, kw_only=True):
     """The names of values in the other format.
 
     Attributes:
-        of: for each operation that is written, an atom (of a list read: the list), the unknown
+        of: for each operation that is written, an atom (or the number of a list), the unknown
             value, :data:`INITIAL`, or a new number.
         notes: what changed.
     """
@@ -115,7 +115,8 @@ class _Operations:
         self.source = columns.op_source[part.ops]
         kind = columns.op_kind[part.ops]
         self.writes = (kind == c.WRITE) | (kind == c.APPEND)
-        self.lists = (kind == c.READ_LIST) & (self.value != c.UNKNOWN_VALUE)
+        self.sets = (kind == c.READ_ONE_OF) | (kind == c.READ_NONE_OF)
+        self.lists = ((kind == c.READ_LIST) | self.sets) & (self.value != c.UNKNOWN_VALUE)
         self.reads = (kind == c.READ) & (self.value != c.UNKNOWN_VALUE)
         self.initial = columns.initial_value[self.key] if len(self.key) else self.value
         self.of_initial = self.reads & self.is_initial()
@@ -178,6 +179,10 @@ def _problems(
         (
             ops.reads & ~ops.of_initial & (ops.value == tau),
             f"a read of what {target} calls the initial state",
+        ),
+        (
+            ops.sets & (ops.initial != tau),
+            f"a set-read of a key with an initial value cannot be expressed in {target}",
         ),
         (unfit, f"a value that cannot be expressed in {target}"),
     ]

@@ -22,7 +22,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: its name in messages.
-        lists: appends and list reads.
+        lists: appends, list reads and set-reads.
         indeterminate: transactions with an unknown outcome.
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
@@ -112,10 +112,13 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         found = np.flatnonzero(status == code)
         if len(found) and not allowed:
             raise refuse(f"{what} cannot be expressed", txn=int(found[0]))
-    lists = (columns.op_kind == c.APPEND) | (columns.op_kind == c.READ_LIST)
-    found = np.flatnonzero(lists & keep)
-    if len(found) and not target.lists:
-        raise refuse("a list cannot be expressed", op=int(found[0]))
+    for kinds, what in (
+        ((c.APPEND, c.READ_LIST), "a list cannot be expressed"),
+        (c.SET_READS, "a set-read cannot be expressed"),
+    ):
+        found = np.flatnonzero(np.isin(columns.op_kind, kinds) & keep)
+        if len(found) and not target.lists:
+            raise refuse(what, op=int(found[0]))
     for allowed, bad, what, may in (
         (target.failed, columns.op_ok == 0, "an operation that failed", "failed-operations"),
         (

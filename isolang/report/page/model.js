@@ -29,7 +29,7 @@ const RELATIONS = {
 };
 
 const STATUS = { c: "committed", a: "aborted", m: "indeterminate", i: "initial" };
-const KIND = { r: "r", w: "w", a: "append", l: "r" };
+const KIND = { r: "r", w: "w", a: "append", l: "r", s: "r" };
 
 /** @param {string} id @returns {HTMLElement} */
 function byId(id) {
@@ -123,7 +123,7 @@ const M = {
   },
   /** @param {number} op */
   isRead(op) {
-    return H.kind[op] === "r" || H.kind[op] === "l";
+    return "rls".includes(H.kind[op]);
   },
 };
 

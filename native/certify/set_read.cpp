@@ -1,0 +1,26 @@
+#include "certify/set_read.hpp"
+
+#include <algorithm>
+
+#include "core/index.hpp"
+
+namespace isolang::certify {
+
+std::span<const std::int32_t> SetRead::values() const {
+  const auto list = idx(h_.op_value[op_]);
+  return {h_.list_values.begin() + h_.list_start[list],
+          h_.list_values.begin() + h_.list_start[list + 1]};
+}
+
+bool SetRead::allows(std::int32_t value) const {
+  const bool listed = std::ranges::find(values(), value) != values().end();
+  // mutant: checker-set-read
+  return h_.kind(op_) == OpKind::read_one_of ? listed : !listed;
+}
+
+bool SetRead::allows_initial() const {
+  if (h_.kind(op_) == OpKind::read_one_of && allows(kNil)) return true;
+  return allows(h_.initial_value[h_.op_key[op_]]);
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,26 @@
+// Which versions of its key a set-read may have seen.
+#include <algorithm>
+
+#include "problem/prepass.hpp"
+
+namespace isolang::prepass {
+
+SetRead::SetRead(const History& h, std::int64_t op)
+    : h_(h), op_(op), one_of_(h.kind(op) == OpKind::read_one_of) {
+  const std::int32_t list = h.op_value[op];
+  values_.assign(h.list_values.begin() + h.list_start[list],
+                 h.list_values.begin() + h.list_start[idx(list) + 1]);
+  std::ranges::sort(values_);
+}
+
+bool SetRead::allows(std::int32_t value) const {
+  return std::ranges::binary_search(values_, value) == one_of_;
+}
+
+// A declared initial value is what T0 wrote. A read may also see it as nil, as an item read may.
+bool SetRead::allows_initial() const {
+  // mutant: set-read-initial
+  return allows(h_.initial_value[h_.op_key[op_]]) || (one_of_ && allows(kNil));
+}
+
+}  // namespace isolang::prepass
