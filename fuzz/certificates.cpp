@@ -163,7 +163,14 @@ class Input {
       return value == 0 ? kNil : h.values.intern_integer(value);
     };
     if (k < 2) {
-      const bool unknown = !writes && bytes_.ConsumeIntegralInRange(0, 15) == 0;
+      const int what = writes ? 1 : bytes_.ConsumeIntegralInRange(0, 15);
+      if (what >= 12) {
+        std::vector<std::int32_t> set;
+        for (int i = bytes_.ConsumeIntegralInRange(0, 3); i > 0; --i) set.push_back(atom());
+        h.add_op(what >= 14 ? OpKind::read_one_of : OpKind::read_none_of, keys[k], h.add_list(set), position, ok);
+        return;
+      }
+      const bool unknown = what == 0;
       h.add_op(writes ? OpKind::write : OpKind::read, keys[k], unknown ? kUnknownValue : atom(), position, ok);
     } else if (writes) {
       h.add_op(OpKind::append, keys[k], h.values.intern_integer(10 + elements_++), position, ok);

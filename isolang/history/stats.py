@@ -45,6 +45,7 @@ class Stats(Struct, frozen=True, kw_only=True):
         operations: how many.
         reads: of registers.
         list_reads: of lists.
+        set_reads: reads that say only that the value is, or is not, one of some.
         writes: of registers.
         appends: to lists.
         failed_operations: operations that failed themselves.
@@ -83,6 +84,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     operations: int
     reads: int
     list_reads: int
+    set_reads: int
     writes: int
     appends: int
     failed_operations: int
@@ -149,6 +151,7 @@ class Stats(Struct, frozen=True, kw_only=True):
         kinds = (
             (self.reads, "reads"),
             (self.list_reads, "list reads"),
+            (self.set_reads, "set-reads"),
             (self.writes, "writes"),
             (self.appends, "appends"),
         )
@@ -245,6 +248,7 @@ def summarize(history: History) -> Stats:
         operations=int(mine.sum()),
         reads=int((mine & (kind == c.READ)).sum()),
         list_reads=int((mine & (kind == c.READ_LIST)).sum()),
+        set_reads=int((mine & np.isin(kind, c.SET_READS)).sum()),
         writes=int((mine & (kind == c.WRITE)).sum()),
         appends=int((mine & (kind == c.APPEND)).sum()),
         failed_operations=int((mine & ~ok).sum()),

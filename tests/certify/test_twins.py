@@ -71,6 +71,22 @@ HISTORIES = {
     "list-maybe-reader": history(
         txn("a(x,1)", 1), txn("a(x,2)", 2), txn("r(x,[2 1]) a(y,1)", 3, "maybe"), txn("r(y,[1])", 4)
     ),
+    "set-skew": history(txn("out(x,[2]) w(y,1)", 1), txn("in(y,[nil 3]) w(x,2)", 2)),
+    "set-predicate": history(
+        txn("w(x,0) w(y,0)", 1), txn("w(x,1) w(y,1)", 2), txn("r(x,1) out(y,[1])", 3)
+    ),
+    "set-own": history(txn("w(x,1) out(x,[1])", 1), txn("w(x,2) in(x,[1 2])", 2)),
+    "set-initial": history(txn("out(x,[nil]) in(x,[2 3])", 1), txn("w(x,2)", 2), initial=2),
+    "set-nothing": history(txn("out(x,[nil])", 1), txn("in(y,[nil])", 2)),
+    "set-g1a": history(txn("w(x,1)", 1, "aborted"), txn("in(x,[1 4])", 2)),
+    "set-g1b": history(txn("w(x,1) w(x,2)", 1), txn("out(x,[nil 2])", 2)),
+    "set-future": history(txn("in(x,[1]) w(x,1)", 1)),
+    "set-maybe": history(
+        txn("w(x,1)", 1, "maybe"), txn("out(x,[nil 2])", 2), txn("in(x,[nil 2])", 3)
+    ),
+    "set-maybe-two": history(
+        txn("w(x,1)", 1, "maybe"), txn("w(x,3)", 2), txn("out(x,[nil])", 3), txn("out(x,[3])", 3)
+    ),
     "g1a": history(txn("w(x,1)", 1, "aborted"), txn("r(x,1)", 2)),
     "g1b": history(txn("w(x,1) w(x,2)", 1), txn("r(x,1)", 2)),
     "failed-write": history(txn("!w(x,1) w(x,2)", 1), txn("r(x,1)", 2)),

@@ -109,8 +109,9 @@ def test_names():
 
 
 FORMS = (
-    'expected ("r", key, result), ("w", key, value) or ("append", key, value); '
-    "a read may have its source as a fourth element"
+    'expected ("r", key, result), ("w", key, value), ("append", key, value), '
+    '("r-in", key, values) or ("r-not-in", key, values); '
+    'an "r" may have its source as a fourth element'
 )
 
 

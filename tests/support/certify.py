@@ -65,7 +65,7 @@ LEVELS = {
 
 
 def txn(text, session=0, status="committed", begin=None, end=None):
-    """``w(x,1) r(y,nil) a(z,2) r(z,[1 2]) r(x,?) !w(x,3)``; ``!`` marks a failed operation."""
+    """``w(x,1) r(y,nil) a(z,2) r(z,[1 2]) r(x,?) in(x,[1 nil]) !w(x,3)``; ``!``: it failed."""
     ops, failed = [], []
     for i, word in enumerate(text.replace(", ", ",").split(") ")):
         bad, body = word.startswith("!"), word.lstrip("!").rstrip(")")
@@ -73,10 +73,13 @@ def txn(text, session=0, status="committed", begin=None, end=None):
         key, value = rest.split(",", 1)
         if bad:
             failed.append(i)
-        ops.append(({"a": "append"}.get(kind, kind), key, _value(value)))
+        ops.append((_KINDS.get(kind, kind), key, _value(value)))
     return Transaction(
         ops=ops, session=session, status=status, begin=begin, end=end, failed=tuple(failed)
     )
+
+
+_KINDS = {"a": "append", "in": "r-in", "out": "r-not-in"}
 
 
 def _value(text):
@@ -87,7 +90,7 @@ def _value(text):
     if text == "?":
         return UNKNOWN
     if text.startswith("["):
-        return [int(i) for i in text.strip("[]").split()]
+        return [None if i == "nil" else int(i) for i in text.strip("[]").split()]
     return int(text)
 
 

@@ -12,7 +12,8 @@ from itertools import pairwise
 from isolang.problem import AnomalyKind as Kind
 
 COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
-READ, WRITE, APPEND, READ_LIST = range(4)
+READ, WRITE, APPEND, READ_LIST, READ_ONE_OF, READ_NONE_OF = range(6)
+SETS = READ_ONE_OF, READ_NONE_OF
 NIL, UNKNOWN = 0, -1
 BY_VALUE, FROM_INITIAL, MISSING = -1, -2, -3
 OUT, IN, OPTIONAL = range(3)
@@ -29,7 +30,7 @@ class Op:
     kind: int
     ok: bool
     key: int
-    value: object  # an atom; a tuple of atoms for a list read; None for an unknown result
+    value: object  # an atom; a tuple of atoms for a list or a set; None for an unknown result
     source: int
 
 
@@ -58,7 +59,7 @@ class Model:
                 kind, value = int(columns.op_kind[i]), int(columns.op_value[i])
                 if value == UNKNOWN:
                     value = None
-                elif kind == READ_LIST:
+                elif kind in (READ_LIST, *SETS):
                     value = tuple(columns.list_values[lists[value] : lists[value + 1]].tolist())
                 self.ops.append(
                     Op(
@@ -81,7 +82,7 @@ class Model:
         return [
             o
             for o in self.ops
-            if o.kind in (READ, READ_LIST)
+            if o.kind in (READ, READ_LIST, *SETS)
             and o.ok
             and self.live(o.txn)
             and not (o.value is None and (o.source == BY_VALUE or o.kind == READ_LIST))
@@ -108,7 +109,11 @@ class Model:
             ):
                 raise RefusedError("the initial transaction appends")
             for o in self.ops:
-                if o.key == key and o.ok and self.live(o.txn) and o.kind in (READ, READ_LIST):
+                if o.key != key or not o.ok or not self.live(o.txn):
+                    continue
+                if o.kind in SETS and o.value is not None:
+                    raise RefusedError("a set-read of a list")
+                if o.kind in (READ, READ_LIST):
                     if o.source != BY_VALUE:
                         raise RefusedError("a list read with a source")
                     if o.kind == READ and o.value not in (None, NIL, self.initial[key]):
@@ -120,14 +125,23 @@ class Model:
         """Whether the read's result, by value or by name, is what this operation wrote."""
         if read.source != BY_VALUE:
             return read.source == write.number
+        if read.kind in SETS:
+            return self.allows(read, write.value)
         return (NIL if read.value == () else read.value) == write.value
 
+    def allows(self, read: Op, value: int) -> bool:
+        return (value in read.value) == (read.kind == READ_ONE_OF)
+
+    def may_be_initial(self, read: Op) -> bool:
+        initial = self.initial[read.key]
+        if read.kind == READ_NONE_OF:
+            return initial not in read.value
+        values = read.value if read.kind == READ_ONE_OF else [read.value or NIL]
+        return NIL in values or initial in values
+
     def register_candidates(self, read: Op) -> set[int]:
-        value = NIL if read.value == () else read.value
         found = set()
-        if read.source == FROM_INITIAL or (
-            read.source == BY_VALUE and value in (NIL, self.initial[read.key])
-        ):
+        if read.source == FROM_INITIAL or (read.source == BY_VALUE and self.may_be_initial(read)):
             found.add(self.n)
         for t in range(self.n):
             own = self.own(t, read.key)
@@ -149,6 +163,8 @@ class Model:
         if before:
             if self.wrote_it(read, before[-1]):
                 return set()
+            if read.kind in SETS:
+                return {(Kind.NOT_OWN_WRITE, read.txn, before[-1].number)}
             older = [o for o in before if self.wrote_it(read, o)]
             if older:
                 return {(Kind.NOT_LAST_OWN_WRITE, read.txn, older[-1].number)}
@@ -286,7 +302,7 @@ class Model:
         result = Result(inclusion=self.inclusion())
         result.failed = sum(not o.ok for o in self.ops)
         result.unknown = sum(
-            o.kind in (READ, READ_LIST)
+            o.kind in (READ, READ_LIST, *SETS)
             and o.ok
             and self.live(o.txn)
             and o.value is None
@@ -311,6 +327,8 @@ class Model:
             if external:
                 if as_list:
                     seen = self.elements(read)[-1:]
+                elif read.kind in SETS:
+                    seen = ("set", read.number)
                 elif read.source == BY_VALUE:
                     seen = NIL if read.value == () else read.value
                 else:

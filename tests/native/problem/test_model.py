@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from support.problem_model import APPEND, IN, READ, READ_LIST, WRITE, Model, RefusedError
+from support.problem_model import APPEND, IN, READ, READ_LIST, SETS, WRITE, Model, RefusedError
 
 from isolang import _native
 from isolang.certify.anomalies import anomalies_of, incompatible
@@ -36,6 +36,9 @@ def registers(draw):
             kind = draw(st.sampled_from([READ, READ, WRITE]))
             value = draw(st.sampled_from(values[1:] if kind == WRITE else [*values, values[1], -1]))
             ok = draw(st.integers(0, 9)) > 0
+            if kind == READ and value >= 0 and draw(st.integers(0, 3)) == 0:
+                kind = draw(st.sampled_from(SETS))
+                value = columns.add_list(draw(st.lists(st.sampled_from(values), max_size=2)))
             if kind == READ and value == 0 and draw(st.integers(0, 5)) == 0:
                 kind, value = READ_LIST, columns.add_list([])
             columns.add_op(kind, draw(st.sampled_from(keys)), value, total, ok)
