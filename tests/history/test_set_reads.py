@@ -66,7 +66,8 @@ def test_contradictions_have_the_names_of_item_reads(ops, anomaly):
 
 
 def test_own_writes_are_seen():
-    assert check("ser", [("w", "x", 3), ("r-in", "x", [3, 4]), ("r-not-in", "x", [4])])
+    ops = [("w", "x", 3), ("r-in", "x", [3, 4]), ("r-not-in", "x", [4])]
+    assert check("ser", ops).outcome == "valid"
 
 
 def test_python_objects_come_back():
