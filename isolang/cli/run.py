@@ -159,10 +159,11 @@ def run(
     judged = judge(recorded, runner.target)
     report = report_of_run(judged)
     if page:
+        from isolang.report import course_of, save_page
         from isolang.report import page as make
-        from isolang.report import save_page
 
-        save_page(make(judged.verdict, name=str(recorded.path)), Path(page))
+        course = course_of(recorded.path)
+        save_page(make(judged.verdict, name=str(recorded.path), course=course), Path(page))
         report = replace(report, page=page)
     if output == "json":
         data(json_text(report))

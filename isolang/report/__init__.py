@@ -5,6 +5,7 @@ puts both into the template. ``page/`` holds the template, the style and the scr
 the browser as they stand: there is no build step. ``vendor/`` holds the one library they use.
 """
 
+from isolang.report.course import course_of
 from isolang.report.html import page, save_page
 
-__all__ = ["page", "save_page"]
+__all__ = ["course_of", "page", "save_page"]

@@ -13,6 +13,7 @@ from msgspec import Struct
 from isolang.history import columns as c
 from isolang.report.advice import advice
 from isolang.report.columns import Columns, cut, pack
+from isolang.report.course import Course
 from isolang.report.order import Order, order_of
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Contents(Struct, frozen=True, kw_only=True):
         columns: the history.
         order: of a valid history, an order of its transactions that explains it.
         levels: where the history stands with the levels of the library, if that was asked for.
+        course: of a run of ours.
     """
 
     tool: str
@@ -98,6 +100,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     columns: Columns
     order: Order | None
     levels: tuple[Standing, ...]
+    course: Course | None
 
 
 def contents(
@@ -106,6 +109,7 @@ def contents(
     name: str = "",
     levels: Levels | None = None,
     reading: Mapping[str, Any] | None = None,
+    course: Course | None = None,
 ) -> Contents:
     """Gather what a page shows.
 
@@ -115,6 +119,7 @@ def contents(
         levels: of ``levels_of``, for a picture of where the history stands.
         reading: the options the history was read with, which a saved certificate has, so that the
             page shows the hash of that file.
+        course: of a run, ``course_of`` what it recorded.
     """
     from isolang.cli.report import json_text, report_of
     from isolang.verdict import Invalid, Valid
@@ -149,6 +154,7 @@ def contents(
         columns=pack(history, around=shown),
         order=order_of(verdict) if isinstance(verdict, Valid) else None,
         levels=_standings(levels),
+        course=course,
     )
 
 

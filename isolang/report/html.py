@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from isolang.levels import Levels
+    from isolang.report.course import Course
     from isolang.verdict import Verdict
 
 # In this order: each uses what those before it define.
@@ -34,6 +35,7 @@ _SCRIPTS: Final = (
     "page/timeline.js",
     "page/graph.js",
     "page/facts.js",
+    "page/course.js",
     "page/main.js",
 )
 
@@ -44,6 +46,7 @@ def page(
     name: str = "",
     levels: Levels | None = None,
     reading: Mapping[str, Any] | None = None,
+    course: Course | None = None,
 ) -> str:
     """Make the page of a verdict.
 
@@ -52,12 +55,13 @@ def page(
         name: what to call the history; by default what it calls itself.
         levels: of ``levels_of``, to draw where the history stands among the library's levels.
         reading: the options the history was read with, as its saved certificate has them.
+        course: of a run, ``course_of`` what it recorded.
 
     Returns:
         The text of an HTML file that needs no other.
     """
     data = msgspec.json.encode(
-        contents(verdict, name=name, levels=levels, reading=reading)
+        contents(verdict, name=name, levels=levels, reading=reading, course=course)
     ).decode()
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")

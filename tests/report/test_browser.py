@@ -6,7 +6,7 @@ from support.paths import ROOT
 
 import isolang
 from isolang.history import History, Transaction
-from isolang.report import page
+from isolang.report import course_of, page
 from isolang.workload import Workload, generate
 
 FOCUSED = """(document.activeElement.getAttribute('data-edge') || '')
@@ -179,3 +179,22 @@ def test_a_long_history_is_drawn_and_moved(opened):
     tab.focus("canvas")
     for key in ("0", "+", "+", "ArrowRight", "ArrowDown", "-", "0"):
         tab.keyboard.press(key)
+
+
+def test_the_course_of_a_run(opened, tmp_path):
+    """Its view draws each outcome that there was, and says the sums as a table."""
+    path = tmp_path / "run.edn"
+    events = []
+    for i in range(0, 300, 2):
+        txn = f':process {i % 7}, :time {i}0000000, :f :txn, :value [[:w "x" {i}]]}}'
+        events.append(f"{{:index {i}, :type :invoke, {txn}")
+        end = txn.replace(f"time {i}", f"time {i + 1}")
+        kind = "fail" if i % 6 == 0 else "ok"
+        events.append(f"{{:index {i + 1}, :type :{kind}, {end}")
+    path.write_text("\n".join(events) + "\n")
+    verdict = isolang.check(isolang.load_history(path), "ser")
+    tab = opened(page(verdict, course=course_of(path)))
+    tab.click("#tab-run")
+    assert tab.locator("#more .chart").count() == 2
+    assert tab.locator("#more .chart").first.locator(".curve").count() == 2
+    assert tab.locator("#more td").all_text_contents() == ["100", "50", "0"]

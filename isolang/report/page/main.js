@@ -18,6 +18,7 @@
   /** @type {[string, string, (() => HTMLElement) | null][]} */
   const views = [["verdict", "Verdict", null], ["input", "Input", inputView], ["statistics", "Statistics", statisticsView]];
   if (D.levels.length) views.splice(2, 0, ["levels", "Levels", levelsView]);
+  if (D.course) views.splice(1, 0, ["run", "Run", courseView]);
   const tabs = byId("tabs");
   for (const [id, name, make] of views) {
     tabs.append(el("button", { id: `tab-${id}`, "aria-pressed": String(!make), onclick: () => open(id, make) }, name));

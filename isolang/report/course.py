@@ -1,0 +1,128 @@
+"""The course of a recorded run: throughput, latency and outcomes over time, and its faults."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+_BINS: Final = 120
+_LEAST: Final = 0.1  # seconds of a bin
+_OUTCOMES: Final = ("ok", "fail", "info")
+# Recorders write these fields before any value, which may hold anything.
+_EVENT: Final = re.compile(rb"^\{[^[\"]*?:type :(invoke|ok|fail|info)\b[^[\"]*?:process (-?\d+)\b")
+_FAULT: Final = re.compile(
+    rb":process :nemesis\b.*?:f :([\w-]+)|:f :([\w-]+).*?:process :nemesis\b"
+)
+_TIME: Final = re.compile(rb"^\{[^[\"]*?:time (\d+)")
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """A fault, and the second at which it was made."""
+
+    at: float
+    name: str
+
+
+class Course(Struct, frozen=True, kw_only=True):
+    """A run, cut into equal stretches of time.
+
+    Attributes:
+        seconds: of the whole run.
+        stretch: the seconds of one stretch.
+        committed: transactions that ended in each stretch, and are known to be committed.
+        aborted: those known to be aborted.
+        maybe: those of unknown outcome.
+        median: of each stretch the median of its committed transactions' latencies, in
+            milliseconds; ``None`` without any.
+        slow: their 95th percentile.
+        faults: in their order.
+    """
+
+    seconds: float
+    stretch: float
+    committed: list[int]
+    aborted: list[int]
+    maybe: list[int]
+    median: list[float | None]
+    slow: list[float | None]
+    faults: list[Fault]
+
+
+def course_of(path: Path) -> Course | None:
+    """Read the course of a run from the history that a recorder wrote.
+
+    Args:
+        path: EDN, one line an event, with ``:time`` in nanoseconds.
+
+    Returns:
+        ``None`` if no event of it has a time.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    began: dict[bytes, int] = {}
+    ended: tuple[list[int], ...] = ([], [], [])
+    latencies: tuple[list[int], list[int]] = ([], [])
+    faults: list[tuple[int, str]] = []
+    with path.open("rb") as lines:
+        for line in lines:
+            time = _TIME.match(line)
+            if time is None:
+                continue
+            at = int(time[1])
+            event = _EVENT.match(line)
+            if event is None:
+                fault = _FAULT.search(line)
+                if fault is not None:
+                    faults.append((at, fault[1].decode()))
+            elif event[1] == b"invoke":
+                began[event[2]] = at
+            else:
+                outcome = _OUTCOMES.index(event[1].decode())
+                ended[outcome].append(at)
+                start = began.pop(event[2], None)
+                if outcome == 0 and start is not None:
+                    latencies[0].append(at)
+                    latencies[1].append(at - start)
+    last = max((max(times) for times in ended if times), default=0)
+    if not last:
+        return None
+    bins = min(_BINS, max(1, int(last * 1e-9 / _LEAST)))
+    stretch = last * 1e-9 / bins
+
+    def stretches(times: list[int]) -> NDArray[np.int64]:
+        of = np.array(times, dtype=np.float64) * 1e-9 / stretch
+        return np.minimum(of.astype(np.int64), bins - 1)
+
+    counts = [np.bincount(stretches(times), minlength=bins).tolist() for times in ended]
+    median, slow = _quantiles(stretches(latencies[0]), np.array(latencies[1]), bins)
+    return Course(
+        seconds=round(last * 1e-9, 3),
+        stretch=stretch,
+        committed=counts[0],
+        aborted=counts[1],
+        maybe=counts[2],
+        median=median,
+        slow=slow,
+        faults=[Fault(at=round(at * 1e-9, 3), name=name) for at, name in faults],
+    )
+
+
+def _quantiles(
+    of: NDArray[np.int64], latency: NDArray[np.int64], bins: int
+) -> tuple[list[float | None], list[float | None]]:
+    median: list[float | None] = [None] * bins
+    slow: list[float | None] = [None] * bins
+    order = np.argsort(of, kind="stable")
+    ends = np.searchsorted(of[order], np.arange(bins + 1))
+    for i in range(bins):
+        part = latency[order[ends[i] : ends[i + 1]]]
+        if len(part):
+            middle, high = np.quantile(part, [0.5, 0.95]) * 1e-6
+            median[i], slow[i] = round(float(middle), 3), round(float(high), 3)
+    return median, slow
