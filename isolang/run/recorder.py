@@ -18,9 +18,12 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from io import FileIO
+from itertools import count
 from pathlib import Path
+from time import monotonic_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -71,20 +74,18 @@ class Recorder:
         """
         self.path: Final = Path(path)
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-            self._file = os.open(self.path, flags, 0o644)
+            self._file: Final = FileIO(self.path, "x", opener=_appending)
         except FileExistsError:
             msg = f"{path}: the file is there already; record into a new one"
             raise HistoryError(msg) from None
         except OSError as error:
             raise HistoryError(f"{path}: cannot be written ({error.strerror})") from None
         self._lock = threading.Lock()
-        self._index = 0
-        self._processes = 0
+        self._indices = count()
+        self._processes = count()
         self._process: dict[Hashable, int] = {}
         self._busy: set[Hashable] = set()
-        self._began = time.monotonic_ns()
-        self.size = 0
+        self._began = monotonic_ns()
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()))
 
@@ -127,16 +128,14 @@ class Recorder:
             value: more about it.
         """
         said = show(*encode(value, "a note"))
-        with self._lock:
-            index, when = self._next_index(), self.now()
-            self._write(
-                f"{{:index {index}, :type :info, :process :nemesis, :time {when}, "
-                f":f :{what}, :value {said}}}\n"
-            )
+        self._write(
+            f"{{:index {next(self._indices)}, :type :info, :process :nemesis, "
+            f":time {self.now()}, :f :{what}, :value {said}}}\n"
+        )
 
     def now(self) -> int:
         """Nanoseconds since the recording began."""
-        return time.monotonic_ns() - self._began
+        return monotonic_ns() - self._began
 
     def history(self) -> History:
         """Read what was recorded so far.
@@ -150,10 +149,7 @@ class Recorder:
 
     def close(self) -> None:
         """End the file; transactions that have not ended stay of unknown outcome."""
-        with self._lock:
-            if self._file >= 0:
-                os.close(self._file)
-                self._file = -1
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -170,43 +166,31 @@ class Recorder:
                 msg = f"session {session!r}: a transaction begins before its last one has ended"
                 raise IsolangError(f"{msg}; give each thread or connection a session of its own")
             if session not in self._process:
-                self._process[session] = self._processes
-                self._processes += 1
+                self._process[session] = next(self._processes)
             self._busy.add(session)
-            return self._next_index(), self._process[session], self.now()
-
-    def _invoke(self, index: int, process: int, when: int, value: str) -> None:
-        with self._lock:
-            self._write(
-                f"{{:index {index}, :type :invoke, :process {process}, :time {when}, "
-                f":f :txn, :value [{value}]}}\n"
-            )
+            return next(self._indices), self._process[session], self.now()
 
     def _complete(
         self, session: Hashable, process: int, outcome: Outcome, value: str, more: str
     ) -> None:
+        self._write(
+            f"{{:index {next(self._indices)}, :type :{_COMPLETION[outcome]}, :process {process}, "
+            f":time {self.now()}, :f :txn, :value [{value}]{more}}}\n"
+        )
         with self._lock:
-            index, when = self._next_index(), self.now()
-            self._write(
-                f"{{:index {index}, :type :{_COMPLETION[outcome]}, :process {process}, "
-                f":time {when}, :f :txn, :value [{value}]{more}}}\n"
-            )
             self._busy.discard(session)
             if outcome == "maybe":
                 del self._process[session]  # nobody knows when it took effect: a new session
 
-    def _next_index(self) -> int:
-        self._index += 1
-        return self._index - 1
-
     def _write(self, text: str) -> None:
-        if self._file < 0:
+        # Without the lock, which threads would queue for while the system writes. SOUND BECAUSE:
+        # the order of events is that of :index, and the lines of one process have one writer.
+        if self._file.closed:
             raise HistoryError(f"{self.path}: the recording has ended; nothing can be added")
         data = text.encode()
-        written = os.write(self._file, data)
+        written = self._file.write(data) or 0
         while written < len(data):  # a full disk raises at the second try
-            written += os.write(self._file, data[written:])
-        self.size += len(data)
+            written += self._file.write(data[written:]) or 0
 
 
 class RecordedTransaction:
@@ -232,7 +216,7 @@ class RecordedTransaction:
         self._driver = driver
         self._announced = False
         self._sent: int | None = None
-        self._times: list[tuple[int, int] | None] = []
+        self._times: list[tuple[int | None, int]] = []
         self._commit_time: tuple[int, int] | None = None
         self.outcome: Outcome | None = None
         self.operations: list[Recorded] = []
@@ -257,11 +241,11 @@ class RecordedTransaction:
 
     def sending(self) -> None:
         """Note the time just before a statement is sent; the operation named next has times."""
-        self._sent = self._recorder.now()
+        self._sent = monotonic_ns()
 
     def _done(self, operation: Recorded) -> None:
         self.operations.append(operation)
-        self._times.append(None if self._sent is None else (self._sent, self._recorder.now()))
+        self._times.append((self._sent, monotonic_ns()))
 
     def __exit__(
         self,
@@ -303,36 +287,49 @@ class RecordedTransaction:
 
     def announce(self) -> None:
         """Write down what is to be written, where it was not planned; COMMIT may be sent next."""
-        planned = self._plan or self.operations
-        value = " ".join(
-            _operation(name, key, None if name == "r" else value) for name, key, value in planned
+        value = _planned(self._plan or self.operations)
+        self._recorder._write(
+            f"{{:index {self._index}, :type :invoke, :process {self._process}, "
+            f":time {self._when}, :f :txn, :value [{value}]}}\n"
         )
-        self._recorder._invoke(self._index, self._process, self._when, value)
         self._announced = True
 
     def _end(self, outcome: Outcome) -> None:
         self.outcome = outcome
         done = self.operations
-        rest = self._plan[len(done) :] if outcome == "maybe" else ()
-        value = " ".join(
-            [_operation(*one) for one in done]
-            + [_operation(name, key, None if name == "r" else value) for name, key, value in rest]
-        )
+        value = " ".join([_operation(name, key, value) for name, key, value in done])
+        if outcome == "maybe" and len(self._plan) > len(done):
+            value += " " + _planned(self._plan[len(done) :])
         self._recorder._complete(self._session, self._process, outcome, value, self._clock())
 
     def _clock(self) -> str:
         """The times of the operations and of COMMIT, as further fields of the completion."""
-        text = ""
-        if any(self._times):
-            pairs = " ".join("nil" if t is None else f"[{t[0]} {t[1]}]" for t in self._times)
-            text = f", :times [{pairs}]"
+        text, began = "", self._recorder._began
+        if self._sent is not None:
+            pairs = [
+                "nil" if sent is None else f"[{sent - began} {done - began}]"
+                for sent, done in self._times
+            ]
+            text = f", :times [{' '.join(pairs)}]"
         if self._commit_time is not None:
             text += f", :commit [{self._commit_time[0]} {self._commit_time[1]}]"
         return text
 
 
+def _planned(operations: Sequence[Recorded]) -> str:
+    """Operations as they stand in an invocation: what reads return is not known."""
+    return " ".join(
+        [_operation(name, key, None if name == "r" else value) for name, key, value in operations]
+    )
+
+
+def _appending(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_APPEND, 0o644)
+
+
 def _operation(name: str, key: Any, value: Any) -> str:
-    return f"[:{name} {_atom(key)} {_atom(value)}]"
+    shown = _text(key) if type(key) is str else _atom(key)
+    return f"[:{name} {shown} {value if type(value) is int else _atom(value)}]"
 
 
 def _atom(value: Any) -> str:
@@ -342,9 +339,15 @@ def _atom(value: Any) -> str:
     if kind is int:
         return str(value)
     if kind is list or kind is tuple:
-        return "[" + " ".join(_atom(one) for one in value) + "]"
-    if kind is str and value.isascii() and value.isprintable() and not set(value) & {'"', "\\"}:
-        return f'"{value}"'
+        return "[" + " ".join([_atom(one) for one in value]) + "]"
     if kind is Keyword:
         return f":{value.name}"
+    return show(*encode(value, "recorder"))
+
+
+@lru_cache(maxsize=1 << 16)
+def _text(value: str) -> str:
+    """A text as an atom; most are keys, which come again and again."""
+    if value.isascii() and value.isprintable() and not set(value) & {'"', "\\"}:
+        return f'"{value}"'
     return show(*encode(value, "recorder"))
