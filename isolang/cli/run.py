@@ -12,7 +12,7 @@ import typer
 from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import Only, Output
+from isolang.cli.parameters import OUTPUT, Only, one_of
 from isolang.cli.report import Report, code_of, json_text, report_of
 from isolang.cli.terminal import console, data, say, visible
 from isolang.options import Options
@@ -93,15 +93,22 @@ def run(
         ),
     ] = "isocheck_",
     workload: Annotated[
-        str, typer.Option("--workload", "-w", metavar="NAME", help="What clients do.")
-    ] = "auto",
-    seconds: Annotated[
-        float,
+        str,
         typer.Option(
-            "--seconds", metavar="S", help="How long.", parser=number(float, 0.001, 1e8),
-            rich_help_panel=_SIZE,
+            "--workload", "-w", metavar="NAME",
+            help="What clients do; of a survey several, with commas between, or all.",
         ),
-    ] = 30.0,
+    ] = "auto",
+    survey: Annotated[
+        bool, typer.Option("--survey", help="Every level against every workload, as a table.")
+    ] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds", metavar="S", parser=number(float, 0.001, 1e8), rich_help_panel=_SIZE,
+            help="How long; by default 30, of each cell of a survey 5.", show_default=False,
+        ),
+    ] = None,
     transactions: Annotated[
         int | None, typer.Option("--transactions", help="Stop after so many.", **_WHOLE)
     ] = None,
@@ -123,33 +130,43 @@ def run(
     page: Annotated[
         str,
         typer.Option(
-            "--html", metavar="FILE", help="Write the verdict as a page.", show_default=False
+            "--html", metavar="FILE", help="Write the verdict as a page.", show_default=False,
+            rich_help_panel=OUTPUT,
         ),
     ] = "",
-    output: Output = "text",
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
+            **one_of("text", "json", "markdown"),
+        ),
+    ] = "text",
 ) -> int:  # fmt: skip
     """Test a real database: run a workload on it, and judge what it did."""
     from isolang.run.judge import judge
     from isolang.run.runner import Runner, Settings
     from isolang.run.workloads import Shape
 
-    runner = Runner(
-        Settings(
-            target=target,
-            level=level,
-            claims=claims,
-            prefix=prefix,
-            workload=workload,
-            seconds=seconds,
-            transactions=transactions,
-            sessions=sessions,
-            shape=Shape(keys=keys, operations=operations),
-            folder=folder,
-            to_the_end=to_the_end,
-            seed=options.seed,
-        )
+    settings = Settings(
+        target=target,
+        level=level,
+        claims=claims,
+        prefix=prefix,
+        workload=workload,
+        seconds=seconds or (5.0 if survey else 30.0),
+        transactions=transactions,
+        sessions=sessions,
+        shape=Shape(keys=keys, operations=operations),
+        folder=folder,
+        to_the_end=to_the_end,
+        seed=options.seed,
     )
     line = Line(sys.stderr)
+    if survey:
+        from isolang.cli.survey import run_survey
+
+        return run_survey(settings, workload, page=page, output=output, line=line)
+    runner = Runner(settings)
     try:
         runner.start()
         recorded = runner.run(line.show)
@@ -167,6 +184,10 @@ def run(
         report = replace(report, page=page)
     if output == "json":
         data(json_text(report))
+    elif output == "markdown":
+        from isolang.report.forms import markdown
+
+        data(markdown(judged.verdict))
     else:
         _print(report, judged)
     return code_of(report)
@@ -243,7 +264,7 @@ class Line:
         look = state.look
         verdict = "" if look is None else f"{look.outcome} up to {look.transactions:,}"
         text = (
-            f"{passed:4.0f} s  {state.workload:<14} {state.committed:,} committed  "
+            f"{passed:4.0f} s  {state.level} {state.workload:<14} {state.committed:,} committed  "
             f"{state.aborted:,} aborted  {state.maybe} maybe  "
             f"{state.committed / max(passed, 0.1):,.0f}/s  "
             f"{1000 * state.latency / max(1, state.committed):.1f} ms  {verdict}"

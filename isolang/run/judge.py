@@ -44,13 +44,16 @@ class Judged(Struct, frozen=True, kw_only=True):
     first: int = 0
 
 
-def judge(recorded: Recorded, target: Target, *, levels: bool = True) -> Judged:
+def judge(
+    recorded: Recorded, target: Target, *, levels: bool = True, level_seconds: float = _LEVEL
+) -> Judged:
     """Judge a run, and save the certificate and the smallest part beside the history.
 
     Args:
         recorded: the run.
         target: its database, which says what was sent; it may be closed.
         levels: also find the strongest levels that held.
+        level_seconds: for each level of the library.
 
     Raises:
         IsolangError: nothing was recorded, or the level cannot be judged.
@@ -77,7 +80,7 @@ def judge(recorded: Recorded, target: Target, *, levels: bool = True) -> Judged:
         verdict=verdict,
         certificate=certificate,
         minimal=minimal,
-        strongest=_strongest(history) if levels else (),
+        strongest=_strongest(history, level_seconds) if levels else (),
         statements=statements,
         first=first,
     )
@@ -94,11 +97,11 @@ def _save_smallest(verdict: Invalid, recorded: Recorded) -> Path:
     return path
 
 
-def _strongest(history: History) -> tuple[str, ...]:
+def _strongest(history: History, seconds: float) -> tuple[str, ...]:
     from isolang.levels import levels_of
     from isolang.options import Options
 
-    return levels_of(history, options=Options(timeout=_LEVEL)).strongest()
+    return levels_of(history, options=Options(timeout=seconds)).strongest()
 
 
 def _statements(

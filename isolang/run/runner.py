@@ -55,6 +55,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         access: how rows are found.
         update: how rows are written.
         folder: where to save histories.
+        watched: judge growing prefixes while the clients run.
         to_the_end: go on after a violation.
         timeout: seconds for the verdict.
     """
@@ -72,6 +73,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     access: Access = "index"
     update: Update = "update"
     folder: str = "isocheck-runs"
+    watched: bool = True
     to_the_end: bool = False
     timeout: float = 120.0
 
@@ -85,6 +87,7 @@ class State(Struct, kw_only=True):
         aborted: so many certainly did not.
         maybe: so many have an unknown outcome.
         latency: seconds of all committed ones together.
+        level: of the database.
         workload: what is played now.
         errors: the kinds of errors, by their first words.
         look: what the last check of a prefix found.
@@ -95,6 +98,7 @@ class State(Struct, kw_only=True):
     aborted: int = 0
     maybe: int = 0
     latency: float = 0.0
+    level: str = ""
     workload: str = ""
     errors: Counter[str] = field(default_factory=Counter)
     look: Look | None = None
@@ -173,14 +177,19 @@ class Runner:
         state: how it goes.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, target: Target | None = None) -> None:
         """Find target, level and workloads; nothing is started.
+
+        Args:
+            settings: what to run.
+            target: one that was started and has no tables; it stays so when the run is closed.
 
         Raises:
             TargetError: there is no such thing.
         """
         self.settings = settings
-        self.target = target_named(settings.target, prefix=settings.prefix)
+        self._own = target is None
+        self.target = target or target_named(settings.target, prefix=settings.prefix)
         self.level = level_named(self.target, settings.level)
         self.claims = settings.claims or self.level.claims
         self.phases = phases_of(settings, self.target)
@@ -189,7 +198,7 @@ class Runner:
             self.target.options(
                 level=self.level.name, access=settings.access, update=settings.update
             )
-        self.state = State()
+        self.state = State(level=self.level.name)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._fatal: BaseException | None = None
@@ -201,7 +210,8 @@ class Runner:
         Raises:
             TargetError: that is not possible; the message says what to do.
         """
-        self.target.start()
+        if self._own:
+            self.target.start()
         self.version = self.target.version()
         registers = dict.fromkeys(key for p in self.phases for key in p.workload.registers)
         registers |= dict.fromkeys(key for script in self.scripts for key in script.names())
@@ -209,8 +219,11 @@ class Runner:
         self.target.setup(tuple(registers), tuple(lists))
 
     def close(self) -> None:
-        """Remove the tables, and stop a server that was started."""
-        self.target.close()
+        """Remove the tables, and stop a server that was started here."""
+        if self._own:
+            self.target.close()
+        else:
+            self.target.remove()
 
     def run(self, show: Callable[[State], None] = lambda state: None) -> Recorded:
         """Play until the time is up, Ctrl-C, or a prefix is refuted.
@@ -230,7 +243,10 @@ class Runner:
             self.state.workload = first
             self._play_scripts()
             watcher = Watcher(
-                path, self.claims, count=self.state.total, seconds=self.settings.timeout
+                path,
+                self.claims,
+                count=self.state.total if self.settings.watched else lambda: 0,
+                seconds=self.settings.timeout,
             )
             threads = [
                 threading.Thread(target=self._client, args=(number,), daemon=True)

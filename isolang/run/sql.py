@@ -7,6 +7,7 @@ indexed and an un-indexed copy of the key, so that rows can be reached by the in
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -195,17 +196,18 @@ class SqlTarget:
         given = (text, text, str(value)) if s.upsert else (str(value), text)
         return _filled(s.write, self.dialect.mark, given)
 
-    def close(self) -> None:
+    def remove(self) -> None:
         """Remove the tables that were created here, and no other."""
+        while self._created:
+            self.admin().execute(f"DROP TABLE {self._created.pop()}", ())
+            self.admin().raw.commit()
+
+    def close(self) -> None:
+        """Remove the tables, and end the connection that created them."""
         if self._admin is None:
             return
-        for name in reversed(self._created):
-            try:
-                self._admin.execute(f"DROP TABLE {name}", ())
-                self._admin.raw.commit()
-            except Exception:  # the server is gone, or about to be removed
-                break
-        self._created.clear()
+        with suppress(Exception):  # the server is gone
+            self.remove()
         self._admin.close()
         self._admin = None
 

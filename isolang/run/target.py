@@ -101,6 +101,7 @@ class Target(Protocol):
 
     Attributes:
         name: of the database, for reports.
+        address: as the user named it.
         levels: its isolation levels, the default first.
         lacks: what it cannot do: ``range reads``; ``rows`` that are inserted and deleted;
             ``conversations``, in which what is written depends on what was read.
@@ -109,6 +110,7 @@ class Target(Protocol):
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
     lacks: ClassVar[frozenset[str]]
+    address: Address
 
     def start(self) -> None:
         """Start a server, where the target has one of its own, or connect once.
@@ -140,6 +142,10 @@ class Target(Protocol):
 
     def statement(self, operation: str, key: str, value: object) -> str:
         """Give the statement that was sent for a recorded operation, for people."""
+        ...
+
+    def remove(self) -> None:
+        """Remove what ``setup`` created; it may then be called again."""
         ...
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from cli.test_schema import satisfies
 from support.cli import ENVIRONMENT
 
 import isolang
@@ -114,14 +115,14 @@ def test_postgres(tmp_path, level, claims, outcome):
 
 
 def test_a_run_on_the_command_line(tmp_path):
-    """It ends with one report, whose history is a file that `check` agrees about."""
+    """It ends with one report, as the schema has it, whose history `check` agrees about."""
     command = [sys.executable, "-P", "-m", "isolang.cli.main"]
     options = ["--seconds", "60", "--transactions", "500", "--output", "json", "--save"]
     done = subprocess.run(
         [*command, "run", "sqlite", *options, str(tmp_path)],
         capture_output=True, text=True, check=False, env=ENVIRONMENT,
     )  # fmt: skip
-    report = json.loads(done.stdout)
+    report = satisfies("run", json.loads(done.stdout))
     assert (done.returncode, report["verdict"]) == (0, "valid"), done.stderr
     assert report["workload"] == "auto"
     assert report["seed"] == 0

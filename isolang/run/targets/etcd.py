@@ -91,11 +91,16 @@ class Etcd:
             return f"txn: deleteRange {self.prefix}{key}"
         return f"txn: put {self.prefix}{key} {value}"
 
+    def remove(self) -> None:
+        if self._made:
+            EtcdClient(self).call("kv/deleterange", self._all())
+            self._made = False
+
     def close(self) -> None:
         if self.server is not None:
             self.server.stop()
-        elif self._made:
-            EtcdClient(self).call("kv/deleterange", self._all())
+        else:
+            self.remove()
 
 
 class EtcdClient:

@@ -50,6 +50,9 @@ class Exec:
     def statement(self, operation: str, key: str, value: object) -> str:
         return json.dumps([operation, key, None if operation == "r" else value], default=str)
 
+    def remove(self) -> None:
+        """Keys are the program's."""
+
     def close(self) -> None:
         """Programs end with their sessions."""
 

@@ -59,8 +59,11 @@ class Memory:
     def statement(self, operation: str, key: str, value: object) -> str:
         return f"{operation} {key}" + ("" if operation == "r" else f" {value}")
 
+    def remove(self) -> None:
+        self.versions, self.dirty = {}, {}
+
     def close(self) -> None:
-        """Nothing has to be removed."""
+        """Nothing has to be stopped."""
 
 
 class MemoryClient:
@@ -104,6 +107,8 @@ class MemoryClient:
 
     def append(self, key: str, value: int) -> bool:
         with self.target.lock:
+            if any(client is not self for client, _ in self.target.dirty.get(key, ())):
+                raise RolledBack("another transaction is appending")
             self._write(key, [*self._read(key), value])
             return True
 

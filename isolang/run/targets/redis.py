@@ -95,11 +95,16 @@ class Redis:
             return f"LRANGE {name} 0 -1" if name in self.lists else f"GET {name}"
         return f"DEL {name}" if value == DELETED else f"SET {name} {value}"
 
+    def remove(self) -> None:
+        if self._keys:
+            self._open().ask(["DEL", *self._keys])
+            self._keys.clear()
+
     def close(self) -> None:
         if self.server is not None:
             self.server.stop()
-        elif self._keys:
-            self._open().ask(["DEL", *self._keys])
+        else:
+            self.remove()
 
 
 class RedisClient:

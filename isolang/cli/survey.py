@@ -1,0 +1,67 @@
+"""``isocheck run --survey``: every level against every workload, as one table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isolang.cli.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.cli.terminal import complain, data, say, visible
+
+if TYPE_CHECKING:
+    from isolang.cli.run import Line
+    from isolang.run.runner import Settings
+    from isolang.run.survey import Cell
+
+_COLUMNS = "  {:<20} {:<14} {:<11} {}"
+
+
+def run_survey(settings: Settings, workload: str, *, page: str, output: str, line: Line) -> int:
+    """Make a survey and print it; gives the exit code."""
+    from isolang.report import save_page
+    from isolang.report.survey import html, markdown
+    from isolang.run.survey import ALL, survey
+    from isolang.run.workloads import workload_named
+
+    workloads = ALL if workload in ("auto", "all") else tuple(workload.split(","))
+    for name in workloads:
+        if name != "scripted":
+            workload_named(name)  # a mistyped one is said before anything is started
+
+    def done(cell: Cell) -> None:
+        line.end()
+        if output == "text":
+            say(*_lines(cell))
+        elif sys.stderr.isatty():
+            complain(*_lines(cell))
+
+    try:
+        found = survey(settings, workloads, pages=bool(page), show=line.show, done=done)
+    finally:
+        line.end()
+    if page:
+        save_page(html(found, Path(settings.folder), Path(page)), Path(page))
+    if output == "json":
+        data(json_text(found))
+    elif output == "markdown":
+        data(markdown(found))
+    else:
+        rows = {"database": found.database, "saved in": settings.folder, "page": page}
+        say("", *(f"  {name:<10}{visible(text)}" for name, text in rows.items() if text))
+    outcomes = {cell.outcome for cell in found.cells}
+    if "invalid" in outcomes:
+        return EXIT_INVALID
+    return EXIT_UNKNOWN if "unknown" in outcomes else EXIT_VALID
+
+
+def _lines(cell: Cell) -> list[str]:
+    from isolang.report.survey import anomalies, figures, held
+
+    head = _COLUMNS.format(cell.level, cell.workload, cell.outcome, "")
+    if cell.outcome == "not played":
+        return [f"{head.rstrip()}  {visible(cell.reason)}"]
+    lines = [f"{head}held {held(cell)}; {figures(cell)}"]
+    if cell.anomalies:
+        lines.append(f"  {'':<49}{anomalies(cell)}")
+    return lines

@@ -1,0 +1,152 @@
+"""A survey as a table: Markdown, and a page in HTML whose cells lead to the reports."""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from isolang.run.survey import Cell, Survey
+
+_MARK: Final = {"valid": "✓", "invalid": "✗", "unknown": "?", "not played": "–"}
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --page: #fff; --ink: #1b1f24; --faint: #57606a; --line: #d0d7de;
+  --valid: #1a7f37; --invalid: #b42318; --unknown: #8a6100; }
+@media (prefers-color-scheme: dark) {
+  :root { --page: #0d1117; --ink: #e6edf3; --faint: #9da7b3; --line: #30363d;
+    --valid: #57c46a; --invalid: #ff7b72; --unknown: #e3b341; }
+}
+body { margin: 24px; background: var(--page); color: var(--ink); }
+body { font: 14px/1.45 system-ui, sans-serif; }
+h1 { font-size: 20px; margin: 0; }
+p { color: var(--faint); max-width: 60em; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; }
+th, td { border: 1px solid var(--line); padding: 5px 10px; text-align: left; vertical-align: top; }
+td { min-width: 13em; }
+th small, td small { display: block; color: var(--faint); font-weight: 400; }
+a, b { font-weight: 700; }
+.valid { color: var(--valid); }
+.invalid { color: var(--invalid); }
+.unknown { color: var(--unknown); }
+.none { color: var(--faint); }
+"""
+
+
+def markdown(survey: Survey) -> str:
+    """The table, a row for each workload and a column for each level, with what it means."""
+    levels, workloads, cells = _sides(survey)
+    heads = [f"{level}: `{claims}`" for level, claims in levels.items()]
+    lines = [
+        f"**{survey.database}**, {_how(survey)}.",
+        "",
+        "| workload | " + " | ".join(heads) + " |",
+        "|---" * (len(heads) + 1) + "|",
+    ]
+    for workload in workloads:
+        row = [_cell_text(cells.get((level, workload))) for level in levels]
+        lines.append(f"| `{workload}` | " + " | ".join(row) + " |")
+    return "\n".join([*lines, ""])
+
+
+def html(survey: Survey, folder: Path, page: Path) -> str:
+    """The table as a page.
+
+    Args:
+        survey: what to show.
+        folder: where the reports of its cells are.
+        page: the file that it will be, from which they are linked.
+    """
+    levels, workloads, cells = _sides(survey)
+    where = Path(os.path.relpath(folder.resolve(), page.resolve().parent)).as_posix()
+    heads = "".join(
+        f"<th scope=col>{escape(level)}<small>claims {escape(claims)}</small></th>"
+        for level, claims in levels.items()
+    )
+    rows = "".join(
+        f"<tr><th scope=row>{escape(workload)}</th>"
+        + "".join(_cell_html(cells.get((level, workload)), where) for level in levels)
+        + "</tr>\n"
+        for workload in workloads
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(survey.database)}: what held</title><style>{_STYLE}</style></head>\n"
+        f"<body><h1>{escape(survey.database)}</h1><p>{escape(_how(survey))}. A cell says whether "
+        "what the level claims held, the strongest levels that did, and which anomalies there "
+        "were, allowed or not. What held was not caught; it is not proved. Throughput is that of "
+        "clients, database and checker on one machine.</p>\n"
+        f'<div class="wide"><table><thead><tr><th scope=col>workload</th>{heads}</tr></thead>\n'
+        f"<tbody>{rows}</tbody></table></div></body></html>\n"
+    )
+
+
+def anomalies(cell: Cell) -> str:
+    """The anomalies of a cell with their counts, in a line."""
+    more = "" if cell.all_counted or not cell.anomalies else ", more"
+    return ", ".join(f"{name} ×{count}" for name, count in cell.anomalies.items()) + more
+
+
+def figures(cell: Cell) -> str:
+    """How many transactions a cell had, and how fast, in a line."""
+    maybe = f", {cell.maybe:,} maybe" if cell.maybe else ""
+    return (
+        f"{cell.committed:,} committed{maybe}, {100 * cell.abort_rate:.0f} % aborted, "
+        f"{cell.throughput:,.0f}/s"
+    )
+
+
+def held(cell: Cell) -> str:
+    """The strongest levels that held, in a line."""
+    return ", ".join(cell.strongest) or "nothing"
+
+
+def _sides(
+    survey: Survey,
+) -> tuple[dict[str, str], list[str], dict[tuple[str, str], Cell]]:
+    """The levels with what they claim, the workloads, and the cells by both."""
+    levels = {cell.level: cell.claims for cell in survey.cells}
+    workloads = list(dict.fromkeys(cell.workload for cell in survey.cells))
+    return levels, workloads, {(cell.level, cell.workload): cell for cell in survey.cells}
+
+
+def _how(survey: Survey) -> str:
+    most = "" if survey.transactions is None else f" or {survey.transactions:,} transactions"
+    ended = ", interrupted" if survey.interrupted else ""
+    return (
+        f"{survey.sessions} sessions, {survey.seconds:g} s{most} a cell, seed {survey.seed}{ended}"
+    )
+
+
+def _cell_text(cell: Cell | None) -> str:
+    if cell is None or cell.outcome == "not played":
+        return "–"
+    seen = anomalies(cell)
+    head = f"{_MARK[cell.outcome]} held `{held(cell)}`"
+    if cell.outcome == "invalid":
+        head = f"**✗ invalid**{'' if cell.certified else ' (not certified)'}, held `{held(cell)}`"
+    elif cell.outcome == "unknown":
+        head = f"? unknown, held `{held(cell)}`"
+    return f"{head}{'<br>' if seen else ''}{seen}<br>{figures(cell)}"
+
+
+def _cell_html(cell: Cell | None, where: str) -> str:
+    if cell is None:
+        return "<td class=none>–</td>"
+    if cell.outcome == "not played":
+        return f'<td class=none title="{escape(cell.reason)}">–</td>'
+    word = f"{_MARK[cell.outcome]} {cell.outcome}{', certified' if cell.certified else ''}"
+    shown = f"<b class={cell.outcome}>{word}</b>"
+    if cell.page:
+        link = escape(f"{where}/{cell.page}")
+        shown = f'<a class={cell.outcome} href="{link}">{word}</a>'
+    seen = anomalies(cell)
+    return (
+        f"<td>{shown}<small>held: {escape(held(cell))}</small>"
+        + (f"<small>{escape(seen)}</small>" if seen else "")
+        + f"<small>{escape(figures(cell))}</small></td>"
+    )

@@ -1,0 +1,248 @@
+"""Every level of a database against every workload: what held, and which anomalies there were."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.run.judge import Judged, judge
+from isolang.run.runner import Runner, Settings, State
+from isolang.run.target import Target, TargetError
+from isolang.run.targets import level_named, target_named
+from isolang.run.workloads import NAMES
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+ALL: Final = ("scripted", *NAMES)
+"""The workloads that a survey plays where none is named."""
+
+_COUNTING: Final = 5.0  # seconds to count the anomalies of a history
+_LEVEL: Final = 2.0  # seconds for each level of the library
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """One level of a database, and what one workload found out about it.
+
+    Attributes:
+        level: of the database.
+        claims: the specification that it was judged by.
+        workload: what the clients did.
+        outcome: ``not played``: the database cannot do what the workload needs.
+        certified: whether an independent checker accepted the verdict's evidence.
+        reason: of an unknown outcome, or why it was not played.
+        strongest: the strongest levels of the library that held.
+        anomalies: what was seen of what serializability forbids, allowed by the level or not, and
+            how often: counterexamples of which no two share a transaction's reads.
+        all_counted: whether the time sufficed to count them all.
+        committed: transactions.
+        aborted: transactions.
+        maybe: transactions of unknown outcome.
+        abort_rate: of all transactions.
+        throughput: committed transactions in a second, clients and database on one machine.
+        history: the saved file.
+        certificate: the saved file.
+        minimal: of a violation, the saved smallest part.
+        page: the saved report, from the folder of the survey.
+    """
+
+    level: str
+    claims: str
+    workload: str
+    outcome: Literal["valid", "invalid", "unknown", "not played"]
+    certified: bool = False
+    reason: str = ""
+    strongest: tuple[str, ...] = ()
+    anomalies: Mapping[str, int] = {}
+    all_counted: bool = True
+    committed: int = 0
+    aborted: int = 0
+    maybe: int = 0
+    abort_rate: float = 0.0
+    throughput: float = 0.0
+    history: str | None = None
+    certificate: str | None = None
+    minimal: str | None = None
+    page: str | None = None
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What a database gave.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        target: as the user named it, without what is secret.
+        database: its version.
+        seconds: for each cell, at most.
+        transactions: for each cell, at most; null for no bound.
+        sessions: clients at a time.
+        seed: of all random choices.
+        interrupted: whether it was ended before its time.
+        cells: all of them.
+    """
+
+    schema: Literal[1] = 1
+    target: str
+    database: str
+    seconds: float
+    transactions: int | None
+    sessions: int
+    seed: int
+    interrupted: bool
+    cells: tuple[Cell, ...]
+
+
+def survey(
+    settings: Settings,
+    workloads: Sequence[str] = ALL,
+    *,
+    pages: bool = False,
+    show: Callable[[State], None] = lambda state: None,
+    done: Callable[[Cell], None] = lambda cell: None,
+) -> Survey:
+    """Play workloads at the levels of a database, and judge each run.
+
+    Args:
+        settings: of each run; a level that is named is the only one.
+        workloads: their names.
+        pages: write a page for each cell, beside its history.
+        show: called a few times a second.
+        done: called with each cell.
+
+    Raises:
+        IsolangError: the database cannot be tested; the message says what to do.
+    """
+    target = target_named(settings.target, prefix=settings.prefix)
+    levels = [level_named(target, settings.level)] if settings.level else target.levels
+    cells: list[Cell] = []
+    interrupted = False
+    try:
+        target.start()
+        database = target.version()
+        for level in levels:
+            for workload in workloads:
+                one = replace(settings, level=level.name, workload=workload, watched=False)
+                cell, interrupted = _cell(one, target, pages=pages, show=show)
+                cells.append(cell)
+                done(cell)
+                if interrupted:
+                    break
+            if interrupted:
+                break
+    finally:
+        target.close()
+    return Survey(
+        target=str(target.address),
+        database=database,
+        seconds=settings.seconds,
+        transactions=settings.transactions,
+        sessions=settings.sessions,
+        seed=settings.seed,
+        interrupted=interrupted,
+        cells=tuple(cells),
+    )
+
+
+def _cell(
+    settings: Settings, target: Target, *, pages: bool, show: Callable[[State], None]
+) -> tuple[Cell, bool]:
+    """Play and judge one cell; also tell whether Ctrl-C ended it."""
+    level = level_named(target, settings.level)
+    claims = settings.claims or level.claims
+    try:
+        runner = Runner(settings, target)
+    except TargetError as error:
+        reason = str(error)
+        cell = Cell(
+            level=level.name, claims=claims, workload=settings.workload, outcome="not played",
+            reason=reason,
+        )  # fmt: skip
+        return cell, False
+    try:
+        runner.start()
+        recorded = runner.run(show)
+    finally:
+        runner.close()
+    judged = judge(recorded, target, level_seconds=_LEVEL)
+    state, verdict = recorded.state, judged.verdict
+    counted, everything = count_anomalies(verdict.history, seconds=_COUNTING)
+    return Cell(
+        level=level.name,
+        claims=claims,
+        workload=settings.workload,
+        outcome=verdict.outcome,
+        certified=verdict.certified,
+        reason=getattr(verdict, "reason", ""),
+        strongest=judged.strongest,
+        anomalies=dict(counted.most_common()),
+        all_counted=everything,
+        committed=state.committed,
+        aborted=state.aborted,
+        maybe=state.maybe,
+        abort_rate=round(state.aborted / max(1, state.total()), 4),
+        throughput=round(recorded.throughput, 1),
+        history=str(recorded.path),
+        certificate=None if judged.certificate is None else str(judged.certificate),
+        minimal=None if judged.minimal is None else str(judged.minimal),
+        page=_save_page(judged) if pages else None,
+    ), recorded.interrupted
+
+
+def _save_page(judged: Judged) -> str:
+    from isolang.report import page, save_page
+
+    path = judged.recorded.path.with_suffix(".html")
+    save_page(page(judged.verdict, name=judged.recorded.path.name), path)
+    return path.name
+
+
+def count_anomalies(
+    history: History, spec: str = "ser", *, seconds: float
+) -> tuple[Counter[str], bool]:
+    """Count the anomalies of a history, by name.
+
+    A counterexample is found and counted; then the reads of its transactions are left out, and the
+    rest is judged again, until it is valid. So no two that are counted share a reading
+    transaction. (Leaving out a read makes no valid history invalid: it only asks for less.)
+
+    Args:
+        history: any.
+        spec: what forbids the anomalies.
+        seconds: when to stop.
+
+    Returns:
+        How many there are of each name, and whether these are all that can be found so.
+    """
+    from isolang.api import check
+    from isolang.errors import IsolangError
+    from isolang.history.columns import READ, READ_LIST
+    from isolang.history.select import sub_history
+    from isolang.verdict import Invalid, Valid
+
+    counted: Counter[str] = Counter()
+    until = perf_counter() + seconds
+    while (left := until - perf_counter()) > 0:
+        try:
+            verdict = check(history, spec, timeout=left, certify=False)
+        except IsolangError:
+            return counted, False
+        if not isinstance(verdict, Invalid):
+            return counted, isinstance(verdict, Valid)
+        counted[verdict.violation.anomaly] += 1
+        kind = history.columns.op_kind
+        dropped = {
+            op
+            for view in verdict.violation.transactions
+            for op in history.operations_of(view.number)
+            if kind[op] in (READ, READ_LIST)
+        }
+        if not dropped:
+            return counted, False
+        kept = (op for op in range(history.columns.operations()) if op not in dropped)
+        history = sub_history(history, kept, range(history.t0))
+    return counted, False
