@@ -39,6 +39,7 @@ class RunReport(Report, frozen=True, kw_only=True):
         abort_rate: of all transactions.
         latency: seconds of a committed transaction, on average.
         errors: what the database said, and how often.
+        faults: what was done to the server meanwhile, and how often.
         interrupted: whether it was ended before its time.
         strongest: the strongest levels of the library that held.
         first_transaction: the place in the history, from 1, of the violation's first one; 0: none.
@@ -55,6 +56,7 @@ class RunReport(Report, frozen=True, kw_only=True):
     abort_rate: float
     latency: float
     errors: Mapping[str, int]
+    faults: Mapping[str, int]
     interrupted: bool
     strongest: tuple[str, ...]
     first_transaction: int
@@ -70,7 +72,7 @@ def run(
             help="postgres, mariadb, sqlite, duckdb, redis, etcd, exec:COMMAND; or a URL.",
         ),
     ],
-    options: Annotated[Options, Only("seed")],
+    options: Annotated[Options, Only("seed", timeout=120.0)],
     level: Annotated[
         str,
         typer.Option(
@@ -121,6 +123,14 @@ def run(
     operations: Annotated[
         int | None, typer.Option("--operations", help="Of a transaction.", **_WHOLE)
     ] = None,
+    faults: Annotated[
+        list[str],
+        typer.Option(
+            "--fault", metavar="FAULT", rich_help_panel=_DATABASE, show_default=False,
+            help="Of a server started here, at random times: kill, pause, disconnect, slow; "
+            "may be repeated.",
+        ),
+    ] = [],  # noqa: B006
     folder: Annotated[
         str, typer.Option("--save", metavar="DIR", help="Where to save.")
     ] = "isocheck-runs",
@@ -160,6 +170,8 @@ def run(
         folder=folder,
         to_the_end=to_the_end,
         seed=options.seed,
+        faults=tuple(faults),
+        timeout=options.timeout or 0.0,
     )
     line = Line(sys.stderr)
     if survey:
@@ -213,6 +225,7 @@ def report_of_run(judged: Judged) -> RunReport:
         abort_rate=round(state.aborted / max(1, state.total()), 4),
         latency=round(state.latency / max(1, state.committed), 6),
         errors=dict(state.errors.most_common(8)),
+        faults=state.faults,
         interrupted=ran.interrupted,
         strongest=tuple(judged.strongest),
         first_transaction=judged.first,
@@ -241,6 +254,8 @@ def _print(report: RunReport, judged: Judged) -> None:
         "history": str(ran.path),
         "certificate": str(judged.certificate or "none"),
     }
+    if state.faults:
+        rows["faults"] = ", ".join(f"{name} ×{count}" for name, count in state.faults.items())
     if judged.minimal is not None:
         rows["smallest"] = str(judged.minimal)
     for name, said in rows.items():

@@ -2,8 +2,8 @@
 
 Run as a program of its own: ``python -S keeper.py FOLDER UID GID COMMAND…``. It obeys words on its
 standard input, one a line, and answers each with ``done``: ``start``, ``kill`` (SIGKILL to the
-server and its children), ``pause``, ``resume``. The end of the input, which also comes when the
-parent was killed, stops the server and removes the folder.
+server and all that descend from it), ``pause``, ``resume``. The end of the input, which also comes
+when the parent was killed, stops the server and removes the folder.
 """
 
 from __future__ import annotations
@@ -55,28 +55,65 @@ def start(command: list[str], folder: str, user: int, group: int) -> subprocess.
 
 
 def tell(server: subprocess.Popen[bytes], word: str) -> None:
-    """Kill, pause or resume the server and its children."""
-    signals = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "resume": signal.SIGCONT}
-    send(server, signals[word])
+    """Kill, pause or resume the server and all that descend from it."""
+    if word == "resume":
+        send(family(server.pid), signal.SIGCONT)
+        return
+    send([server.pid], signal.SIGSTOP)  # it makes no more children
+    everybody = family(server.pid)
+    send(everybody, signal.SIGSTOP if word == "pause" else signal.SIGKILL)
     if word == "kill":
         server.wait()
+        while any(map(runs, everybody)):
+            time.sleep(0.01)
 
 
-def send(server: subprocess.Popen[bytes], number: int) -> None:
-    """Send a signal to all processes of the server that are left."""
-    with suppress(ProcessLookupError):
-        os.killpg(server.pid, number)
+def send(processes: list[int], number: int) -> None:
+    """Send a signal to processes, of which some may have ended."""
+    for one in processes:
+        with suppress(ProcessLookupError):
+            os.kill(one, number)
+
+
+def family(first: int) -> list[int]:
+    """A process and its descendants, which need not be in its group: PostgreSQL's are not."""
+    parents = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        if name.isdigit() and (fields := status(int(name))):
+            parents[int(name)] = int(fields[1])
+    found = [first]
+    for one in found:  # it grows meanwhile
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
+
+
+def runs(process: int) -> bool:
+    """Whether a process has not ended; a zombie has."""
+    fields = status(process)
+    return bool(fields) and fields[0] not in ("Z", "X")
+
+
+def status(process: int) -> list[str]:
+    """State and parent of a process, and more; nothing if there is none."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
     """End the server, politely first."""
-    send(server, signal.SIGCONT)
+    everybody = family(server.pid) if server.poll() is None else []
+    send(everybody, signal.SIGCONT)
     if server.poll() is None:
         server.terminate()
         until = time.monotonic() + GRACE
         while server.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
-    send(server, signal.SIGKILL)
+    # Those that outlive the server wait for it to end, and do it by themselves.
+    if server.poll() is None:
+        send(everybody, signal.SIGKILL)
     server.wait()
 
 

@@ -7,19 +7,21 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
 
+from isolang.run.faults import Nemesis, check_faults
 from isolang.run.interleave import interleave
-from isolang.run.operation import Wait
+from isolang.run.operation import Read, Wait
 from isolang.run.play import driver_for, play
 from isolang.run.prefix import Look, Watcher
 from isolang.run.recorder import Recorder
 from isolang.run.sql import Access, SqlTarget, Update
-from isolang.run.target import Client, Level, Target, TargetError
+from isolang.run.target import Client, Level, Serving, Target, TargetError
 from isolang.run.targets import level_named, target_named
 from isolang.run.workloads import Shape, Source, Workload, workload_named
 from isolang.run.workloads.scripted import SCRIPTS
@@ -35,7 +37,9 @@ AUTO: Final = (
 )
 """What ``auto`` plays, and for which shares of the time: what finds most comes first."""
 
-_RECONNECTS: Final = 50  # tries, a tenth of a second each
+_RECONNECTING: Final = 60.0  # seconds
+_READ_BACK: Final = 100  # keys of a transaction
+_TRIES: Final = 20  # to read them
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -51,6 +55,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         transactions: stop after so many, if that is earlier.
         sessions: clients at a time.
         seed: of all random choices.
+        faults: what goes wrong meanwhile, of ``FAULTS``.
         prefix: how the names of tables begin.
         access: how rows are found.
         update: how rows are written.
@@ -69,6 +74,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     transactions: int | None = None
     sessions: int = 10
     seed: int = 0
+    faults: tuple[str, ...] = ()
     prefix: str = "isocheck_"
     access: Access = "index"
     update: Update = "update"
@@ -90,6 +96,7 @@ class State(Struct, kw_only=True):
         level: of the database.
         workload: what is played now.
         errors: the kinds of errors, by their first words.
+        faults: how often each was done.
         look: what the last check of a prefix found.
     """
 
@@ -101,6 +108,7 @@ class State(Struct, kw_only=True):
     level: str = ""
     workload: str = ""
     errors: Counter[str] = field(default_factory=Counter)
+    faults: dict[str, int] = field(default_factory=dict)
     look: Look | None = None
 
     def total(self) -> int:
@@ -198,11 +206,20 @@ class Runner:
             self.target.options(
                 level=self.level.name, access=settings.access, update=settings.update
             )
+        if settings.faults:
+            self._prepare_faults()
         self.state = State(level=self.level.name)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._fatal: BaseException | None = None
         self._values = count(1)
+
+    def _prepare_faults(self) -> None:
+        check_faults(self.settings.faults)
+        if not isinstance(self.target, Serving) or self.target.address.host:
+            hint = "leave the address out: isocheck run postgres --fault kill"
+            raise TargetError(f"{self.target.name}: faults need a server started here; {hint}")
+        self.target.proxied = self.target.tokens = True
 
     def start(self) -> None:
         """Start or reach the server, and create the tables.
@@ -216,6 +233,7 @@ class Runner:
         registers = dict.fromkeys(key for p in self.phases for key in p.workload.registers)
         registers |= dict.fromkeys(key for script in self.scripts for key in script.names())
         lists = dict.fromkeys(key for p in self.phases for key in p.workload.lists)
+        self._keys = (*registers, *lists)
         self.target.setup(tuple(registers), tuple(lists))
 
     def close(self) -> None:
@@ -254,6 +272,7 @@ class Runner:
             ]
             for thread in threads:
                 thread.start()
+            nemesis = self._nemesis()
             try:
                 self._watch(watcher, show)
             except KeyboardInterrupt:
@@ -261,6 +280,9 @@ class Runner:
             seconds = time.monotonic() - self.state.began
             self._stop.set()
             watcher.end()
+            if nemesis is not None:
+                nemesis.end()
+                self.state.faults = nemesis.done
             self.state.look = watcher.last
             for thread in threads:
                 thread.join()
@@ -298,6 +320,48 @@ class Runner:
             if passed < 0:
                 return
 
+    def _nemesis(self) -> Nemesis | None:
+        if not self.settings.faults or not self.phases:
+            return None
+        assert isinstance(self.target, Serving)
+        assert self.target.server is not None
+        return Nemesis(
+            self.settings.faults,
+            server=self.target.server,
+            recorder=self.recorder,
+            seed=self.settings.seed,
+            restarted=self._read_back,
+            failed=self._fail,
+        )
+
+    def _read_back(self) -> None:
+        """Read every key: what was acknowledged before a crash must be there."""
+        driver, client = driver_for(self.target), None
+        tries = 0
+        for start in range(0, len(self._keys), _READ_BACK):
+            keys = self._keys[start : start + _READ_BACK]
+            read = False
+            while not read and tries < _TRIES:
+                client = client or self._connect(always=True)
+                assert client is not None
+                outcome, _ = play(
+                    tuple(Read(key) for key in keys),
+                    recorder=self.recorder,
+                    session=("read back", tries),
+                    client=client,
+                    driver=driver,
+                    level=self.level.name,
+                )
+                read = outcome == "committed"
+                with self._lock:
+                    setattr(self.state, outcome, getattr(self.state, outcome) + 1)
+                if not read:
+                    tries += 1
+                    _close(client)
+                    client = None
+        if client is not None:
+            _close(client)
+
     def _play_scripts(self) -> None:
         for script in self.scripts:
             played = interleave(
@@ -317,8 +381,11 @@ class Runner:
         try:
             self._play(number)
         except BaseException as error:
-            self._fatal = self._fatal or error
-            self._stop.set()
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._fatal = self._fatal or error
+        self._stop.set()
 
     def _play(self, number: int) -> None:
         source = Source(self.settings.seed, number, self._values)
@@ -349,22 +416,23 @@ class Runner:
                 else:
                     state.errors[_kind(error)] += 1
             if outcome == "maybe" or not client.usable():
-                client.close()
+                _close(client)
                 client = None
         if client is not None:
-            client.close()
+            _close(client)
 
-    def _connect(self) -> Client | None:
-        problem: Exception | None = None
-        for _ in range(_RECONNECTS):
+    def _connect(self, *, always: bool = False) -> Client | None:
+        """Connect, as soon as the server can be reached; ``None`` if the run ends before."""
+        until = time.monotonic() + _RECONNECTING
+        while True:
             try:
                 return self.target.connect()
-            except Exception as error:
-                problem = error
-                if self._stop.wait(0.1):
+            except Exception:
+                if time.monotonic() > until:
+                    raise
+                if self._stop.is_set() and not always:
                     return None
-        assert problem is not None
-        raise problem
+                time.sleep(0.1)
 
     def _wait(self, operation: Wait) -> None:
         # Aborted ones count: what is held open here may be what makes the others abort.
@@ -396,7 +464,13 @@ class Runner:
         return (
             f"{self.version}; level {self.level.name} ({self.level.says}); "
             f"workload {s.workload}; {s.sessions} sessions; seed {s.seed}; {when}"
+            + "".join(f"; fault {fault}" for fault in s.faults)
         )
+
+
+def _close(client: Client) -> None:
+    with suppress(Exception):  # the connection is lost
+        client.close()
 
 
 def _kind(error: BaseException) -> str:

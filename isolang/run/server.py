@@ -17,13 +17,17 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar, cast
 
 from isolang.run import keeper
+from isolang.run.proxy import Proxy
 from isolang.run.target import TargetError
 
 PATIENCE: Final = 30.0  # seconds until a server has to answer
 _POLL: Final = 0.02
+
+
+_Where = TypeVar("_Where", str, tuple[str, int])
 
 
 class Server:
@@ -31,7 +35,10 @@ class Server:
 
     Attributes:
         folder: where its data and its socket are; it belongs to the user that runs the server.
+        proxied: whether clients connect through a proxy.
     """
+
+    proxied = False
 
     def __init__(self, name: str, user: str = "") -> None:
         """Make the folder.
@@ -44,6 +51,7 @@ class Server:
         self.folder = tempfile.mkdtemp(prefix="isocheck-")
         self._who = _unprivileged(user)
         self._keeper: subprocess.Popen[str] | None = None
+        self._proxy: Proxy | None = None
         if self._who is not None:
             os.chown(self.folder, self._who.pw_uid, self._who.pw_gid)
 
@@ -94,6 +102,29 @@ class Server:
         )  # fmt: skip
         self.tell("start")
 
+    def reach(self, where: _Where) -> _Where:
+        """Give the place where clients connect.
+
+        Args:
+            where: the server listens.
+        """
+        if not self.proxied:
+            return where
+        if self._proxy is None:
+            self._proxy = Proxy(where)
+        return cast("_Where", self._proxy.where)
+
+    @property
+    def proxy(self) -> Proxy:
+        """What stands between the clients and the server.
+
+        Raises:
+            TargetError: no client has connected through one.
+        """
+        if self._proxy is None:
+            raise TargetError(f"{self.name}: no connection goes through the proxy")
+        return self._proxy
+
     def tell(self, word: str) -> None:
         """Start, kill, pause or resume the server.
 
@@ -137,6 +168,8 @@ class Server:
 
     def stop(self) -> None:
         """Stop the server and remove its folder."""
+        if self._proxy is not None:
+            self._proxy.close()
         child, self._keeper = self._keeper, None
         if child is not None and child.stdin is not None:
             with suppress(BrokenPipeError):

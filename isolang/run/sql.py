@@ -7,14 +7,15 @@ indexed and an un-indexed copy of the key, so that rows can be reached by the in
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from isolang.run.operation import DELETED
-from isolang.run.outcome import Outcome
-from isolang.run.target import Address, Client, Level, TargetError
+from isolang.run.outcome import Outcome, RolledBack
+from isolang.run.target import Address, Level, TargetError
+from isolang.run.tokens import ask, new_token
 
 if TYPE_CHECKING:
     from isolang.run.server import Server
@@ -82,6 +83,7 @@ class SqlTarget:
     levels: ClassVar[tuple[Level, ...]]
     dialect: ClassVar[Dialect]
     lacks: ClassVar[frozenset[str]] = frozenset()
+    tokens = False
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address = address
@@ -97,8 +99,8 @@ class SqlTarget:
         """Connect once, so that what is wrong is said before anything else is done."""
         self.admin()
 
-    def connect(self) -> Client:
-        """Open a connection for one session."""
+    def connect(self, *, direct: bool = False) -> SqlClient:
+        """Open a connection for one session, or a direct one, which no fault goes between."""
         raise NotImplementedError
 
     def options(self, *, level: str, access: Access = "index", update: Update = "update") -> None:
@@ -108,8 +110,8 @@ class SqlTarget:
 
     def admin(self) -> Any:
         """The connection that creates and removes tables."""
-        if self._admin is None:
-            self._admin = self.connect()
+        if self._admin is None or not self._admin.usable():
+            self._admin = self.connect(direct=True)
         return self._admin
 
     def _compile(self) -> None:
@@ -152,6 +154,9 @@ class SqlTarget:
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
             rows: Iterable[tuple[str, str, str | None]] = ((key, key, value) for key in keys)
             self._load(name, list(rows))
+        if self.tokens:
+            name = f"{self.prefix}tokens"
+            self._create(name, f"CREATE TABLE {name} (k {d.key} PRIMARY KEY, v INTEGER){d.tables}")
         self.loaded()
 
     def _create(self, name: str, sql: str) -> None:
@@ -216,11 +221,14 @@ class ServedTarget(SqlTarget):
     """A database whose server is started here if the address names no host."""
 
     server: Server | None = None
+    proxied = False
 
     def start(self) -> None:
         """Start the server if there is to be one, and connect once."""
         if not self.address.host:
             self._start_server()
+            assert self.server is not None
+            self.server.proxied = self.proxied
         super().start()
 
     def close(self) -> None:
@@ -241,6 +249,43 @@ class SqlClient:
     def __init__(self, target: SqlTarget, raw: Any) -> None:
         self.target = target
         self.raw = raw
+        self.wrote = False
+        self.token = ""
+
+    def begin(self, level: str) -> None:
+        """Begin a transaction."""
+        self.wrote, self.token = False, ""
+        self._begin(level)
+
+    def _begin(self, level: str) -> None:
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Commit, after a token where there are to be some.
+
+        Raises:
+            RolledBack: no token could be written, so that COMMIT was not sent.
+        """
+        if self.wrote and self.target.tokens:
+            self.token = new_token()
+            try:
+                self.execute(*self._leave(self.token, 1))
+            except Exception as error:
+                self.rollback()
+                raise RolledBack(str(error)) from error
+        self._commit()
+
+    def _commit(self) -> None:
+        raise NotImplementedError
+
+    def rollback(self) -> None:
+        """Roll back for certain."""
+        raise NotImplementedError
+
+    def _leave(self, token: str, value: int) -> tuple[str, tuple[str, int]]:
+        mark = self.target.dialect.mark
+        sql = f"INSERT INTO {self.target.prefix}tokens (k, v) VALUES ({mark}, {mark})"
+        return sql, (token, value)
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Cursor:
         """Send a statement."""
@@ -251,6 +296,10 @@ class SqlClient:
     def written(self, cursor: Cursor) -> int:
         """Give the number of rows that a write has changed."""
         return cursor.rowcount
+
+    def _wrote(self, cursor: Cursor) -> int:
+        self.wrote = True
+        return self.written(cursor)
 
     def _of(self, key: str) -> Statements:
         return self.target.lists if self.target.holds_list(key) else self.target.registers
@@ -269,19 +318,19 @@ class SqlClient:
         """Update a row."""
         s = self._of(key)
         given = (key, key, value) if s.upsert else (value, key)
-        return self.written(self.execute(s.write, given)) > 0
+        return self._wrote(self.execute(s.write, given)) > 0
 
     def append(self, key: str, value: int) -> bool:
         """Append to the list of a row."""
-        return self.written(self.execute(self._of(key).append, (f" {value}", key))) > 0
+        return self._wrote(self.execute(self._of(key).append, (f" {value}", key))) > 0
 
     def insert(self, key: str, value: int) -> None:
         """Insert a row."""
-        self.written(self.execute(self._of(key).insert, (key, key, value)))
+        self._wrote(self.execute(self._of(key).insert, (key, key, value)))
 
     def delete(self, key: str) -> bool:
         """Delete a row."""
-        return self.written(self.execute(self._of(key).delete, (key,))) > 0
+        return self._wrote(self.execute(self._of(key).delete, (key,))) > 0
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Give the rows of a range of keys."""
@@ -289,8 +338,22 @@ class SqlClient:
         return {key: self._value(key, value) for key, value in rows}
 
     def resolve(self) -> Outcome:
-        """Say that the outcome is not known: this database cannot be asked."""
-        return "maybe"
+        """Ask for the transaction's token.
+
+        SOUND BECAUSE: tokens are unique, and an INSERT waits for an open transaction that has
+        inserted the same one.
+        """
+        return ask(self.token, self._has_committed)
+
+    def _has_committed(self, token: str) -> bool | None:
+        with closing(self.target.connect(direct=True)) as other:
+            with suppress(Exception):
+                other.execute(*self._leave(token, 0))
+                other.raw.commit()
+            other.raw.rollback()
+            mark, name = self.target.dialect.mark, f"{self.target.prefix}tokens"
+            found = other.execute(f"SELECT v FROM {name} WHERE k = {mark}", (token,)).fetchone()
+            return None if found is None else bool(found[0] == 1)
 
     def waits(self) -> bool | None:
         """Say that nobody knows whether a statement waits for another transaction."""

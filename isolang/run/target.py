@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct, field
 
 from isolang.errors import IsolangError
 from isolang.run.outcome import Failure, Outcome, Phase
+
+if TYPE_CHECKING:
+    from isolang.run.server import Server
 
 
 class TargetError(IsolangError):
@@ -102,6 +105,9 @@ class Target(Protocol):
     Attributes:
         name: of the database, for reports.
         address: as the user named it.
+        tokens: whether transactions that write also write a token of their own, by which
+            ``resolve`` finds out what became of them. Whoever writes it first decides: the
+            transaction, or the client that asks, so that it can never commit.
         levels: its isolation levels, the default first.
         lacks: what it cannot do: ``range reads``; ``rows`` that are inserted and deleted;
             ``conversations``, in which what is written depends on what was read.
@@ -111,6 +117,7 @@ class Target(Protocol):
     levels: ClassVar[tuple[Level, ...]]
     lacks: ClassVar[frozenset[str]]
     address: Address
+    tokens: bool
 
     def start(self) -> None:
         """Start a server, where the target has one of its own, or connect once.
@@ -151,6 +158,19 @@ class Target(Protocol):
     def close(self) -> None:
         """Remove what ``setup`` created, and stop what ``start`` started."""
         ...
+
+
+@runtime_checkable
+class Serving(Protocol):
+    """A target that starts a server of its own where the address names no host.
+
+    Attributes:
+        server: of its own; ``None`` before ``start``.
+        proxied: whether its clients connect through a proxy; to be set before ``start``.
+    """
+
+    server: Server | None
+    proxied: bool
 
 
 class Address(Struct, frozen=True, kw_only=True):

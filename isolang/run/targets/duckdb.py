@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
-from isolang.run.target import Address, Client, Level, TargetError
+from isolang.run.target import Address, Level, TargetError
 
 
 class DuckDB(SqlTarget):
@@ -38,7 +38,7 @@ class DuckDB(SqlTarget):
 
         return f"DuckDB {duckdb.__version__}"
 
-    def connect(self) -> Client:
+    def connect(self, *, direct: bool = False) -> SqlClient:
         return DuckDBClient(self, self._database.cursor())
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
@@ -53,7 +53,7 @@ class DuckDB(SqlTarget):
 class DuckDBClient(SqlClient):
     """A cursor, which is a connection of its own."""
 
-    def begin(self, level: str) -> None:
+    def _begin(self, level: str) -> None:
         self.raw.execute("BEGIN TRANSACTION")
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
@@ -62,7 +62,7 @@ class DuckDBClient(SqlClient):
     def written(self, cursor: Any) -> int:
         return int(cursor.fetchone()[0])
 
-    def commit(self) -> None:
+    def _commit(self) -> None:
         self.raw.commit()
 
     def rollback(self) -> None:

@@ -6,13 +6,15 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
+from contextlib import closing
 from http.client import HTTPConnection
 from typing import Any, ClassVar
 
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
 from isolang.run.server import Server, free_port, program
-from isolang.run.target import Address, Client, Level, TargetError
+from isolang.run.target import Address, Level, TargetError
+from isolang.run.tokens import ask, new_token
 
 
 class Etcd:
@@ -25,6 +27,8 @@ class Etcd:
     )
     lacks: ClassVar = frozenset({"range reads"})
     server: Server | None = None
+    proxied = False
+    tokens = False
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.prefix, self.address = prefix, address
@@ -45,8 +49,9 @@ class Etcd:
                  "--listen-client-urls", mine, "--advertise-client-urls", mine,
                  "--listen-peer-urls", other, "--initial-advertise-peer-urls", other,
                  "--initial-cluster", f"default={other}"],
-                lambda: EtcdClient(self).call("kv/range", {"key": _b("a")}),
+                lambda: self.connect(direct=True).call("kv/range", {"key": _b("a")}),
             )  # fmt: skip
+            server.proxied = self.proxied
         try:
             self.version()
         except (OSError, ValueError) as error:
@@ -60,7 +65,7 @@ class Etcd:
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         self.lists = frozenset(lists)
-        client = EtcdClient(self)
+        client = self.connect(direct=True)
         if client.call("kv/range", self._all() | {"limit": "1"}).get("kvs"):
             hint = "--table-prefix NAME gives other names"
             raise TargetError(f"etcd: there are keys {self.prefix}… already; {hint}")
@@ -77,8 +82,13 @@ class Etcd:
         end = b64encode(low[:-1] + bytes([low[-1] + 1])).decode()
         return {"key": b64encode(low).decode(), "range_end": end}
 
-    def connect(self) -> Client:
-        return EtcdClient(self)
+    def connect(self, *, direct: bool = False) -> EtcdClient:
+        where = (self.host, self.port)
+        if self.server is not None and not direct:
+            where = self.server.reach(where)
+        client = EtcdClient(self, HTTPConnection(*where, timeout=10))
+        client.http.connect()
+        return client
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         refused = isinstance(error, RolledBack)
@@ -93,7 +103,7 @@ class Etcd:
 
     def remove(self) -> None:
         if self._made:
-            EtcdClient(self).call("kv/deleterange", self._all())
+            self.connect(direct=True).call("kv/deleterange", self._all())
             self._made = False
 
     def close(self) -> None:
@@ -106,21 +116,26 @@ class Etcd:
 class EtcdClient:
     """A connection; writes wait for the Txn, and are seen by the transaction's own reads before."""
 
-    def __init__(self, target: Etcd) -> None:
-        self.target = target
-        self.http = HTTPConnection(target.host, target.port, timeout=10)
+    def __init__(self, target: Etcd, http: HTTPConnection) -> None:
+        self.target, self.http = target, http
+        self.open = True
 
     def call(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Send a request to the gateway."""
-        self.http.request("POST", f"/v3/{path}", json.dumps(body))
-        answer = self.http.getresponse()
-        found: dict[str, Any] = json.loads(answer.read())
+        try:
+            self.http.request("POST", f"/v3/{path}", json.dumps(body))
+            answer = self.http.getresponse()
+            found: dict[str, Any] = json.loads(answer.read())
+        except Exception:
+            self.open = False  # what comes next over it may answer this
+            raise
         if answer.status != 200:
             raise OSError(f"etcd: {found.get('error', answer.status)}")
         return found
 
     def begin(self, level: str) -> None:
         self.weak, self.revision = level == "serializable", 0
+        self.token = ""
         self.seen: dict[str, int] = {}
         self.own: dict[str, Any] = {}
 
@@ -171,7 +186,12 @@ class EtcdClient:
             return
         compare = [{"key": _b(self.target.prefix + key), "target": "MOD", "result": "EQUAL",
                     "modRevision": str(seen)} for key, seen in self.seen.items()]  # fmt: skip
-        found = self.call("kv/txn", {"compare": compare, "success": list(map(self._put, self.own))})
+        puts = list(map(self._put, self.own))
+        if self.own and self.target.tokens:
+            self.token = self.target.prefix + new_token()
+            compare.append(_absent(self.token))
+            puts.append({"requestPut": {"key": _b(self.token), "value": _b("1")}})
+        found = self.call("kv/txn", {"compare": compare, "success": puts})
         if not found.get("succeeded"):
             raise RolledBack("txn: a key that was read has changed")
 
@@ -189,13 +209,31 @@ class EtcdClient:
         return None
 
     def usable(self) -> bool:
-        return True  # one that is closed opens again
+        return self.open
 
     def resolve(self) -> Outcome:
-        return "maybe"
+        """Ask for the transaction's token, which it compares: once ours is there, it fails."""
+        return ask(self.token, self._has_committed)
+
+    def _has_committed(self, token: str) -> bool:
+        asked = {
+            "compare": [_absent(token)],
+            "success": [{"requestPut": {"key": _b(token), "value": _b("0")}}],
+            "failure": [{"requestRange": {"key": _b(token)}}],
+        }
+        with closing(self.target.connect(direct=True)) as other:
+            found = other.call("kv/txn", asked)
+        if found.get("succeeded"):
+            return False
+        (row,) = found["responses"][0]["response_range"]["kvs"]
+        return b64decode(row["value"]) == b"1"
 
     def close(self) -> None:
         self.http.close()
+
+
+def _absent(key: str) -> dict[str, str]:
+    return {"key": _b(key), "target": "CREATE", "result": "EQUAL", "createRevision": "0"}
 
 
 def _b(text: str) -> str:

@@ -26,6 +26,7 @@ class Exec:
     """A program."""
 
     name: ClassVar = "exec"
+    tokens = False
     levels: ClassVar = (Level(name="default", claims="ser", says="what the program does"),)
     lacks: ClassVar = frozenset({"range reads", "rows", "conversations"})
 

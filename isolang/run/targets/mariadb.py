@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from isolang.run.outcome import Autocommit, Driver, Failure, Phase
 from isolang.run.server import Server, program
 from isolang.run.sql import Dialect, ServedTarget, SqlClient
-from isolang.run.target import Client, Level, TargetError
+from isolang.run.target import Level, TargetError
 
 _RENEWED: Final = 0.15
 
@@ -45,12 +45,12 @@ class MariaDB(ServedTarget):
         more = [f"--{name}={value}" for name, value in self.address.options.items()]
         server.start(
             [daemon, *common, "--skip-networking", f"--socket={server.folder}/socket",
-             "--innodb-flush-log-at-trx-commit=0", *more],
-            lambda: self._open("mysql").close(),
+             "--innodb-flush-log-at-trx-commit=2", *more],
+            lambda: self._open("mysql", direct=True).close(),
         )  # fmt: skip
-        self._open("mysql").cursor().execute("CREATE DATABASE isocheck")
+        self._open("mysql", direct=True).cursor().execute("CREATE DATABASE isocheck")
 
-    def _open(self, database: str) -> Any:
+    def _open(self, database: str, *, direct: bool) -> Any:
         try:
             import pymysql
         except ImportError:
@@ -59,15 +59,16 @@ class MariaDB(ServedTarget):
         common = {"database": database, "client_flag": pymysql.constants.CLIENT.FOUND_ROWS}
         if self.server is not None:
             socket = f"{self.server.folder}/socket"
+            socket = socket if direct else self.server.reach(socket)
             return pymysql.connect(unix_socket=socket, user="root", **common)
         a = self.address
         return pymysql.connect(
             host=a.host, port=a.port or 3306, user=a.user, password=a.password, **common
         )
 
-    def connect(self) -> Client:
+    def connect(self, *, direct: bool = False) -> SqlClient:
         try:
-            raw = self._open(self.address.database or "isocheck")
+            raw = self._open(self.address.database or "isocheck", direct=direct)
         except TargetError:
             raise
         except Exception as error:
@@ -88,7 +89,7 @@ class MariaDB(ServedTarget):
 class MariaDBClient(SqlClient):
     """A connection."""
 
-    def begin(self, level: str) -> None:
+    def _begin(self, level: str) -> None:
         self.execute(f"SET TRANSACTION ISOLATION LEVEL {level.upper()}", ())
         self.execute("START TRANSACTION", ())
 
@@ -110,7 +111,7 @@ class MariaDBClient(SqlClient):
     def usable(self) -> bool:
         return bool(self.raw.open)
 
-    def commit(self) -> None:
+    def _commit(self) -> None:
         self.raw.commit()
 
     def rollback(self) -> None:

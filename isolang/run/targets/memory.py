@@ -23,6 +23,7 @@ class Memory:
     """The database."""
 
     name: ClassVar = "memory"
+    tokens = False
     levels: ClassVar = (
         Level(name="serializable", claims="sser", says="reads and writes checked at COMMIT"),
         Level(name="snapshot", claims="strong-si", says="writes checked at COMMIT"),

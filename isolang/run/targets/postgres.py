@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from contextlib import closing
+from contextlib import suppress
 from glob import glob
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final
@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Final
 from isolang.run.outcome import Autocommit, Driver, Failure, Outcome, Phase, RolledBack
 from isolang.run.server import Server, program
 from isolang.run.sql import Dialect, ServedTarget, SqlClient
-from isolang.run.target import Client, Level, TargetError
+from isolang.run.target import Level, TargetError
+from isolang.run.tokens import PATIENCE
 
-_ASKING: Final = 10.0  # seconds to find out what became of a transaction
+_POLL: Final = 0.05  # seconds
 
 
 class Postgres(ServedTarget):
@@ -30,6 +31,8 @@ class Postgres(ServedTarget):
     # The first write of a transaction also tells its number, by which to ask for its outcome.
     dialect: ClassVar = Dialect(mark="%s", upsert=True, returning=" RETURNING pg_current_xact_id()")
 
+    _witness: PostgresClient | None = None
+
     def _start_server(self) -> None:
         options = dict(self.address.options)
         server = self.server = Server("postgres", "postgres")
@@ -42,13 +45,15 @@ class Postgres(ServedTarget):
         more = [part for item in settings.items() for part in ("-c", "=".join(item))]
         server.start(
             [f"{folder}/postgres", "-D", data, "-k", server.folder, *more],
-            lambda: _psycopg().connect(self._conninfo(), connect_timeout=5).close(),
+            lambda: _psycopg().connect(self._conninfo(direct=True), connect_timeout=5).close(),
         )
 
-    def _conninfo(self) -> Any:
+    def _conninfo(self, *, direct: bool) -> Any:
         make, a = _psycopg().conninfo.make_conninfo, self.address
         if self.server is not None:
-            return make(host=self.server.folder, user="postgres", dbname="postgres")
+            socket = f"{self.server.folder}/.s.PGSQL.5432"
+            host = os.path.dirname(socket if direct else self.server.reach(socket))
+            return make(host=host, user="postgres", dbname="postgres")
         return make(
             "", host=a.host, port=a.port, user=a.user or None, password=a.password or None,
             dbname=a.database or None, **a.options,
@@ -59,12 +64,20 @@ class Postgres(ServedTarget):
         self.admin().raw.rollback()
         return f"PostgreSQL {shown[0]}"
 
-    def connect(self) -> Client:
+    def connect(self, *, direct: bool = False) -> PostgresClient:
         try:
-            return PostgresClient(self, _psycopg().connect(self._conninfo(), connect_timeout=10))
+            where = self._conninfo(direct=direct)
+            return PostgresClient(self, _psycopg().connect(where, connect_timeout=10))
         except _psycopg().OperationalError as error:
             what = " ".join(str(error).split())
             raise TargetError(f"{self.address}: no connection ({what}); is it running?") from None
+
+    def witness(self) -> PostgresClient:
+        """A connection that was open before the transaction that begins now."""
+        if self._witness is None or not self._witness.usable():
+            self._witness = self.connect(direct=True)
+            self._witness.raw.autocommit = True
+        return self._witness
 
     def loaded(self) -> None:
         raw = self.admin().raw
@@ -76,18 +89,25 @@ class Postgres(ServedTarget):
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         return classify(error, phase)
 
+    def close(self) -> None:
+        if self._witness is not None:
+            self._witness.close()
+            self._witness = None
+        super().close()
+
 
 class PostgresClient(SqlClient):
     """A connection."""
 
-    def __init__(self, target: Postgres, raw: Any) -> None:
-        super().__init__(target, raw)
-        self.xid: object = None
-        (self.started,) = raw.execute("SELECT pg_postmaster_start_time()").fetchone()
-        raw.rollback()
+    target: Postgres
 
-    def begin(self, level: str) -> None:
-        self.xid = None
+    xid: object = None
+    witness: PostgresClient | None = None
+
+    def _begin(self, level: str) -> None:
+        self.xid = self.witness = None
+        with suppress(TargetError):  # the server is down; what comes next says so
+            self.witness = self.target.witness()
         number = _LEVELS[level]  # psycopg sends BEGIN with it, before the first statement
         if self.raw.isolation_level != number:
             self.raw.isolation_level = number
@@ -100,7 +120,7 @@ class PostgresClient(SqlClient):
             (self.xid,) = cursor.fetchone()
         return int(cursor.rowcount)
 
-    def commit(self) -> None:
+    def _commit(self) -> None:
         commit(self.raw)
 
     def rollback(self) -> None:
@@ -116,27 +136,23 @@ class PostgresClient(SqlClient):
     def usable(self) -> bool:
         return not self.raw.closed
 
-    def again(self) -> PostgresClient:
-        """Another connection to the same database."""
-        other = self.target.connect()
-        assert isinstance(other, PostgresClient)
-        return other
-
     def resolve(self) -> Outcome:
-        """Ask the server by the transaction's number; not after a restart, which reuses numbers."""
-        until = time.monotonic() + _ASKING
-        while self.xid is not None and time.monotonic() < until:
+        """Ask the server by the transaction's number, else by its token.
+
+        SOUND BECAUSE: a server that was restarted, or has recovered from a crash, uses the numbers
+        of lost transactions again; but the connection that is asked was open before the transaction
+        began, and would not have outlived that.
+        """
+        until = time.monotonic() + PATIENCE
+        while self.xid is not None and self.witness is not None and time.monotonic() < until:
             try:
-                with closing(self.again()) as other:
-                    found = other.raw.execute(_STATUS, (str(self.xid),)).fetchone()[0]
+                found = self.witness.execute(_STATUS, (str(self.xid),)).fetchone()[0]
             except Exception:
-                return "maybe"
-            if other.started != self.started:
-                return "maybe"
+                break
             if found in ("committed", "aborted"):
                 return "committed" if found == "committed" else "aborted"
-            time.sleep(0.05)
-        return "maybe"
+            time.sleep(_POLL)
+        return super().resolve()
 
 
 _STATUS: Final = "SELECT pg_xact_status(%s::text::xid8)"

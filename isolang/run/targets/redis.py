@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, ClassVar
 
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
 from isolang.run.server import Server, program
-from isolang.run.target import Address, Client, Level, TargetError
+from isolang.run.target import Address, Level, TargetError
+from isolang.run.tokens import ask, new_token
 
 
 class Redis:
@@ -21,6 +23,8 @@ class Redis:
     )
     lacks: ClassVar = frozenset({"range reads"})
     server: Server | None = None
+    proxied = False
+    tokens = False
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address, self.prefix = address, prefix
@@ -33,20 +37,24 @@ class Redis:
                 hint = "install the package redis-server, or give the URL of a server"
                 raise TargetError(f"redis: no server is installed; {hint}")
             server = self.server = Server("redis", "redis")
+            # What was answered is with the system, so that it outlives the server.
+            settings = {"appendonly": "yes", "appendfsync": "no", **self.address.options}
             server.start(
                 [daemon, "--port", "0", "--unixsocket", f"{server.folder}/socket",
-                 "--unixsocketperm", "777", "--save", "", "--dir", server.folder],
-                lambda: self._open().ask(["PING"]),
+                 "--unixsocketperm", "777", "--save", "", "--dir", server.folder,
+                 *(word for name, value in settings.items() for word in (f"--{name}", value))],
+                lambda: self._open(direct=True).ask(["PING"]),
             )  # fmt: skip
+            server.proxied = self.proxied
         try:
-            self._open().ask(["PING"])
+            self._open(direct=True).ask(["PING"])
         except TargetError:
             raise
         except Exception as error:
             msg = f"{self.address}: no connection ({error}); is it running?"
             raise TargetError(msg) from None
 
-    def _open(self) -> RedisClient:
+    def _open(self, *, direct: bool) -> RedisClient:
         try:
             import redis as package
         except ImportError:
@@ -55,6 +63,7 @@ class Redis:
         common: dict[str, Any] = {"decode_responses": True, "protocol": 2}
         if self.server is not None:
             path = f"{self.server.folder}/socket"
+            path = path if direct else self.server.reach(path)
             connection = redis.UnixDomainSocketConnection(path=path, **common)
         else:
             a = self.address
@@ -65,12 +74,12 @@ class Redis:
         return RedisClient(self, connection)
 
     def version(self) -> str:
-        (said,) = self._open().ask(["INFO", "server"])
+        (said,) = self._open(direct=True).ask(["INFO", "server"])
         return "Redis " + str(said).split("redis_version:")[1].split()[0]
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         self.lists = frozenset(self.prefix + key for key in lists)
-        client = self._open()
+        client = self._open(direct=True)
         keys = [self.prefix + key for key in registers]
         (there,) = client.ask(["EXISTS", *keys, *self.lists, self.prefix])
         if there:
@@ -80,8 +89,10 @@ class Redis:
         if keys:
             client.ask(["MSET", *(part for key in keys for part in (key, ""))])
 
-    def connect(self) -> Client:
-        return self._open()
+    def connect(self, *, direct: bool = False) -> RedisClient:
+        client = self._open(direct=direct)
+        client.ask(["PING"])
+        return client
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         refused = isinstance(error, RolledBack)
@@ -97,7 +108,7 @@ class Redis:
 
     def remove(self) -> None:
         if self._keys:
-            self._open().ask(["DEL", *self._keys])
+            self._open(direct=True).ask(["DEL", *self._keys])
             self._keys.clear()
 
     def close(self) -> None:
@@ -119,6 +130,7 @@ class RedisClient:
         return [self.raw.read_response() for _ in commands]
 
     def begin(self, level: str) -> None:
+        self.token = ""
         self.watch = level == "watch"
         self.commands: list[tuple[Any, ...]] = []
         self.own: dict[str, Any] = {}
@@ -166,6 +178,10 @@ class RedisClient:
     def commit(self) -> None:
         if not self.commands and not self.watch:
             return
+        if self.commands and self.target.tokens:
+            self.token = self.target.prefix + new_token()
+            self.ask(["WATCH", self.token])
+            self._queue("SET", self.token, 1)
         if self.ask(["MULTI"], *(self.commands or [("PING",)]), ["EXEC"])[-1] is None:
             raise RolledBack("EXEC: a watched key has changed")
 
@@ -182,7 +198,13 @@ class RedisClient:
         return bool(self.raw.is_connected)
 
     def resolve(self) -> Outcome:
-        return "maybe"
+        """Ask for the transaction's token, which it watches: once ours is there, EXEC fails."""
+        return ask(self.token, self._has_committed)
+
+    def _has_committed(self, token: str) -> bool:
+        with closing(self.target.connect(direct=True)) as other:
+            *_, found = other.ask(["SET", token, 0, "NX"], ["GET", token])
+            return bool(found == "1")
 
     def close(self) -> None:
         self.raw.disconnect()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from isolang.run.outcome import Autocommit, Driver, Failure, Phase
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
-from isolang.run.target import Address, Client, Level
+from isolang.run.target import Address, Level
 
 PATIENCE: Final = 5.0  # seconds to wait for the lock of another connection, the module's default
 
@@ -47,7 +47,7 @@ class SQLite(SqlTarget):
         self.admin().raw.execute(f"PRAGMA journal_mode={mode}")
         super().setup(registers, lists)
 
-    def connect(self) -> Client:
+    def connect(self, *, direct: bool = False) -> SqlClient:
         connection = sqlite3.connect(self._path, timeout=PATIENCE, check_same_thread=False)
         connection.execute("PRAGMA synchronous=off")  # matters only if the machine loses power
         if self.level != "python":
@@ -68,11 +68,11 @@ class SQLiteClient(SqlClient):
 
     raw: sqlite3.Connection
 
-    def begin(self, level: str) -> None:
+    def _begin(self, level: str) -> None:
         if level != "python":
             self.raw.execute("BEGIN IMMEDIATE" if level == "immediate" else "BEGIN")
 
-    def commit(self) -> None:
+    def _commit(self) -> None:
         commit(self.raw)
 
     def rollback(self) -> None:
