@@ -82,6 +82,7 @@ class Postgres(ServedTarget):
     def loaded(self) -> None:
         raw = self.admin().raw
         raw.autocommit = True
+        raw.execute("SET synchronous_commit = on")  # the tables outlive a crash in any case
         for table in ("registers", "lists"):
             raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
         raw.autocommit = False

@@ -1,0 +1,36 @@
+"""Real servers for tests: started by us, or the reason why there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from isolang.run.target import TargetError
+from isolang.run.targets import target_named
+
+
+def started(text, *, keys=(), lists=(), tokens=False, proxied=False):
+    """A target whose server runs, with a row for each key; skips where none is installed."""
+    target = target_named(text)
+    target.tokens = tokens
+    if proxied:
+        target.proxied = True
+    try:
+        target.start()
+    except TargetError as error:
+        target.close()
+        if any(reason in str(error) for reason in ("no server is installed", "no driver")):
+            pytest.skip(str(error))
+        raise
+    target.setup(list(keys), list(lists))
+    return target
+
+
+def holds(target, key):
+    """What the server holds of a key now, asked over a connection of its own."""
+    client = target.connect(direct=True)
+    try:
+        client.begin(target.levels[0].name)
+        return client.read(key)
+    finally:
+        client.rollback()
+        client.close()
