@@ -13,12 +13,13 @@ wrote a later version and changed the matches, in both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import permutations, product
-from typing import NamedTuple
+from itertools import pairwise, permutations, product
+from typing import NamedTuple, TypeVar
 
 from .history import DEAD, UNKNOWN, History, Txn, is_write, keys
+from .moments import follows
 from .predicates import Predicate, matches
 from .visible import inclusions
 
@@ -37,19 +38,6 @@ class Edge(NamedTuple):
     op: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """The direct serialization graph of one choice of versions."""
-
-    history: History
-    included: tuple[int, ...]
-    edges: tuple[Edge, ...]
-
-    def of(self, *kinds: str) -> set[tuple[int, int]]:
-        """The pairs that edges of these kinds join."""
-        return {(e.tail, e.head) for e in self.edges if e.kind in kinds}
-
-
 class Seen(NamedTuple):
     """A version that a read selected."""
 
@@ -58,6 +46,21 @@ class Seen(NamedTuple):
     source: int
     op: int
     predicate: Predicate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The direct serialization graph of one choice of versions."""
+
+    history: History
+    included: tuple[int, ...]
+    edges: tuple[Edge, ...]
+    order: Mapping[str, tuple[int, ...]]
+    seen: tuple[Seen, ...]
+
+    def of(self, *kinds: str) -> set[tuple[int, int]]:
+        """The pairs that edges of these kinds join."""
+        return {(e.tail, e.head) for e in self.edges if e.kind in kinds}
 
 
 def graphs(history: History, *, initial: object = None, thesis: bool = False) -> Iterator[Graph]:
@@ -88,7 +91,7 @@ def graphs(history: History, *, initial: object = None, thesis: bool = False) ->
             ]
             for chosen in product(*options):
                 edges = [e for seen in chosen for e in _edges(seen, order, value, thesis)]
-                yield Graph(history, included, (*ww, *edges))
+                yield Graph(history, included, (*ww, *edges), order, chosen)
 
 
 def _installed(t: Txn) -> dict[str, object]:
@@ -173,9 +176,12 @@ def _edges(
 # --- what graphs forbid ---
 
 
-def reachable(pairs: set[tuple[int, int]], start: int) -> set[int]:
+Node = TypeVar("Node")
+
+
+def reachable(pairs: set[tuple[Node, Node]], start: Node) -> set[Node]:
     """Where a walk of at least one step leads."""
-    found: set[int] = set()
+    found: set[Node] = set()
     todo = [start]
     while todo:
         a = todo.pop()
@@ -185,7 +191,7 @@ def reachable(pairs: set[tuple[int, int]], start: int) -> set[int]:
     return found
 
 
-def acyclic(pairs: set[tuple[int, int]]) -> bool:
+def acyclic(pairs: set[tuple[Node, Node]]) -> bool:
     return all(a not in reachable(pairs, a) for a, _ in pairs)
 
 
@@ -198,21 +204,114 @@ def _no_g2_item(g: Graph) -> bool:
     return all(a not in reachable(everything, b) | {b} for a, b in g.of("irw"))
 
 
-#: Level -> whether a graph is free of what it forbids.
+def _no_g_single(g: Graph, *more: tuple[int, int]) -> bool:
+    """No cycle with exactly one anti-dependency."""
+    dependencies = g.of("ww", "iwr", "pwr") | set(more)
+    return all(a not in reachable(dependencies, b) for a, b in g.of("irw", "prw"))
+
+
+def _no_g_sib(g: Graph) -> bool:
+    """G-SIb: the same with start dependencies, which are taken from real time."""
+    starts = {
+        (a, b)
+        for a in g.included
+        for b in g.included
+        if a != b and follows(g.history[a], g.history[b])
+    }
+    return _no_g_single(g, *starts)
+
+
+def _no_g_cursor(g: Graph) -> bool:
+    """G-cursor(x): an anti-dependency of x that write dependencies of x lead back."""
+    written = {(e.tail, e.head, e.key) for e in g.edges if e.kind == "ww"}
+    return all((e.head, e.tail, e.key) not in written for e in g.edges if e.kind == "irw")
+
+
+def _no_g_monotonic(g: Graph) -> bool:
+    """G-monotonic: in the graph in which one transaction is unfolded into its statements, an
+    anti-dependency of a read that dependencies and the order of statements lead back to it.
+    """
+    return not any(_goes_back(g, t) for t in g.included)
+
+
+def _goes_back(g: Graph, t: int) -> bool:
+    txn = g.history[t]
+    last = {op[1]: txn.statement(j) for j, op in enumerate(txn.ops) if is_write(op)}
+    number: dict[object, int] = {}
+
+    def node(who: int, statement: int) -> int:
+        return number.setdefault((who, statement) if who == t else who, len(number))
+
+    def ends(e: Edge) -> tuple[int, int]:
+        read = txn.statement(e.op) if e.op >= 0 else 0
+        anti = e.kind in ("irw", "prw")
+        tail = read if anti else last.get(e.key, 0)
+        head = last.get(e.key, 0) if anti or e.kind == "ww" else read
+        return node(e.tail, tail), node(e.head, head)
+
+    places = sorted({txn.statement(j) for j in range(len(txn.ops))})
+    walk = {(node(t, a), node(t, b)) for a, b in pairwise(places)}
+    walk |= {ends(e) for e in g.edges if e.kind in ("ww", "iwr", "pwr")}
+    anti = [ends(e) for e in g.edges if e.kind in ("irw", "prw") and e.tail == t]
+    return any(a in reachable(walk, b) | {b} for a, b in anti)
+
+
+def _no_g_update(g: Graph) -> bool:
+    """G-update: a cycle among the transactions that write and one other."""
+    everything = g.of("ww", "iwr", "pwr", "irw", "prw")
+    writing = {t for t in g.included if any(map(is_write, g.history[t].ops))}
+    return all(
+        acyclic({(a, b) for a, b in everything if {a, b} <= writing | {t, T0}}) for t in g.included
+    )
+
+
+def _no_vanishing(g: Graph) -> bool:
+    """OTV: after a read from a transaction, a later statement misses what that one wrote."""
+    for first, later in product(g.seen, g.seen):
+        t = g.history[first.reader]
+        if first.reader != later.reader or t.statement(first.op) >= t.statement(later.op):
+            continue
+        order = g.order[later.key]
+        source = first.source
+        if source in order and order.index(later.source) < order.index(source):
+            return False
+    return True
+
+
+#: Level -> whether a graph is free of what it forbids. PL-2 and on: A. Adya's thesis, 1999 (PL-MSR
+#: is in ``definitions``, as it needs snapshots); MAV: P. Bailis et al., VLDB 2014: "if Tj reads a
+#: version of an object that Ti wrote, a later read by Tj cannot return a value whose later version
+#: is installed by Ti".
 LEVELS: dict[str, Callable[[Graph], bool]] = {
     "pl-2": _no_g1,
+    "mav": lambda g: _no_g1(g) and _no_vanishing(g),
+    "pl-2l": lambda g: _no_g1(g) and _no_g_monotonic(g),
+    "pl-cs": lambda g: _no_g1(g) and _no_g_cursor(g),
+    "pl-2-plus": lambda g: _no_g1(g) and _no_g_single(g),
     "pl-2-99": lambda g: _no_g1(g) and _no_g2_item(g),
     "locking-repeatable-read": lambda g: acyclic(g.of("ww", "iwr", "pwr", "irw")),
+    "pl-fcv": lambda g: _no_g1(g) and _no_g_sib(g),
+    "pl-3u": lambda g: _no_g1(g) and _no_g_update(g),
     "pl-3": lambda g: acyclic(g.of("ww", "iwr", "pwr", "irw", "prw")),
 }
 
 
-def satisfied(history: History, *, initial: object = None, thesis: bool = False) -> dict[str, bool]:
-    """For each level, whether some graph of the history is allowed."""
-    answer = dict.fromkeys(LEVELS, False)
+#: The levels that predicates tell apart.
+PREDICATES = ("pl-2", "pl-2-99", "locking-repeatable-read", "pl-3")
+
+
+def satisfied(
+    history: History,
+    levels: Iterable[str] = PREDICATES,
+    *,
+    initial: object = None,
+    thesis: bool = False,
+) -> dict[str, bool]:
+    """For each of these levels, whether some graph of the history is allowed."""
+    answer = dict.fromkeys(levels, False)
     for g in graphs(history, initial=initial, thesis=thesis):
-        for level, test in LEVELS.items():
-            answer[level] = answer[level] or test(g)
+        for level in answer:
+            answer[level] = answer[level] or LEVELS[level](g)
         if all(answer.values()):
             break
     return answer

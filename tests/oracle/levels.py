@@ -88,6 +88,14 @@ PREDICATES: dict[str, Checks] = {
     "locking-repeatable-read": (acyclic("locked", union(wr, ww, _irw)),),
 }
 
+_late, _done = core.Rel("late"), core.Rel("done")
+
+#: SI whose snapshots are taken in the first statement and whose versions come in the order of
+#: commits, by relations between transactions.
+BOUNDED: Checks = (
+    acyclic("bounded", union(seq(union(so, rt, wr, ww), core.Opt(union(rw, _late))), _done)),
+)
+
 _hb_nosession = core.Plus(union(init, wr))
 
 #: The levels that a single ``rw`` must not close, in their ``adya`` style; RC, which looks inside

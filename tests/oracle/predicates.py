@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .history import DEAD, History, Op, Row, Txn, keys
+from .history import DEAD, UNKNOWN, History, Op, Row, Txn, keys
 
 Predicate = tuple[Any, ...]
 
@@ -72,8 +72,8 @@ def lower(history: History, initial: object = None) -> History:
     """The same with reads of single keys in place of predicate reads, and writes in place of rows.
 
     A returned row is a read of it, and one of nothing if it does not match. A key that was not
-    returned and of which some version matches is read, too: none of these. A read of nothing saw
-    the initial version or a deleted row.
+    returned and of which some version matches is read, too: none of these. Where nothing
+    was seen, it was the initial version or a deleted row.
     """
     rows: dict[str, set[object]] = {k: {initial} for k in keys(history)}
     for t in history:
@@ -109,13 +109,16 @@ def _lower_op(op: Op, rows: dict[str, set[object]], deleted: set[str]) -> Sequen
                 matching = [v for v in versions if matches(predicate, key, v)]
                 if matching:
                     out.append(("miss", key, tuple(sorted(matching, key=repr))))
-            return out
+            # What says nothing of any key is still a statement, with its times.
+            return out or [("r", next(iter(rows), "none"), UNKNOWN)]
         case ("insert", key, row):
             return [("w", key, row)]
         case ("delete", key):
             return [("w", key, DEAD)]
         case ("r", key, None) if key in deleted:
             return [("in", key, (None, DEAD))]
+        case ("in" | "notin", key, versions) if key in deleted and None in versions:
+            return [(op[0], key, (*versions, DEAD))]
     return [op]
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from isolang.language.meaning import core
 
+from . import moments
 from .history import UNKNOWN, History, Op, is_write, keys
 
 T0 = -1
@@ -418,7 +419,7 @@ class TooLargeError(Exception):
     """The history has more assignments than the caller allows."""
 
 
-_GIVEN = {"so", "rt", "init", "id", "T"}
+_GIVEN = {"so", "rt", "init", "id", "T", "done", "late", "locked"}
 
 
 def _choices(
@@ -451,10 +452,11 @@ def satisfied(
     *,
     initial: object = None,
     limit: int | None = None,
+    error: moments.Error = 0,
 ) -> list[bool]:
     """For each specification (its checks, or prepared), does the history satisfy it?
 
-    ``rt`` needs times: a history without them is an error.
+    ``rt`` needs times: a history without them is an error. ``error`` is that of the clocks.
 
     Raises:
         TooLargeError: more than ``limit`` assignments were tried.
@@ -484,7 +486,7 @@ def satisfied(
                 return answer
             frame = worlds.get(included)
             if frame is None:
-                frame = worlds[included] = _Frame(history, fact, included, all_keys)
+                frame = worlds[included] = _Frame(history, fact, included, all_keys, error)
             bad = any(fact[i].anomalies for i in included)
             live = [i for i in open_specs if not (bad and reading[i])]
             for world in frame.worlds(rf):
@@ -532,7 +534,12 @@ class _Frame:
     """What depends on the set of included transactions alone."""
 
     def __init__(
-        self, history: History, fact: list[Facts], included: tuple[int, ...], all_keys: list[str]
+        self,
+        history: History,
+        fact: list[Facts],
+        included: tuple[int, ...],
+        all_keys: list[str],
+        error: moments.Error = 0,
     ) -> None:
         self.history = history
         self.number = {T0: 0} | {t: i + 1 for i, t in enumerate(included)}
@@ -547,8 +554,9 @@ class _Frame:
                 edge = 1 << (self.number[a] * m + self.number[b])
                 if a < b and ta.session == tb.session:
                     self.so |= edge
-                if ta.end is not None and tb.begin is not None and ta.end < tb.begin and a != b:
+                if a != b and moments.follows(ta, tb, error):
                     self.rt |= edge
+        self.timed = self._timed(error)
         self.writers: list[list[int]] = []
         self.vo: list[int] = []
         self.readers: list[int] = []
@@ -566,6 +574,15 @@ class _Frame:
             pairs = _shown_order(history, key, included, shown)
             self.vo.append(sum(1 << (self.number[a] * m + self.number[b]) for a, b in pairs))
         self.orders = [self._orders(k) for k in range(len(all_keys))]
+
+    def _timed(self, error: moments.Error) -> dict[str, int]:
+        """What the times of operations say: see ``moments.relations``."""
+        given = moments.relations(self.history, [t for t in self.number if t != T0], error)
+        number, m = self.number, self.m
+        return {
+            name: _union([1 << (number[a] * m + number[b]) for a, b in pairs])
+            for name, pairs in given.items()
+        }
 
     def _orders(self, key: int) -> list[int]:
         """Every version order of the key, T0 first, that contains what list reads show."""
@@ -610,6 +627,7 @@ class _Frame:
             "iwr": _union(items),
             "pwr": _union(missed),
             "vo": _union(self.vo),
+            **{name: pairs | self.init for name, pairs in self.timed.items()},
         }
         for combination in product(*per_key):
             ww = irw = prw = 0

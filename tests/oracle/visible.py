@@ -37,20 +37,27 @@ def satisfied(
     session: bool = True,
     real_time: bool = False,
     initial: object = None,
+    before: Callable[[int, int], bool] | None = None,
 ) -> bool:
-    """Decides ``rc`` (of registers) and the levels of ``RULES``."""
+    """Decides ``rc`` (of registers) and the levels of ``RULES``.
+
+    What each must see is what came before in its session, or what ``before`` says.
+    """
     lists = {k for k in keys(history) if is_list_key(history, k)}
     store = {} if initial is None else {k: initial for k in keys(history) if k not in lists}
     for included in inclusions(history):
-        before = earlier(history, included, session=session, real_time=real_time)
+        if before is None:
+            needed = earlier(history, included, session=session, real_time=real_time)
+        else:
+            needed = {b: {a for a in included if a != b and before(a, b)} for b in included}
         runs: dict[object, bool] = {}
         for order in permutations(included):
-            if any(not before[t] <= set(order[:place]) for place, t in enumerate(order)):
+            if any(not needed[t] <= set(order[:place]) for place, t in enumerate(order)):
                 continue
             if level == "rc":
                 if all(_read_committed(history, order, p, store) for p in range(len(order))):
                     return True
-            elif _assign(history, order, RULES[level], before, lists, store, runs):
+            elif _assign(history, order, RULES[level], needed, lists, store, runs):
                 return True
     return False
 

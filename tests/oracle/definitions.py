@@ -1,0 +1,302 @@
+"""Levels of the literature, each as its paper defines it.
+
+Those of Adya by dependency graphs are in ``adya``. Here is what is said of executions: serial
+orders, snapshots, what each session sees. Every function takes a history of registers (or rows) and
+decides it by trying everything; indeterminate transactions may or may not have run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import permutations, product
+
+from . import adya, visible
+from .history import UNKNOWN, History, Txn, is_list_key, is_write, keys
+from .moments import Error, follows, statement_reads
+from .replay import _merge, run
+from .visible import inclusions
+
+# --- single objects ---
+
+
+def project(history: History, key: str) -> History:
+    """What is done with one key; the transactions that do nothing with it are gone."""
+    out = []
+    for t in history:
+        at = [j for j, op in enumerate(t.ops) if op[1] == key]
+        if at:
+            times = t.times and tuple(t.times[j] for j in at)
+            out.append(replace(t, ops=tuple(t.ops[j] for j in at), statements=None, times=times))
+    return tuple(out)
+
+
+def _search(history: History, included: list[int], before: Callable[[int, int], bool]) -> bool:
+    """J. Wing, C. Gong (1993): whether the operations can be done one after the other."""
+    lists = {k for k in keys(history) if is_list_key(history, k)}
+    must = {b: {a for a in included if a != b and before(a, b)} for b in included}
+    failed: set[object] = set()
+
+    def step(done: frozenset[int], store: dict[str, object]) -> bool:
+        if len(done) == len(included):
+            return True
+        state = (done, tuple(sorted(store.items(), key=str)))
+        if state in failed:
+            return False
+        for t in included:
+            if t not in done and must[t] <= done:
+                own = run(history[t], store, lists)
+                if own is not None and step(done | {t}, _merge(store, own, lists)):
+                    return True
+        failed.add(state)
+        return False
+
+    return step(frozenset(), {})
+
+
+def linearizable(history: History, *, error: Error = 0) -> bool:
+    """M. Herlihy, J. Wing (1990): of each object, the operations can be done one after the other,
+    each at some instant between its invocation and its response.
+    """
+
+    def one(h: History) -> bool:
+        return any(
+            _search(h, included, lambda a, b: follows(h[a], h[b], error))
+            for included in inclusions(h)
+        )
+
+    return all(one(project(history, key)) for key in keys(history))
+
+
+def _in_session(history: History) -> Callable[[int, int], bool]:
+    def before(a: int, b: int) -> bool:
+        first, second = history[a], history[b]
+        return first.session == second.session and a < b and first.status != "maybe"
+
+    return before
+
+
+def per_key_sequential(history: History) -> bool:
+    """L. Lamport (1979), of each object alone: one order that agrees with every session."""
+    parts = [project(history, key) for key in keys(history)]
+    return all(any(_search(h, i, _in_session(h)) for i in inclusions(h)) for h in parts)
+
+
+def per_key_causal(history: History) -> bool:
+    """Causal consistency of each object alone."""
+    return all(visible.satisfied(project(history, key), "cc") for key in keys(history))
+
+
+# --- what each session sees ---
+
+
+def pram(history: History, *, coherent: bool = False) -> bool:
+    """R. Lipton, J. Sandberg (1988): for each session there is an order of its own transactions and
+    the writes of all others, in the order of their sessions, that explains its reads.
+
+    With ``coherent`` these orders agree on the writes of each key: processor consistency (J.
+    Goodman, 1989; M. Ahamad et al., 1993).
+    """
+    lists = {k for k in keys(history) if is_list_key(history, k)}
+    for included in inclusions(history):
+        before = _in_session(history)
+        orders = [
+            order
+            for order in permutations(included)
+            if not any(before(b, a) for i, a in enumerate(order) for b in order[i + 1 :])
+        ]
+        options = [
+            {_per_key(history, o) for o in orders if _explains(history, o, session, lists)}
+            for session in sorted({history[t].session for t in included})
+        ]
+        if not coherent and all(options):
+            return True
+        if coherent and (not options or set.intersection(*options)):
+            return True
+    return False
+
+
+def _per_key(history: History, order: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """The order of the writers of each key."""
+    return tuple(
+        tuple(t for t in order if any(is_write(o) and o[1] == key for o in history[t].ops))
+        for key in keys(history)
+    )
+
+
+def _explains(history: History, order: tuple[int, ...], session: int, lists: set[str]) -> bool:
+    """Whether the reads of one session return what the order says."""
+    store: dict[str, object] = {}
+    for t in order:
+        txn = history[t]
+        if txn.session != session:
+            txn = replace(txn, ops=tuple(filter(is_write, txn.ops)))
+        own = run(txn, store, lists)
+        if own is None:
+            return False
+        store = _merge(store, own, lists)
+    return True
+
+
+# --- one order of all ---
+
+
+def _serial(history: History, before: Callable[[int, int], bool]) -> bool:
+    return any(_search(history, included, before) for included in inclusions(history))
+
+
+def regular_sequential_serializability(history: History, *, error: Error = 0) -> bool:
+    """J. Helt, M. Burke, A. Levy, W. Lloyd (SOSP 2021): one serial order that agrees with causality
+    (sessions, and who read from whom); and in which a transaction that writes comes before all
+    that write and begin after its end, and before those that begin after its end and read a key
+    that it wrote.
+    """
+    writes = [{op[1] for op in t.ops if is_write(op)} for t in history]
+    reads = [{op[1] for op in t.ops if not is_write(op)} for t in history]
+    session = _in_session(history)
+
+    def before(a: int, b: int) -> bool:
+        later = follows(history[a], history[b], error) and history[a].status != "maybe"
+        return session(a, b) or (
+            later and bool(writes[a]) and bool(writes[b] or writes[a] & reads[b])
+        )
+
+    return _serial(history, before)
+
+
+# --- snapshots ---
+
+
+def monotonic_snapshot_reads(history: History) -> bool:
+    """PL-MSR, A. Adya's thesis: what Oracle calls read consistency. Transactions commit one after
+    the other; each statement reads what was committed at some moment, no statement at an earlier
+    one than those before it, and none after the own commit. What a statement overwrites (for good)
+    had been committed at its moment, too.
+    """
+    for included in inclusions(history):
+        for order in permutations(included):
+            states: list[dict[str, object]] = [{}]
+            writers: list[dict[str, int]] = [{}]
+            for t in order:
+                new = visible._state(history, (t,), set(), {})
+                states.append({**states[-1], **new})
+                writers.append({**writers[-1], **dict.fromkeys(new, t)})
+            if all(
+                _advances(history[t], states[: place + 1], writers[: place + 1])
+                for place, t in enumerate(order)
+            ):
+                return True
+    return False
+
+
+def _advances(t: Txn, states: list[dict[str, object]], writers: list[dict[str, int]]) -> bool:
+    """Whether each statement can be at one of these states, in order; the earliest will do."""
+    last = {op[1]: t.statement(j) for j, op in enumerate(t.ops) if is_write(op)}
+
+    def fits(statement: int, at: int) -> bool:
+        overwritten = [key for key, where in last.items() if where == statement]
+        return statement_reads(t, statement, states[at]) and all(
+            writers[at].get(key) == writers[-1].get(key) for key in overwritten
+        )
+
+    at = 0
+    for statement in sorted({t.statement(j) for j in range(len(t.ops))}):
+        while at < len(states) and not fits(statement, at):
+            at += 1
+        if at == len(states):
+            return False
+    return True
+
+
+def generalized_si(history: History) -> bool:
+    """S. Elnikety, F. Pedone, W. Zwaenepoel (SRDS 2005): each transaction reads what was committed
+    at some moment before its commit, and no other writer of its keys commits in between.
+    """
+    return visible.satisfied(history, "si", session=False)
+
+
+def prefix_consistent_si(history: History) -> bool:
+    """The same; and a snapshot contains what the session committed before."""
+    return visible.satisfied(history, "si")
+
+
+def strong_partition_si(history: History, group: Mapping[int, object], *, error: Error = 0) -> bool:
+    """K. Daudjee, K. Salem (VLDB 2006), with groups of sessions as their labels: SI, and a snapshot
+    contains whatever a transaction of the group committed before the transaction began.
+    """
+
+    def before(a: int, b: int) -> bool:
+        first, second = history[a], history[b]
+        if first.status == "maybe" or group[first.session] != group[second.session]:
+            return False
+        same = first.session == second.session and a < b
+        return same or follows(first, second, error)
+
+    return visible.satisfied(history, "si", before=before)
+
+
+def non_monotonic_si(history: History) -> bool | None:
+    """M. Saeida Ardekani, P. Sutra, M. Shapiro (SRDS 2013): no read from what did not commit; a
+    transaction that depends on another one (has read from it, directly or not) sees that version of
+    a key or a later one; of two writers of a key one depends on the other.
+
+    They assume that a transaction reads a key before it writes it; None for others.
+    """
+    for t in history:
+        read: set[str] = set()
+        for op in t.ops:
+            if is_write(op) and op[1] not in read:
+                return None
+            if not is_write(op) and op[2] != UNKNOWN:
+                read.add(op[1])
+    return any(map(_consistent_and_free_of_conflicts, adya.graphs(history)))
+
+
+def _consistent_and_free_of_conflicts(g: adya.Graph) -> bool:
+    read_from = g.of("iwr")
+    above = {t: adya.reachable(read_from, t) for t in g.included}
+    if any(t in above[t] for t in g.included):
+        return False
+    for order in g.order.values():
+        for a, b in product(order[1:], order[1:]):
+            if a != b and b not in above[a] and a not in above[b]:
+                return False
+            if b in above[a] and order.index(b) < order.index(a):
+                return False
+    for seen in g.seen:
+        order = g.order[seen.key]
+        for t in order[1:]:
+            depends = t != seen.reader and seen.reader in above[t]
+            if depends and order.index(t) > order.index(seen.source):
+                return False
+    return True
+
+
+# --- by name ---
+
+
+def satisfied(history: History, names: Iterable[str], *, error: Error = 0) -> dict[str, bool]:
+    """The levels of these names; those by real time need times."""
+    wanted = list(names)
+    answer = adya.satisfied(history, [n for n in wanted if n in adya.LEVELS])
+    return answer | {n: DEFINITIONS[n](history, error) for n in wanted if n in DEFINITIONS}
+
+
+#: Name -> whether a history is allowed.
+DEFINITIONS: dict[str, Callable[[History, Error], bool]] = {
+    "pl-msr": lambda h, _e: monotonic_snapshot_reads(h),
+    "update-atomic": lambda h, _e: visible.satisfied(h, "ua"),
+    "update-atomic-nosession": lambda h, _e: visible.satisfied(h, "ua", session=False),
+    "gsi": lambda h, _e: generalized_si(h),
+    "pcsi": lambda h, _e: prefix_consistent_si(h),
+    "rss": lambda h, e: regular_sequential_serializability(h, error=e),
+    "pram": lambda h, _e: pram(h),
+    "processor": lambda h, _e: pram(h, coherent=True),
+    "per-key-sequential": lambda h, _e: per_key_sequential(h),
+    "per-key-causal": lambda h, _e: per_key_causal(h),
+    "linearizable": lambda h, e: linearizable(h, error=e),
+    "tcc-plus": lambda h, _e: visible.satisfied(h, "cc"),
+}
+
+#: Those that need real time.
+TIMED = {"pl-fcv", "rss", "linearizable"}
