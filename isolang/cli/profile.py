@@ -30,6 +30,7 @@ _COUNTS = {
     "nodes": "nodes",
     "presolve_window": "window of assumed order",
     "presolve_rounds": "rounds of assumed order",
+    "timed_rounds": "rounds of recorded times",
     "chains": "chains (clock columns)",
     "edges_known": "edges before pruning",
     "edges_after_pruning": "edges after pruning",

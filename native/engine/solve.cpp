@@ -78,7 +78,7 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
 namespace {
 
 constexpr std::int64_t kPresolveConflicts = 2000;
-constexpr int kPresolves = 64;
+constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
 // With the order of the history assumed, a large history is many small clusters, and the
 // alternative is hopeless.
 constexpr int kLongPresolves = 16;
@@ -89,6 +89,7 @@ constexpr std::int64_t kPresolveConflictsEach = 10;  // per transaction
 // transactions take thousands). No search where so many candidates are open and orders must be
 // chosen for each.
 constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kVisitsEach = 10;
+constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assumed times
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
                  kPrunedFirst = 0.43;
 
@@ -116,11 +117,33 @@ class Attempt {
     return open_;
   }
 
+  // One pass of pruning, and a search that promises to be short.
+  Cdcl::Result begin() {
+    if (!open_ || pruner_.done()) return Cdcl::Result::gave_up;
+    return search_between_passes(1, std::numeric_limits<std::int64_t>::max());
+  }
+
   // With so many conflicts for the search that comes last.
   Cdcl::Result search(std::int64_t max_conflicts) {
     if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up)
       return result;
     return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
+  }
+
+  // With so many turns of all searches, or else with a short one. Only a refutation that CDCL can
+  // prove counts.
+  Cdcl::Result try_to_decide(int turns) {
+    if (const auto result = search_early(kPresolveConflicts); result != Cdcl::Result::gave_up)
+      return result;
+    if (turns == 0)
+      return search({kConflicts + n() / kConflictEvery, n() * kDecisionsOfTry});
+    Outcome outcome = decide(turns);
+    if (outcome.model) {
+      solution_.model = std::move(outcome.model);
+      return Cdcl::Result::satisfiable;
+    }
+    return outcome.refuted && outcome.by == 0 ? Cdcl::Result::unsatisfiable
+                                              : Cdcl::Result::gave_up;
   }
 
   // To the end, with whatever search gets there first.
@@ -131,13 +154,7 @@ class Attempt {
       return {.model = std::move(solution_.model),
               .refuted = result == Cdcl::Result::unsatisfiable};
     }
-    watch_.lap();
-    const auto tell = [&](const char* name, double value) { note(name, value); };
-    Outcome outcome = isolang::decide(search_, pruner_, options_.strategy, options_.seed,
-                                      options_.max_search_bytes, budget_, tell);
-    note("decided_by", outcome.by);
-    note_search();
-    return outcome;
+    return decide(kAllTurns);
   }
   template <typename T>
   void note(const char* name, T value) {
@@ -160,19 +177,31 @@ class Attempt {
   }
 
  private:
+  Outcome decide(int turns) {
+    watch_.lap();
+    const auto tell = [&](const char* name, double value) { note(name, value); };
+    Outcome outcome = isolang::decide(search_, pruner_, options_.strategy, options_.seed,
+                                      options_.max_search_bytes, budget_, tell, turns);
+    note("decided_by", outcome.by);
+    note_search();
+    return outcome;
+  }
+
   // What a pass of pruning leaves open is often decided sooner by a search than found by the next
   // pass: a search that promises to be short, by what its first final check finds, has one try.
   // Afterwards pruning is through, or the answer is known. A strategy that was asked for has
   // pruning go first.
   Cdcl::Result search_early(std::int64_t max_conflicts) {
     if (options_.strategy != "auto") prune();
-    const auto n = static_cast<std::int64_t>(graph_.problem.n);
+    return search_between_passes(std::numeric_limits<std::int64_t>::max(), max_conflicts);
+  }
+  Cdcl::Result search_between_passes(std::int64_t passes_left, std::int64_t max_conflicts) {
     const auto share = [&](double each) {
-      return static_cast<std::size_t>(static_cast<double>(n) * each);
+      return static_cast<std::size_t>(static_cast<double>(n()) * each);
     };
     const bool anti_dependencies = std::ranges::any_of(
         graph_.automata, [](const Automaton& m) { return !m.of(Relation::rw).empty(); });
-    while (open_ && !pruner_.done()) {
+    for (; open_ && !pruner_.done() && passes_left > 0; --passes_left) {
       advance();
       // ablation: no-early-search
       if (!open_ || pruner_.done()) break;
@@ -182,7 +211,7 @@ class Attempt {
         continue;  // a final check costs about as much as a late pass
       if (anti_dependencies && pruner_.open_candidates() > share(kOpenCandidates)) continue;
       const auto result =
-          search({std::min(max_conflicts, kConflicts + n / kConflictEvery), n * kDecisionsEach,
+          search({std::min(max_conflicts, kConflicts + n() / kConflictEvery), n() * kDecisionsEach,
                   share(pruned ? kPruned : kUnpruned),
                   share(pruned ? kPrunedFirst : kUnprunedFirst), graph_.nodes() * kVisitsEach});
       if (result != Cdcl::Result::gave_up) return result;
@@ -233,6 +262,8 @@ class Attempt {
     return Pruner(graph_, budget_, options_.max_clock_bytes, options_.threads);
   }
 
+  std::int64_t n() const { return graph_.problem.n; }
+
   Stopwatch watch_;
   const SolveOptions& options_;
   Budget& budget_;
@@ -256,7 +287,7 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata,
   };
   const bool forced = options.strategy != "auto" && options.strategy != "cdcl";
   const auto stronger_has_model = [&](const std::vector<Automaton>& checks) {
-    const Presolve presolve(problem, checks);
+    const Presolve presolve(problem, checks, Presolve::Orders::of_the_history);
     begin(presolved, presolve.automata(), presolve.given());
     return presolved->search(kPresolveConflicts) == Cdcl::Result::satisfiable;
   };
@@ -264,10 +295,41 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata,
     for (const auto& checks : {as_one_total_order(problem, automata),
                                as_one_cycle(problem, automata), as_one_state(automata)})
       if (checks && stronger_has_model(*checks)) return solution;
+  // Recorded times decide most of what is left to choose, in a database that keeps to them. What
+  // one pass decides without them needs none.
+  if (options.presolve && !forced && problem.has_time) {
+    if (!Presolve(problem, automata, Presolve::Orders::of_the_history).any()) {
+      begin(plain, automata, {});
+      switch (plain->begin()) {
+        case Cdcl::Result::satisfiable:
+          return solution;
+        case Cdcl::Result::unsatisfiable:
+          solution.refutation = plain->refutation();
+          return solution;
+        case Cdcl::Result::gave_up:
+          break;
+      }
+    }
+    if (Presolve timed(problem, automata, Presolve::Orders::of_time); timed.of_time()) {
+      for (int i = 0; i < kTimedPresolves; ++i) {
+        begin(presolved, timed.automata(), timed.given());
+        presolved->note("timed_rounds", i + 1);
+        const Cdcl::Result result = presolved->try_to_decide(timed.times_fit() ? kTimedTurns : 0);
+        if (result == Cdcl::Result::satisfiable) return solution;
+        if (result == Cdcl::Result::gave_up) break;
+        auto steps = presolved->refutation();
+        if (!timed.blame(steps)) {
+          solution.refutation = std::move(steps);
+          return solution;
+        }
+      }
+    }
+  }
   // Without session order, or with sessions of one transaction each, the clocks know little and the
   // search is long; but most real histories also have a model that respects such an order almost
   // everywhere, and looking for that one first costs little.
-  if (Presolve presolve(problem, automata); presolve.any() && !forced) {
+  if (Presolve presolve(problem, automata, Presolve::Orders::of_the_history);
+      presolve.any() && !forced) {
     for (int i = 0; i < (presolve.of_the_history() ? kLongPresolves : kPresolves); ++i) {
       begin(presolved, presolve.automata(), presolve.given());
       if (presolve.of_the_history()) {

@@ -38,6 +38,7 @@ struct Automaton {
   std::vector<Step> epsilon;
   bool so_repeatable = false;  // immediate pairs of so suffice
   bool so_is_assumed = false;  // the check does not demand so, see presolve/presolve.hpp
+  bool rt_is_assumed = false;  // nor rt
 
   // return paths that a single rw must not close (`irreflexive phi ; rw`): for each (q, r), an rw
   // pair s -> b is forbidden if (b, r) reaches (s, q). Such pairs are no edges of the product,

@@ -70,7 +70,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add_tests(c);
     add_sessions(c, assumed.breaks);
     add_line(c, assumed);
-    add_real_time(c);
+    add_real_time(c, assumed);
     for (const auto& [q, r] : m.of(Relation::init))
       for (std::int32_t t = 0; t < p.n; ++t)
         if (included(p, t)) edges.push_back({node(c, p.n, q), node(c, t, r), Relation::init});
@@ -164,26 +164,28 @@ void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
 
 // Real time in O(n) edges: a chain of events; T enters at its own end, S leaves from the last end
 // strictly before its begin. T0 ends before everything.
-void EventGraph::add_real_time(std::size_t c) {
+void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
   const Automaton& m = automata[c];
   if (m.of(Relation::rt).empty()) return;
+  const auto& begin = m.rt_is_assumed ? assumed.times.begin : problem.begin;
+  const auto& end = m.rt_is_assumed ? assumed.times.end : problem.end;
   std::vector<std::int32_t> by_end, by_begin;
   for (std::int32_t t = 0; t < problem.n; ++t) {
     if (!included(problem, t)) continue;
     by_begin.push_back(t);
-    if (problem.unfinished[t] == 0 && problem.end[t] != kTimeUnknownEnd) by_end.push_back(t);
+    if (problem.unfinished[t] == 0 && end[t] != kTimeUnknownEnd) by_end.push_back(t);
   }
-  std::ranges::stable_sort(by_end, {}, [&](std::int32_t t) { return problem.end[t]; });
-  std::ranges::stable_sort(by_begin, {}, [&](std::int32_t t) { return problem.begin[t]; });
+  std::ranges::stable_sort(by_end, {}, [&](std::int32_t t) { return end[t]; });
+  std::ranges::stable_sort(by_begin, {}, [&](std::int32_t t) { return begin[t]; });
   for (const auto& [q, r] : m.of(Relation::rt)) {
     Node event = fresh(c);
-    edges.push_back({node(c, problem.n, q), event, Relation::rt});
+    if (!m.rt_is_assumed) edges.push_back({node(c, problem.n, q), event, Relation::rt});
     std::size_t ended = 0;
     bool left =
         false;  // has someone left from `event`? only then the next end needs a event of its own
     for (const std::int32_t t : by_begin) {
       // mutant: rt-at-begin
-      while (ended < by_end.size() && problem.end[by_end[ended]] < problem.begin[t]) {
+      while (ended < by_end.size() && end[by_end[ended]] < begin[t]) {
         // mutant: rt-no-later-ends
         if (left) {
           const Node next = fresh(c);

@@ -28,13 +28,17 @@ struct Edge {
 };
 
 // Orders that are taken as facts although no check demands them (presolve/presolve.hpp), as edges
-// of the relation so.
+// of the relations so and rt.
+struct Times {
+  std::vector<std::int64_t> begin, end;
+};
 struct AssumedOrders {
   std::vector<std::uint8_t> breaks;  // per transaction: session order that is only a assumption
                                      // does not reach over its begin
   std::vector<std::int32_t>
       order;  // transactions; of those without a break each precedes the one `window` places behind
   std::int32_t window = 0;  // 0: there is no order
+  Times times{};            // per transaction, of a real time that is only an assumption
 };
 
 class EventGraph {
@@ -142,7 +146,7 @@ class EventGraph {
   void add_tests(std::size_t check);
   void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
   void add_line(std::size_t check, const AssumedOrders& assumed);
-  void add_real_time(std::size_t check);
+  void add_real_time(std::size_t check, const AssumedOrders& assumed);
   void set_priorities(const AssumedOrders& assumed);
   void set_priorities(std::span<const std::int64_t> when);  // per transaction, T0 too
   Node fresh(std::size_t check);

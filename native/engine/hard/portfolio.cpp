@@ -37,7 +37,7 @@ OutOfMemory out_of_memory(std::size_t max_bytes) {
 class Portfolio {
  public:
   Portfolio(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
-            std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note)
+            std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note, int turns)
       : search_(search),
         pruner_(pruner),
         automatic_(strategy == "auto"),
@@ -45,6 +45,7 @@ class Portfolio {
         max_bytes_(max_bytes),
         budget_(budget),
         note_(note),
+        turns_(turns),
         stop_(hard_searches().size() + 1),
         large_(pruner.graph.problem.n >= kLarge),
         first_(large_ ? Search::Effort{kFirst.conflicts + kAlone.conflicts +
@@ -66,7 +67,7 @@ class Portfolio {
     region_ = HardRegion::of(pruner_);
     const double demand = region_ ? region_->load : load(pruner_.graph.problem);
     note_("load", demand);
-    if (!region_) return search_to_the_end();
+    if (!region_) return turns_ == kAllTurns ? search_to_the_end() : Outcome{.gave_up = true};
     const auto decided_alone = [&] { return automatic_ && !large_ && search(kAlone); };
     const bool precedences_first = demand > kPrecedencesFirst;
     if (!precedences_first && decided_alone()) return cdcl_;
@@ -147,7 +148,8 @@ class Portfolio {
     std::int64_t least_wrong = kNoLimit;
     std::optional<Search::Effort>
         next;  // turn of CDCL; what the others do in theirs does not depend on it
-    for (double share = 1;; share *= 1.5) {
+    double share = 1;
+    for (int turn_number = 0; turn_number != turns_; ++turn_number, share *= 1.5) {
       const auto turn = [&](std::int64_t work) {
         return static_cast<std::int64_t>(static_cast<double>(work) * share);
       };
@@ -175,6 +177,7 @@ class Portfolio {
       next = {turn(large_ ? first_.conflicts : kConflicts.conflicts),
               large_ ? kNoLimit : turn(kConflicts.decisions)};
     }
+    return {.gave_up = true};
   }
 
   // Nothing is left that could refute.
@@ -193,6 +196,7 @@ class Portfolio {
   const std::size_t max_bytes_;
   Budget& budget_;
   const Note& note_;
+  const int turns_;
   // Of CDCL, and of each of the others.
   std::vector<std::atomic<bool>> stop_;
   std::vector<Budget> budgets_;
@@ -215,8 +219,9 @@ std::vector<std::string> strategies() {
 double load(const Problem& problem) { return TotalOrder::load(problem); }
 
 Outcome decide(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
-               std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note) {
-  return Portfolio(search, pruner, strategy, seed, max_bytes, budget, note).run();
+               std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note,
+               int turns) {
+  return Portfolio(search, pruner, strategy, seed, max_bytes, budget, note, turns).run();
 }
 
 }  // namespace isolang

@@ -36,11 +36,14 @@ std::vector<std::string> strategies();
 // The share of CDCL, and that of the searches besides it.
 inline std::size_t share_of(std::size_t max_bytes) { return max_bytes / 2; }
 
+inline constexpr int kAllTurns = -1;
+
 struct Outcome {
   std::int32_t by = 0;  // 0: CDCL, whose search has the proof; else as in strategies(), from "cdcl"
-  std::optional<Model> model;
+  std::optional<Model> model{};
   bool refuted = false;
   std::int64_t states = 0;  // of an exhaustive search, if it is what refuted
+  bool gave_up = false;     // after the last turn
 };
 
 // How hard a history is: what its reads demand against what its concurrency leaves open,
@@ -50,8 +53,9 @@ double load(const Problem& problem);
 
 // `search`: where the refuting search is to be found afterwards, if it was CDCL; it is not to be
 // run again. `note` gets what was counted, by name. Throws OutOfTime, OutOfMemory; the search has
-// its own share of `max_bytes`.
+// its own share of `max_bytes`. After so many turns of the other searches it gives up.
 Outcome decide(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
-               std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note);
+               std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note,
+               int turns = kAllTurns);
 
 }  // namespace isolang

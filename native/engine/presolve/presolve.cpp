@@ -16,6 +16,8 @@ constexpr std::int64_t kMargin =
     4;  // times the distance over which reads contradict the total order
 constexpr std::size_t kOutliers =
     200;  // of so many reads one may contradict it over a larger distance
+// Times are of use where at most one of so many transactions takes place at one moment.
+constexpr double kUseful = 4;
 
 }  // namespace
 
@@ -32,69 +34,128 @@ bool add_sessions(std::vector<Automaton>& automata) {
   return stronger;
 }
 
-Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automata)
+void add_real_time(std::vector<Automaton>& automata) {
+  for (Automaton& m : automata) {
+    m.steps[idx(Relation::rt)] = m.of(Relation::so);
+    m.rt_is_assumed = true;
+  }
+}
+
+Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automata, Orders orders)
     : problem_(problem), automata_(automata), of_sessions_(add_sessions(automata_)) {
   given_.breaks.assign(idx(problem.n), 0);
   // A check that allows cycles of its own leans on others that forbid them; that is not proved of
-  // edges that no relation has. Real time makes chains by itself.
-  if (std::ranges::all_of(automata_, [](const Automaton& m) {
-        return m.judges && !m.forbids_return_paths() && m.so_repeatable &&
-               m.of(Relation::rt).empty();
-      }))
-    guess_order();
+  // edges that no relation has.
+  const auto only_forbids = [](const Automaton& m) {
+    return m.judges && !m.forbids_return_paths() && !m.of(Relation::so).empty() &&
+           m.of(Relation::rt).empty();  // real time makes chains by itself
+  };
+  if (!std::ranges::all_of(automata_, only_forbids)) return;
+  if (orders == Orders::of_the_history) {
+    if (std::ranges::all_of(automata_, &Automaton::so_repeatable)) guess_order();
+  } else if (problem.has_time && std::ranges::any_of(automata_, [](const Automaton& m) {
+               return !m.of(Relation::rw).empty();
+             })) {
+    believe_times();
+    if (!given_.times.begin.empty()) add_real_time(automata_);
+  }
 }
 
 namespace {
 
-// How far the total order is from an order in which each read sees what it saw.
+// How far the moments of the transactions are from some at which each read sees what it saw.
 class Fit {
  public:
-  Fit(const Problem& problem, const std::vector<std::int32_t>& order)
-      : p_(problem), place_(idx(problem.n + 1), -1) {
-    for (std::size_t i = 0; i < order.size(); ++i) place_[order[i]] = static_cast<std::int32_t>(i);
-    const auto writers = static_cast<std::int32_t>(p_.writer_txn.size());
+  // Transactions whose moment is not known begin before all and end after all.
+  Fit(const Problem& problem, const Times& times) : p_(problem), times_(times) {
+    const auto known = [&](std::int32_t w) {
+      const std::int32_t t = p_.writer_txn[w];
+      return t != p_.n && times_.begin[t] != kTimeUnknownBegin && times_.end[t] != kTimeUnknownEnd;
+    };
     for (std::int32_t key = 0; key < p_.keys; ++key) {
-      const auto first = static_cast<std::ptrdiff_t>(places_.size());
+      const auto first = static_cast<std::ptrdiff_t>(writers_.size());
+      start_.push_back(writers_.size());
       for (std::int32_t w = p_.key_start[key]; w < p_.key_start[key + 1]; ++w)
-        if (const std::int32_t at = place_[p_.writer_txn[w]]; at >= 0) places_.push_back(at);
-      std::sort(places_.begin() + first, places_.end());
-      start_.push_back(idx(first));
+        if (known(w)) writers_.push_back(p_.writer_txn[w]);
+      std::ranges::sort(writers_.begin() + first, writers_.end(), {},
+                        [&](std::int32_t t) { return times_.end[t]; });
     }
-    start_.push_back(places_.size());
-    place_.back() = -2 * (writers + static_cast<std::int32_t>(order.size()));  // T0: far before all
+    start_.push_back(writers_.size());
   }
 
-  std::int32_t place(std::int32_t txn) const { return place_[txn]; }
-
-  // Two transactions have to change places over so many others, for this source at least.
-  std::int32_t distance(std::int32_t read, std::int32_t source) const {
-    const std::int32_t reader = place(p_.read_txn[read]), writer = place(p_.writer_txn[source]);
-    if (writer > reader) return writer - reader;
-    // A writer between the two comes before the one or after the other: the one in the middle has
-    // the longest way.
-    const std::size_t key = idx(p_.read_key[read]);
-    const auto first = places_.begin() + static_cast<std::ptrdiff_t>(start_[key]);
-    const auto last = places_.begin() + static_cast<std::ptrdiff_t>(start_[key + 1]);
-    const auto middle = std::lower_bound(first, last, writer + (reader - writer) / 2);
-    std::int32_t most = 0;
-    if (middle != last && *middle < reader) most = reader - *middle;
-    if (middle != first && middle[-1] > writer) most = std::max(most, middle[-1] - writer);
-    return most;
-  }
-
-  std::int32_t distance(std::int32_t read) const {
-    std::int32_t least = std::numeric_limits<std::int32_t>::max();
-    for (auto i = p_.candidate_start[read]; i < p_.candidate_start[read + 1] && least > 0; ++i)
-      least = std::min(least, distance(read, p_.candidate[i]));
+  // The reader, the source and what comes between have to change places over so much time.
+  std::int64_t distance(std::int32_t read) const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const std::size_t i : p_.candidates(read))
+      if (least > 0) least = std::min(least, distance(read, p_.writer_txn[p_.candidate[i]]));
     return least;
   }
 
  private:
+  // Between two moments, of which one may be infinite.
+  static std::int64_t between(std::int64_t from, std::int64_t to) {
+    std::int64_t length = 0;
+    if (from >= to) return 0;
+    return __builtin_sub_overflow(to, from, &length) ? std::numeric_limits<std::int64_t>::max()
+                                                     : length;
+  }
+  std::int64_t distance(std::int32_t read, std::int32_t source) const {
+    const std::int32_t reader = p_.read_txn[read];
+    const bool initial = source == p_.n;
+    if (!initial && times_.begin[source] > times_.end[reader])
+      return between(times_.end[reader], times_.begin[source]);
+    // A writer between the two comes before the one or after the other: the one in the middle has
+    // the longest way.
+    const std::int64_t until = times_.begin[reader];
+    const std::int64_t since = initial ? kTimeUnknownBegin : times_.end[source];
+    const std::size_t key = idx(p_.read_key[read]);
+    const auto first = writers_.begin() + static_cast<std::ptrdiff_t>(start_[key]);
+    const auto last = writers_.begin() + static_cast<std::ptrdiff_t>(start_[key + 1]);
+    const auto way = [&](std::int32_t other) {
+      if (other == reader || other == source) return std::int64_t{0};
+      const std::int64_t to_reader = between(times_.end[other], until);
+      return initial ? to_reader : std::min(to_reader, between(since, times_.begin[other]));
+    };
+    const std::int64_t middle = initial ? kTimeUnknownBegin : since / 2 + until / 2;
+    const auto at = std::ranges::lower_bound(first, last, middle, {},
+                                             [&](std::int32_t t) { return times_.end[t]; });
+    std::int64_t most = 0;
+    for (auto i = at - std::min<std::ptrdiff_t>(kAround, at - first);
+         i != last && i < at + kAround; ++i)
+      most = std::max(most, way(*i));
+    return most;
+  }
+  static constexpr std::ptrdiff_t kAround = 2;  // writers on either side of the middle
+
   const Problem& p_;
-  std::vector<std::int32_t> place_;   // per transaction, -1: not in the total order
-  std::vector<std::int32_t> places_;  // of the writers of each key, ascending
+  const Times& times_;
+  std::vector<std::int32_t> writers_;  // of each key, by their end
   std::vector<std::size_t> start_;
 };
+
+// What all reads but a few, the outliers, are at most away from their source; and where each is.
+struct Distances {
+  std::int64_t usual = 0;
+  std::vector<std::pair<std::int64_t, std::int32_t>> reads;  // and the read
+};
+Distances distances(const Problem& p, const Times& times) {
+  const Fit fit(p, times);
+  Distances found;
+  for (std::int32_t r = 0; r < p.reads(); ++r)
+    if (const std::int32_t t = p.read_txn[r];
+        times.begin[t] != kTimeUnknownBegin && times.end[t] != kTimeUnknownEnd)
+      found.reads.emplace_back(fit.distance(r), r);
+  if (found.reads.empty()) return found;
+  const auto usual =
+      found.reads.end() - 1 - static_cast<std::ptrdiff_t>(found.reads.size() / kOutliers);
+  std::ranges::nth_element(found.reads, usual);
+  found.usual = usual->first;
+  return found;
+}
+
+bool certain(const Problem& p, std::int32_t txn) {
+  return p.inclusion[txn] == static_cast<std::uint8_t>(Inclusion::in) && p.unfinished[txn] == 0;
+}
 
 }  // namespace
 
@@ -103,24 +164,69 @@ void Presolve::guess_order() {
   if (p.sessions <= kFewerChains * kLeastWindow) return;
   std::vector<std::int32_t> order;
   for (std::int32_t t = 0; t < p.n; ++t)
-    if (p.inclusion[t] == static_cast<std::uint8_t>(Inclusion::in) && p.unfinished[t] == 0)
-      order.push_back(t);
+    if (certain(p, t)) order.push_back(t);
   if (p.has_time) std::ranges::stable_sort(order, {}, [&](std::int32_t t) { return p.end[t]; });
-  const Fit fit(p, order);
-  std::vector<std::pair<std::int32_t, std::int32_t>> distances;  // and the read
-  for (std::int32_t r = 0; r < p.reads(); ++r)
-    if (fit.place(p.read_txn[r]) >= 0) distances.emplace_back(fit.distance(r), r);
-  if (distances.empty()) return;
-  const auto usual =
-      distances.end() - 1 - static_cast<std::ptrdiff_t>(distances.size() / kOutliers);
-  std::ranges::nth_element(distances, usual);
+  Times places{std::vector(idx(p.n), kTimeUnknownBegin), std::vector(idx(p.n), kTimeUnknownEnd)};
+  for (std::size_t i = 0; i < order.size(); ++i)
+    places.begin[order[i]] = places.end[order[i]] = static_cast<std::int64_t>(i);
+  const auto [usual, reads] = distances(p, places);
+  if (reads.empty()) return;
   std::int64_t window = kLeastWindow;
-  while (window < kMargin * usual->first) window *= 2;
+  while (window <= kMostWindow && window < kMargin * usual) window *= 2;
   if (window > kMostWindow || window * kFewerChains >= p.sessions) return;
   given_.window = static_cast<std::int32_t>(window);
   given_.order = std::move(order);
-  for (const auto& [distance, read] : distances)
+  for (const auto& [distance, read] : reads)
     if (distance >= window) isolate(p.read_txn[read]);
+}
+
+// None, where they say next to nothing once they are stretched as far as the reads demand.
+void Presolve::believe_times() {
+  const Problem& p = problem_;
+  Times& times = given_.times = {{p.begin.begin(), p.begin.begin() + p.n},
+                                 {p.end.begin(), p.end.begin() + p.n}};
+  std::vector<std::int64_t> latest(idx(p.sessions), kTimeUnknownBegin);
+  for (std::int32_t t = 0; t < p.n; ++t) {
+    if (!certain(p, t)) times.end[t] = kTimeUnknownEnd;
+    std::int64_t& begun = latest[p.session[t]];
+    if (times.end[t] < begun) forget_times(t);  // against the order of its session
+    begun = std::max(begun, times.begin[t]);
+  }
+  const auto [usual, reads] = distances(p, times);
+  for (const auto& [distance, read] : reads)
+    if (distance > usual) forget_times(p.read_txn[read]);
+  stretch_times(usual / 2 + usual % 2);
+  times_fit_ = usual == 0;
+  std::int64_t first = kTimeUnknownEnd, last = kTimeUnknownBegin;
+  double lasting = 0;
+  std::vector<std::int64_t> durations;
+  for (std::int32_t t = 0; t < p.n; ++t) {
+    if (times.begin[t] == kTimeUnknownBegin || times.end[t] == kTimeUnknownEnd) continue;
+    first = std::min(first, times.begin[t]);
+    last = std::max(last, times.end[t]);
+    durations.push_back(times.end[t] - times.begin[t]);
+    lasting += static_cast<double>(durations.back());
+  }
+  if (durations.empty() || lasting * kUseful > static_cast<double>(last - first) *
+                                                   static_cast<double>(durations.size())) {
+    times = {};
+    return;
+  }
+  std::ranges::nth_element(durations,
+                           durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2));
+  margin_ = std::max<std::int64_t>(1, durations[durations.size() / 2]);
+}
+
+void Presolve::forget_times(std::int32_t txn) {
+  given_.times.begin[txn] = kTimeUnknownBegin;
+  given_.times.end[txn] = kTimeUnknownEnd;
+}
+
+void Presolve::stretch_times(std::int64_t margin) {
+  for (std::int64_t& begin : given_.times.begin)
+    if (__builtin_sub_overflow(begin, margin, &begin)) begin = kTimeUnknownBegin;
+  for (std::int64_t& end : given_.times.end)
+    if (__builtin_add_overflow(end, margin, &end)) end = kTimeUnknownEnd;
 }
 
 // The two ends of each stretch of session order become sessions of their own: the read at fault is
@@ -139,9 +245,17 @@ void Presolve::isolate(std::int32_t txn) {
 
 bool Presolve::blame(const std::vector<ProofStep>& refutation) {
   bool leans = false;
+  std::size_t forgotten = 0;
   for (const ProofStep& step : refutation) {
     if (step.kind != ProofStep::Kind::cycle) continue;
     for (const ProofEdge& e : step.edges) {
+      if (e.relation == Relation::rt && automata_[step.check].rt_is_assumed) {
+        // mutant: leans-on-recorded-time
+        leans = true;
+        ++forgotten;
+        forget_times(e.from);
+        forget_times(e.to);
+      }
       if (e.relation != Relation::so || e.from == problem_.n) continue;
       const bool demanded = !automata_[step.check].so_is_assumed &&
                             problem_.session[e.from] == problem_.session[e.to] && e.from < e.to;
@@ -152,6 +266,12 @@ bool Presolve::blame(const std::vector<ProofStep>& refutation) {
       isolate(e.to);
     }
   }
+  // More is in the way than before: not a few transactions are wrong but all are a little.
+  if (forgotten > forgotten_ && forgotten_ > 0) {
+    stretch_times(margin_);
+    margin_ *= 2;
+  }
+  forgotten_ = forgotten;
   return leans;
 }
 

@@ -1,0 +1,112 @@
+"""What recorded times save: each history checked with them and without.
+
+    python benchmarks/recorded_times.py [--recorded pg15-rr-298.edn] [--seconds N] [--quick]
+
+Levels without real time take recorded times as a hint. This prints the engine's CPU seconds, with
+the hint and without, of histories that are hard without it, of easy ones, and of ones whose times
+mislead (skewed clocks, stale reads), where the hint must cost little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from isolang.history import History, Transaction, load_history
+from isolang.language.classify.event_graph import Plan, classify
+from isolang.language.load import load_spec
+from isolang.problem import build_problem
+from isolang.solvers import engine
+from isolang.workload import Workload, generate
+
+
+def cases(recorded: Path | None, *, quick: bool) -> Iterator[tuple[str, History, str]]:
+    """Name, history and level."""
+    if recorded is not None:
+        yield f"{recorded.name}", load_history(recorded), "si"
+    hard = {"sessions": 50, "operations": 4, "keys": 20}
+    for seed in range(2 if quick else 10):
+        given = generate(
+            Workload(transactions=1000, values=2, read_modify_write=1.0, seed=seed, **hard)
+        )
+        yield f"1,000 read-modify-writes, 20 keys, 2 values, seed {seed}", given, "ser"
+    wide = {"transactions": 10_000, "sessions": 200, "keys": 1000, "values": 50, "seed": 1}
+    yield (
+        "10,000 write-heavy, 200 sessions, 50 values",
+        generate(Workload(rule="snapshot", read_share=0.1, **wide)),
+        "si",
+    )
+    large = {
+        "transactions": 10_000 if quick else 100_000,
+        "sessions": 24,
+        "keys": 10_000,
+        "seed": 1,
+    }
+    yield "100,000 of unique values, 24 sessions", generate(Workload(**large)), "ser"
+    for values, keys in ((3, 20), (5, 60)):
+        shape = {"sessions": 20, "operations": 4, "keys": keys, "values": values, "seed": 1}
+        stale = Workload(transactions=1000, read_share=0.9, lag=300, **shape)
+        yield f"stale read-only transactions, {keys} keys, {values} values", generate(stale), "ser"
+        plain = generate(Workload(transactions=1000, read_share=0.6, **shape))
+        yield f"skewed clocks, {keys} keys, {values} values", skewed(plain, 40), "ser"
+
+
+def skewed(history: History, by: int) -> History:
+    """Each session's clock is ahead by another time, up to so much."""
+    columns = history.columns
+    ahead = {s: s * 7919 % by for s in range(columns.sessions)}
+    moved = [
+        Transaction(
+            t.ops, session=t.session, status=t.status,
+            begin=int(columns.txn_begin[i]) + ahead[int(columns.txn_session[i])],
+            end=int(columns.txn_end[i]) + ahead[int(columns.txn_session[i])],
+        )
+        for i, t in enumerate(history.transactions())
+    ]  # fmt: skip
+    return History.from_transactions(moved)
+
+
+def measure(history: History, level: str, *, presolve: bool, seconds: float) -> tuple[str, float]:
+    """Outcome and CPU seconds."""
+    plan = classify(load_spec(level))
+    assert isinstance(plan, Plan)
+    problem = build_problem(history)
+    start = time.process_time()
+
+    def in_time(phase: str) -> None:
+        if time.process_time() - start > seconds:
+            raise TimeoutError(phase)
+
+    try:
+        answer = engine.solve(
+            history.columns, problem.native, plan.automata, presolve=presolve, progress=in_time
+        )
+        outcome = type(answer.says).__name__.lower()
+    except TimeoutError:
+        outcome = "unknown"
+    return outcome, time.process_time() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--recorded", type=Path, help="a history recorded from a database, for si")
+    parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    print(f"{'history':58} {'level':6} {'with':>8} {'without':>8} {'ratio':>7}")
+    for name, history, level in cases(args.recorded, quick=args.quick):
+        said, took = measure(history, level, presolve=True, seconds=args.seconds)
+        other, longer = measure(history, level, presolve=False, seconds=args.seconds)
+        if "unknown" not in (said, other) and said != other:
+            raise SystemExit(f"{name}: {said} with times, {other} without")
+        more = ">" if other == "unknown" else " "
+        print(
+            f"{name:58} {level:6} {took:7.2f}s {more}{longer:6.2f}s {took / longer:6.2f}  {said}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
