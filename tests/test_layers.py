@@ -35,6 +35,7 @@ DIRECT = {
 SURFACE = {
     "api",
     "cli",
+    "comparison",
     "crosscheck",
     "levels",
     "limits",

@@ -51,6 +51,7 @@ SPEC: Final[Mapping[str, Line]] = {
     "show": Line("isolang.cli.spec_library:show_level"),
     "explain": Line("isolang.cli.spec_explain:explain"),
     "lint": Line("isolang.cli.spec_lint:lint"),
+    "compare": Line("isolang.cli.spec_compare:compare"),
     "format": Line("isolang.cli.spec_format:format_files"),
 }
 
@@ -208,4 +209,4 @@ spec: Final = typer.Typer(
 
 @spec.callback()
 def _spec() -> None:
-    """List, show, explain, check and format specifications."""
+    """List, show, explain, compare, check and format specifications."""

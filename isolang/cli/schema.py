@@ -24,6 +24,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "spec-list": ("isolang.cli.spec_library:LevelRow", True),
     "spec-show": ("isolang.cli.spec_library:Shown", False),
     "spec-explain": ("isolang.cli.spec_explain:Explained", False),
+    "spec-compare": ("isolang.cli.spec_compare:ComparisonReport", False),
     "spec-lint": ("isolang.cli.spec_lint:Linted", True),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
@@ -48,8 +48,24 @@ def text_of(verdict: Verdict) -> str:
 
 def render(report: Report, out: Console) -> None:
     """Print one report, with an empty line after it."""
+    _print(out, lambda: _render(visible_record(report), out))
+
+
+def render_violation(report: Report, out: Console) -> None:
+    """Print of a report only why the history violates the specification."""
+    shown = visible_record(report)
+
+    def parts() -> None:
+        for part in _violation(shown.violation, shown):
+            out.print(part)
+        out.print()
+
+    _print(out, parts)
+
+
+def _print(out: Console, parts: Callable[[], None]) -> None:
     with out.capture() as captured:
-        _render(visible_record(report), out)
+        parts()
     # Rich fills lines up with blanks, which only get in the way when people copy them.
     for line in captured.get().splitlines():
         out.file.write(line.rstrip() + "\n")

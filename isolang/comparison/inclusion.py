@@ -1,0 +1,62 @@
+"""That one language is within another: the claim, its evidence, and who checks it.
+
+The evidence is a set of pairs of states, closed under the steps of both automata, in which the left
+one never accepts alone (R. Milner's simulation, of a deterministic right side). Checking it needs
+nothing that made the automata or found the pairs.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from isolang.language.classify.regular import Dfa
+
+STUCK = -1
+"""In place of a state of the right automaton: it has rejected."""
+
+
+class Inclusion(Struct, frozen=True, kw_only=True):
+    """Every word of ``left`` is one of ``right``.
+
+    Attributes:
+        left: an acceptor.
+        right: an acceptor.
+        pairs: the states that the two are in after a common word; ``STUCK`` on the right.
+    """
+
+    left: Dfa
+    right: Dfa
+    pairs: frozenset[tuple[int, int]]
+
+
+def prove(left: Dfa, right: Dfa) -> Inclusion | None:
+    """The inclusion with its evidence; ``None`` if there is a word of the left one alone."""
+    todo, seen = [(0, 0)], {(0, 0)}
+    while todo:
+        p, q = todo.pop()
+        if p in left.final and q not in right.final:
+            return None
+        row = right.moves[q] if q != STUCK else {}
+        for letter, target in left.moves[p].items():
+            pair = (target, row.get(letter, STUCK))
+            if pair not in seen:
+                seen.add(pair)
+                todo.append(pair)
+    return Inclusion(left=left, right=right, pairs=frozenset(seen))
+
+
+def holds(claim: Inclusion) -> bool:
+    """Whether the evidence shows the claim."""
+    left, right, pairs = claim.left, claim.right, claim.pairs
+    if (0, 0) not in pairs:
+        return False
+    for p, q in pairs:
+        if not (0 <= p < len(left.moves) and STUCK <= q < len(right.moves)):
+            return False
+        if p in left.final and (q == STUCK or q not in right.final):
+            return False
+        for letter, target in left.moves[p].items():
+            after = STUCK if q == STUCK else right.moves[q].get(letter, STUCK)
+            if (target, after) not in pairs:
+                return False
+    return True

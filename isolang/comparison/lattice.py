@@ -1,0 +1,244 @@
+"""Many specifications at once: which imply which, and where another one lies among them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+
+from isolang.comparison.compare import Half, Progress, half
+from isolang.comparison.normal import Normal
+from isolang.comparison.separate import Bounds, Separator, scope_of
+from isolang.comparison.small import Small
+from isolang.comparison.walks import Implication, implication
+
+
+class Order(Struct, frozen=True, kw_only=True, dict=True):
+    """Which of some specifications imply which.
+
+    Attributes:
+        levels: the specifications by name.
+        proofs: per pair (stronger, weaker) why the one implies the other.
+        separations: per pair (allows, forbids) a history, with the fewest transactions.
+        bounds: how far was looked where a pair has neither.
+        searched: per such pair up to how many transactions.
+        seconds: how long it took.
+    """
+
+    levels: Mapping[str, Normal]
+    proofs: Mapping[tuple[str, str], Implication]
+    separations: Mapping[tuple[str, str], Small]
+    bounds: Bounds
+    searched: Mapping[tuple[str, str], int]
+    seconds: float
+
+    @cached_property
+    def classes(self) -> tuple[tuple[str, ...], ...]:
+        """The levels that are equal, together; the one with the shortest name first."""
+        found: list[list[str]] = []
+        for name in sorted(self.levels, key=lambda name: (len(name), name)):
+            for same in found:
+                if (name, same[0]) in self.proofs and (same[0], name) in self.proofs:
+                    same.append(name)
+                    break
+            else:
+                found.append([name])
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Each level with the next weaker ones, of each class the first."""
+        names = [same[0] for same in self.classes]
+        weaker = {a: {b for b in names if b != a and (a, b) in self.proofs} for a in names}
+        return tuple(
+            (a, b)
+            for a in names
+            for b in names
+            if b in weaker[a] and not any(b in weaker[c] for c in weaker[a])
+        )
+
+
+def order(
+    levels: Mapping[str, Normal],
+    *,
+    bounds: Bounds = Bounds(),  # noqa: B008 - frozen
+    seconds: float = 600.0,
+    about: str = "",
+    progress: Progress = lambda phase: None,
+) -> Order:
+    """Find out which specifications imply which.
+
+    Args:
+        levels: the specifications by name.
+        bounds: how far to look for what tells them apart.
+        seconds: for all of them.
+        about: a name: only what this one implies, and what implies it, is asked.
+        progress: called with what is done now.
+    """
+    start = time.perf_counter()
+    until = start + seconds
+    pairs = [(a, b) for a in levels for b in levels if a != b and (not about or about in (a, b))]
+    proofs: dict[tuple[str, str], Implication] = {}
+    progress("proofs")
+    for a, b in pairs:
+        if (found := implication(levels[a], levels[b])) is not None:
+            proofs[a, b] = found
+    left = [pair for pair in pairs if pair not in proofs]
+    weaker = {a: [a, *(b for b in levels if (a, b) in proofs)] for a in levels}
+    stronger = {b: [b, *(a for a in levels if (a, b) in proofs)] for b in levels}
+    separations: dict[tuple[str, str], Small] = {}
+    searched: dict[tuple[str, str], int] = {}
+    wanted = set(left)
+    for size in range(1, bounds.transactions + 1):
+        progress(f"{size} transactions")
+        separators: dict[object, Separator] = {}
+        # What forbids most comes first, as its histories tell most pairs apart.
+        for a, b in sorted(left, key=lambda pair: len(weaker[pair[1]])):
+            if (a, b) in separations or searched.get((a, b), 0) < size - 1:
+                continue
+            scope = scope_of((levels[a], levels[b]), bounds, size)
+            place = (b, scope)
+            try:
+                if place not in separators:
+                    separators[place] = Separator(levels[b], scope)
+                small = separators[place].find(levels[a], until)
+            except TimeoutError:
+                continue
+            if small is None:
+                searched[a, b] = size
+                continue
+            for allows in weaker[a]:
+                for forbids in stronger[b]:
+                    if (allows, forbids) in wanted:
+                        separations.setdefault((allows, forbids), small)
+    return Order(
+        levels=levels,
+        proofs=proofs,
+        separations=separations,
+        bounds=bounds,
+        searched={pair: searched.get(pair, 0) for pair in left if pair not in separations},
+        seconds=time.perf_counter() - start,
+    )
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a specification lies among others.
+
+    Attributes:
+        name: of the specification.
+        equal: the levels that say the same.
+        above: the weakest levels that imply it, with the proof and what tells them apart.
+        below: the strongest levels that it implies, likewise.
+        unknown: the levels of which neither was found out, and how far was looked.
+        bounds: how far was looked at most.
+        seconds: how long it took.
+    """
+
+    name: str
+    equal: tuple[str, ...]
+    above: Mapping[str, tuple[Implication, Half]]
+    below: Mapping[str, tuple[Implication, Half]]
+    unknown: Mapping[str, int]
+    bounds: Bounds
+    seconds: float
+
+
+def place(
+    one: Normal,
+    library: Mapping[str, Normal],
+    *,
+    bounds: Bounds = Bounds(),  # noqa: B008 - frozen
+    seconds: float = 60.0,
+    progress: Progress = lambda phase: None,
+) -> Place:
+    """Find the nearest levels above and below a specification.
+
+    Args:
+        one: the specification.
+        library: levels by name.
+        bounds: how far to look for what tells it from them.
+        seconds: for everything.
+        progress: called with what is done now.
+    """
+    start = time.perf_counter()
+    own = "\0mine"
+    known = order(
+        {own: one, **library}, bounds=bounds, seconds=seconds, about=own, progress=progress
+    )
+    up = [name for name in library if (name, own) in known.proofs]
+    down = [name for name in library if (own, name) in known.proofs]
+    equal = [name for name in up if name in down]
+    names = Nearest(library)
+
+    def told(allows: Normal, forbids: Normal) -> Half:
+        progress(f"{allows.spec.name}, not {forbids.spec.name}")
+        left = max(1.0, start + seconds - time.perf_counter())
+        return half(allows, forbids, bounds=bounds, seconds=left)
+
+    above = [] if equal else names.weakest(up)
+    below = [] if equal else names.strongest(down)
+    return Place(
+        name=one.spec.name,
+        equal=tuple(equal),
+        above={n: (known.proofs[n, own], told(one, library[n])) for n in above},
+        below={n: (known.proofs[own, n], told(library[n], one)) for n in below},
+        unknown={a if b == own else b: size for (a, b), size in known.searched.items()},
+        bounds=bounds,
+        seconds=time.perf_counter() - start,
+    )
+
+
+class Nearest:
+    """The extreme ones of some levels; of equal ones the one with the shortest name."""
+
+    def __init__(self, library: Mapping[str, Normal]) -> None:
+        """Take the levels by name."""
+        self._library = library
+
+    def strongest(self, names: Iterable[str]) -> list[str]:
+        """Those that no other one implies."""
+        some = self._alone(names)
+        return [n for n in some if not any(self._implies(m, n) for m in some if m != n)]
+
+    def weakest(self, names: Iterable[str]) -> list[str]:
+        """Those that imply no other one."""
+        some = self._alone(names)
+        return [n for n in some if not any(self._implies(n, m) for m in some if m != n)]
+
+    def _alone(self, names: Iterable[str]) -> list[str]:
+        found: list[str] = []
+        for name in sorted(names, key=lambda name: (len(name), name)):
+            if not any(self._implies(name, m) and self._implies(m, name) for m in found):
+                found.append(name)
+        return found
+
+    def _implies(self, a: str, b: str) -> bool:
+        return implication(self._library[a], self._library[b]) is not None
+
+
+def library_levels() -> dict[str, Normal]:
+    """The levels of the library that can be compared, by name; aliases are left out."""
+    from isolang.comparison.normal import normal
+    from isolang.language.library import list_library
+    from isolang.language.load import load_spec
+
+    return {
+        entry.name: normal(load_spec(entry.name)) for entry in list_library() if not entry.alias_of
+    }
+
+
+def drawn(known: Order) -> Iterator[tuple[int, Sequence[str]]]:
+    """The levels in rows: each below all that imply it."""
+    depth: dict[str, int] = {}
+    names = [same[0] for same in known.classes]
+    todo = list(names)
+    while todo:
+        for name in list(todo):
+            over = [a for a, b in known.edges if b == name]
+            if all(a in depth for a in over):
+                depth[name] = 1 + max((depth[a] for a in over), default=-1)
+                todo.remove(name)
+    for row in range(max(depth.values(), default=-1) + 1):
+        yield row, [name for name in names if depth[name] == row]

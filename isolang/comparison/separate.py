@@ -1,0 +1,165 @@
+"""The smallest history that one specification allows and another one forbids.
+
+A SAT solver proposes a history with choices for which the first specification is met. It then looks
+for choices for which the second one is met on that history. If there are any, they are excluded in
+general form: from then on every proposal violates the second specification for *these* choices,
+whatever else it is (counterexample-guided synthesis: A. Solar-Lezama and others, ASPLOS 2006).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from isolang.comparison.models import Model, numbered
+from isolang.comparison.normal import Normal
+from isolang.comparison.small import Small
+from isolang.comparison.symbolic import Scope, Symbolic
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """How far to look.
+
+    Attributes:
+        transactions: up to so many.
+        keys: up to so many.
+        reads: of one key by one transaction, at most.
+    """
+
+    transactions: int = 4
+    keys: int = 3
+    reads: int = 2
+
+
+def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Scope:
+    """The histories in which levels may differ."""
+    names = frozenset().union(*(level.mentioned() for level in levels))
+    return Scope(
+        transactions=transactions,
+        keys=bounds.keys,
+        reads=bounds.reads,
+        sessions="so" in names,
+        real_time="rt" in names,
+        operations="po" in names,
+    )
+
+
+class Separator:
+    """Looks for histories of one size that a specification forbids.
+
+    Attributes:
+        histories: all of them.
+    """
+
+    def __init__(self, forbids: Normal, scope: Scope) -> None:
+        """Begin with all histories.
+
+        Args:
+            forbids: the specification to be violated.
+            scope: which histories.
+
+        Raises:
+            SpecError: a specification speaks of something that these histories do not have.
+        """
+        self.histories = Symbolic(scope)
+        self._forbids = forbids
+        self._choices = Model(forbids, self.histories)
+        self._is_met = self._selector(self._choices)
+        self._violated = self.histories.circuit.new()
+        self._allowing: list[tuple[Normal, int]] = []
+
+    def find(self, allows: Normal, until: float, more: Sequence[int] = ()) -> Small | None:
+        """A history that ``allows`` allows; ``None`` if there is none of this size.
+
+        Args:
+            allows: the other specification.
+            until: the moment of ``time.perf_counter`` at which to stop.
+            more: literals that must be true.
+
+        Raises:
+            TimeoutError: the time is up.
+        """
+        model = self._find(allows, until, more)
+        return None if model is None else self.histories.history(model)
+
+    def _find(self, allows: Normal, until: float, more: Sequence[int]) -> Sequence[int] | None:
+        on = self.histories
+        wanted = [self._allowed(allows), self._violated, *more]
+        while (model := on.solve(wanted, _left(until))) is not None:
+            other = on.solve([self._is_met, *on.fixed(model)], _left(until))
+            if other is None:
+                return model
+            instance = Model(self._forbids, on, self._choices.read(other))
+            on.circuit.state((-self._violated, *(-x for x in instance.met)))
+        return None
+
+    def smallest(self, allows: Normal, until: float) -> tuple[Small, bool] | None:
+        """The same with as few operations, then keys, then sessions and times, as there can be.
+
+        Returns:
+            The history, and whether there is no smaller one: where the time is up, what was found
+            so far is given.
+
+        Raises:
+            TimeoutError: the time was up before anything was found.
+        """
+        on = self.histories
+        model = self._find(allows, until, ())
+        if model is None:
+            return None
+        bounds: list[int] = []
+        try:
+            for literals in (on.operations, on.used_keys):
+                count = self._counter(literals)
+                while number := sum(on.circuit.value(x, model) for x in literals):
+                    fewer = [*bounds, -count[number - 1]]
+                    if (less := self._find(allows, until, fewer)) is None:
+                        break
+                    model = less
+                bounds += [-x for x in count[number:][:1]]
+            for x in on.extras:
+                if on.circuit.value(x, model):
+                    less = self._find(allows, until, [*bounds, -x])
+                    if less is None:
+                        continue
+                    model = less
+                bounds.append(-x)
+        except TimeoutError:
+            return on.history(model), False
+        return on.history(model), True
+
+    def _allowed(self, level: Normal) -> int:
+        """The variable that, assumed, states that a level is met."""
+        for one, selector in self._allowing:
+            if one is level:
+                return selector
+        selector = self._selector(numbered(level, self.histories) or Model(level, self.histories))
+        self._allowing.append((level, selector))
+        return selector
+
+    def _selector(self, model: Model) -> int:
+        selector = self.histories.circuit.new()
+        for x in model.met:
+            self.histories.circuit.state((-selector, x))
+        return selector
+
+    def _counter(self, literals: Sequence[int]) -> list[int]:
+        """Per number n from 0: a literal that is true if more than n of the literals are."""
+        circuit = self.histories.circuit
+        found: list[int] = []
+        for x in literals:
+            grown = [circuit.any_of((x, found[0]))] if found else [x]
+            for n in range(1, len(found) + 1):
+                through = circuit.both(x, found[n - 1])
+                grown.append(circuit.any_of((through, found[n])) if n < len(found) else through)
+            found = grown
+        return [circuit.named(x) for x in found]
+
+
+def _left(until: float) -> float:
+    left = until - time.perf_counter()
+    if left <= 0:
+        raise TimeoutError
+    return left

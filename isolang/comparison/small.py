@@ -1,0 +1,155 @@
+"""A history of a few transactions: what is found, and what it is for people and for the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+List: TypeAlias = tuple[int, ...]
+"""The transactions that append to a list, in its order."""
+
+
+class Read(Struct, frozen=True):
+    """A read of a key, from what a transaction wrote; 0 is T0."""
+
+    key: int
+    source: int
+
+
+class Write(Struct, frozen=True):
+    """A write of a key; the value is the number of the transaction."""
+
+    key: int
+
+
+class Small(Struct, frozen=True, kw_only=True):
+    """Transactions 1 … n, and T0, which is 0.
+
+    Attributes:
+        transactions: the operations of each, in their order.
+        sessions: the transactions of each session.
+        lists: per key, the order in which its list was made; ``None`` for a register.
+        before: who ended before whom began.
+        timed: whether there are times.
+    """
+
+    transactions: tuple[tuple[Read | Write, ...], ...]
+    sessions: tuple[tuple[int, ...], ...]
+    lists: tuple[List | None, ...]
+    before: tuple[tuple[int, int], ...] = ()
+    timed: bool = False
+
+    @property
+    def operations(self) -> int:
+        """How many there are."""
+        return sum(map(len, self.transactions))
+
+    @property
+    def keys(self) -> int:
+        """How many keys occur."""
+        return len({op.key for ops in self.transactions for op in ops})
+
+    def tidied(self) -> Small:
+        """The same with transactions numbered session after session, and keys as they come."""
+        order = [t for own in sorted(self.sessions, key=lambda own: -len(own)) for t in own]
+        number = {0: 0} | {t: i for i, t in enumerate(order, 1)}
+        keys = list(dict.fromkeys(op.key for t in order for op in self.transactions[t - 1]))
+
+        def renamed(op: Read | Write) -> Read | Write:
+            key = keys.index(op.key)
+            return Read(key, number[op.source]) if isinstance(op, Read) else Write(key)
+
+        made = [self.lists[key] for key in keys]
+        return Small(
+            transactions=tuple(tuple(map(renamed, self.transactions[t - 1])) for t in order),
+            sessions=tuple(
+                tuple(number[t] for t in own)
+                for own in sorted(self.sessions, key=lambda own: number[own[0]])
+            ),
+            lists=tuple(one if one is None else tuple(number[t] for t in one) for one in made),
+            before=tuple((number[a], number[b]) for a, b in self.before),
+            timed=self.timed,
+        )
+
+    def intervals(self) -> list[tuple[int, int]]:
+        """Begin and end of each transaction, such that exactly the pairs of ``before`` are apart.
+
+        In an interval order what comes before each transaction is a chain of sets, by whose sizes
+        the transactions can begin (P. Fishburn, 1970).
+        """
+        size = len(self.transactions)
+        past = [{a for a, b in self.before if b == t} for t in range(1, size + 1)]
+        begins = [2 * len(one) for one in past]
+        ends = []
+        for t in range(1, size + 1):
+            later = [begins[b - 1] for a, b in self.before if a == t]
+            ends.append(min(later, default=2 * size + 2) - 1)
+        return list(zip(begins, ends, strict=True))
+
+    def history(self, name: str = "witness") -> History:
+        """The history as the engine takes it."""
+        from isolang.history.history import History
+        from isolang.history.transaction import Transaction
+
+        session = {t: i for i, own in enumerate(self.sessions, 1) for t in own}
+        times = self.intervals()
+        order = [t for own in self.sessions for t in own]
+        return History.from_transactions(
+            [
+                Transaction(
+                    [self._op(t, op) for op in self.transactions[t - 1]],
+                    session=session[t],
+                    begin=times[t - 1][0] if self.timed else None,
+                    end=times[t - 1][1] if self.timed else None,
+                    label=t,
+                )
+                for t in order
+            ],
+            name=name,
+        )
+
+    def _op(self, t: int, op: Read | Write) -> tuple[str, str, object]:
+        key, made = self.key(op.key), self.lists[op.key]
+        if isinstance(op, Write):
+            return ("w" if made is None else "append", key, t)
+        if made is None:
+            return ("r", key, op.source or None)
+        return ("r", key, list(made[: made.index(op.source) + 1]) if op.source else [])
+
+    @staticmethod
+    def key(number: int) -> str:
+        """The name of a key."""
+        return "xyzuvw"[number] if number < 6 else f"k{number}"
+
+    def shown(self, t: int) -> str:
+        """The operations of a transaction, for people."""
+        parts = []
+        for op in self.transactions[t - 1]:
+            name, key, value = self._op(t, op)
+            said = "nil" if value is None else value
+            if isinstance(value, list):
+                said = "[" + " ".join(map(str, value)) + "]"
+            parts.append(f"{name}({key},{said})")
+        return " ".join(parts)
+
+    def __str__(self) -> str:
+        times = self.intervals()
+
+        def one(t: int) -> str:
+            at = "@{}-{}".format(*times[t - 1]) if self.timed else ""
+            return f"{self.shown(t)} {at}".rstrip()
+
+        return " || ".join(" -> ".join(map(one, own)) for own in self.sessions)
+
+    def table(self) -> Iterator[tuple[str, str, str]]:
+        """Session, transaction and operations, a row for each transaction."""
+        times = self.intervals()
+        for number, own in enumerate(self.sessions, 1):
+            for t in own:
+                at = "" if not self.timed else "   from {} to {}".format(*times[t - 1])
+                yield f"session {number}", f"T{t}", self.shown(t) + at

@@ -1,0 +1,382 @@
+"""All histories of a few transactions and keys at once: each operation is a variable of a circuit.
+
+Every value is written once, so a read says where it comes from; all transactions commit. A
+transaction writes a key at most once, and reads it at most ``Scope.reads`` times before. Keys are
+registers, or lists, whose reads show the order of what was appended before. Times, where they are
+asked for, do not contradict the order of a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import combinations, permutations
+
+import numpy as np
+from msgspec import Struct
+
+from isolang._native import AcyclicSolver
+from isolang.comparison.small import List, Read, Small, Write
+from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.relation import Relation, relation_of
+
+T0 = 0
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """Which histories.
+
+    Attributes:
+        transactions: exactly so many, beside T0; each does something.
+        keys: at most so many.
+        reads: of one key by one transaction, at most; 1 or 2.
+        lists: whether keys may be lists.
+        sessions: whether there is a session order; else each transaction has a session of its own.
+        real_time: whether there are times.
+        operations: whether the order of the operations of a transaction matters.
+    """
+
+    transactions: int
+    keys: int
+    reads: int = 2
+    lists: bool = True
+    sessions: bool = True
+    real_time: bool = False
+    operations: bool = False
+
+
+class Symbolic:
+    """The circuit, and what is given in every history: the relations by their names.
+
+    Attributes:
+        scope: which histories.
+        circuit: where gates are made.
+        everything: the set of all elements: T0, the transactions, the operations if they matter.
+        plain: the given relations and sets without keys.
+        keyed: those with keys, and the value for each key.
+        free: the variables that make a history; their values are one.
+        used_keys: per key the literal of its being written or read.
+        are_lists: per key the literal of its being a list.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        """Make the variables, and state what every history obeys."""
+        self.scope = scope
+        self.circuit = Circuit()
+        self.free: list[int] = []
+        self.plain: dict[str, Relation] = {}
+        self.keyed: dict[str, list[Relation]] = {}
+        n, keys = scope.transactions, scope.keys
+        self._txns = range(1, n + 1)
+        self._keys = range(keys)
+        self._solver = AcyclicSolver(0, 0)
+        self._known_variables = self._known_literals = 0
+        self._make_operations()
+        self._make_sessions()
+        self._make_times()
+        self._make_lists()
+        self._name()
+
+    # --- variables ---
+
+    def _new(self) -> int:
+        variable = self.circuit.new()
+        self.free.append(variable)
+        return variable
+
+    def _make_operations(self) -> None:
+        scope, state = self.scope, self.circuit.state
+        slots = range(scope.reads)
+        self._write = {(t, x): self._new() for t in self._txns for x in self._keys}
+        self._read = {
+            (t, x, j, s): self._new()
+            for t in self._txns
+            for x in self._keys
+            for j in slots
+            for s in (T0, *self._txns)
+            if s != t
+        }
+        for (_, x, _, s), literal in self._read.items():
+            if s != T0:
+                state((-literal, self._write[s, x]))
+        some = self.circuit.any_of
+        self._reads = {
+            (t, x, j): some(self._sources(t, x, j).values())
+            for t in self._txns
+            for x in self._keys
+            for j in slots
+        }
+        first = {(t, x): self._reads[t, x, 0] for t in self._txns for x in self._keys}
+        for t in self._txns:
+            done = [self._write[t, x] for x in self._keys]
+            done += [self._reads[t, x, j] for x in self._keys for j in slots]
+            state((some(done),))
+            for x in self._keys:
+                for j in slots:
+                    for a, b in combinations(self._sources(t, x, j).values(), 2):
+                        state((-a, -b))
+                # The second read of a key is there beside a first one from elsewhere.
+                for (s, second), (r, earlier) in (
+                    (one, other)
+                    for j in slots[1:]
+                    for one in self._sources(t, x, j).items()
+                    for other in self._sources(t, x, j - 1).items()
+                ):
+                    if s == r or (s < r and not scope.operations):
+                        state((-second, -earlier))
+                for j in slots[1:]:
+                    state((-self._reads[t, x, j], self._reads[t, x, j - 1]))
+        used = [
+            some(one[t, x] for one in (self._write, first) for t in self._txns) for x in self._keys
+        ]
+        for x in self._keys[1:]:
+            state((-used[x], used[x - 1]))
+        self.used_keys = used
+
+    def _sources(self, t: int, x: int, j: int) -> dict[int, int]:
+        return {s: self._read[t, x, j, s] for s in (T0, *self._txns) if (t, x, j, s) in self._read}
+
+    def _make_sessions(self) -> None:
+        """Total orders on the parts of a partition."""
+        state = self.circuit.state
+        wanted = self.scope.sessions
+        so = self._so = {pair: self._new() for pair in permutations(self._txns, 2) if wanted}
+        for (a, b), literal in so.items():
+            state((-literal, -so[b, a]))
+            for c in self._txns:
+                if c not in (a, b):
+                    state((-literal, -so[b, c], so[a, c]))
+                    # Who has a neighbour in common is in one session.
+                    state((-literal, -so[a, c], so[b, c], so[c, b]))
+                    state((-literal, -so[c, b], so[a, c], so[c, a]))
+
+    def _make_times(self) -> None:
+        """An interval order: who ended before whom began."""
+        state = self.circuit.state
+        self._rt: dict[tuple[int, int], int] = {}
+        if not self.scope.real_time:
+            return
+        rt = self._rt = {pair: self._new() for pair in permutations(self._txns, 2)}
+        for (a, b), first in rt.items():
+            for (c, d), second in rt.items():
+                if (a, b) != (c, d) and a != d and c != b:
+                    state((-first, -second, rt[a, d], rt[c, b]))
+                elif b == c:
+                    state((-first, -second, rt.get((a, d), FALSE)))
+        for (i, j), literal in self._so.items():
+            state((-literal, -rt[j, i]))
+
+    def _make_lists(self) -> None:
+        wanted = self.scope.lists
+        self.are_lists = [self._new() if wanted else FALSE for _ in self._keys]
+        self._shown = [
+            self.total_order(self._txns, self._new) if wanted else {} for _ in self._keys
+        ]
+        for x, literal in enumerate(self.are_lists):
+            if wanted:
+                self.circuit.state((-literal, self.used_keys[x]))
+
+    def total_order(
+        self, elements: Iterable[int], new: Callable[[], int]
+    ) -> dict[tuple[int, int], int]:
+        """The literals of ``a`` before ``b`` in a total order of some elements."""
+        state = self.circuit.state
+        before: dict[tuple[int, int], int] = {}
+        for a, b in combinations(elements, 2):
+            before[a, b] = new()
+            before[b, a] = -before[a, b]
+        for a, b, c in permutations({a for a, _ in before}, 3):
+            if a < b and a < c:  # each cycle of three once
+                state((-before[a, b], -before[b, c], -before[c, a]))
+        return before
+
+    # --- names ---
+
+    def _name(self) -> None:
+        some = self.circuit.any_of
+        n = self.scope.transactions
+        everyone = [(0, t, TRUE) for t in range(n + 1)]
+        init = [(T0, t, TRUE) for t in self._txns]
+        self.plain["T"] = relation_of(everyone)
+        self.plain["init"] = relation_of(init)
+        self.plain["so"] = relation_of([*init, *((a, b, x) for (a, b), x in self._so.items())])
+        if self.scope.real_time:
+            self.plain["rt"] = relation_of([*init, *((a, b, x) for (a, b), x in self._rt.items())])
+        wr, writers, readers, shown = [], [], [], []
+        for x in self._keys:
+            source: dict[tuple[int, int], list[int]] = {}
+            for (t, y, _, s), literal in self._read.items():
+                if y == x:
+                    source.setdefault((s, t), []).append(literal)
+            wr.append(relation_of((s, t, some(found)) for (s, t), found in source.items()))
+            writes = [(0, t, self._write[t, x]) for t in self._txns]
+            writers.append(relation_of([(0, T0, TRUE), *writes]))
+            readers.append(relation_of((0, t, self._reads[t, x, 0]) for t in self._txns))
+            shown.append(relation_of(self._vo(x)))
+        self.keyed |= {"wr": wr, "W": writers, "R": readers, "vo": shown}
+        self.identity = [(t, t, TRUE) for t in range(n + 1)]
+        self.elements = n + 1
+        if self.scope.operations:
+            self._name_operations()
+            everyone += [(0, e, literal) for e, literal in self._exists.items()]
+        self.everything = relation_of(everyone)
+
+    def _vo(self, x: int) -> Iterator[tuple[int, int, int]]:
+        """Pairs that the reads of a list show: the first one is in what somebody read."""
+        if not self.scope.lists:
+            return
+        both, all_of, some = self.circuit.both, self.circuit.all_of, self.circuit.any_of
+        before = self._shown[x]
+        read_from = {
+            s: some(literal for (_, y, _, r), literal in self._read.items() if (y, r) == (x, s))
+            for s in self._txns
+        }
+        for a in self._txns:
+            upto = [read_from[a]]
+            upto += [both(before[a, s], read_from[s]) for s in self._txns if s != a]
+            seen = some(upto)
+            for b in self._txns:
+                if a != b:
+                    there = (self._write[a, x], self._write[b, x], before[a, b])
+                    yield a, b, all_of((self.are_lists[x], seen, *there))
+
+    def _name_operations(self) -> None:
+        """The operations as elements, in an order within each transaction."""
+        both = self.circuit.both
+        self._exists: dict[int, int] = {}
+        first = {x: self.elements + x for x in self._keys}
+        at = self.elements + self.scope.keys
+        self._exists |= dict.fromkeys(first.values(), TRUE)
+        tx = [(e, T0, TRUE) for e in first.values()]
+        po: list[tuple[int, int, int]] = []
+        self._order: dict[tuple[int, int], int] = {}
+        writes, reads = {(T0, x): e for x, e in first.items()}, {}
+        self._own: dict[int, list[int]] = {}
+        for t in self._txns:
+            own = []
+            for x in self._keys:
+                for j in range(self.scope.reads):
+                    reads[t, x, j] = at
+                    self._exists[at] = self._reads[t, x, j]
+                    own.append(at)
+                    at += 1
+                writes[t, x] = at
+                self._exists[at] = self._write[t, x]
+                own.append(at)
+                at += 1
+            self._own[t] = own
+            before = self.total_order(own, self._new)
+            self._order |= before
+            for x in self._keys:
+                line = [reads[t, x, j] for j in range(self.scope.reads)] + [writes[t, x]]
+                for a, b in combinations(line, 2):
+                    self.circuit.state((before[a, b],))
+            tx += [(e, t, self._exists[e]) for e in own]
+            po += [
+                (a, b, both(before[a, b], both(self._exists[a], self._exists[b])))
+                for a, b in permutations(own, 2)
+            ]
+        self.elements = at
+        self._slot: dict[int, tuple[int, int | None]] = {
+            e: (x, j) for (_, x, j), e in reads.items()
+        }
+        self._slot |= {e: (x, None) for (_, x), e in writes.items()}
+        rf = [
+            relation_of(
+                (writes[s, x], reads[t, x, j], literal)
+                for (t, y, j, s), literal in self._read.items()
+                if y == x
+            )
+            for x in self._keys
+        ]
+        self.plain["tx"], self.plain["po"] = relation_of(tx), relation_of(po)
+        self.keyed["rf"] = self.keyed["cand"] = rf
+
+    # --- counting ---
+
+    @cached_property
+    def operations(self) -> list[int]:
+        """The literals of all operations."""
+        return [*self._write.values(), *self._reads.values()]
+
+    @cached_property
+    def extras(self) -> list[int]:
+        """What a history should not have without need, the worst first: lists, sessions, times."""
+        return [*self.are_lists, *self._so.values(), *self._rt.values()]
+
+    # --- solving ---
+
+    def solve(self, assumptions: Sequence[int], seconds: float) -> Sequence[int] | None:
+        """A model in which the literals are true: the value of each variable; ``None``: none.
+
+        Raises:
+            OutOfTime: it was not found out.
+        """
+        more = self.circuit.variables - self._known_variables
+        if more:
+            self._solver.new_variables(more)
+            self._known_variables += more
+        clauses = self.circuit.clauses
+        if len(clauses) > self._known_literals:
+            self._solver.add_clauses(np.array(clauses[self._known_literals :], np.int32))
+            self._known_literals = len(clauses)
+        wanted = [literal for literal in assumptions if literal != TRUE]
+        if FALSE in wanted or not self._solver.solve(seconds=seconds, assumptions=wanted):
+            return None
+        values: list[int] = self._solver.model().tolist()
+        return values
+
+    def fixed(self, model: Sequence[int]) -> list[int]:
+        """The literals that say that the history is the one of a model."""
+        return [v if model[v] else -v for v in self.free]
+
+    def history(self, model: Sequence[int]) -> Small:
+        """The history of a model."""
+
+        def true(literal: int) -> bool:
+            return self.circuit.value(literal, model)
+
+        lists: list[List | None] = []
+        for x in self._keys:
+            writers = [t for t in self._txns if true(self._write[t, x])]
+            if not true(self.are_lists[x]):
+                lists.append(None)
+                continue
+            before = self._shown[x]
+            place = {t: sum(true(before[s, t]) for s in writers if s != t) for t in writers}
+            lists.append(tuple(sorted(writers, key=place.__getitem__)))
+        txns = [self._operations_of(t, true) for t in self._txns]
+        so = {pair for pair, literal in self._so.items() if true(literal)}
+        sessions = {
+            tuple(sorted(own, key=lambda t: sum((s, t) in so for s in own)))
+            for own in (_beside(t, so) for t in self._txns)
+        }
+        return Small(
+            transactions=tuple(tuple(ops) for ops in txns),
+            sessions=tuple(sorted(sessions)),
+            lists=tuple(lists),
+            before=tuple(pair for pair, literal in self._rt.items() if true(literal)),
+            timed=self.scope.real_time,
+        ).tidied()
+
+    def _operations_of(self, t: int, true: Callable[[int], bool]) -> list[Read | Write]:
+        reads = [
+            (x, j, s) for (u, x, j, s), literal in self._read.items() if u == t and true(literal)
+        ]
+        writes = [x for x in self._keys if true(self._write[t, x])]
+        if not self.scope.operations:
+            found: list[Read | Write] = [Read(x, s) for x, _, s in sorted(reads)]
+            return [*found, *map(Write, writes)]
+        source = {(x, j): s for x, j, s in reads}
+        own = [e for e in self._own[t] if true(self._exists[e])]
+        own.sort(key=lambda e: sum(true(self._order[d, e]) for d in own if d != e))
+        ordered: list[Read | Write] = []
+        for e in own:
+            x, j = self._slot[e]
+            ordered.append(Write(x) if j is None else Read(x, source[x, j]))
+        return ordered
+
+
+def _beside(t: int, so: set[tuple[int, int]]) -> frozenset[int]:
+    """The transactions of one's session."""
+    return frozenset((t, *(b for a, b in so if a == t), *(a for a, b in so if b == t)))

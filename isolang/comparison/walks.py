@@ -1,0 +1,306 @@
+"""That one specification implies another: every cycle that the other forbids, it forbids.
+
+Take a history and choices (sources, version orders, which indeterminate transactions count) that
+meet the stronger specification. They meet the weaker one if each closed walk that violates it also
+spells, read from some transaction on, a word that the stronger one forbids. So the inclusion of two
+languages is a proof for histories of all sizes; that it fails proves nothing, as walks forget keys.
+
+A letter here is a step with what is known of the transaction that it leaves: whether it writes, and
+whether it reads from outside, if one of the two specifications asks (`[W]`, `[R]`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from itertools import chain, combinations
+
+from msgspec import Struct
+
+from isolang.comparison.inclusion import Inclusion, holds, prove
+from isolang.comparison.normal import Axiom, Normal
+from isolang.language.classify.expression import NotRegularError, language_of, plain
+from isolang.language.classify.regular import (
+    Dfa,
+    Nfa,
+    TooLargeError,
+    determinise,
+    minimise,
+    plus,
+    rotations,
+    union,
+    without,
+)
+from isolang.language.meaning.core import (
+    Check,
+    Core,
+    Diff,
+    ForKey,
+    Inter,
+    Rel,
+    Union,
+)
+from isolang.language.meaning.facts import children, rebuild
+from isolang.language.meaning.show import show_check
+
+_STEPS = frozenset(("so", "rt", "wr", "ww", "rw"))
+_TESTS = frozenset("WR")
+_ORDERS = ("so", "rt")
+_LEAVES: Mapping[str, str] = {"wr": "W", "ww": "W", "rw": "R", "so": "", "rt": ""}
+_ENTERS: Mapping[str, str] = {"wr": "R", "ww": "W", "rw": "W", "so": "", "rt": ""}
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """Why one check holds wherever another specification is satisfied.
+
+    Attributes:
+        check: the check, as a text.
+        by: the checks of the other specification that imply it.
+        inclusion: of the languages; ``None`` if it is one of these checks.
+    """
+
+    check: str
+    by: tuple[str, ...]
+    inclusion: Inclusion | None = None
+
+    def __str__(self) -> str:
+        if self.inclusion is None:
+            return f"`{self.check}` is one of its checks"
+        by = " and ".join(f"`{one}`" for one in self.by)
+        left, right = len(self.inclusion.left.moves), len(self.inclusion.right.moves)
+        return (
+            f"each cycle that violates `{self.check}` spells, from one of its transactions on, a "
+            f"word that violates {by} (languages of {left} and {right} states, "
+            f"{len(self.inclusion.pairs)} pairs)"
+        )
+
+
+class Implication(Struct, frozen=True, kw_only=True):
+    """A proof that whatever satisfies one specification satisfies another.
+
+    Attributes:
+        stronger: the name of the one.
+        weaker: of the other.
+        theorems: by which they were first said of dependencies.
+        steps: one for each check of the weaker one.
+    """
+
+    stronger: str
+    weaker: str
+    theorems: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+    def holds(self) -> bool:
+        """Whether the evidence of each step shows it."""
+        return all(step.inclusion is None or holds(step.inclusion) for step in self.steps)
+
+    def argument(self) -> Iterator[str]:
+        """The proof, a sentence at a time."""
+        yield from self.theorems
+        yield (
+            f"take sources and version orders for which `{self.stronger}` is satisfied; "
+            f"`{self.weaker}` is satisfied for the same ones:"
+        )
+        yield from map(str, self.steps)
+
+
+def implication(stronger: Normal, weaker: Normal) -> Implication | None:
+    """A proof that ``stronger`` implies ``weaker``; ``None`` says nothing."""
+    if weaker.uses_reads_from and not stronger.uses_reads_from:
+        return None  # an aborted read violates only the weaker one
+    if stronger.exists != weaker.exists:
+        return None
+    steps = []
+    for axiom in weaker.axioms:
+        step = _step(stronger, axiom)
+        if step is None:
+            return None
+        steps.append(step)
+    theorems = [f"{one.spec.name}: {one.theorem}" for one in (stronger, weaker) if one.theorem]
+    found = Implication(
+        stronger=stronger.spec.name,
+        weaker=weaker.spec.name,
+        theorems=tuple(theorems),
+        steps=tuple(steps),
+    )
+    return found if found.holds() else None
+
+
+def _step(stronger: Normal, axiom: Axiom) -> Step | None:
+    shown = _shown(axiom.check)
+    for check in stronger.checks:
+        if _same(check, axiom.check):
+            return Step(check=shown, by=(_shown(check),))
+    if not stronger.by_dependencies:
+        return None
+    if axiom.implied_by is not None:
+        form, expr = "irreflexive", axiom.implied_by
+    elif _about_cycles(axiom.check):
+        form, expr = axiom.check.kind, plain(axiom.check.expr)
+    else:
+        return None
+    with suppress(NotRegularError, TooLargeError):
+        violating = _violating(form, expr)
+        if violating is None:
+            return None
+        about = [(c.kind, plain(c.expr), c) for c in stronger.checks if _about_cycles(c)]
+        known = [(k, e, c) for k, e, c in about if _forbidden(k, e) is not None]
+        tests = violating.letters.union(
+            *(w.letters for k, e, _ in known if (w := _forbidden(k, e)))
+        )
+        tests &= _TESTS
+        left = _possible(form, expr, tests)
+        right = [(_shown(check), _walks(k, e, tests)) for k, e, check in known]
+        for some in chain(([one] for one in right), [right] if len(right) > 1 else []):
+            language = union(*(words for _, words in some))
+            if (inclusion := prove(left, language)) is not None:
+                return Step(check=shown, by=tuple(name for name, _ in some), inclusion=inclusion)
+    return None
+
+
+def _shown(check: Check) -> str:
+    return show_check(check).partition(" as ")[0]
+
+
+def _same(one: Check, other: Check) -> bool:
+    def said(check: Check) -> object:
+        bound = None if check.bound is None else plain(check.bound)
+        return check.kind, check.negated, plain(check.expr), bound
+
+    return said(one) == said(other)
+
+
+# --- languages of cycles ---
+
+
+@lru_cache(maxsize=1024)
+def _forbidden(form: str, e: Core) -> Dfa | None:
+    """Words whose closed walks violate a check: all of them, or some."""
+    words = None
+    for part in e.parts if isinstance(e, Union) else (e,):
+        with suppress(NotRegularError):
+            own = language_of(part)
+            if own.letters <= _STEPS | _TESTS | {"init"}:
+                words = own if words is None else union(words, own)
+    if words is None:
+        return None
+    return plus(words) if form == "acyclic" else words
+
+
+@lru_cache(maxsize=1024)
+def _violating(form: str, e: Core) -> Dfa | None:
+    """Words of which each violation spells one; ``None`` if a violation may be no closed walk."""
+    words = language_of(plain(_without_keys(e)))
+    if words.nullable or not without(words, _STEPS | {"init"}).empty:
+        return None
+    if not words.letters <= _STEPS | _TESTS | {"init"}:
+        return None
+    return plus(words) if form == "acyclic" else words
+
+
+def _about_cycles(check: Check) -> bool:
+    return not check.negated and check.kind in ("acyclic", "irreflexive")
+
+
+def _without_keys(e: Core) -> Core:
+    """A larger relation: steps on one key may be on several, and what is taken away stays."""
+    match e:
+        case Rel():
+            return Rel(e.name, None, e.pos)
+        case ForKey():
+            return _without_keys(e.body)
+        case Diff():
+            return _without_keys(e.left)
+        case Inter():
+            return _without_keys(e.parts[0])
+        case _:
+            return rebuild(e, tuple(map(_without_keys, children(e))))
+
+
+@lru_cache(maxsize=1024)
+def _walks(form: str, e: Core, tests: frozenset[str]) -> Dfa:
+    """What closed walks that violate a check spell, read from any of their transactions.
+
+    A `so` or `rt` step may stand for several. Nothing leads to T0, so `init` is in no closed walk.
+    """
+    words = _forbidden(form, e)
+    assert words is not None
+    cyclic = rotations(words)
+    kinds = _kinds(tests)
+    nfa = Nfa()
+    places = [nfa.state() for _ in cyclic.moves]
+    nfa.skip(nfa.initial, places[0])
+    for q in cyclic.final:
+        # What ends with tests is read from elsewhere, too: they are of its first transaction.
+        nfa.skip(places[q], nfa.final)
+    for q, here in enumerate(places):
+        for kind in kinds:
+            for step, target in _steps(cyclic, q, kind):
+                after, letter = places[target], f"{kind}:{step}"
+                nfa.move(here, letter, after)
+                if step in _ORDERS:
+                    middle = nfa.state()
+                    nfa.move(here, letter, middle)
+                    for other in kinds:
+                        nfa.move(middle, f"{other}:{step}", middle)
+                        nfa.move(middle, f"{other}:{step}", after)
+    return minimise(determinise(nfa))
+
+
+@lru_cache(maxsize=1024)
+def _possible(form: str, e: Core, tests: frozenset[str]) -> Dfa:
+    """The same, without what no history has, and not read from within steps of one order.
+
+    What a step leaves and enters writes, or reads, as the step says; and steps of `so` alone, or of
+    `rt` alone, do not come back.
+    """
+    words = _violating(form, e)
+    assert words is not None
+    cyclic = rotations(words)
+    kinds = _kinds(tests)
+    nfa = Nfa()
+    number: dict[tuple[int, str, str, str], int] = {}
+    todo: list[tuple[int, str, str, str]] = []
+
+    def state(*place: *tuple[int, str, str, str]) -> int:
+        if place not in number:
+            number[place] = nfa.state()
+            todo.append(place)
+        return number[place]
+
+    def follow(here: int, q: int, kind: str, first: str) -> None:
+        for step, target in _steps(cyclic, q, kind):
+            if set(_LEAVES[step]) & tests <= set(kind):
+                letter = f"{kind}:{step}"
+                nfa.move(here, letter, state(target, _ENTERS[step], step, first or letter))
+
+    for kind in kinds:
+        follow(nfa.initial, 0, kind, "")
+    while todo:
+        q, entered, last, first = todo.pop()
+        here = number[q, entered, last, first]
+        needed = set(entered) & tests
+        kind, _, step = first.partition(":")
+        if q in cyclic.final and needed <= set(kind) and not (step == last and step in _ORDERS):
+            nfa.skip(here, nfa.final)
+        for kind in kinds:
+            if needed <= set(kind):
+                follow(here, q, kind, first)
+    return minimise(determinise(nfa))
+
+
+def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
+    """The steps from a state, after the tests that a transaction passes."""
+    passed = [q]
+    for p in passed:
+        passed += [
+            t for test in kind if (t := dfa.moves[p].get(test)) is not None and t not in passed
+        ]
+    for p in passed:
+        yield from ((step, t) for step, t in dfa.moves[p].items() if step in _STEPS)
+
+
+def _kinds(tests: frozenset[str]) -> list[str]:
+    """What may be known of a transaction: which of the tests it passes."""
+    return ["".join(some) for n in range(len(tests) + 1) for some in combinations(sorted(tests), n)]

@@ -1,0 +1,85 @@
+"""``isocheck spec compare``, as users see it."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from support.cli import run_here
+from support.paths import ROOT
+
+from isolang.api import check, load_history
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def compared(capfd, *arguments):
+    run = run_here(capfd, "spec", "compare", "-o", "json", *arguments)
+    found = json.loads(run.out)
+    schema = json.loads((ROOT / "docs/schema/spec-compare.json").read_text())
+    jsonschema.validate(found, schema, cls=jsonschema.Draft202012Validator)
+    return run.code, found
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "relation"),
+    [
+        ("ser", "si", "stronger"),
+        ("si", "ser", "weaker"),
+        ("si-co", "si-vis", "equal"),
+        ("psi", "pc", "incomparable"),
+    ],
+)
+def test_each_half_is_proved_or_witnessed(folder, capfd, a, b, relation):
+    """And the witnesses, read again from what is printed, are judged as it says."""
+    code, found = compared(capfd, a, b)
+    assert (code, found["relation"]) == (0, relation)
+    assert len(found["proof"]) + len(found["witnesses"]) == 2
+    assert all(one["argument"] for one in found["proof"])
+    for one in found["witnesses"]:
+        (folder / "w.edn").write_text(one["history"])
+        history = load_history(folder / "w.edn")
+        assert check(history, one["allowed_by"]).outcome == "valid"
+        assert check(history, one["forbidden_by"]).outcome == "invalid"
+        assert history.counts()["transactions"] == one["transactions"]
+        assert history.counts()["operations"] == one["operations"]
+        assert one["certified"]
+        assert one["smallest"]
+
+
+def test_the_text_has_the_proof_the_table_and_the_reason(folder, capfd):
+    run = run_here(capfd, "spec", "compare", "ser", "si", "--save", "out")
+    assert run.code == 0
+    assert "ser is stronger than si" in run.out
+    assert "ser implies si, for histories of any size" in run.out
+    assert "word that violates `acyclic so | wr | ww | rw`" in run.out
+    assert "    session 1  T1  r(x,nil) w(y,1)" in run.out
+    assert "write skew" in run.out
+    assert "T1 -rw x-> T2" in run.out
+    (edn,) = (folder / "out").glob("*.edn")
+    assert edn.read_text().strip().replace("\n", "\n    ") in run.out
+    assert "write skew" in edn.with_suffix(".html").read_text()
+
+
+def test_what_is_not_found_out_says_how_far_it_was_looked(folder, capfd):
+    """A proof by automata does not exist here; that nothing tells them apart is no proof."""
+    (folder / "a.iso").write_text('include "adya.iso"\nacyclic wr | ww as c\nacyclic so as d\n')
+    (folder / "b.iso").write_text(
+        'include "adya.iso"\nacyclic wr | ww as c\nempty (wr & ww) & (wr & ww)^-1 as d\n'
+    )
+    code, found = compared(capfd, "a.iso", "b.iso", "--transactions", "2", "--keys", "2")
+    assert (code, found["relation"]) == (3, "unknown")
+    assert found["searched"] == [2, None]
+    run = run_here(capfd, "spec", "compare", "a.iso", "b.iso", "--transactions", "2", "--keys", "2")
+    assert "on all histories of up to 2 of 2 transactions and 2 keys" in run.out
+
+
+def test_a_mistake_names_the_specification(folder, capfd):
+    run = run_here(capfd, "spec", "compare", "ser", "sre")
+    assert run.code == 2
+    assert "did you mean" in run.err

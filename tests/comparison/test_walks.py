@@ -1,0 +1,177 @@
+"""Proofs that one specification implies another, beside a plain and slow matcher of words."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from isolang.comparison.lattice import library_levels
+from isolang.comparison.normal import normal
+from isolang.comparison.walks import implication
+from isolang.language.classify.expression import plain
+from isolang.language.load import load_spec
+from isolang.language.meaning.core import Lift, Opt, Plus, Rel, Seq, Star, Union
+from isolang.levels import IMPLIES
+
+ENDS = {"so": ("", ""), "rt": ("", ""), "wr": ("W", "R"), "ww": ("W", "W"), "rw": ("R", "W")}
+
+
+def ends(e, word, kinds, at):
+    """Where a path of the expression may end that begins at a place of a word."""
+    match e:
+        case Rel(name="id"):
+            return {at}
+        case Rel(name=name):
+            return {at + 1} if at < len(word) and word[at] == name else set()
+        case Lift(arg=Rel(name=name)):
+            return {at} if name in kinds[at % len(word)] else set()
+        case Union(parts=parts):
+            return set().union(*(ends(p, word, kinds, at) for p in parts))
+        case Seq(parts=parts):
+            now = {at}
+            for part in parts:
+                now = set().union(*(ends(part, word, kinds, i) for i in now))
+            return now
+        case Opt(arg=arg):
+            return {at} | ends(arg, word, kinds, at)
+        case Plus(arg=arg) | Star(arg=arg):
+            now = ends(arg, word, kinds, at)
+            while more := set().union(*(ends(arg, word, kinds, i) for i in now)) - now:
+                now |= more
+            return now | {at} if isinstance(e, Star) else now
+    raise AssertionError(e)
+
+
+def violates(check, word, kinds):
+    """Whether a closed walk, read from its first transaction on, violates a check."""
+    e = plain(check.expr)
+    return len(word) in ends(Plus(e) if check.kind == "acyclic" else e, word, kinds, 0)
+
+
+def readings(word, kinds):
+    """A closed walk from each of its transactions on, with or without steps that orders skip."""
+    todo, seen = [(word, kinds)], set()
+    while todo:
+        word, kinds = one = todo.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        yield one
+        todo.append((word[1:] + word[:1], kinds[1:] + kinds[:1]))
+        if len(word) > 1 and word[0] == word[1] and word[0] in ("so", "rt"):
+            todo.append((word[1:], kinds[:1] + kinds[2:]))
+
+
+def closed_walks(letters, length):
+    """Words, and of each transaction on them whether it writes and reads: least, and most."""
+    for size in range(1, length + 1):
+        for word in product(letters, repeat=size):
+            if len(set(word)) == 1 and word[0] in ("so", "rt"):
+                continue  # an order does not come back
+            least = tuple(
+                "".join(sorted({*ENDS[word[i]][0], *ENDS[word[i - 1]][1]})) for i in range(size)
+            )
+            yield word, least
+            if set(least) != {"RW"}:
+                yield word, ("RW",) * size
+
+
+@pytest.fixture(scope="module")
+def library():
+    return library_levels()
+
+
+@pytest.mark.parametrize(
+    "weaker", ["si", "psi", "pc", "cc", "ra", "pl-2", "mr", "mw", "ryw", "wfr"]
+)
+def test_no_short_word_contradicts_a_proof(library, weaker):
+    """Each closed walk of up to four steps that violates the weaker level violates the stronger."""
+    checks = library[weaker].checks
+    names = {"so", "rt", "wr", "ww", "rw"}
+    letters = sorted(names & library[weaker].mentioned() | {"so", "wr", "ww", "rw"})
+    bad = [
+        (word, kinds)
+        for word, kinds in closed_walks(letters, 4)
+        if any(violates(c, w, k) for c in checks for w, k in readings(word, kinds))
+    ]
+    assert bad
+    proved = [a for a in library if a != weaker and implication(library[a], library[weaker])]
+    assert proved
+    for stronger in proved:
+        forbids = [c for c in library[stronger].checks if c.kind in ("acyclic", "irreflexive")]
+        for word, kinds in bad:
+            assert any(violates(c, w, k) for c in forbids for w, k in readings(word, kinds)), (
+                stronger,
+                word,
+                kinds,
+            )
+
+
+def test_what_the_library_is_known_to_imply_is_proved(library):
+    """Each edge of the lattice that `isocheck levels` rests on has a proof."""
+    for stronger, weaker in ((a, b) for a, below in IMPLIES.items() for b in below):
+        proof = implication(library[stronger], library[weaker])
+        assert proof is not None, (stronger, weaker)
+        assert proof.holds()
+
+
+@pytest.mark.parametrize("level", ["ser", "si", "pc", "cc", "ra", "psi", "sser", "strong-si"])
+def test_the_styles_of_a_level_are_equal_by_proof(library, level):
+    """By dependencies, by commit order and by visibility, with sessions and without."""
+    for end in ("", "-nosession"):
+        styles = [
+            f"{level}{style}{end}"
+            for style in ("", "-adya", "-co", "-vis")
+            if f"{level}{style}{end}" in library
+        ]
+        assert len(styles) > 1
+        for a, b in product(styles, repeat=2):
+            assert implication(library[a], library[b]) is not None, (a, b)
+
+
+@pytest.mark.parametrize(
+    ("stronger", "weaker"),
+    [
+        # Reads of aborted values violate only the weaker one.
+        ("acyclic so | ww as c", "acyclic wr as c"),
+        # A negation asks for a cycle.
+        ("acyclic wr | ww as c", "not acyclic wr as c"),
+        # The stronger one knows keys, the weaker one does not.
+        ("acyclic wr as d\nirreflexive for x: rw[x] ; ww[x] as c", "irreflexive rw ; ww as c"),
+        # A test on the stronger side only.
+        ("acyclic [R] ; so ; [R] | wr as c", "acyclic so | wr as c"),
+        # A single step, where two in a row are not forbidden.
+        ("acyclic wr | ww as d\nirreflexive wr ; rw as c", "acyclic wr ; rw as c"),
+    ],
+)
+def test_what_does_not_follow_is_not_proved(stronger, weaker):
+    one, other = (normal(load_spec(f'include "adya.iso"\n{t}\n')) for t in (stronger, weaker))
+    assert implication(one, other) is None
+
+
+@pytest.mark.parametrize(
+    ("stronger", "weaker"),
+    [
+        # Keys may be forgotten on the implied side.
+        ("acyclic wr | ww | rw as c", "irreflexive for x: rw[x] ; ww[x] as c"),
+        # What a wr step enters reads, and what a ww step leaves writes.
+        ("acyclic [W] ; wr ; [R] | ww as c", "acyclic wr | ww as c"),
+        # Two steps of an order are one.
+        ("acyclic so ; wr as c", "acyclic so ; so ; wr as c"),
+        # A cycle may begin anywhere.
+        ("irreflexive ww ; so ; rw as c", "irreflexive so ; rw ; ww as c"),
+        # The same check stands in both, whatever it is.
+        ("empty wr & rw^-1 as c\nacyclic wr as d", "empty wr & rw^-1 as e"),
+        # What is declared alike is chosen alike.
+        (
+            "exists r : relation on T within so\nrequire r in wr as c\nrequire so in r as d",
+            "exists r : relation on T within so\nrequire so in r as e",
+        ),
+    ],
+)
+def test_what_follows_is_proved(stronger, weaker):
+    one, other = (normal(load_spec(f'include "adya.iso"\n{t}\n')) for t in (stronger, weaker))
+    proof = implication(one, other)
+    assert proof is not None
+    assert all(proof.argument())
