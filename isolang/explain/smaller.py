@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec.structs import replace
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
+from isolang.explain.known import LONGEST, KnownGraph, known_graph, short_cycles
 from isolang.explain.part import Part, Sources, reads_of
 from isolang.language.classify.automaton import TESTS, Automaton
 from isolang.problem import Problem, build_problem
@@ -24,6 +26,12 @@ Raises ``TimeoutError``.
 
 # People follow as many cycles.
 _FOLLOWED = 4
+_RW_WEIGHT = 5
+_OBVIOUS = {"wr", "ww"}
+# How many short cycles of known edges are tried, and for how long more are looked for.
+_TRIED, _LOOKED = 24, 0.1
+# What is looked for nothing shorter than: one cycle, of two edges and one rw.
+_SHORT = (1, 1 + _RW_WEIGHT)
 # A part with more transactions than this is not searched for a smaller one.
 _LARGEST_PART = 400
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
@@ -36,25 +44,26 @@ def cost(steps: Sequence[Step]) -> tuple[int, ...]:
     """How hard a refutation is to follow, and how much it takes for granted.
 
     Fewer cycles than people can follow; then without real time, and without sessions: only what
-    needs them is told by them. Then fewer cycles, rw edges, so and rt edges, and edges. That a
-    transaction wrote after the one it read from is easy to see, and counts as no cycle.
+    needs them is told by them. Then fewer cycles, and fewer edges, of which an rw counts as five:
+    people follow reads-from more easily, but not around half of the history. That a transaction
+    wrote after the one it read from is easy to see, and counts last.
     """
-    cycles = [step for step in steps if isinstance(step, CycleStep)]
-    edges = [edge for step in cycles for edge in step.edges]
     relations = _relations(steps)
-    count = sum(
-        {edge.relation for edge in step.edges} != {"wr", "ww"} or len(step.edges) > 2
-        for step in cycles
-    )
+    cycles = [step.edges for step in steps if isinstance(step, CycleStep)]
+    told = [edges for edges in cycles if len(edges) > 2 or {e.relation for e in edges} != _OBVIOUS]
     return (
-        max(0, count - _FOLLOWED),
+        max(0, len(told) - _FOLLOWED),
         "rt" in relations,
         "so" in relations,
-        count,
-        sum(edge.relation == "rw" for edge in edges),
-        sum(edge.relation in ("so", "rt") for edge in edges),
-        len(edges),
+        len(told),
+        sum(map(_weight, told)),
+        sum(edge.relation in ("so", "rt") for edges in told for edge in edges),
+        sum(map(len, cycles)),
     )
+
+
+def _weight(edges: Sequence[Edge]) -> int:
+    return sum(_RW_WEIGHT if edge.relation == "rw" else 1 for edge in edges)
 
 
 class Finder:
@@ -93,6 +102,7 @@ class Finder:
         self._end = time.perf_counter() + seconds
         self._whole = min(whole, seconds)
         self._took = took
+        self._known: KnownGraph | None = None
         self._relaxed: dict[str, Plan] = {}
         self._outcomes: dict[str, str] = {}  # relation -> of the whole history without it
 
@@ -100,12 +110,14 @@ class Finder:
         """The simplest refutation found; never a worse one than ``steps``."""
         best = steps
         # Small parts first: a whole history without its sessions may take long.
-        for attempt in (self.without_rw, self._in_a_part, self._relaxed_steps):
-            if time.perf_counter() > self._end:
-                break
-            found = attempt(best)
-            if found is not None and cost(found) < cost(best):
-                best = found
+        for attempt in (self._short, self.without_rw, self._in_a_part, self._relaxed_steps):
+            # Around a short cycle that is no whole argument there may be nothing simpler.
+            for start in (best,) if best is steps or cost(best)[3:] <= _SHORT else (best, steps):
+                if time.perf_counter() > self._end:
+                    return best
+                found = attempt(start)
+                if found is not None and cost(found) < cost(best):
+                    best = found
         return best
 
     def shortened(self, steps: Sequence[Step]) -> Sequence[Step]:
@@ -168,6 +180,49 @@ class Finder:
 
     # --- attempts ---
 
+    def _short(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
+        """A refutation of the few transactions of a short cycle of known edges.
+
+        Args:
+            steps: a refutation; nothing is looked for if it is as short.
+            relaxed: a relation to do without.
+        """
+        if cost(steps)[3:] <= _SHORT and not relaxed:
+            return None
+        plan = self._relaxed_plan(relaxed) if relaxed else self._plan
+        relations = frozenset(r for a in plan.automata for r in a.steps) | {"rw"}
+        until = min(self._end, time.perf_counter() + _LOOKED)
+        if self._known is None:
+            self._known = known_graph(self._problem, until=until)
+        tests = any(letter in TESTS for a in plan.automata for letter in a.steps)
+        best: Sequence[Step] | None = None
+        given = cost(steps)
+        least = given[4] if given[3] == 1 and not relaxed else sys.maxsize
+        tried = 0
+
+        def longest() -> int:
+            """One rw and the rest wr may be simpler than two rw, if it is not much longer."""
+            return LONGEST if least > 2 * _RW_WEIGHT else least - _RW_WEIGHT - 1
+
+        for cycle in short_cycles(self._known, relations, until=until, longest=longest):
+            if tried == _TRIED or time.perf_counter() > until:
+                break
+            if _weight(cycle) >= least:
+                continue
+            orders = (ChoiceStep(op) for edge in cycle for op in self._known.shown.get(edge, ()))
+            about: list[Step] = [CycleStep("", cycle), *orders]
+            part = self._sources.relevant_part(about, every_write=tests)
+            if part.history.t0 > _LARGEST_PART:
+                continue
+            tried += 1
+            found = self._refute(part, plan.automata)
+            if found is not None:
+                whole = part.to_whole(found)
+                if best is None or cost(whole) < cost(best):
+                    best = whole
+                    least = cost(best)[4]
+        return best
+
     def _needs_rw(self, weaker: Sequence[Automaton]) -> bool:
         """Whether one line of all transactions shows that no refutation does without ``rw``.
 
@@ -186,7 +241,11 @@ class Finder:
         for relation in ("rt", "so"):
             if relation not in _relations(best or steps):
                 continue
-            found = self._in_a_part(best or steps, relation) or self._relaxed_whole(relation)
+            found = (
+                self._short(best or steps, relation)
+                or self._in_a_part(best or steps, relation)
+                or self._relaxed_whole(relation)
+            )
             if found is not None:
                 best = [_with_init_as(relation, step) for step in found]
         return best

@@ -1,0 +1,91 @@
+"""Short cycles of what a history shows by itself, and what explanations make of them."""
+
+import time
+
+import pytest
+
+import isolang
+from isolang import History, Transaction
+from isolang.explain.known import components, known_graph, short_cycles
+from isolang.problem import build_problem
+
+DEPENDENCIES = frozenset(("ww", "wr", "rw"))
+
+
+def missed(length):
+    """T1 writes x, and is seen, through others, by one who misses it."""
+    txns = [Transaction([("w", "x", 1), ("w", "a0", 1)])]
+    txns += [Transaction([("r", f"a{i}", 1), ("w", f"a{i + 1}", 1)]) for i in range(length - 2)]
+    return [*txns, Transaction([("r", f"a{length - 2}", 1), ("r", "x", None)])]
+
+
+SKEW = [
+    Transaction([("r", "p", None), ("w", "q", 1)]),
+    Transaction([("r", "q", None), ("w", "p", 1)]),
+]
+
+
+def cycle_of(transactions, spec):
+    verdict = isolang.check(History.from_transactions(transactions), spec)
+    assert verdict.certified
+    ((_, cycle),) = verdict.violation.cycles()
+    return verdict.violation.anomaly, [edge.relation for edge in cycle.edges]
+
+
+def test_a_short_cycle_of_two_rw_before_a_long_one_of_one():
+    """Nobody follows 22 edges where two show the same."""
+    assert cycle_of([*missed(22), *SKEW], "ser-nosession") == ("write skew", ["rw", "rw"])
+
+
+def test_a_short_cycle_of_one_rw_before_two():
+    """People follow reads-from more easily, and it breaks a weaker promise."""
+    name, relations = cycle_of([*missed(4), *SKEW], "ser-nosession")
+    assert (name, sorted(relations)) == ("causality violation", ["rw", "wr", "wr", "wr"])
+
+
+def test_a_level_that_allows_the_short_cycle_shows_the_long_one():
+    """Write skew is no violation of snapshot isolation."""
+    name, relations = cycle_of([*missed(22), *SKEW], "si-nosession")
+    assert (name, len(relations)) == ("causality violation", 22)
+
+
+@pytest.mark.parametrize("length", [2, 3, 5])
+def test_cycles_are_closed_and_the_shortest_come_first(length):
+    """Each edge begins where the one before it ends."""
+    problem = build_problem(History.from_transactions([*missed(length), *SKEW]))
+    graph = known_graph(problem, until=time.perf_counter() + 60)
+    cycles = list(short_cycles(graph, DEPENDENCIES, until=time.perf_counter() + 60))
+    assert cycles
+    for cycle in cycles:
+        ends = [edge.b for edge in cycle]
+        assert [edge.a for edge in cycle] == ends[-1:] + ends[:-1]
+    lengths = [len(cycle) for cycle in cycles]
+    assert lengths == sorted(lengths)
+    assert {2, length} <= set(lengths)
+
+
+def test_components_are_those_of_the_relations():
+    """Without rw nothing is in a circle here; with it, the two halves of the skew are."""
+    problem = build_problem(History.from_transactions([*missed(3), *SKEW]))
+    graph = known_graph(problem, until=time.perf_counter() + 60)
+    assert set(components(graph, frozenset(("ww", "wr")))) == {-1}
+    found = components(graph, DEPENDENCIES)
+    assert found[3] == found[4] >= 0
+    assert found[0] == found[1] == found[2] >= 0 != found[3]
+
+
+def test_an_order_shown_by_whoever_overwrote_what_he_read():
+    """T3 read what T2 wrote over what T1 had written: the reader of T1's version missed T3."""
+    problem = build_problem(
+        History.from_transactions(
+            [
+                Transaction([("w", "x", 1)]),
+                Transaction([("r", "x", 1), ("w", "x", 2)]),
+                Transaction([("r", "x", 2), ("w", "x", 3), ("w", "y", 1)]),
+                Transaction([("r", "y", 1), ("r", "x", 1)]),
+            ]
+        )
+    )
+    graph = known_graph(problem, until=time.perf_counter() + 60)
+    (pair, *_) = short_cycles(graph, DEPENDENCIES, until=time.perf_counter() + 60)
+    assert {(edge.relation, edge.a, edge.b) for edge in pair} == {("wr", 2, 3), ("rw", 3, 2)}
