@@ -22,7 +22,7 @@ function courseView() {
  */
 function chart(title, curves, powers = false) {
   const { width, height, left, right, top, bottom } = CHART;
-  const shown = curves.filter(([name, values], i) => !i || values.some((v) => v));
+  const shown = curves.filter(([, values], i) => !i || values.some((v) => v));
   const most = Math.max(1e-9, ...shown.flatMap(([, values]) => values.map((v) => v ?? 0)));
   const least = powers ? Math.min(most, ...shown.flatMap(([, values]) => values.map((v) => v || most))) : 0;
   const x = (/** @type {number} */ seconds) => left + (seconds / D.course.seconds) * (width - left - right);
