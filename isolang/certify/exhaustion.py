@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,15 @@ from isolang.certify.relations import (
 )
 from isolang.certify.world import World
 from isolang.language.classify.relational import why_not_closed
-from isolang.language.meaning.core import Check, Exists, Spec
-from isolang.language.meaning.facts import mentioned, names, speaks_of_events, uses_reads_from
-from isolang.rows import Rows, bits, members_of, transposed
+from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec
+from isolang.language.meaning.facts import (
+    children,
+    mentioned,
+    names,
+    speaks_of_events,
+    uses_reads_from,
+)
+from isolang.rows import Rows, bits, bits_of, members_of, transposed
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -162,6 +168,20 @@ class _Search:
                 stages[max((place.get(name, 0) for name in used), default=0)].append(check)
         return stages
 
+    def _world(
+        self,
+        included: set[int],
+        sources: dict[int, int],
+        chosen: dict[tuple[str, int | None], Rows],
+    ) -> World:
+        self._left -= 1
+        if self._left < 0 or (self._end is not None and time.perf_counter() > self._end):
+            raise NotCertifiedError("not certified: there is too much to try")
+        world = World(self._facts, included, sources, events=self._events, keys=self._keys)
+        for (name, key), value in chosen.items():
+            world.choose(name, key, value)
+        return world
+
     def _extends(
         self,
         included: set[int],
@@ -170,30 +190,81 @@ class _Search:
         at: int,
     ) -> bool:
         """Whether some choice of the remaining relations meets every check."""
-        self._left -= 1
-        if self._left < 0 or (self._end is not None and time.perf_counter() > self._end):
-            raise NotCertifiedError("not certified: there is too much to try")
-        world = World(self._facts, included, sources, events=self._events, keys=self._keys)
-        for (name, key), value in chosen.items():
-            world.choose(name, key, value)
+        world = self._world(included, sources, chosen)
         if not all(holds(world, check) for check in self._stages[at]):
             return False
         if at == len(self._declared):
             return True
         exists = self._declared[at]
         keys: list[int | None] = [None] if exists.key is None else [*self._keys]
+
+        def probe(value: Rows) -> World:
+            return self._world(included, sources, {**chosen, (exists.name, None): value})
+
+        growth = _Growth(exists, self._stages[at + 1], probe)
         choices = []
         for key in keys:
             binding = {} if key is None or exists.key is None else {exists.key: key}
-            choices.append([((exists.name, key), v) for v in _values(world, exists, binding)])
+            values = _values(world, exists, binding, growth)
+            choices.append([((exists.name, key), v) for v in values])
         return any(
             self._extends(included, sources, {**chosen, **dict(combination)}, at + 1)
             for combination in product(*choices)
         )
 
 
-def _values(world: World, exists: Exists, binding: dict[str, int]) -> list[Rows]:
-    """All values of a relation that are within its bounds."""
+class _Growth:
+    """What the checks of a relation without a key say of a part of it, whatever else is in it.
+
+    Attributes:
+        rules: the expressions that the relation must contain, and that only grow with it.
+        limits: the checks that, once a part of the relation violates them, all of it does.
+    """
+
+    def __init__(self, exists: Exists, checks: list[Check], probe: Callable[[Rows], World]) -> None:
+        self._probe = probe
+        growing = [c for c in checks if not c.negated and _grows(c.expr, exists.name)]
+        if exists.key is not None:
+            growing = []
+        self.rules = [
+            c.expr for c in growing if isinstance(c.bound, Rel) and c.bound.name == exists.name
+        ]
+        self.limits = [c for c in growing if c.bound is None or exists.name not in names(c.bound)]
+
+    def closed(self, low: Rows, high: Rows) -> Iterator[Rows]:
+        """All values between two that the rules and the limits leave."""
+        world = self._probe(low)
+        while added := [(i, row) for e in self.rules for i, row in _beyond(world.value(e), low)]:
+            low = dict(low)
+            for i, row in added:
+                low[i] = low.get(i, 0) | row
+            world = self._probe(low)
+        if any(_beyond(low, high)) or not all(holds(world, check) for check in self.limits):
+            return
+        free = next(_beyond(high, low), None)
+        if free is None:
+            yield low
+            return
+        i, row = free
+        one = row & -row
+        yield from self.closed(low, {**high, i: high[i] & ~one})
+        yield from self.closed({**low, i: low.get(i, 0) | one}, high)
+
+
+def _grows(e: Core, name: str) -> bool:
+    """Whether an expression can only gain by what a relation gains."""
+    if isinstance(e, Diff) and name in names(e.right):
+        return False
+    return all(_grows(part, name) for part in children(e))
+
+
+def _beyond(a: Rows, b: Rows) -> Iterator[tuple[int, int]]:
+    """The pairs of ``a`` that are not in ``b``."""
+    return ((i, row & ~b.get(i, 0)) for i, row in a.items() if row & ~b.get(i, 0))
+
+
+def _values(world: World, exists: Exists, binding: dict[str, int], growth: _Growth) -> list[Rows]:
+    """All values of a relation that are within its bounds, but those that its checks exclude."""
     over = world.value(exists.over, binding)
     elements = list(bits(members_of(over)))
     candidates: Iterator[Rows]
@@ -208,7 +279,7 @@ def _values(world: World, exists: Exists, binding: dict[str, int]) -> list[Rows]
     elif exists.kind == "choice":
         candidates = _picks(over)
     else:
-        candidates = _subsets(world, exists, binding, elements)
+        candidates = growth.closed(*_bounds(world, exists, binding, elements))
     found = []
     for number, value in enumerate(candidates):
         if number > TRIES:
@@ -239,28 +310,17 @@ def _picks(of: Rows) -> Iterator[Rows]:
         yield value
 
 
-def _subsets(
+def _bounds(
     world: World, exists: Exists, binding: dict[str, int], elements: list[int]
-) -> Iterator[Rows]:
-    """All relations on some elements between the bounds."""
+) -> tuple[Rows, Rows]:
+    """The least and the greatest relation on some elements that a relation may be."""
     least = world.value(exists.containing, binding) if exists.containing is not None else {}
     most = world.value(exists.within, binding) if exists.within is not None else None
-    certain, free = [], []
+    members = bits_of(elements)
+    low, high = {}, {}
     for i in elements:
-        for j in elements:
-            if least.get(i, 0) >> j & 1 or (
-                exists.name in CONTAIN_INIT and i == world.t0 != j and j <= world.t0
-            ):
-                certain.append((i, j))
-            elif most is None or most.get(i, 0) >> j & 1:
-                free.append((i, j))
-    if len(free) > 16:
-        raise NotCertifiedError(
-            f"not certified: {len(free)} pairs may or may not be in {exists.name}, too many to try"
-        )
-    for size in range(len(free) + 1):
-        for more in combinations(free, size):
-            value: Rows = {}
-            for i, j in (*certain, *more):
-                value[i] = value.get(i, 0) | 1 << j
-            yield value
+        low[i] = least.get(i, 0) & members
+        if exists.name in CONTAIN_INIT and i == world.t0:
+            low[i] |= members & ~(1 << i) & world.transactions
+        high[i] = low[i] | (members if most is None else most.get(i, 0) & members)
+    return low, high
