@@ -60,6 +60,7 @@ class Clocks {
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
     return {at.column, at.position};
   }
+  bool on_chain(std::int32_t u) const { return place_[u].column >= 0; }  // else the mark is no place
   // Where it stands in the order of the last build; the mark is in the same place.
   std::int32_t rank(std::int32_t v) const { return place_[v].slot; }
   // Whether a row of v alone covers the mark.

@@ -46,6 +46,16 @@ class Starts {
     }
     return false;
   }
+  // Does the node with this mark reach a start of that target?
+  bool reached(std::size_t target, Clocks::Mark mark) {
+    if (questions_ > 0) {
+      --questions_;
+      return std::ranges::any_of(starts_, [&](const Start& start) {
+        return start.target == target && clocks_.reaches(mark, start.node);
+      });
+    }
+    return row(target)[mark.column] >= mark.position;
+  }
   // The row that the starts of the target raised: see Clocks::mark.
   const std::int32_t* row(std::size_t target) {
     if (!std::exchange(combined_, true)) combine();

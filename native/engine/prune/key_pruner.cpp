@@ -20,6 +20,22 @@ std::span<const std::int32_t> some(std::span<const std::int32_t> items) {
   return items.first(std::min(items.size(), kMany));
 }
 
+// By columns, in each by position.
+template <typename Visit>
+void cut_into_chains(std::vector<KeyPruner::OnChain>& nodes, Visit visit) {
+  const auto column = [](const KeyPruner::OnChain& node) { return node.mark.column; };
+  std::ranges::sort(nodes, {}, [](const KeyPruner::OnChain& node) {
+    return std::pair(node.mark.column, node.mark.position);
+  });
+  for (auto first = nodes.begin(); first != nodes.end();) {
+    const auto last = std::find_if(first, nodes.end(), [&](const KeyPruner::OnChain& node) {
+      return column(node) != column(*first);
+    });
+    visit(std::vector(first, last));
+    first = last;
+  }
+}
+
 }  // namespace
 
 KeyPruner::KeyPruner(Pruner& pruner)
@@ -218,6 +234,16 @@ void KeyPruner::mark_forced(std::int32_t after) {
       clear(w);
 }
 
+// rw leaves out the reader itself: writers_[at], if it has read from `after`, may reach that reader
+// only because it is the same.
+bool KeyPruner::owes_it_to_itself(std::int32_t after, std::size_t at) const {
+  const auto reads_and_overwrites = [&](std::int32_t r) {
+    return pruner_.own_writer[r] == writers_[at];
+  };
+  return std::ranges::any_of(pruner_.readers_.of(after), reads_and_overwrites) &&
+         !impossible_order(after, writers_[at]);
+}
+
 // The same without those that precede one of the others and have all their edges: their pairs with
 // `after` are settled by those of the others. The latest come first, so that nearly all are left
 // out; and nothing of a higher rank than all starts reaches one.
@@ -231,12 +257,6 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
   std::fill_n(forced, words, 0);
   std::fill_n(hidden, words, 0);
   set_bit(hidden, self);
-  const auto readers = pruner_.readers_.of(after);
-  const auto may_owe_it_to_itself = [&](std::int32_t w) {
-    return std::ranges::any_of(readers,
-                               [&](std::int32_t r) { return pruner_.own_writer[r] == w; }) &&
-           !impossible_order(after, w);
-  };
   const std::size_t first = first_before(starts_.top());
   for (std::size_t word = word_of(first); word < words; ++word) {
     std::uint64_t left = writers_from(first, word) & ~hidden[word];
@@ -245,7 +265,7 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
       left &= left - 1;
       const bool reached = starts_.reached([&](std::size_t t) { return targets_[t].marks[at]; });
       // mutant: owes-itself
-      if (!reached || may_owe_it_to_itself(writers_[at])) continue;
+      if (!reached || owes_it_to_itself(after, at)) continue;
       set_bit(forced, at);
       for (std::size_t k = word; k < words; ++k) hidden[k] |= settled[at * words + k];
       left &= ~hidden[word];
@@ -285,23 +305,33 @@ bool KeyPruner::keep_unless_implied(const Edge& e) {
   return true;
 }
 
+// T0 precedes every writer: no way may lead back to its readers. False: one does.
+bool KeyPruner::close_behind_initial(std::int32_t initial) {
+  if (!graph_.forbids_return_paths || pruner_.readers_.of(initial).empty()) return true;
+  mark_forced(initial);
+  const auto closed_by =
+      std::ranges::find_if(writers_, [&](std::int32_t w) { return is_forced(w); });
+  if (closed_by == writers_.end()) return true;
+  findings_->closed = pruner_.because(*closing_order(initial, *closed_by));
+  return false;
+}
+
 bool KeyPruner::prune_orders() {
   const bool restless = std::exchange(pruner_.restless_[key_], std::uint8_t{0}) != 0;
   if (writers_.size() < 2) return true;
+  if (orders_compose_ && !pairs_.has_rows(key_)) {
+    if (!close_behind_initial(graph_.problem.key_start[key_])) return false;
+    order_by_chains();
+    return true;
+  }
   load_settled();
   // The earliest writer first, so that what precedes the predecessors of the next ones is settled
   // already.
   for (std::size_t self = writers_.size(); self-- > 0;) {
     const std::int32_t after = writers_[self];
     if (pruner_.initial(after)) {
-      // T0 precedes every writer: no way may lead back to its readers.
-      if (!graph_.forbids_return_paths || pruner_.readers_.of(after).empty()) continue;
-      mark_forced(after);
-      const auto closed_by =
-          std::ranges::find_if(writers_, [&](std::int32_t w) { return is_forced(w); });
-      if (closed_by == writers_.end()) continue;
-      findings_->closed = pruner_.because(*closing_order(after, *closed_by));
-      return false;
+      if (!close_behind_initial(after)) return false;
+      continue;
     }
     // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known
     // order is impossible, then because a known path goes against one of its edges, and the edges
@@ -326,6 +356,124 @@ bool KeyPruner::prune_orders() {
   }
   note_unsettled();
   return true;
+}
+
+// Orders of many writers. The chains of the clocks go through them: a writer precedes those that come
+// later on its chain, and where a target node reaches something, so do those before it on theirs. So
+// it is enough to know how far along each chain there is a way to the writer at hand; that only
+// grows while the one at hand goes along its own chain, which takes time for each writer and chain,
+// not for each pair of writers.
+//
+// SOUND BECAUSE orders compose: what is left out is the order of a, c where a path leads from a to b
+// and the edges of b before c are there. Those of a before b are there, too, or were left out for
+// the same reason and a writer between the two, unless the known edges now have a cycle.
+void KeyPruner::order_by_chains() {
+  find_chains();
+  std::vector<std::size_t> before(chain_start_.size() - 1), reached(strands_.size()), latest;
+  std::int64_t pairs = 0;
+  for (std::size_t own = 0; own + 1 < chain_start_.size(); ++own) {
+    std::ranges::fill(before, std::size_t{0});  // how many writers of each other chain
+    std::ranges::fill(reached, std::size_t{0});  // … how far along each strand
+    std::size_t preceding = 0;
+    for (std::size_t i = chain_start_[own]; i < chain_start_[own + 1]; ++i) {
+      const bool first = i == chain_start_[own];
+      const std::size_t self = on_chains_[i];
+      const std::int32_t after = writers_[self];
+      budget_->poll();
+      find_starts(after);
+      latest.clear();
+      // mutant: chain-forgets-its-own
+      if (!first) latest.push_back(on_chains_[i - 1]);
+      for (std::size_t s = 0; s < strands_.size(); ++s) {
+        const auto& [target, strand] = strands_[s];
+        const std::size_t known = reached[s];
+        for (std::size_t k = known; k < strand.size() && starts_.reached(target, strand[k].mark);
+             ++k)
+          // mutant: chain-owes-itself
+          if (strand[k].at != self && !owes_it_to_itself(after, strand[k].at)) reached[s] = k + 1;
+        if (reached[s] == known) continue;
+        const std::size_t at = strand[reached[s] - 1].at, place = place_on_chains_[at];
+        const std::size_t chain = chain_[at], count = place - chain_start_[chain] + 1;
+        if (chain == own ? place < i : count <= before[chain]) continue;
+        latest.push_back(at);
+        if (chain != own) preceding += count - std::exchange(before[chain], count);
+      }
+      order_behind(latest, after, first);
+      pairs += static_cast<std::int64_t>(preceding + i - chain_start_[own]);
+    }
+  }
+  const auto count = static_cast<std::int64_t>(on_chains_.size());
+  if (pairs >= count * (count - 1) / 2) pairs_.note_all(key_);
+}
+
+void KeyPruner::find_chains() {
+  strands_.clear();
+  for (std::size_t t = 0; t < targets_.size(); ++t) {
+    std::vector<OnChain> nodes;
+    nodes.reserve(writers_.size());
+    for (std::size_t at = 0; at < writers_.size(); ++at)
+      if (clocks_.on_chain(node_of(targets_[t].check, targets_[t].state, writers_[at])) &&
+          !pruner_.initial(writers_[at]))
+        nodes.push_back({targets_[t].marks[at], at});
+    cut_into_chains(nodes, [&](std::vector<OnChain> chain) {
+      strands_.push_back({t, std::move(chain)});
+    });
+  }
+  chain_.resize(writers_.size());
+  place_on_chains_.resize(writers_.size());
+  on_chains_.clear();
+  chain_start_.assign(1, 0);
+  const auto put = [&](std::size_t at) {
+    chain_[at] = chain_start_.size() - 1;
+    place_on_chains_[at] = on_chains_.size();
+    on_chains_.push_back(at);
+  };
+  std::vector<OnChain> nodes;
+  for (std::size_t at = 0; at < writers_.size(); ++at) {
+    const Node node = graph_.order_node(writers_[at]);
+    if (pruner_.initial(writers_[at])) continue;
+    if (clocks_.on_chain(node)) {
+      nodes.push_back({clocks_.mark(node), at});
+    } else {
+      put(at);
+      chain_start_.push_back(on_chains_.size());
+    }
+  }
+  cut_into_chains(nodes, [&](const std::vector<OnChain>& chain) {
+    for (const OnChain& writer : chain) put(writer.at);
+    chain_start_.push_back(on_chains_.size());
+  });
+}
+
+// Adds the edges of those before the writer at hand, and of T0 before it if asked for, each but what
+// a later one of them implies.
+void KeyPruner::order_behind(std::vector<std::size_t>& latest, std::int32_t after,
+                             bool initial_too) {
+  const std::size_t known = findings_->edges.size();
+  const auto node = [&](std::size_t at) { return graph_.order_node(writers_[at]); };
+  covered_.clear();
+  std::ranges::sort(latest, std::greater(),
+                    [&](std::size_t at) { return clocks_.rank(node(at)); });
+  for (std::size_t i = 0, kept = 0; i < latest.size(); ++i) {
+    const auto later = std::span(latest).first(kept);
+    if (std::ranges::any_of(
+            later, [&](std::size_t at) { return clocks_.reaches(node(latest[i]), node(at)); }))
+      continue;
+    add_order(writers_[latest[i]], after);
+    latest[kept++] = latest[i];
+  }
+  if (initial_too) add_order(graph_.problem.key_start[key_], after);
+  findings_->gained += static_cast<std::int64_t>(findings_->edges.size() - known);
+}
+
+// The edges of "`before` before `after`", the writer at hand.
+void KeyPruner::add_order(std::int32_t before, std::int32_t after) {
+  bool fresh = false;
+  const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };
+  graph_.ww_edges(before, after, add);
+  // mutant: forced-no-rw
+  for (const std::int32_t r : pruner_.readers_.of(before)) graph_.rw_edges(r, before, after, add);
+  findings_->forced_orders += static_cast<std::int64_t>(fresh);
 }
 
 void KeyPruner::load_settled() {
@@ -372,14 +520,7 @@ void KeyPruner::order_behind(std::size_t self) {
         for (std::size_t k = 0; k < words && composes; ++k) behind[k] |= settled[at * words + k];
         if ((settled[self * words + word] & bit) != 0) continue;
       }
-      const std::int32_t before = writers_[at];
-      bool fresh = false;
-      const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };
-      graph_.ww_edges(before, after, add);
-      // mutant: forced-no-rw
-      for (const std::int32_t r : pruner_.readers_.of(before))
-        graph_.rw_edges(r, before, after, add);
-      findings_->forced_orders += static_cast<std::int64_t>(fresh);
+      add_order(writers_[at], after);
     }
   if (settles) {
     for (std::size_t k = 0; k < words; ++k) settled[self * words + k] |= behind[k];

@@ -37,6 +37,11 @@ class KeyPruner {
   // Each pair of the key's writers, see Pruner::Pairs.
   void list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pairs);
 
+  struct OnChain {  // a node of writers_[at]
+    Clocks::Mark mark;
+    std::size_t at;
+  };
+
  private:
   struct Seen {
     std::int32_t writer;
@@ -72,6 +77,9 @@ class KeyPruner {
   Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;
 
   bool prune_orders();
+  bool close_behind_initial(std::int32_t initial);
+  void order_by_chains();
+  void find_chains();
   static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks,
                                 std::size_t word);
   void find_starts(std::int32_t writer);
@@ -85,8 +93,11 @@ class KeyPruner {
   // Of writers_[self]. kWords: of a row of bits; 0 for as many as it takes.
   template <std::size_t kWords>
   void mark_latest_forced(std::size_t self);
+  bool owes_it_to_itself(std::int32_t after, std::size_t at) const;
   template <std::size_t kWords>
   void order_behind(std::size_t self);
+  void order_behind(std::vector<std::size_t>& latest, std::int32_t after, bool initial_too);
+  void add_order(std::int32_t before, std::int32_t after);
   void load_settled();
   void note_unsettled();
   bool keep_unless_implied(const Edge& edge);
@@ -125,6 +136,15 @@ class KeyPruner {
   std::vector<std::uint64_t> forced_, hidden_, behind_;
   std::vector<std::uint64_t>
       settled_;  // as WriterPairs::precede: pairs whose edges are all known or implied
+  // Of a key without rows. Its writers, by their places, along the chains of the clocks that their
+  // version nodes are on (who is on none is a chain of its own), and where each stands there; and for
+  // each target the chains that its nodes are on.
+  std::vector<std::size_t> chain_start_, on_chains_, chain_, place_on_chains_;
+  struct Strand {
+    std::size_t target;
+    std::vector<OnChain> nodes;
+  };
+  std::vector<Strand> strands_;
   std::vector<Covered> covered_;  // nodes of the writer at hand
   std::vector<std::int32_t> cover_rows_;
   // Of the read at hand: what it has seen; a bit for each writer before that.

@@ -11,6 +11,7 @@
 namespace isolang {
 namespace {
 constexpr std::size_t kMostWords = std::size_t{1} << 24;  // 128 MiB
+constexpr std::size_t kMostInRows = 8192;  // writers: for more of them chains take less time
 constexpr std::int32_t kUncounted = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
@@ -22,11 +23,13 @@ WriterPairs::WriterPairs(const Problem& p) : problem_(p) {
   open_.assign(p.writer_txn.size(), kUncounted);
   unsettled_.resize(idx(p.keys));
   precede_.resize(idx(p.keys));
+  decided_.assign(idx(p.keys), 0);
+  settled_.assign(idx(p.keys), 0);
   std::size_t total = 0;
   for (std::int32_t key = 0; key < p.keys; ++key) {
     number(key);
     const std::size_t need = (count(key) + 1) * words(key);
-    if (total + need > kMostWords) continue;
+    if (count(key) > kMostInRows || total + need > kMostWords) continue;
     total += need;
     std::fill_n(open_.begin() + p.key_start[key], count(key),
                 static_cast<std::int32_t>(count(key)) - 1);
@@ -68,10 +71,12 @@ void WriterPairs::note(std::int32_t key, std::int32_t after, std::span<const std
 
 void WriterPairs::unsettle(std::int32_t key, std::int32_t writer) {
   // mutant: pair-stays-settled
+  settled_[key] = 0;
   if (const auto row = unsettled_[key]; !row.empty()) set_bit(row, place(writer));
 }
 
 bool WriterPairs::decided(std::int32_t key) const {
+  if (!has_rows(key)) return decided_[key] != 0;
   const auto of_key = std::span(open_).subspan(first(key), count(key));
   return !of_key.empty() && std::ranges::all_of(of_key.subspan(1), [](std::int32_t open) {
     return open == 0;
@@ -87,6 +92,7 @@ bool WriterPairs::is_settled(std::int32_t key, std::int32_t writer) const {
 }
 
 bool WriterPairs::is_settled(std::int32_t key) const {
+  if (!has_rows(key)) return settled_[key] != 0;
   return std::ranges::all_of(writers(key), [&](std::int32_t w) { return is_settled(key, w); });
 }
 

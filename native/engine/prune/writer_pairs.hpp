@@ -1,5 +1,6 @@
 // What pruning knows about each pair of writers of a key: which comes first, and whether all that
-// follows from it is among the known edges.
+// follows from it is among the known edges. Of a key with many writers only whether that is known
+// of all pairs: such keys are pruned by chains (see key_pruner.hpp), not by rows of bits.
 //
 // Different keys have nothing in common here: each may be changed by a thread of its own.
 #pragma once
@@ -33,7 +34,7 @@ class WriterPairs {
   std::size_t words(std::int32_t key) const { return words_for(count(key)); }  // of a row
 
   // Rows of `words(key)`, one for each of writers(key): those that precede it. Empty if a key has
-  // too many writers.
+  // many writers.
   std::span<const std::uint64_t> precede(std::int32_t key) const { return precede_[key]; }
   // The writers of a row precede `after`.
   void note(std::int32_t key, std::int32_t after, std::span<const std::uint64_t> row);
@@ -45,6 +46,9 @@ class WriterPairs {
 
   // Others of its key of which neither order with the writer is known.
   std::int32_t open(std::int32_t writer) const { return open_[writer]; }
+  bool has_rows(std::int32_t key) const { return !unsettled_[key].empty(); }
+  // Of a key without rows: each pair's order is known, and so are all edges of it, or implied.
+  void note_all(std::int32_t key) { decided_[key] = settled_[key] = 1; }
   bool decided(std::int32_t key) const;  // the order of each pair of the key is known
   // The edges of all that is known to precede the writer are known or implied.
   bool is_settled(std::int32_t key, std::int32_t writer) const;
@@ -62,6 +66,7 @@ class WriterPairs {
   std::vector<std::span<std::uint64_t>> precede_, unsettled_;  // per key
   std::vector<std::uint64_t> bits_;                            // of both
   std::vector<std::int32_t> open_;                             // per writer
+  std::vector<std::uint8_t> decided_, settled_;                // per key without rows
 };
 
 template <typename RankOf>

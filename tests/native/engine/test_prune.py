@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from support.certify import both
 
+from isolang.certify.proofs import Refutation, Witness
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
@@ -118,3 +119,61 @@ def test_chains_of_updates_need_no_search():
     history = History.from_transactions(given)
     result = solve(history.columns, build_problem(history).native, SER.automata, seconds=60)
     assert result.statistics["variables"] == 0
+
+
+HOT = 9000  # writers of one key: more than pruning keeps a row of bits for
+
+
+def updates(count: int, sessions: int = 7, skip: int = 0) -> list[Transaction]:
+    """Read-modify-writes of one key by turns; the one in the middle misses the `skip` before it."""
+    read = [i or None for i in range(count)]
+    read[count // 2] = count // 2 - skip
+    return [
+        Transaction(ops=[("r", "x", read[i]), ("w", "x", i + 1)], session=i % sessions)
+        for i in range(count)
+    ]
+
+
+def solved(given: list[Transaction]):
+    """What the engine says of them under SER, which both checkers accept, with its statistics."""
+    history = History.from_transactions(given)
+    result = solve(history.columns, build_problem(history).native, SER.automata, seconds=60)
+    assert both(history, SER.spec, result.says) == ("accepted", "accepted")
+    return result.says, result.statistics
+
+
+def test_the_chains_of_a_hot_key_need_no_search():
+    """One pass of pruning finds the order of many updates, and adds two edges for each."""
+    says, statistics = solved(updates(HOT))
+    assert list(says.order_txn) == list(range(HOT))
+    assert (statistics["variables"], statistics["prune_passes"]) == (0, 1)
+    assert statistics["edges_after_pruning"] <= 3 * HOT
+
+
+def test_a_lost_update_of_a_hot_key():
+    """Pruning finds that two of many updates overwrote the same version."""
+    says, statistics = solved(updates(HOT, skip=5))
+    assert isinstance(says, Refutation)
+    assert "variables" not in statistics
+
+
+def test_a_session_against_the_chain_of_a_hot_key():
+    """A session that does its two updates the other way round."""
+    given = updates(HOT)
+    late, early = HOT // 2 + 7, HOT // 2
+    given[early], given[late] = given[late], given[early]
+    says, _ = solved(given)
+    assert isinstance(says, Refutation)
+
+
+def test_blind_writes_and_reads_of_a_hot_key():
+    """Sessions order their own blind writes; what others read of them orders the rest."""
+    given, value = [], None
+    for i in range(HOT + HOT // 4):
+        ops = [("r", "x", value)] if i % 8 else []
+        if i % 5:
+            value = i + 1
+            ops.append(("w", "x", value))
+        given.append(Transaction(ops=ops, session=i % 6))
+    says, _ = solved(given)
+    assert isinstance(says, Witness)
