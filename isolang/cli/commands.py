@@ -52,6 +52,8 @@ SPEC: Final[Mapping[str, Line]] = {
     "explain": Line("isolang.cli.spec_explain:explain"),
     "lint": Line("isolang.cli.spec_lint:lint"),
     "compare": Line("isolang.cli.spec_compare:compare"),
+    "place": Line("isolang.cli.spec_place:place"),
+    "lattice": Line("isolang.cli.spec_place:lattice"),
     "format": Line("isolang.cli.spec_format:format_files"),
 }
 

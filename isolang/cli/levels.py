@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from msgspec import Struct
 
-from isolang.cli.parameters import OUTPUT, HistoryPath, Only, Output
+from isolang.cli.parameters import OUTPUT, HistoryPath, Include, Only, Output
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.cli.spec_place import PlaceReport, said
 from isolang.cli.terminal import data, say, visible
 from isolang.options import Options, ReadOptions
 
@@ -53,6 +54,22 @@ class LevelReport(Struct, frozen=True, kw_only=True):
     implies: tuple[str, ...]
 
 
+class OwnReport(Struct, frozen=True, kw_only=True):
+    """Where the history stands with a specification of the user's, and where that lies.
+
+    Attributes:
+        verdict: of the history.
+        certified: whether the verdict was.
+        reason: why it is not valid; empty if it is.
+        place: where the specification lies among the levels.
+    """
+
+    verdict: Literal["valid", "invalid", "unknown"]
+    certified: bool
+    reason: str
+    place: PlaceReport
+
+
 class LevelsReport(Struct, frozen=True, kw_only=True):
     """Where a history stands with all levels.
 
@@ -62,6 +79,7 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
         strongest: the satisfied levels that no other satisfied one implies.
         weakest_violated: the violated levels that imply no other violated one.
         levels: all of them.
+        own: the same for the specification of ``--spec``; null without it.
         seconds: of all checks together.
     """
 
@@ -70,6 +88,7 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
     strongest: tuple[str, ...]
     weakest_violated: tuple[str, ...]
     levels: tuple[LevelReport, ...]
+    own: OwnReport | None = None
     seconds: float
 
 
@@ -78,6 +97,14 @@ def levels(
     history: HistoryPath,
     options: Annotated[Options, Only("timeout", "memory", "threads", "certify", "seed")],
     reading: ReadOptions,
+    spec: Annotated[
+        str,
+        typer.Option(
+            "--spec", "-s", metavar="SPEC", show_default=False,
+            help="Also judge by this specification, and tell where it lies among the levels.",
+        ),
+    ] = "",
+    include: Include = [],  # noqa: B006
     output: Output = "text",
     page: Annotated[
         str,
@@ -89,7 +116,7 @@ def levels(
             help="Draw the levels, and the weakest violated one's verdict, as a page.",
         ),
     ] = "",
-) -> int:
+) -> int:  # fmt: skip
     """Find the strongest levels that a history satisfies, and the weakest it violates.
 
     The timeout is for each level; the exit code is 3 if the standing of some level is unknown.
@@ -104,11 +131,17 @@ def levels(
         found = levels_of(read(history, reading), options, progress=bar.phase)
         if page:
             _write_page(found, history, options, page)
+        own = _own(found, spec, include, options, bar.phase) if spec else None
+    report = _report(history, found, own)
     if output == "json":
-        data(json_text(_report(history, found)))
+        data(json_text(report))
     else:
         say(*_text(history, found))
+        if own is not None:
+            reason = f": {own.reason}" if own.reason else ""
+            say("", f"  {visible(own.place.name)}: {own.verdict}{reason}", f"  {said(own.place)}")
     unknown = any(level.standing == "unknown" for level in found.levels.values())
+    unknown |= own is not None and own.verdict == "unknown"
     return EXIT_UNKNOWN if unknown else EXIT_VALID
 
 
@@ -125,7 +158,32 @@ def _write_page(found: Levels, history: str, options: Options, page: str) -> Non
     save_page(make(verdict, name=history, levels=found), Path(page))
 
 
-def _report(history: str, found: Levels) -> LevelsReport:
+def _own(
+    found: Levels,
+    name: str,
+    include: Sequence[str],
+    options: Options,
+    progress: Callable[[str], object],
+) -> OwnReport:
+    from msgspec.structs import asdict
+
+    from isolang.api import check
+    from isolang.cli.report import report_of
+    from isolang.cli.spec_place import place_report, placed
+    from isolang.language.load import load_spec
+
+    spec = load_spec(name, include_path=include)
+    report = report_of("", name, check(found.history, spec, **asdict(options)))
+    assert report.verdict != "error"
+    return OwnReport(
+        verdict=report.verdict,
+        certified=report.certified,
+        reason=report.reason,
+        place=place_report(placed(spec, progress=progress)),
+    )
+
+
+def _report(history: str, found: Levels, own: OwnReport | None) -> LevelsReport:
     from isolang.levels import IMPLIES
 
     return LevelsReport(
@@ -145,6 +203,7 @@ def _report(history: str, found: Levels) -> LevelsReport:
             )
             for level in found.levels.values()
         ),
+        own=own,
         seconds=round(found.seconds, 6),
     )
 

@@ -25,6 +25,8 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "spec-show": ("isolang.cli.spec_library:Shown", False),
     "spec-explain": ("isolang.cli.spec_explain:Explained", False),
     "spec-compare": ("isolang.cli.spec_compare:ComparisonReport", False),
+    "spec-place": ("isolang.cli.spec_place:PlaceReport", False),
+    "spec-lattice": ("isolang.cli.spec_place:LatticeReport", False),
     "spec-lint": ("isolang.cli.spec_lint:Linted", True),
 }
 

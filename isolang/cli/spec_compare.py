@@ -35,12 +35,13 @@ Save = Annotated[
         help="Where to put each witness, as EDN and as a page with its picture.",
     ),
 ]  # fmt: skip
-
-
-def _seconds(what: str) -> Any:
-    return typer.Option(
-        "--seconds", metavar="S", help=what, parser=number(float, 0, 1e6), rich_help_panel=_HOW_FAR
-    )
+Seconds = Annotated[
+    float,
+    typer.Option(
+        "--seconds", metavar="S", help="At most.", parser=number(float, 0, 1e6),
+        rich_help_panel=_HOW_FAR,
+    ),
+]  # fmt: skip
 
 
 class ProofReport(Struct, frozen=True, kw_only=True):
@@ -118,7 +119,7 @@ def compare(
     b: Annotated[str, typer.Argument(metavar="SPEC", help="Another one.")],
     transactions: Transactions = 5,
     keys: Keys = 3,
-    seconds: Annotated[float, _seconds("At most, for each direction.")] = 60.0,
+    seconds: Seconds = 120.0,
     save: Save = "",
     include: Include = [],  # noqa: B006
     output: Output = "text",
@@ -131,7 +132,7 @@ def compare(
     complain(*(f"note: {note}" for spec in (one, other) for note in spec.notes))
     with Bar(1) as bar:
         found = compare_specs(
-            one, other, bounds=_bounds(transactions, keys), seconds=seconds, progress=bar.phase
+            one, other, bounds=bounds_of(transactions, keys), seconds=seconds, progress=bar.phase
         )
     if save:
         for half in (found.forth, found.back):
@@ -144,7 +145,8 @@ def compare(
     return EXIT_UNKNOWN if found.relation == "unknown" else EXIT_VALID
 
 
-def _bounds(transactions: int, keys: int) -> Bounds:
+def bounds_of(transactions: int, keys: int) -> Bounds:
+    """How far to look, as the command line says it."""
     from isolang.comparison.separate import Bounds
 
     return Bounds(transactions=int(transactions), keys=int(keys))
@@ -160,7 +162,9 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
         a=a,
         b=b,
         relation=found.relation,
-        proof=tuple(_proof(x, y, half.proof) for x, y, half in halves if half.proof is not None),
+        proof=tuple(
+            proof_report(x, y, half.proof) for x, y, half in halves if half.proof is not None
+        ),
         witnesses=tuple(
             witness_report(x, y, half.witness) for x, y, half in halves if half.witness is not None
         ),
@@ -170,7 +174,8 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
     )
 
 
-def _proof(stronger: str, weaker: str, proof: Implication) -> ProofReport:
+def proof_report(stronger: str, weaker: str, proof: Implication) -> ProofReport:
+    """What is said of a proof."""
     return ProofReport(stronger=stronger, weaker=weaker, argument=tuple(proof.argument()))
 
 

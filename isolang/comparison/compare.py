@@ -123,7 +123,7 @@ def compare(
         a: of ``load_spec``.
         b: likewise.
         bounds: how far to look for a witness.
-        seconds: for each half.
+        seconds: for both halves.
         progress: called with what is done now.
 
     Raises:
@@ -132,10 +132,12 @@ def compare(
     """
     start = time.perf_counter()
     one, other = normal(a), normal(b)
-    halves = []
+    halves: list[Half] = []
     for stronger, weaker in ((one, other), (other, one)):
         progress(f"{stronger.spec.name} implies {weaker.spec.name}?")
-        halves.append(half(stronger, weaker, bounds=bounds, seconds=seconds, progress=progress))
+        left = start + seconds - time.perf_counter()
+        share = left if halves else left / 2
+        halves.append(half(stronger, weaker, bounds=bounds, seconds=share, progress=progress))
     return Comparison(
         a=a,
         b=b,

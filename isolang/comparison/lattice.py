@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from msgspec import Struct
@@ -38,7 +38,7 @@ class Order(Struct, frozen=True, kw_only=True, dict=True):
     def classes(self) -> tuple[tuple[str, ...], ...]:
         """The levels that are equal, together; the one with the shortest name first."""
         found: list[list[str]] = []
-        for name in sorted(self.levels, key=lambda name: (len(name), name)):
+        for name in sorted(self.levels, key=_plain):
             for same in found:
                 if (name, same[0]) in self.proofs and (same[0], name) in self.proofs:
                     same.append(name)
@@ -123,16 +123,56 @@ def order(
     )
 
 
+class Lattice(Struct, frozen=True, kw_only=True):
+    """Levels, which imply which, and what tells neighbours apart.
+
+    Attributes:
+        order: which imply which.
+        told: per edge whether the weaker level implies the stronger one: the smallest history that
+            says that it does not.
+        seconds: how long it took.
+    """
+
+    order: Order
+    told: Mapping[tuple[str, str], Half]
+    seconds: float
+
+
+def lattice(
+    levels: Mapping[str, Normal],
+    *,
+    bounds: Bounds = Bounds(),  # noqa: B008 - frozen
+    seconds: float = 600.0,
+    progress: Progress = lambda phase: None,
+) -> Lattice:
+    """Compare all levels, and find the smallest history that tells each two neighbours apart.
+
+    Args:
+        levels: by name.
+        bounds: how far to look.
+        seconds: for everything.
+        progress: called with what is done now.
+    """
+    start = time.perf_counter()
+    known = order(levels, bounds=bounds, seconds=seconds, progress=progress)
+    told = {}
+    for a, b in known.edges:
+        progress(f"{b}, not {a}")
+        left = max(1.0, start + seconds - time.perf_counter())
+        told[a, b] = half(levels[b], levels[a], bounds=bounds, seconds=left)
+    return Lattice(order=known, told=told, seconds=time.perf_counter() - start)
+
+
 class Place(Struct, frozen=True, kw_only=True):
     """Where a specification lies among others.
 
     Attributes:
         name: of the specification.
         equal: the levels that say the same.
-        above: the weakest levels that imply it, with the proof and what tells them apart.
+        above: the weakest levels that imply it, each with the proof, and what tells them apart.
         below: the strongest levels that it implies, likewise.
-        unknown: the levels of which neither was found out, and how far was looked.
-        bounds: how far was looked at most.
+        unknown: the levels of which that was not found out.
+        bounds: how far was looked.
         seconds: how long it took.
     """
 
@@ -140,7 +180,7 @@ class Place(Struct, frozen=True, kw_only=True):
     equal: tuple[str, ...]
     above: Mapping[str, tuple[Implication, Half]]
     below: Mapping[str, tuple[Implication, Half]]
-    unknown: Mapping[str, int]
+    unknown: tuple[str, ...]
     bounds: Bounds
     seconds: float
 
@@ -163,53 +203,64 @@ def place(
         progress: called with what is done now.
     """
     start = time.perf_counter()
-    own = "\0mine"
-    known = order(
-        {own: one, **library}, bounds=bounds, seconds=seconds, about=own, progress=progress
-    )
-    up = [name for name in library if (name, own) in known.proofs]
-    down = [name for name in library if (own, name) in known.proofs]
-    equal = [name for name in up if name in down]
-    names = Nearest(library)
+    progress("proofs")
+    names = sorted(library, key=_plain)
+    stronger = {n: p for n in names if (p := implication(library[n], one)) is not None}
+    weaker = {n: p for n in names if (p := implication(one, library[n])) is not None}
+    equal = [name for name in stronger if name in weaker]
+    if equal:
+        above, below, unknown = [], [], []
+    else:
+        near = _Nearest(library)
+        above, below = near.weakest(stronger), near.strongest(weaker)
+        own = "\0"
+        rest = {n: library[n] for n in near.alone(n for n in names if n not in stronger | weaker)}
+        known = order(
+            {own: one, **rest}, bounds=bounds, seconds=seconds, about=own, progress=progress
+        )
+        unknown = sorted({a if b == own else b for a, b in known.searched})
 
     def told(allows: Normal, forbids: Normal) -> Half:
         progress(f"{allows.spec.name}, not {forbids.spec.name}")
         left = max(1.0, start + seconds - time.perf_counter())
         return half(allows, forbids, bounds=bounds, seconds=left)
 
-    above = [] if equal else names.weakest(up)
-    below = [] if equal else names.strongest(down)
     return Place(
         name=one.spec.name,
         equal=tuple(equal),
-        above={n: (known.proofs[n, own], told(one, library[n])) for n in above},
-        below={n: (known.proofs[own, n], told(library[n], one)) for n in below},
-        unknown={a if b == own else b: size for (a, b), size in known.searched.items()},
+        above={n: (stronger[n], told(one, library[n])) for n in above},
+        below={n: (weaker[n], told(library[n], one)) for n in below},
+        unknown=tuple(unknown),
         bounds=bounds,
         seconds=time.perf_counter() - start,
     )
 
 
-class Nearest:
+def _plain(name: str) -> tuple[int, str]:
+    """Short names first."""
+    return len(name), name
+
+
+class _Nearest:
     """The extreme ones of some levels; of equal ones the one with the shortest name."""
 
     def __init__(self, library: Mapping[str, Normal]) -> None:
-        """Take the levels by name."""
         self._library = library
 
     def strongest(self, names: Iterable[str]) -> list[str]:
         """Those that no other one implies."""
-        some = self._alone(names)
+        some = self.alone(names)
         return [n for n in some if not any(self._implies(m, n) for m in some if m != n)]
 
     def weakest(self, names: Iterable[str]) -> list[str]:
         """Those that imply no other one."""
-        some = self._alone(names)
+        some = self.alone(names)
         return [n for n in some if not any(self._implies(n, m) for m in some if m != n)]
 
-    def _alone(self, names: Iterable[str]) -> list[str]:
+    def alone(self, names: Iterable[str]) -> list[str]:
+        """Of equal ones one."""
         found: list[str] = []
-        for name in sorted(names, key=lambda name: (len(name), name)):
+        for name in sorted(names, key=_plain):
             if not any(self._implies(name, m) and self._implies(m, name) for m in found):
                 found.append(name)
         return found
@@ -219,7 +270,7 @@ class Nearest:
 
 
 def library_levels() -> dict[str, Normal]:
-    """The levels of the library that can be compared, by name; aliases are left out."""
+    """The levels of the library, by name; aliases are left out."""
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library
     from isolang.language.load import load_spec
@@ -227,18 +278,3 @@ def library_levels() -> dict[str, Normal]:
     return {
         entry.name: normal(load_spec(entry.name)) for entry in list_library() if not entry.alias_of
     }
-
-
-def drawn(known: Order) -> Iterator[tuple[int, Sequence[str]]]:
-    """The levels in rows: each below all that imply it."""
-    depth: dict[str, int] = {}
-    names = [same[0] for same in known.classes]
-    todo = list(names)
-    while todo:
-        for name in list(todo):
-            over = [a for a, b in known.edges if b == name]
-            if all(a in depth for a in over):
-                depth[name] = 1 + max((depth[a] for a in over), default=-1)
-                todo.remove(name)
-    for row in range(max(depth.values(), default=-1) + 1):
-        yield row, [name for name in names if depth[name] == row]

@@ -301,8 +301,12 @@ class Symbolic:
 
     @cached_property
     def extras(self) -> list[int]:
-        """What a history should not have without need, the worst first: lists, sessions, times."""
-        return [*self.are_lists, *self._so.values(), *self._rt.values()]
+        """What a history should not have without need, the worst first.
+
+        Lists; reads of what a transaction wrote, which may be of the future; sessions and times.
+        """
+        wrote = (literal for (_, _, _, s), literal in self._read.items() if s != T0)
+        return [*self.are_lists, *wrote, *self._so.values(), *self._rt.values()]
 
     # --- solving ---
 

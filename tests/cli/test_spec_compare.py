@@ -1,4 +1,4 @@
-"""``isocheck spec compare``, as users see it."""
+"""``isocheck spec compare``, ``place`` and ``lattice``, and ``levels --spec``, as users see it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def valid(command, text):
+    """What a command printed as JSON, if its schema takes it."""
+    found = json.loads(text)
+    schema = json.loads((ROOT / f"docs/schema/{command}.json").read_text())
+    jsonschema.validate(found, schema, cls=jsonschema.Draft202012Validator)
+    return found
+
+
 def compared(capfd, *arguments):
     run = run_here(capfd, "spec", "compare", "-o", "json", *arguments)
-    found = json.loads(run.out)
-    schema = json.loads((ROOT / "docs/schema/spec-compare.json").read_text())
-    jsonschema.validate(found, schema, cls=jsonschema.Draft202012Validator)
-    return run.code, found
+    return run.code, valid("spec-compare", run.out)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +88,44 @@ def test_a_mistake_names_the_specification(folder, capfd):
     run = run_here(capfd, "spec", "compare", "ser", "sre")
     assert run.code == 2
     assert "did you mean" in run.err
+
+
+def test_a_level_that_the_library_has_is_named(folder, capfd):
+    (folder / "mine.iso").write_text('include "adya.iso"\nacyclic (init | wr | ww) ; rw? as c\n')
+    run = run_here(capfd, "spec", "place", "mine.iso")
+    assert run.code == 0
+    assert run.out.startswith("mine is si-nosession (also called si-co-nosession")
+
+
+def test_the_place_of_another_level_has_what_tells_it_from_its_neighbours(folder, capfd):
+    (folder / "mine.iso").write_text(
+        'include "adya.iso"\nacyclic so | wr | ww as c\nirreflexive for x: rw[x] ; ww[x] as d\n'
+    )
+    run = run_here(capfd, "spec", "place", "mine.iso")
+    assert "mine is weaker than psi, and stronger than pl-2" in run.out
+    assert "mine does not imply psi: mine allows this, psi forbids it" in run.out
+    assert "pl-2 does not imply mine" in run.out
+    found = valid("spec-place", run_here(capfd, "spec", "place", "-o", "json", "mine.iso").out)
+    assert [one["name"] for one in found["above"]] == ["psi"]
+    assert found["below"][0]["witness"]["allowed_by"] == "pl-2"
+
+
+def test_levels_tell_where_a_specification_of_one_s_own_lies(folder, capfd):
+    (folder / "mine.iso").write_text('include "adya.iso"\nirreflexive for x: rw[x] ; ww[x] as d\n')
+    (folder / "lost").write_text("r(0,0,1,1)\nw(0,1,1,1)\nr(0,0,2,2)\nw(0,2,2,2)\n")
+    run = run_here(capfd, "levels", "--spec", "mine.iso", "lost")
+    assert run.code == 0
+    assert "  mine: invalid: " in run.out
+    assert "mine is weaker than" in run.out
+    found = valid("levels", run_here(capfd, "levels", "-o", "json", "-s", "mine.iso", "lost").out)
+    assert found["own"]["verdict"] == "invalid"
+    assert found["own"]["place"]["above"]
+
+
+def test_the_lattice_of_the_library_is_printed(folder, capfd):
+    run = run_here(capfd, "spec", "lattice", "--svg", "l.svg")
+    assert run.code == 0
+    assert "cc = cc-vis = cc-adya" in run.out
+    assert any(line.split()[:3] == ["ser", "=>", "si"] for line in run.out.splitlines())
+    assert "not found out" not in run.out
+    assert (folder / "l.svg").read_text().startswith("<svg")

@@ -1,0 +1,267 @@
+"""``isocheck spec place`` and ``isocheck spec lattice``: where levels lie, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from msgspec import Struct
+
+from isolang.cli.parameters import OUTPUT, Include, Output, SpecName, one_of
+from isolang.cli.progress import Bar
+from isolang.cli.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.cli.spec_compare import (
+    Keys,
+    ProofReport,
+    Seconds,
+    Transactions,
+    WitnessReport,
+    bounds_of,
+    proof_report,
+    said_of_half,
+    witness_report,
+)
+from isolang.cli.terminal import complain, data, say, visible
+
+if TYPE_CHECKING:
+    from isolang.comparison.compare import Half
+    from isolang.comparison.lattice import Lattice, Place
+    from isolang.comparison.separate import Bounds
+    from isolang.comparison.walks import Implication
+    from isolang.language.meaning.core import Spec
+
+
+class Neighbour(Struct, frozen=True, kw_only=True):
+    """A level next to a specification.
+
+    Attributes:
+        name: of the level.
+        proof: why one implies the other.
+        witness: a history that tells them apart; null if none was found.
+    """
+
+    name: str
+    proof: ProofReport
+    witness: WitnessReport | None
+
+
+class PlaceReport(Struct, frozen=True, kw_only=True):
+    """Where a specification lies in the library.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        name: of the specification.
+        equal: the levels that say the same.
+        above: the weakest levels that are stronger.
+        below: the strongest levels that are weaker.
+        unknown: the levels of which that was not found out.
+        seconds: how long it took.
+    """
+
+    schema: Literal[1] = 1
+    name: str
+    equal: tuple[str, ...]
+    above: tuple[Neighbour, ...]
+    below: tuple[Neighbour, ...]
+    unknown: tuple[str, ...]
+    seconds: float
+
+
+class EdgeReport(Struct, frozen=True, kw_only=True):
+    """Two neighbours in the lattice.
+
+    Attributes:
+        stronger: the one.
+        weaker: the other.
+        proof: why the one implies the other.
+        witness: why the other does not imply the one; null if no history was found.
+    """
+
+    stronger: str
+    weaker: str
+    proof: ProofReport
+    witness: WitnessReport | None
+
+
+class LatticeReport(Struct, frozen=True, kw_only=True):
+    """The levels of the library, and which imply which.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        classes: levels that are equal, together.
+        edges: each level with the next weaker ones, by the first names of their classes.
+        unknown: pairs of which it was not found out.
+        seconds: how long it took.
+    """
+
+    schema: Literal[1] = 1
+    classes: tuple[tuple[str, ...], ...]
+    edges: tuple[EdgeReport, ...]
+    unknown: tuple[tuple[str, str], ...]
+    seconds: float
+
+
+def place(
+    *,
+    name: SpecName,
+    transactions: Transactions = 4,
+    keys: Keys = 3,
+    seconds: Seconds = 60.0,
+    include: Include = [],  # noqa: B006
+    output: Output = "text",
+) -> int:
+    """Tell where a specification lies among the levels of the library."""
+    from isolang.language.load import load_spec
+
+    spec = load_spec(name, include_path=include)
+    complain(*(f"note: {note}" for note in spec.notes))
+    bounds = bounds_of(transactions, keys)
+    with Bar(1) as bar:
+        found = placed(spec, bounds=bounds, seconds=seconds, progress=bar.phase)
+    if output == "json":
+        data(json_text(place_report(found)))
+    else:
+        say(*said_of_place(found))
+    return EXIT_UNKNOWN if found.unknown and not found.equal else EXIT_VALID
+
+
+def placed(
+    spec: Spec,
+    *,
+    bounds: Bounds | None = None,
+    seconds: float = 60.0,
+    progress: Callable[[str], object] = lambda phase: None,
+) -> Place:
+    """Where a specification lies in the library."""
+    from isolang.comparison.lattice import library_levels
+    from isolang.comparison.lattice import place as place_in
+    from isolang.comparison.normal import normal
+
+    bounds = bounds or bounds_of(4, 3)
+    return place_in(
+        normal(spec), library_levels(), bounds=bounds, seconds=seconds, progress=progress
+    )
+
+
+def place_report(found: Place) -> PlaceReport:
+    """What is said of the place of a specification."""
+    return PlaceReport(
+        name=found.name,
+        equal=found.equal,
+        above=tuple(_neighbours(found, found.above, above=True)),
+        below=tuple(_neighbours(found, found.below, above=False)),
+        unknown=found.unknown,
+        seconds=round(found.seconds, 6),
+    )
+
+
+def _neighbours(
+    found: Place, levels: Mapping[str, tuple[Implication, Half]], *, above: bool
+) -> Iterator[Neighbour]:
+    for name, (proof, half) in levels.items():
+        a, b = (name, found.name) if above else (found.name, name)
+        told = None if half.witness is None else witness_report(b, a, half.witness)
+        yield Neighbour(name=name, proof=proof_report(a, b, proof), witness=told)
+
+
+def said(place: PlaceReport) -> str:
+    """The place of a specification, in a line."""
+    name = visible(place.name)
+    if place.equal:
+        first, *others = place.equal
+        return f"{name} is {first}" + (f" (also called {', '.join(others)})" if others else "")
+    above = ", ".join(one.name for one in place.above) or "nothing"
+    below = ", ".join(one.name for one in place.below) or "nothing"
+    return f"{name} is weaker than {above}, and stronger than {below}"
+
+
+def said_of_place(found: Place) -> Iterator[str]:
+    """The place of a specification, with what tells it from its neighbours."""
+    yield said(place_report(found))
+    for level, (_, half) in found.above.items():
+        yield ""
+        yield from said_of_half(found.name, level, half, found.bounds)
+    for level, (_, half) in found.below.items():
+        yield ""
+        yield from said_of_half(level, found.name, half, found.bounds)
+    if found.unknown:
+        yield ""
+        yield f"  not found out: how it compares with {', '.join(found.unknown)}"
+
+
+def lattice(
+    *,
+    transactions: Transactions = 4,
+    keys: Keys = 3,
+    seconds: Seconds = 600.0,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="How to print; markdown is the page docs/lattice.md.",
+            rich_help_panel=OUTPUT, **one_of("text", "json", "markdown", "dot"),
+        ),
+    ] = "text",
+    svg: Annotated[
+        str,
+        typer.Option(
+            "--svg", metavar="FILE", help="Draw it.", rich_help_panel=OUTPUT, show_default=False
+        ),
+    ] = "",
+) -> int:  # fmt: skip
+    """Compare all levels of the library, and prove or witness each edge."""
+    from isolang.comparison import lattice as whole
+
+    with Bar(1) as bar:
+        found = whole.lattice(
+            whole.library_levels(),
+            bounds=bounds_of(transactions, keys),
+            seconds=seconds,
+            progress=bar.phase,
+        )
+    if svg:
+        from isolang.comparison.drawing import svg as draw
+
+        Path(svg).write_text(draw(found), encoding="utf-8")
+    if output == "json":
+        data(json_text(_lattice_report(found)))
+    elif output == "text":
+        say(*_lines(found))
+    else:
+        from isolang.comparison import drawing
+
+        data((drawing.markdown if output == "markdown" else drawing.dot)(found))
+    return EXIT_UNKNOWN if found.order.searched else EXIT_VALID
+
+
+def _lattice_report(found: Lattice) -> LatticeReport:
+    order = found.order
+    edges = []
+    for (a, b), half in found.told.items():
+        told = None if half.witness is None else witness_report(b, a, half.witness)
+        proof = proof_report(a, b, order.proofs[a, b])
+        edges.append(EdgeReport(stronger=a, weaker=b, proof=proof, witness=told))
+    return LatticeReport(
+        classes=order.classes,
+        edges=tuple(edges),
+        unknown=tuple(order.searched),
+        seconds=round(found.seconds, 6),
+    )
+
+
+def _lines(found: Lattice) -> Iterator[str]:
+    for same in found.order.classes:
+        if len(same) > 1:
+            yield f"{' = '.join(same)}"
+    yield ""
+    rows = []
+    for (a, b), half in found.told.items():
+        shown = "none found" if half.witness is None else str(half.witness.small)
+        rows.append((a, "=>", b, shown))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for *first, last in rows:
+        cells = [cell.ljust(width) for cell, width in zip(first, widths, strict=False)]
+        yield "  ".join([*cells, last])
+    for a, b in found.order.searched:
+        yield f"not found out: whether {a} implies {b}"

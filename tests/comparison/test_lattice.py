@@ -1,0 +1,97 @@
+"""The lattice of the library, and the place of a specification in it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support.paths import ROOT
+
+from isolang.comparison.drawing import dot, layers, markdown, svg
+from isolang.comparison.lattice import lattice, library_levels, order, place
+from isolang.comparison.normal import normal
+from isolang.comparison.separate import Bounds
+from isolang.language.library import list_library
+from isolang.language.load import load_spec
+from isolang.levels import IMPLIES
+
+BOUNDS = Bounds(transactions=4, keys=3)
+
+
+@pytest.fixture(scope="module")
+def library():
+    return library_levels()
+
+
+@pytest.fixture(scope="module")
+def whole(library):
+    return order(library, bounds=BOUNDS)
+
+
+def test_every_pair_of_levels_is_decided(whole, library):
+    """By a proof or by a history of up to four transactions, never by both."""
+    pairs = {(a, b) for a in library for b in library if a != b}
+    assert whole.proofs.keys() | whole.separations.keys() == pairs
+    assert not whole.proofs.keys() & whole.separations.keys()
+    assert whole.searched == {}
+
+
+def test_the_levels_that_a_history_is_judged_by_are_ordered_so(whole):
+    """What `isocheck levels` takes as implied is, by proof."""
+    for stronger, weaker in ((a, b) for a, below in IMPLIES.items() for b in below):
+        assert (stronger, weaker) in whole.proofs
+
+
+def test_the_page_is_of_the_library_as_it_is(whole):
+    """`isocheck spec lattice --output markdown --svg docs/images/lattice.svg` makes it anew."""
+    page = (ROOT / "docs" / "lattice.md").read_text()
+    shown = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", page, re.MULTILINE)
+    assert set(shown) == set(whole.edges)
+    equal = re.findall(r"^\* (`[^`]+`(?: = `[^`]+`)+)$", page, re.MULTILINE)
+    assert [tuple(re.findall("`([^`]+)`", line)) for line in equal] == [
+        same for same in whole.classes if len(same) > 1
+    ]
+    drawn = (ROOT / "docs" / "images" / "lattice.svg").read_text()
+    assert set(re.findall(r'"middle">([^<]+)</text>', drawn)) == {s[0] for s in whole.classes}
+
+
+def test_edges_of_the_drawing_go_down_and_pass_no_level(whole):
+    rows, ways = layers(whole)
+    assert sorted(n[0] for row in rows for n in row if not n[1]) == sorted(
+        same[0] for same in whole.classes
+    )
+    for (a, b), way in ways.items():
+        assert [node[2] for node in way] == list(range(way[0][2], way[0][2] + len(way)))
+        assert (way[0][0], way[-1][0]) == (a, b)
+        assert all(node[1] for node in way[1:-1])
+
+
+def test_each_edge_of_a_lattice_has_a_proof_and_a_witness(library):
+    few = {name: library[name] for name in ("ser", "ser-co", "si", "psi", "pc")}
+    found = lattice(few, bounds=BOUNDS)
+    assert found.order.classes[0] == ("pc",)
+    assert set(found.told) == {("ser", "si"), ("si", "psi"), ("si", "pc")}
+    assert all(half.witness is not None for half in found.told.values())
+    for text in (markdown(found), dot(found), svg(found)):
+        assert all(name in text for name in few)
+
+
+@pytest.mark.parametrize("entry", [e for e in list_library() if e.alias_of], ids=lambda e: e.name)
+def test_an_alias_is_equal_to_its_level(library, entry):
+    found = place(normal(load_spec(entry.name)), library, bounds=Bounds(transactions=1))
+    assert entry.alias_of in found.equal
+
+
+def test_a_level_of_one_s_own_is_put_between_two(library):
+    """Causal consistency and no lost update, that is one key alone, are weaker than PSI."""
+    text = """\
+spec mine
+include "cc-adya.iso"
+irreflexive for x: rw[x] ; ww[x] as lost-update
+"""
+    found = place(normal(load_spec(text)), library, bounds=BOUNDS)
+    assert (set(found.above), set(found.below)) == ({"psi"}, {"cc"})
+    assert (found.equal, found.unknown) == ((), ())
+    for _, half in (*found.above.values(), *found.below.values()):
+        assert half.witness is not None
+        assert half.witness.certified
