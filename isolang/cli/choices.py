@@ -106,6 +106,18 @@ def number(
     return parse
 
 
+def duration(text: str | float) -> float:
+    """The parser of an option whose values are times: seconds, or a number with s, m or h."""
+    unit = {"s": 1, "m": 60, "h": 3600}.get(str(text)[-1:], 0)
+    try:
+        value = float(str(text)[:-1] if unit else text) * (unit or 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1e8:
+        raise typer.BadParameter(f"expected a time such as 90s, 30m or 2h (got {text!r})")
+    return value
+
+
 def _listed(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last

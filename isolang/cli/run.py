@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from msgspec.structs import asdict, replace
 
-from isolang.cli.choices import number
+from isolang.cli.choices import duration, number
 from isolang.cli.parameters import OUTPUT, Only, one_of
 from isolang.cli.report import Report, code_of, json_text, report_of
 from isolang.cli.terminal import console, data, say, visible
@@ -20,6 +20,7 @@ from isolang.options import Options
 if TYPE_CHECKING:
     from isolang.run.judge import Judged
     from isolang.run.runner import State
+    from isolang.run.sql import Access, Update
 
 _SIZE, _DATABASE = "Size", "The database"
 _WHOLE: Any = {"metavar": "N", "parser": number(int, 1, (1 << 31) - 1), "rich_help_panel": _SIZE}
@@ -104,6 +105,13 @@ def run(
     survey: Annotated[
         bool, typer.Option("--survey", help="Every level against every workload, as a table.")
     ] = False,
+    trials: Annotated[
+        float,
+        typer.Option(
+            "--effectiveness", metavar="TIME", parser=duration, show_default=False,
+            help="How many violations each workload finds in an hour: trials for 30m, say.",
+        ),
+    ] = 0.0,
     seconds: Annotated[
         float | None,
         typer.Option(
@@ -117,6 +125,36 @@ def run(
     sessions: Annotated[
         int, typer.Option("--sessions", help="Clients at a time.", **_WHOLE)
     ] = 10,
+    standby: Annotated[
+        int,
+        typer.Option(
+            "--standby", metavar="N", parser=number(int, 0, 1000), rich_help_panel=_DATABASE,
+            help="So many more clients read from a standby (postgres, started here).",
+            show_default=False,
+        ),
+    ] = 0,
+    access: Annotated[
+        str,
+        typer.Option(
+            "--access", help="Find rows by the key's index, or by a scan.",
+            rich_help_panel=_DATABASE, **one_of("index", "scan"),
+        ),
+    ] = "index",
+    update: Annotated[
+        str,
+        typer.Option(
+            "--update", rich_help_panel=_DATABASE, **one_of("update", "upsert", "insert"),
+            help="Write by UPDATE; by INSERT that updates; by UPDATE, else INSERT.",
+        ),
+    ] = "update",
+    savepoints: Annotated[
+        float,
+        typer.Option(
+            "--savepoints", metavar="P", parser=number(float, 0.0, 1.0), show_default=False,
+            help="Before this share of writes, do another one and undo it by a savepoint.",
+            rich_help_panel=_DATABASE,
+        ),
+    ] = 0.0,
     keys: Annotated[
         int | None, typer.Option("--keys", help="Of the workload.", **_WHOLE)
     ] = None,
@@ -171,6 +209,10 @@ def run(
         to_the_end=to_the_end,
         seed=options.seed,
         faults=tuple(faults),
+        standby=standby,
+        savepoints=savepoints,
+        access=cast("Access", access),
+        update=cast("Update", update),
         timeout=options.timeout or 0.0,
     )
     line = Line(sys.stderr)
@@ -178,6 +220,10 @@ def run(
         from isolang.cli.survey import run_survey
 
         return run_survey(settings, workload, page=page, output=output, line=line)
+    if trials:
+        from isolang.cli.survey import run_trials
+
+        return run_trials(settings, workload, trials, output=output, line=line)
     runner = Runner(settings)
     try:
         runner.start()

@@ -18,6 +18,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "check": ("isolang.cli.report:Report", False),
     "levels": ("isolang.cli.levels:LevelsReport", False),
     "run": ("isolang.cli.run:RunReport", False),
+    "run-effectiveness": ("isolang.run.effectiveness:Effectiveness", False),
     "run-survey": ("isolang.run.survey:Survey", False),
     "stats": ("isolang.history.stats:Stats", False),
     "compare": ("isolang.cli.contest:Row", False),

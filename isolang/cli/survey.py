@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,8 @@ def run_survey(settings: Settings, workload: str, *, page: str, output: str, lin
     from isolang.report import save_page
     from isolang.report.survey import html, markdown
     from isolang.run.survey import ALL, survey
-    from isolang.run.workloads import workload_named
 
-    workloads = ALL if workload in ("auto", "all") else tuple(workload.split(","))
-    for name in workloads:
-        if name != "scripted":
-            workload_named(name)  # a mistyped one is said before anything is started
+    workloads = _named(workload, ALL)
 
     def done(cell: Cell) -> None:
         line.end()
@@ -53,6 +50,35 @@ def run_survey(settings: Settings, workload: str, *, page: str, output: str, lin
     if "invalid" in outcomes:
         return EXIT_INVALID
     return EXIT_UNKNOWN if "unknown" in outcomes else EXIT_VALID
+
+
+def run_trials(
+    settings: Settings, workload: str, seconds: float, *, output: str, line: Line
+) -> int:
+    """Find out how effective workloads are, and print it; gives the exit code."""
+    from isolang.run.effectiveness import effectiveness, markdown
+    from isolang.run.runner import AUTO
+
+    workloads = _named(workload, [name for name, _ in AUTO])
+    try:
+        found = effectiveness(settings, workloads, seconds, show=line.show)
+    finally:
+        line.end()
+    data(json_text(found) if output == "json" else markdown(found))
+    return EXIT_INVALID if any(row.violations for row in found.rows) else EXIT_VALID
+
+
+def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
+    """The workloads that are named, with commas between."""
+    from isolang.run.workloads import workload_named
+
+    if workload in ("auto", "all"):
+        return tuple(everything)
+    names = tuple(workload.split(","))
+    for name in names:
+        if name != "scripted":
+            workload_named(name)  # a mistyped one is said before anything is started
+    return names
 
 
 def _lines(cell: Cell) -> list[str]:

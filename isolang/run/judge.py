@@ -31,6 +31,7 @@ class Judged(Struct, frozen=True, kw_only=True):
         minimal: where the smallest part that is still invalid was saved.
         strongest: the strongest levels of the library that the history satisfies.
         statements: of each transaction of the counterexample, what was sent, by its name.
+        anomaly: of a violation, its name.
         first: the place of the counterexample's first transaction in the history, from 1; 0 if
             there is none.
     """
@@ -41,11 +42,17 @@ class Judged(Struct, frozen=True, kw_only=True):
     minimal: Path | None = None
     strongest: tuple[str, ...] = ()
     statements: Mapping[str, tuple[str, ...]] = {}
+    anomaly: str = ""
     first: int = 0
 
 
 def judge(
-    recorded: Recorded, target: Target, *, levels: bool = True, level_seconds: float = _LEVEL
+    recorded: Recorded,
+    target: Target,
+    *,
+    levels: bool = True,
+    level_seconds: float = _LEVEL,
+    smallest: bool = True,
 ) -> Judged:
     """Judge a run, and save the certificate and the smallest part beside the history.
 
@@ -54,6 +61,7 @@ def judge(
         target: its database, which says what was sent; it may be closed.
         levels: also find the strongest levels that held.
         level_seconds: for each level of the library.
+        smallest: also look for the smallest part that is still invalid.
 
     Raises:
         IsolangError: nothing was recorded, or the level cannot be judged.
@@ -72,7 +80,7 @@ def judge(
     if isinstance(verdict, Valid | Invalid):
         certificate = verdict.certificate().save(recorded.path.parent)
     if isinstance(verdict, Invalid):
-        minimal = _save_smallest(verdict, recorded)
+        minimal = _save_smallest(verdict, recorded) if smallest else None
         statements = _statements(verdict, history, recorded, target)
         first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
     return Judged(
@@ -82,6 +90,7 @@ def judge(
         minimal=minimal,
         strongest=_strongest(history, level_seconds) if levels else (),
         statements=statements,
+        anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
         first=first,
     )
 

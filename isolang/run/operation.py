@@ -7,10 +7,12 @@ then depend on what an earlier one read). Programs know nothing of databases.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
+from random import Random
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.history.values import Keyword
 
@@ -67,5 +69,73 @@ class Abort(Struct, frozen=True):
     """Roll the transaction back."""
 
 
-Operation: TypeAlias = Abort | Read | Write | Append | Insert | Delete | Scan | Wait
+class Undone(Struct, frozen=True):
+    """Write, and undo it by rolling back to a savepoint: nobody may ever see it."""
+
+    operation: Write | Append | Insert | Delete
+
+
+Operation: TypeAlias = Abort | Undone | Read | Write | Append | Insert | Delete | Scan | Wait
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
+
+_WRITES: Final = (Write, Append, Insert, Delete)
+
+
+def with_savepoints(
+    program: Program, random: Random, share: float, value: Iterator[int]
+) -> Program:
+    """Before a share of the updates and appends of a program, put one that is undone.
+
+    Args:
+        program: any.
+        random: chooses them.
+        share: how many.
+        value: what the undone ones write.
+    """
+
+    def undone(operation: Operation) -> tuple[Undone, ...]:
+        if isinstance(operation, Write | Append) and random.random() < share:
+            return (Undone(replace(operation, value=next(value))),)
+        return ()
+
+    if isinstance(program, tuple):
+        return tuple(one for operation in program for one in (*undone(operation), operation))
+    return _converse_undoing(program, undone)
+
+
+def _converse_undoing(
+    program: Generator[Operation, Any, None], undone: Callable[[Operation], tuple[Undone, ...]]
+) -> Generator[Operation, Any, None]:
+    result: Any = None
+    while True:
+        try:
+            operation = program.send(result)
+        except StopIteration:
+            return
+        yield from undone(operation)
+        result = yield operation
+
+
+def only_reads(program: Program) -> Program:
+    """The program of a client that may not write: it reads where another one would write."""
+    if isinstance(program, tuple):
+        return tuple(_reading(one) for one in program if not isinstance(one, Abort))
+    return _converse_reading(program)
+
+
+def _converse_reading(
+    program: Generator[Operation, Any, None],
+) -> Generator[Operation, Any, None]:
+    result: Any = None
+    while True:
+        try:
+            operation = program.send(result)
+        except StopIteration:
+            return
+        if isinstance(operation, Abort):
+            return
+        result = yield _reading(operation)
+
+
+def _reading(operation: Operation) -> Operation:
+    return Read(operation.key) if isinstance(operation, _WRITES) else operation

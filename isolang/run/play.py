@@ -16,6 +16,7 @@ from isolang.run.operation import (
     Program,
     Read,
     Scan,
+    Undone,
     Wait,
     Write,
 )
@@ -119,7 +120,7 @@ def planned(operation: Operation) -> tuple[Recorded, ...]:
             return (("w", key, value),)
         case Delete(key):
             return (("w", key, DELETED),)
-        case Wait() | Abort():
+        case Wait() | Abort() | Undone():
             return ()
 
 
@@ -154,9 +155,26 @@ def perform(
             return found
         case Wait():
             wait(operation)
+        case Undone(undone):
+            _undo(undone, client)
         case Abort():
             raise RolledBack("the program aborts")
     return None
+
+
+def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
+    """Write and take it back: that is no operation of the history."""
+    client.savepoint()
+    match operation:
+        case Write(key, value):
+            client.write(key, value)
+        case Append(key, value):
+            client.append(key, value)
+        case Insert(key, value):
+            client.insert(key, value)
+        case Delete(key):
+            client.delete(key)
+    client.rollback_to_savepoint()
 
 
 def _changed(t: RecordedTransaction, there: bool, key: str, value: object) -> bool:

@@ -16,12 +16,12 @@ from msgspec import Struct, field
 
 from isolang.run.faults import Nemesis, check_faults
 from isolang.run.interleave import interleave
-from isolang.run.operation import Read, Wait
+from isolang.run.operation import Read, Wait, only_reads, with_savepoints
 from isolang.run.play import driver_for, play
 from isolang.run.prefix import Look, Watcher
 from isolang.run.recorder import Recorder
 from isolang.run.sql import Access, SqlTarget, Update
-from isolang.run.target import Client, Level, Serving, Target, TargetError
+from isolang.run.target import Client, Level, Replicated, Serving, Target, TargetError
 from isolang.run.targets import level_named, target_named
 from isolang.run.workloads import Shape, Source, Workload, workload_named
 from isolang.run.workloads.scripted import SCRIPTS
@@ -54,11 +54,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         seconds: how long.
         transactions: stop after so many, if that is earlier.
         sessions: clients at a time.
+        standby: so many more read from a standby.
         seed: of all random choices.
         faults: what goes wrong meanwhile, of ``FAULTS``.
         prefix: how the names of tables begin.
         access: how rows are found.
         update: how rows are written.
+        savepoints: the share of writes before which another one is undone.
         folder: where to save histories.
         watched: judge growing prefixes while the clients run.
         to_the_end: go on after a violation.
@@ -73,11 +75,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     seconds: float = 30.0
     transactions: int | None = None
     sessions: int = 10
+    standby: int = 0
     seed: int = 0
     faults: tuple[str, ...] = ()
     prefix: str = "isocheck_"
     access: Access = "index"
     update: Update = "update"
+    savepoints: float = 0.0
     folder: str = "isocheck-runs"
     watched: bool = True
     to_the_end: bool = False
@@ -208,6 +212,10 @@ class Runner:
             )
         if settings.faults:
             self._prepare_faults()
+        if settings.savepoints and "savepoints" in self.target.lacks:
+            raise TargetError(f"{self.target.name}: it has no savepoints")
+        if settings.standby:
+            self._prepare_standby()
         self.state = State(level=self.level.name)
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -220,6 +228,12 @@ class Runner:
             hint = "leave the address out: isocheck run postgres --fault kill"
             raise TargetError(f"{self.target.name}: faults need a server started here; {hint}")
         self.target.proxied = self.target.tokens = True
+
+    def _prepare_standby(self) -> None:
+        if not isinstance(self.target, Replicated) or self.target.address.host:
+            hint = "isocheck run postgres --standby 2 has one"
+            raise TargetError(f"{self.target.name}: no standby can be started; {hint}")
+        self.target.standby = True
 
     def start(self) -> None:
         """Start or reach the server, and create the tables.
@@ -268,7 +282,7 @@ class Runner:
             )
             threads = [
                 threading.Thread(target=self._client, args=(number,), daemon=True)
-                for number in range(self.settings.sessions if self.phases else 0)
+                for number in range(self._clients())
             ]
             for thread in threads:
                 thread.start()
@@ -319,6 +333,9 @@ class Runner:
             passed -= phase.share
             if passed < 0:
                 return
+
+    def _clients(self) -> int:
+        return self.settings.sessions + self.settings.standby if self.phases else 0
 
     def _nemesis(self) -> Nemesis | None:
         if not self.settings.faults or not self.phases:
@@ -391,16 +408,22 @@ class Runner:
         source = Source(self.settings.seed, number, self._values)
         driver, state = driver_for(self.target), self.state
         workloads = {phase.workload.name: phase.workload for phase in self.phases}
+        standby, savepoints = number >= self.settings.sessions, self.settings.savepoints
         client: Client | None = None
         connections = 0
         while not self._stop.is_set():
             if client is None:
-                client = self._connect()
+                client = self._connect(standby=standby)
                 connections += 1
                 continue
             began = time.monotonic()
+            program = workloads[state.workload].program(source)
+            if standby:
+                program = only_reads(program)
+            elif savepoints:
+                program = with_savepoints(program, source.random, savepoints, self._values)
             outcome, error = play(
-                workloads[state.workload].program(source),
+                program,
                 recorder=self.recorder,
                 session=(number, connections),
                 client=client,
@@ -421,11 +444,13 @@ class Runner:
         if client is not None:
             _close(client)
 
-    def _connect(self, *, always: bool = False) -> Client | None:
+    def _connect(self, *, standby: bool = False, always: bool = False) -> Client | None:
         """Connect, as soon as the server can be reached; ``None`` if the run ends before."""
         until = time.monotonic() + _RECONNECTING
         while True:
             try:
+                if standby and isinstance(self.target, Replicated):
+                    return self.target.connect_standby()
                 return self.target.connect()
             except Exception:
                 if time.monotonic() > until:
@@ -465,6 +490,7 @@ class Runner:
             f"{self.version}; level {self.level.name} ({self.level.says}); "
             f"workload {s.workload}; {s.sessions} sessions; seed {s.seed}; {when}"
             + "".join(f"; fault {fault}" for fault in s.faults)
+            + (f"; {s.standby} sessions on a standby" if s.standby else "")
         )
 
 

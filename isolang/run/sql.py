@@ -20,11 +20,12 @@ from isolang.run.tokens import ask, new_token
 if TYPE_CHECKING:
     from isolang.run.server import Server
 
-Access: TypeAlias = Literal["index", "column"]
+Access: TypeAlias = Literal["index", "scan"]
 """How rows are found: by the primary key, or by a column without an index."""
 
-Update: TypeAlias = Literal["update", "upsert"]
-"""How rows are written: by UPDATE, or by the dialect's INSERT that updates."""
+Update: TypeAlias = Literal["update", "upsert", "insert"]
+"""How rows are written: by UPDATE; by the dialect's INSERT that updates; by UPDATE, and INSERT
+where there is no row."""
 
 _BATCH = 500  # rows of an INSERT that loads a table
 
@@ -318,7 +319,11 @@ class SqlClient:
         """Update a row."""
         s = self._of(key)
         given = (key, key, value) if s.upsert else (value, key)
-        return self._wrote(self.execute(s.write, given)) > 0
+        found = self._wrote(self.execute(s.write, given)) > 0
+        if not found and self.target.update == "insert":
+            self.insert(key, value)
+            return True
+        return found
 
     def append(self, key: str, value: int) -> bool:
         """Append to the list of a row."""
@@ -336,6 +341,14 @@ class SqlClient:
         """Give the rows of a range of keys."""
         rows = self.execute(self._of(low).scan, (low, high)).fetchall()
         return {key: self._value(key, value) for key, value in rows}
+
+    def savepoint(self) -> None:
+        """Set a savepoint."""
+        self.execute("SAVEPOINT isocheck", ())
+
+    def rollback_to_savepoint(self) -> None:
+        """Undo what was done since the savepoint."""
+        self.execute("ROLLBACK TO SAVEPOINT isocheck", ())
 
     def resolve(self) -> Outcome:
         """Ask for the transaction's token.

@@ -71,6 +71,14 @@ class Client(Protocol):
         """Give the rows with keys from ``low`` to ``high`` by one statement."""
         ...
 
+    def savepoint(self) -> None:
+        """Set a savepoint."""
+        ...
+
+    def rollback_to_savepoint(self) -> None:
+        """Undo what was done since the savepoint; the transaction goes on."""
+        ...
+
     def commit(self) -> None:
         """Commit; raise ``RolledBack`` if the server rolled back and raised nothing."""
         ...
@@ -109,8 +117,8 @@ class Target(Protocol):
             ``resolve`` finds out what became of them. Whoever writes it first decides: the
             transaction, or the client that asks, so that it can never commit.
         levels: its isolation levels, the default first.
-        lacks: what it cannot do: ``range reads``; ``rows`` that are inserted and deleted;
-            ``conversations``, in which what is written depends on what was read.
+        lacks: what it cannot do: ``range reads``; ``savepoints``; ``rows`` that are inserted and
+            deleted; ``conversations``, in which what is written depends on what was read.
     """
 
     name: ClassVar[str]
@@ -171,6 +179,21 @@ class Serving(Protocol):
 
     server: Server | None
     proxied: bool
+
+
+@runtime_checkable
+class Replicated(Protocol):
+    """A target that can start a standby beside its own server.
+
+    Attributes:
+        standby: whether to; to be set before ``start``.
+    """
+
+    standby: bool
+
+    def connect_standby(self) -> Client:
+        """Open a connection to the standby, over which everything but writing works."""
+        ...
 
 
 class Address(Struct, frozen=True, kw_only=True):

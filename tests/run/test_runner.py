@@ -8,12 +8,15 @@ import sys
 
 import pytest
 from cli.test_schema import satisfies
-from support.cli import ENVIRONMENT
+from support.cli import ENVIRONMENT, run_here
+from support.servers import started
 
 import isolang
 from isolang.run.judge import judge
+from isolang.run.operation import Read
 from isolang.run.runner import Runner, Settings
 from isolang.run.target import TargetError
+from isolang.run.targets import target_named
 from isolang.run.workloads import NAMES, Shape, Source, workload_named
 
 
@@ -185,3 +188,146 @@ def test_a_run_removes_its_tables(tmp_path):
     run(tmp_path, f"sqlite:///{file}", workload="mini", **short(50))
     with sqlite3.connect(file) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == [("mine",)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "options", "outcome"),
+    [
+        ("mariadb", {"workload": "rmw", "claims": "pl-2"}, "valid"),
+        ("mariadb", {"workload": "rmw", "level": "serializable"}, "valid"),
+        ("redis", {"workload": "rmw"}, "valid"),
+        ("redis", {"workload": "append"}, "valid"),
+        ("redis", {"workload": "counter", "level": "multi", "claims": "si"}, "invalid"),
+        ("etcd", {"workload": "rmw"}, "valid"),
+        ("etcd", {"workload": "insert-delete"}, "valid"),
+        ("etcd", {"workload": "mini", "level": "serializable"}, "valid"),
+    ],
+)
+def test_servers_give_what_they_claim(tmp_path, target, options, outcome):
+    """No false alarm on what is documented, and what is not claimed is seen to be missing."""
+    started(target).close()  # skips where none is installed
+    judged = run(tmp_path, target, **options, **short(400))
+    assert judged.verdict.outcome == outcome, judged.verdict
+    assert judged.verdict.certified
+
+
+@pytest.mark.slow
+def test_mariadb_loses_updates_under_repeatable_read(tmp_path):
+    """Where snapshots are not kept; newer versions do by default, so they are told not to."""
+    version = started("mariadb")
+    try:
+        knows = (
+            version.admin()
+            .execute("SHOW VARIABLES LIKE 'innodb_snapshot_isolation'", ())
+            .fetchone()
+        )
+    finally:
+        version.close()
+    target = "mariadb://?innodb_snapshot_isolation=OFF" if knows else "mariadb"
+    judged = run(tmp_path, target, workload="counter", **short(2000))
+    assert judged.verdict.outcome == "invalid"
+    assert judged.verdict.violation.anomaly.startswith("lost update")
+
+
+@pytest.mark.slow
+def test_a_standby_reads_what_is_old(tmp_path):
+    """Its clients are sessions of their own; what they read is a snapshot, though an old one."""
+    pytest.importorskip("psycopg")
+    shape = Shape(keys=20)
+    judged = run(
+        tmp_path, "postgres", level="repeatable read", claims="pl-2", workload="rmw", standby=2,
+        shape=shape, **short(800),
+    )  # fmt: skip
+    assert judged.verdict.outcome == "valid"
+    text = judged.recorded.path.read_text()
+    assert "2 sessions on a standby" in text
+    sessions = {t.session for t in isolang.load_history(judged.recorded.path).transactions()}
+    assert len(sessions) >= 6
+
+
+@pytest.mark.slow
+def test_a_standby_refuses_writes(tmp_path):
+    """The connection goes to another server than the primary one."""
+    pytest.importorskip("psycopg")
+    target = target_named("postgres")
+    target.standby = True
+    try:
+        target.start()
+        target.setup(["x"], [])
+        client = target.connect_standby()
+        client.begin("serializable")
+        assert client.read("x") is None
+        with pytest.raises(Exception, match="read-only transaction"):
+            client.write("x", 1)
+        client.rollback()
+        client.close()
+    finally:
+        target.close()
+
+
+@pytest.mark.parametrize("update", ["update", "upsert", "insert"])
+@pytest.mark.parametrize("access", ["index", "scan"])
+def test_rows_are_found_and_written_in_every_way(tmp_path, access, update):
+    """SQLite is strictly serializable by each; what is undone by a savepoint is never seen."""
+    judged = run(
+        tmp_path, "sqlite", access=access, update=update, savepoints=0.5, workload="rmw",
+        **short(300),
+    )  # fmt: skip
+    assert judged.verdict.outcome == "valid", judged.verdict
+
+
+def test_what_is_undone_is_done_and_undone(tmp_path):
+    """A database that forgets to undo is caught: the value was written by nobody."""
+    from isolang.run.operation import Undone, Write
+    from isolang.run.play import driver_for, play
+    from isolang.run.recorder import Recorder
+
+    target = target_named("sqlite")
+    try:
+        target.start()
+        target.setup(["x"], [])
+        outcomes = []
+        for forgets in (False, True):
+            client = target.connect()
+            if forgets:
+                client.rollback_to_savepoint = lambda: None
+            with Recorder(tmp_path / f"{forgets}.edn") as recorder:
+                for program in ((Undone(Write("x", 1)),), (Read("x"),)):
+                    play(
+                        program, recorder=recorder, session=0, client=client,
+                        driver=driver_for(target), level="serializable",
+                    )  # fmt: skip
+                outcomes.append(isolang.check(recorder.history(), "pl-2").outcome)
+            client.close()
+    finally:
+        target.close()
+    assert outcomes == ["valid", "invalid"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "sqlite", "standby": 1}, "no standby can be started"),
+        ({"target": "duckdb", "savepoints": 0.5}, "no savepoints"),
+    ],
+)
+def test_what_a_database_has_not(options, message):
+    with pytest.raises(TargetError, match=message):
+        Runner(Settings(**options))
+
+
+def test_effectiveness_counts_trials(tmp_path, capfd):
+    """Trials of one workload find a lost update, each at a place of its own; the best is first."""
+    done = run_here(
+        capfd, "run", "memory", "--level", "read committed", "--claims", "si", "--workload",
+        "long-fork,counter", "--effectiveness", "4s", "--transactions", "2000", "--output", "json",
+        "--save", str(tmp_path),
+    )  # fmt: skip
+    found = satisfies("run-effectiveness", json.loads(done.out))
+    best, *_ = found["rows"]
+    assert {row["workload"] for row in found["rows"]} == {"counter", "long-fork"}
+    assert done.code == 1
+    assert best["violations"] > 0
+    assert best["first"] >= 1
+    assert sum(best["anomalies"].values()) == best["violations"] <= best["trials"]

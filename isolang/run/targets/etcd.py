@@ -25,7 +25,7 @@ class Etcd:
         Level(name="linearizable", claims="sser", says="range; txn: compare mod_revision, put"),
         Level(name="serializable", claims="ser", says="serializable range at one revision; txn"),
     )
-    lacks: ClassVar = frozenset({"range reads"})
+    lacks: ClassVar = frozenset({"range reads", "savepoints"})
     server: Server | None = None
     proxied = False
     tokens = False
@@ -175,6 +175,11 @@ class EtcdClient:
         if there:
             self.own[key] = DELETED
         return there
+
+    def savepoint(self) -> None:
+        raise TargetError("etcd: writes wait for the end; there is nothing to undo")
+
+    rollback_to_savepoint = savepoint
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         raise TargetError("etcd: range reads are not offered; use a workload without them")

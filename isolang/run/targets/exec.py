@@ -28,7 +28,7 @@ class Exec:
     name: ClassVar = "exec"
     tokens = False
     levels: ClassVar = (Level(name="default", claims="ser", says="what the program does"),)
-    lacks: ClassVar = frozenset({"range reads", "rows", "conversations"})
+    lacks: ClassVar = frozenset({"range reads", "rows", "conversations", "savepoints"})
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address = address
@@ -122,3 +122,4 @@ class ExecClient:
         )
 
     begin = read = write = append = insert = delete = scan = commit = rollback = _whole
+    savepoint = rollback_to_savepoint = _whole

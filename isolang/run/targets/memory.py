@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
-from isolang.run.target import Address, Client, Level
+from isolang.run.target import Address, Client, Level, TargetError
 
 
 class Memory:
@@ -31,7 +31,7 @@ class Memory:
         Level(name="read uncommitted", claims="pl-1", says="the newest version"),
     )
 
-    lacks: ClassVar = frozenset[str]()
+    lacks: ClassVar = frozenset({"savepoints"})
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address = address
@@ -130,6 +130,11 @@ class MemoryClient:
         with self.target.lock:
             found = {key: self._read(key) for key in self.target.versions if low <= key <= high}
             return {key: value for key, value in found.items() if value != DELETED}
+
+    def savepoint(self) -> None:
+        raise TargetError("memory: there are no savepoints")
+
+    rollback_to_savepoint = savepoint
 
     def commit(self) -> None:
         with self.target.lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from glob import glob
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final
@@ -31,7 +31,9 @@ class Postgres(ServedTarget):
     # The first write of a transaction also tells its number, by which to ask for its outcome.
     dialect: ClassVar = Dialect(mark="%s", upsert=True, returning=" RETURNING pg_current_xact_id()")
 
+    standby = False
     _witness: PostgresClient | None = None
+    _standby: Server | None = None
 
     def _start_server(self) -> None:
         options = dict(self.address.options)
@@ -47,6 +49,25 @@ class Postgres(ServedTarget):
             [f"{folder}/postgres", "-D", data, "-k", server.folder, *more],
             lambda: _psycopg().connect(self._conninfo(direct=True), connect_timeout=5).close(),
         )
+        if self.standby:
+            self._start_standby(folder, server, more)
+
+    def _start_standby(self, folder: str, primary: Server, more: list[str]) -> None:
+        """Start a server that streams the log of the primary one."""
+        standby = self._standby = Server("postgres (standby)", "postgres")
+        data = os.path.join(standby.folder, "data")
+        standby.run([f"{folder}/pg_basebackup", "-h", primary.folder, "-U", "postgres", "-D", data,
+                     "--write-recovery-conf", "--checkpoint=fast", "--no-sync"])  # fmt: skip
+        standby.start(
+            [f"{folder}/postgres", "-D", data, "-k", standby.folder, *more],
+            lambda: self.connect_standby().close(),
+        )
+
+    def connect_standby(self) -> PostgresClient:
+        if self._standby is None:
+            raise TargetError("postgres: a standby is started only beside a server of our own")
+        where = {"host": self._standby.folder, "user": "postgres", "dbname": "postgres"}
+        return StandbyClient(self, _psycopg().connect(**where, connect_timeout=10))
 
     def _conninfo(self, *, direct: bool) -> Any:
         make, a = _psycopg().conninfo.make_conninfo, self.address
@@ -85,7 +106,22 @@ class Postgres(ServedTarget):
         raw.execute("SET synchronous_commit = on")  # the tables outlive a crash in any case
         for table in ("registers", "lists"):
             raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
+        if self._standby is not None:
+            self._wait_for_standby(raw)
         raw.autocommit = False
+
+    def _wait_for_standby(self, raw: Any) -> None:
+        """Wait until the standby has the tables."""
+        (end,) = raw.execute("SELECT pg_current_wal_lsn()").fetchone()
+        with closing(self.connect_standby()) as client:
+            until, there = time.monotonic() + PATIENCE, False
+            while not there:
+                sql = "SELECT coalesce(pg_last_wal_replay_lsn() >= %s, false)"
+                (there,) = client.raw.execute(sql, (end,)).fetchone()
+                client.raw.rollback()
+                if time.monotonic() > until:
+                    raise TargetError("postgres: the standby does not follow")
+                time.sleep(_POLL)
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         return classify(error, phase)
@@ -94,6 +130,8 @@ class Postgres(ServedTarget):
         if self._witness is not None:
             self._witness.close()
             self._witness = None
+        if self._standby is not None:
+            self._standby.stop()
         super().close()
 
 
@@ -101,6 +139,12 @@ class PostgresClient(SqlClient):
     """A connection."""
 
     target: Postgres
+
+    def __init__(self, target: Postgres, raw: Any) -> None:
+        super().__init__(target, raw)
+        if target.access == "index":  # by it, also in a table of one page
+            raw.execute("SET enable_seqscan = off")
+            raw.commit()
 
     xid: object = None
     witness: PostgresClient | None = None
@@ -154,6 +198,13 @@ class PostgresClient(SqlClient):
                 return "committed" if found == "committed" else "aborted"
             time.sleep(_POLL)
         return super().resolve()
+
+
+class StandbyClient(PostgresClient):
+    """A connection to the standby, which knows no serializable: it reads snapshots."""
+
+    def _begin(self, level: str) -> None:
+        self.raw.isolation_level = min(_LEVELS[level], _LEVELS["repeatable read"])
 
 
 _STATUS: Final = "SELECT pg_xact_status(%s::text::xid8)"

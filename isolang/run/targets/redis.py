@@ -21,7 +21,7 @@ class Redis:
         Level(name="watch", claims="sser", says="WATCH each key, then read; MULTI … EXEC"),
         Level(name="multi", claims="rc", says="reads at once; writes in MULTI … EXEC"),
     )
-    lacks: ClassVar = frozenset({"range reads"})
+    lacks: ClassVar = frozenset({"range reads", "savepoints"})
     server: Server | None = None
     proxied = False
     tokens = False
@@ -168,6 +168,11 @@ class RedisClient:
             self._queue("DEL", self.target.prefix + key)
             self.own[self.target.prefix + key] = DELETED
         return there
+
+    def savepoint(self) -> None:
+        raise TargetError("redis: writes wait for the end; there is nothing to undo")
+
+    rollback_to_savepoint = savepoint
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         raise TargetError("redis: keys have no order; use a workload without range reads")
