@@ -99,18 +99,18 @@ class Levels(Struct, frozen=True, kw_only=True):
     def strongest(self) -> tuple[str, ...]:
         """The satisfied levels that no other satisfied one implies."""
         good = self._standing("satisfied")
-        return tuple(n for n in good if not any(n in _below(m) for m in good))
+        return tuple(n for n in good if not any(n in implied_by(m) for m in good))
 
     def weakest_violated(self) -> tuple[str, ...]:
         """The violated levels that imply no other violated one."""
         bad = self._standing("violated")
-        return tuple(n for n in bad if not any(m in _below(n) for m in bad))
+        return tuple(n for n in bad if not any(m in implied_by(n) for m in bad))
 
     def _standing(self, standing: Standing) -> list[str]:
         return [n for n, level in self.levels.items() if level.standing == standing]
 
 
-def _below(name: str) -> frozenset[str]:
+def implied_by(name: str) -> frozenset[str]:
     """All that a level implies, itself left out."""
     found: set[str] = set()
     work = list(IMPLIES[name])
@@ -154,7 +154,7 @@ def levels_of(
     """
     start = time.perf_counter()
     problem = build_problem(history)
-    below = {name: _below(name) for name in IMPLIES}
+    below = {name: implied_by(name) for name in IMPLIES}
     above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
     found: dict[str, Level] = {}
     if not history.columns.has_time:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from isolang.cli.choices import number
 from isolang.cli.convert import TO, say_written
-from isolang.cli.parameters import one_of
+from isolang.cli.parameters import Mistake, one_of
 from isolang.cli.report import EXIT_VALID
 from isolang.files import write_whole
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
 
 _RULES = (
     "strict-serializable, serializable, strong-snapshot, snapshot, prefix, causal, read-atomic, "
@@ -51,6 +55,16 @@ def generate(
     drop: Annotated[list[str], _named("--drop", "As of convert.", _OUT, "WHAT")] = [],  # noqa: B006
     truth: Annotated[
         str, _named("--truth", "Write what is true of it here, as JSON.", _OUT, "FILE")
+    ] = "",
+    workload: Annotated[
+        str,
+        _named(
+            "--workload",
+            "One of isocheck run's, on a database in memory that is strict-serializable, "
+            "strong-snapshot or read-committed.",
+            _SIZE,
+            "NAME",
+        ),
     ] = "",
     rule: Annotated[str, _named("--rule", f"What it guarantees: {_RULES}.", _RULE, "RULE")] = (
         "serializable"
@@ -121,22 +135,66 @@ def generate(
 ) -> int:  # fmt: skip
     """Write a simulated history whose truth is known."""
     given = dict(locals())
+    if workload:
+        _refuse_others(given)
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
-    from isolang.workload import Workload
+    from isolang.workload import SimulatedHistory, Workload
     from isolang.workload import generate as simulate
 
     left_out = set(drop)
     if ALIASES.get(to, to) not in WITH_REAL_TIME:
         left_out.add("real-time")
-    options = {name: given[name] for name in Workload.__struct_fields__}
-    history = simulate(Workload(**{**options, "bugs": tuple(bugs)}))
+    history: SimulatedHistory | History
+    if workload:
+        history = _played(given)
+    else:
+        options = {name: given[name] for name in Workload.__struct_fields__}
+        history = simulate(Workload(**{**options, "bugs": tuple(bugs)}))
     where = sys.stdout.buffer if target == "-" else target
     report = write_history(history, where, format=to, drop=left_out)
-    if truth:
+    if truth and isinstance(history, SimulatedHistory):
         write_whole(Path(truth), json.dumps(history.truth.as_json(), indent=2) + "\n")
     notes = [*history.notes, *report.notes]
     if "real-time" in left_out:
         notes.append("without real time sser and strong-si have no verdict")
     say_written(target, report, notes)
     return EXIT_VALID
+
+
+_WITH_WORKLOAD = (
+    "target", "to", "drop", "workload", "rule", "sessions", "transactions", "operations", "keys",
+    "seed",
+)  # fmt: skip
+
+
+def _refuse_others(given: dict[str, Any]) -> None:
+    """Refuse options that say nothing about the workloads of ``isocheck run``.
+
+    Raises:
+        Mistake: one was given.
+    """
+    for name, parameter in inspect.signature(generate).parameters.items():
+        if name not in _WITH_WORKLOAD and given[name] != parameter.default:
+            flag = f"--{name.replace('_', '-')}"
+            raise Mistake(f"{flag} does not go with --workload: it chooses all that is played")
+
+
+def _played(given: dict[str, Any]) -> History:
+    """A workload of ``isocheck run``; sizes that are not given are its own."""
+    from isolang.run.simulate import simulate
+    from isolang.run.workloads import Shape
+
+    own = inspect.signature(generate).parameters
+    keys, operations = (
+        given[name] if given[name] != own[name].default else None for name in ("keys", "operations")
+    )
+    rule = given["rule"] if given["rule"] != own["rule"].default else "strict-serializable"
+    return simulate(
+        given["workload"],
+        rule=rule,
+        shape=Shape(keys=keys, operations=operations),
+        transactions=given["transactions"],
+        sessions=given["sessions"],
+        seed=given["seed"],
+    )

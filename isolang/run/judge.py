@@ -88,7 +88,7 @@ def judge(
         verdict=verdict,
         certificate=certificate,
         minimal=minimal,
-        strongest=_strongest(history, level_seconds) if levels else (),
+        strongest=_strongest(verdict, recorded.claims, level_seconds) if levels else (),
         statements=statements,
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
         first=first,
@@ -106,11 +106,18 @@ def _save_smallest(verdict: Invalid, recorded: Recorded) -> Path:
     return path
 
 
-def _strongest(history: History, seconds: float) -> tuple[str, ...]:
-    from isolang.levels import levels_of
+def _strongest(verdict: Verdict, claims: str, seconds: float) -> tuple[str, ...]:
+    """The strongest levels that held; what the level claims was found out already."""
+    from isolang.levels import IMPLIES, implied_by, levels_of
     from isolang.options import Options
+    from isolang.verdict import Valid
 
-    return levels_of(history, options=Options(timeout=seconds)).strongest()
+    found = levels_of(verdict.history, options=Options(timeout=seconds)).strongest()
+    if not isinstance(verdict, Valid) or claims not in IMPLIES:
+        return found
+    if any(claims in implied_by(name) for name in found):
+        return found
+    return tuple(dict.fromkeys((*(x for x in found if x not in implied_by(claims)), claims)))
 
 
 def _statements(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable
-from typing import Any
+from typing import Any, Protocol
 
 from isolang.errors import IsolangError
 from isolang.run.operation import (
@@ -68,7 +68,7 @@ def play(
     plan = tuple(one for operation in known for one in planned(operation))
     whole = hasattr(client, "transact")
     t = recorder.transaction(session, None if whole else client, plan=plan, driver=driver)
-    steps = program if isinstance(program, Generator) else _told(known)
+    steps = program if isinstance(program, Generator) else told(known)
     try:
         pace()
         with t:
@@ -84,7 +84,7 @@ def play(
     return "committed", None
 
 
-def _told(operations: tuple[Operation, ...]) -> Generator[Operation, Any, None]:
+def told(operations: tuple[Operation, ...]) -> Generator[Operation, Any, None]:
     """The conversation of a program that does not listen."""
     for operation in operations:  # noqa: UP028 - a tuple cannot be sent results
         yield operation
@@ -124,9 +124,25 @@ def planned(operation: Operation) -> tuple[Recorded, ...]:
             return ()
 
 
+class Notes(Protocol):
+    """Where it is noted what a transaction does: a recorded transaction has all of this."""
+
+    def sending(self) -> None:
+        """A statement will be sent."""
+
+    def read(self, key: Any, value: Any) -> None:
+        """A key was read."""
+
+    def write(self, key: Any, value: Any) -> None:
+        """A key was written."""
+
+    def append(self, key: Any, value: Any) -> None:
+        """Something was appended to a list."""
+
+
 def perform(
     operation: Operation,
-    t: RecordedTransaction,
+    t: Notes,
     client: Client,
     wait: Callable[[Wait], None] = lambda operation: None,
 ) -> Any:
@@ -177,7 +193,7 @@ def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
     client.rollback_to_savepoint()
 
 
-def _changed(t: RecordedTransaction, there: bool, key: str, value: object) -> bool:
+def _changed(t: Notes, there: bool, key: str, value: object) -> bool:
     """Record an UPDATE or DELETE: one that found no row has read that there is none."""
     if there:
         t.write(key, value)
