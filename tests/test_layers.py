@@ -37,6 +37,7 @@ SURFACE = {
     "cli",
     "comparison",
     "crosscheck",
+    "findings",
     "levels",
     "limits",
     "many",

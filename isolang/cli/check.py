@@ -43,6 +43,13 @@ def check(
             **one_of("text", "json", "edn", "junit", *_FORMS),
         ),
     ] = "text",
+    all_anomalies: Annotated[
+        bool,
+        typer.Option(
+            "--all", rich_help_panel=OUTPUT,
+            help="Also list every kind of anomaly that the history has, with an example of each.",
+        ),
+    ] = False,
     profile: Annotated[
         bool,
         typer.Option(
@@ -120,6 +127,8 @@ def check(
             page=page,
             form=output if output in _FORMS else "",
             cross_check=cross_check,
+            all_anomalies=all_anomalies,
+            standing=output == "text",
         )
         for history in histories
     ]

@@ -13,17 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.cli.report import Limits, Report, error_report, report_of, unknown_report
+from isolang.cli.report import Limits, Report, Standing, error_report, report_of, unknown_report
 from isolang.errors import IsolangError, internal_error
 from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
+    from isolang.explain.violation import Findings
     from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.limits import Deadline
     from isolang.verdict import Invalid, Verdict
 
 
+# Of a history of so many operations, all levels are judged in the time that a start takes; each may
+# take so many seconds.
+_SMALL: Final = 20_000
+_AT_ONCE: Final = 0.1
 _LARGE: Final = 250_000  # bytes of a history that is worth a heap in large pages
 _HEAP: Final = 64 << 20  # bytes; what is not used costs nothing
 
@@ -51,6 +56,8 @@ class Job(Struct, frozen=True, kw_only=True):
         page: the file, or the folder, to write pages to; empty for none.
         form: the form of the verdict that is to be printed (``isolang.report.forms``), if any.
         cross_check: of ``--cross-check``; empty for none.
+        all_anomalies: whether to look for every kind of anomaly.
+        standing: whether to say between which levels the history stands, where that is cheap.
     """
 
     history: str
@@ -63,6 +70,8 @@ class Job(Struct, frozen=True, kw_only=True):
     page: str = ""
     form: str = ""
     cross_check: str = ""
+    all_anomalies: bool = False
+    standing: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -99,9 +108,81 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
         if history is None:
             return
         spent = {"read": reading.seconds().read}
+        beside = _Beside(job, history, progress)
         for spec in job.specs:
             deadline = Deadline(job.options.timeout, already=spent)
-            finished(_judged(job, history, spec, deadline, progress))
+            finished(beside.added(_judged(job, history, spec, deadline, progress)))
+
+
+class _Beside:
+    """What is said of a history beside the verdict on each specification; found out once."""
+
+    def __init__(self, job: Job, history: History, progress: Progress) -> None:
+        self._job = job
+        self._history = history
+        self._progress = progress
+        self._findings: Findings | None = None
+        self._standing: Standing | None = None
+        self._done = False
+
+    def added(self, report: Report) -> Report:
+        """The report with it."""
+        if report.verdict == "error" or not (self._job.all_anomalies or self._job.standing):
+            return report
+        if not self._done:
+            try:
+                self._find(report)
+            except IsolangError:
+                pass  # what cannot be judged is in the report already
+            except (TimeoutError, MemoryError):
+                report = replace(
+                    report, warnings=(*report.warnings, "not all was looked for: out of memory")
+                )
+            self._done = True
+        return replace(report, findings=self._findings, standing=self._standing)
+
+    def _find(self, report: Report) -> None:
+        options = self._job.options
+        left = None
+        if options.timeout is not None:
+            left = options.timeout - report.seconds.total
+            if left <= _AT_ONCE:
+                return
+        if self._job.all_anomalies:
+            from isolang.findings import findings_of
+
+            options = replace(options, timeout=left)
+            found = findings_of(self._history, options, progress=self._progress)
+            self._findings = _with_verdict(found, report)
+        elif report.verdict != "unknown" and self._history.columns.operations() <= _SMALL:
+            from isolang.levels import IMPLIES, levels_of
+
+            each = min(_AT_ONCE, _AT_ONCE if left is None else left / len(IMPLIES))
+            options = replace(options, timeout=each, certify=False)
+            levels = levels_of(self._history, options, progress=self._progress)
+            self._standing = Standing(
+                strongest=levels.strongest(),
+                weakest_violated=levels.weakest_violated(),
+                unknown=any(level.standing == "unknown" for level in levels.levels.values()),
+            )
+
+
+def _with_verdict(findings: Findings, report: Report) -> Findings:
+    """The findings with the violation that the report tells, if it is of yet another kind."""
+    from isolang.explain.violation import Finding
+
+    told = report.violation
+    if told is None or told.anomaly in {one.anomaly for one in findings.anomalies}:
+        return findings
+    more = Finding(
+        anomaly=told.anomaly,
+        count=1,
+        counted="levels",
+        level=report.spec,
+        certified=report.certified,
+        violation=told,
+    )
+    return replace(findings, anomalies=(*findings.anomalies, more))
 
 
 def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict
 
-from isolang.explain.violation import Violation
+from isolang.explain.violation import Findings, Violation
 from isolang.verdict import AnomalyCount, Seconds
 
 if TYPE_CHECKING:
@@ -110,6 +110,20 @@ class Limits(Struct, frozen=True, kw_only=True):
     default_memory: bool = False
 
 
+class Standing(Struct, frozen=True, kw_only=True):
+    """Where the history stands among the levels of the library.
+
+    Attributes:
+        strongest: the satisfied levels that no other satisfied one implies.
+        weakest_violated: the violated levels that imply no other violated one.
+        unknown: whether some level was not decided in time.
+    """
+
+    strongest: tuple[str, ...]
+    weakest_violated: tuple[str, ...]
+    unknown: bool = False
+
+
 class Report(Struct, frozen=True, kw_only=True):
     """What is said of one history and one specification.
 
@@ -144,6 +158,9 @@ class Report(Struct, frozen=True, kw_only=True):
         page: what ``--html`` wrote.
         drawn: the text of the form that ``--output`` asked for, such as ``dot``.
         cross_check: what came of ``--cross-check``.
+        findings: of ``--all``: every kind of anomaly that the history has.
+        standing: the strongest levels that hold and the weakest that do not, where that was found
+            out at once.
         warnings: about the specification, and what could not be saved.
         statistics: what the engine did; ``seconds_…`` are stages of solving, the others counts.
         limits: what the check might use.
@@ -178,6 +195,8 @@ class Report(Struct, frozen=True, kw_only=True):
     page: str | None = None
     drawn: str | None = None
     cross_check: CrossCheckReport | None = None
+    findings: Findings | None = None
+    standing: Standing | None = None
     warnings: tuple[str, ...] = ()
     statistics: Mapping[str, float] = field(default_factory=dict)
     limits: Limits = Limits()

@@ -12,6 +12,7 @@ from isolang.explain.violation import (
     ArgumentView,
     CycleView,
     EdgeView,
+    Findings,
     PlainReason,
     SplitView,
     TransactionView,
@@ -95,6 +96,9 @@ def _render(report: Report, out: Console) -> None:
     if report.anomalies and not (violation and _sole(report)):
         for part in _anomalies(report.anomalies):
             out.print(part)
+    if report.findings:
+        for part in _findings(report.findings, report):
+            out.print(part)
     if report.input:
         out.print()
         out.print(_facts(report))
@@ -132,7 +136,9 @@ def _violation(violation: Violation, report: Report) -> Iterator[RenderableType]
             yield _indented(says[outcome], 2)
 
 
-def _transactions(violation: Violation, report: Report) -> Iterator[RenderableType]:
+def _transactions(
+    violation: Violation, report: Report, indent: int = 2
+) -> Iterator[RenderableType]:
     transactions: Sequence[TransactionView] = violation.transactions
     others: list[TransactionView] = []
     if len(transactions) > _LONGEST:
@@ -150,10 +156,10 @@ def _transactions(violation: Violation, report: Report) -> Iterator[RenderableTy
             _styled(f"{_place(txn.where, report)}, {session}".rstrip(", "), "dim"),
             operations + more,
         )
-    yield _padded(grid, 2)
+    yield _padded(grid, indent)
     if others:
         places = (f"{txn.name} ({_place(txn.where, report)})" for txn in others)
-        yield _indented(f"and {_count(len(others), 'other')}: {', '.join(places)}", 2, hang=4)
+        yield _indented(f"and {_count(len(others), 'other')}: {', '.join(places)}", indent, hang=4)
 
 
 def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]:
@@ -266,6 +272,46 @@ def _anomalies(anomalies: Sequence[AnomalyCount]) -> Iterator[RenderableType]:
             yield _indented(f"and {anomaly.count - len(anomaly.examples)} more", 6)
 
 
+_COUNTED = {
+    "reads": "{} of it",
+    "components": "in {} of the known dependencies",
+    "levels": "shown by no known dependencies alone, but by a level's verdict",
+}
+_UNITS = {"reads": "read", "components": "strongly connected component", "levels": "level"}
+
+
+def _findings(findings: Findings, report: Report) -> Iterator[RenderableType]:
+    """Every kind of anomaly, each with its example."""
+    yield ""
+    found = findings.anomalies
+    yield _styled(f"  all kinds of anomalies: {len(found) or 'none'}", "bold")
+    for one in found:
+        counted = _COUNTED[one.counted].format(_count(one.count, _UNITS[one.counted]))
+        proved = "" if one.certified else ", not certified"
+        yield ""
+        yield _indented(f"{one.anomaly}: {counted}; {one.level} forbids it{proved}", 2, hang=4)
+        yield from _transactions(one.violation, report, 6)
+        yield from _argument(one.violation.argument, 6)
+    yield ""
+    yield _indented(f"not       {', '.join(findings.weakest_violated) or 'none'}", 2, hang=10)
+    yield _indented(f"also not  {', '.join(findings.also_violated) or 'none'}", 2, hang=10)
+    if findings.not_finished:
+        yield _indented(findings.not_finished, 2)
+
+
+def _standing(report: Report) -> str:
+    """Between which levels the history stands, for those who did not ask."""
+    found = report.standing
+    if found is None:
+        quiet = report.findings is not None or report.verdict == "unknown"
+        return "" if quiet else f"not looked for: isocheck levels {report.history}"
+    strongest, weakest = (
+        ", ".join(names) or "none" for names in (found.strongest, found.weakest_violated)
+    )
+    more = "; not all were decided at once" if found.unknown else ""
+    return f"strongest that holds: {strongest}; weakest that does not: {weakest}{more}"
+
+
 def _facts(report: Report) -> RenderableType:
     known = report.input
     assert known is not None
@@ -286,6 +332,7 @@ def _facts(report: Report) -> RenderableType:
         *(("note", note) for note in known.notes),
         *(("note", note) for note in (report.level.notes if report.level else ())),
         *(("warning", warning) for warning in report.warnings),
+        ("levels", _standing(report)),
         ("decided by", _decided(report)),
         ("certified", f"{'yes' if report.certified else 'no'}: {report.certified_reason}"),
         ("certificate", report.certificate),

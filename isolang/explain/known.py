@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -27,7 +27,7 @@ Cycle: TypeAlias = tuple[Edge, ...]
 # An anti-dependency is looked for to so many versions after the one that was read, and of a version
 # with more successors than this none is taken.
 _VERSIONS, _SUCCESSORS = 4, 16
-LONGEST: Final = 8
+_LONGEST: Final = 8
 
 
 class KnownGraph(Struct, frozen=True):
@@ -43,11 +43,6 @@ class KnownGraph(Struct, frozen=True):
     n: int
     after: dict[int, list[Edge]]
     shown: dict[Edge, tuple[int, ...]]
-
-    def edges(self) -> Iterator[Edge]:
-        """Give all edges."""
-        for edges in self.after.values():
-            yield from edges
 
 
 def known_graph(problem: Problem, *, until: float) -> KnownGraph:
@@ -169,8 +164,9 @@ def short_cycles(
     graph: KnownGraph,
     relations: frozenset[str],
     *,
+    closing: frozenset[str] | None = None,
     until: float,
-    longest: Callable[[], int] = lambda: LONGEST,
+    below: Callable[[], int] = lambda: _LONGEST + 1,
 ) -> Iterator[Cycle]:
     """Give cycles of known edges, those of two edges first, and then longer and longer ones.
 
@@ -179,28 +175,30 @@ def short_cycles(
     Args:
         graph: the edges.
         relations: those that may be used.
+        closing: those of the edge that closes a cycle, if it is not one of these.
         until: a moment of ``time.perf_counter`` at which to end.
-        longest: of how many edges a cycle may be, asked again and again.
+        below: cycles have fewer edges than that; asked again and again.
     """
-    component = components(graph, relations)
+    closing = relations if closing is None else closing
+    component = components(graph, relations | closing)
     inner = {
-        a: [e for e in edges if e.relation in relations and component[e.b] == component[a]]
+        a: _best([e for e in edges if component[e.b] == component[a]])
         for a, edges in graph.after.items()
         if component[a] >= 0
     }
-    inner = {a: _best(edges) for a, edges in inner.items() if edges}
-    closing = sorted((e for edges in inner.values() for e in edges), key=_rank)
+    closers = sorted((e for e in _all(inner) if e.relation in closing), key=_rank)
+    inner = {a: [e for e in edges if e.relation in relations] for a, edges in inner.items()}
     by_ends: defaultdict[tuple[int, int], list[Edge]] = defaultdict(list)
-    for edge in closing:
+    for edge in _all(inner):
         by_ends[edge.a, edge.b].append(edge)
-    pairs = [(one, other) for one in closing for other in by_ends.get((one.b, one.a), ())]
+    pairs = [(one, other) for one in closers for other in by_ends.get((one.b, one.a), ())]
     yield from sorted((pair for pair in pairs if _rank(pair[0]) >= _rank(pair[1])), key=_weight)
-    closing = [edge for edge in closing if (edge.b, edge.a) not in by_ends]
-    for length in range(3, LONGEST + 1):
-        if length > longest():
+    closers = [edge for edge in closers if (edge.b, edge.a) not in by_ends]
+    for length in range(3, _LONGEST + 1):
+        if length >= below():
             return
         left = []
-        for edge in closing:
+        for edge in closers:
             if time.perf_counter() > until:
                 return
             path = _path(inner, edge.b, edge.a, length - 1)
@@ -208,7 +206,11 @@ def short_cycles(
                 left.append(edge)
             else:
                 yield (edge, *path)
-        closing = left
+        closers = left
+
+
+def _all(after: Mapping[int, Sequence[Edge]]) -> Iterator[Edge]:
+    return (edge for edges in after.values() for edge in edges)
 
 
 # From what people follow most easily.

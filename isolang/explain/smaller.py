@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec.structs import replace
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
-from isolang.explain.known import LONGEST, KnownGraph, known_graph, short_cycles
+from isolang.explain.known import Cycle, KnownGraph, known_graph, short_cycles
 from isolang.explain.part import Part, Sources, reads_of
 from isolang.language.classify.automaton import TESTS, Automaton
 from isolang.problem import Problem, build_problem
@@ -26,7 +26,7 @@ Raises ``TimeoutError``.
 
 # People follow as many cycles.
 _FOLLOWED = 4
-_RW_WEIGHT = 5
+_RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
 # How many short cycles of known edges are tried, and for how long more are looked for.
 _TRIED, _LOOKED = 24, 0.1
@@ -44,7 +44,7 @@ def cost(steps: Sequence[Step]) -> tuple[int, ...]:
     """How hard a refutation is to follow, and how much it takes for granted.
 
     Fewer cycles than people can follow; then without real time, and without sessions: only what
-    needs them is told by them. Then fewer cycles, and fewer edges, of which an rw counts as five:
+    needs them is told by them. Then fewer cycles, and fewer edges, of which an rw counts as two:
     people follow reads-from more easily, but not around half of the history. That a transaction
     wrote after the one it read from is easy to see, and counts last.
     """
@@ -57,6 +57,7 @@ def cost(steps: Sequence[Step]) -> tuple[int, ...]:
         "so" in relations,
         len(told),
         sum(map(_weight, told)),
+        sum(map(len, told)),
         sum(edge.relation in ("so", "rt") for edges in told for edge in edges),
         sum(map(len, cycles)),
     )
@@ -178,6 +179,26 @@ class Finder:
         except TimeoutError:
             return None
 
+    def of_cycle(
+        self, cycle: Cycle, known: KnownGraph, plan: Plan | None = None
+    ) -> Sequence[Step] | None:
+        """A refutation of the few transactions that a cycle is about.
+
+        Args:
+            cycle: of known edges.
+            known: the graph that it is of.
+            plan: of another specification than that of the refutation.
+        """
+        automata = (plan or self._plan).automata
+        orders = (ChoiceStep(op) for edge in cycle for op in known.shown.get(edge, ()))
+        about: list[Step] = [CycleStep("", cycle), *orders]
+        tests = any(letter in TESTS for a in automata for letter in a.steps)
+        part = self._sources.relevant_part(about, every_write=tests)
+        if part.history.t0 > _LARGEST_PART:
+            return None
+        found = self._refute(part, automata)
+        return None if found is None else part.to_whole(found)
+
     # --- attempts ---
 
     def _short(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
@@ -194,33 +215,23 @@ class Finder:
         until = min(self._end, time.perf_counter() + _LOOKED)
         if self._known is None:
             self._known = known_graph(self._problem, until=until)
-        tests = any(letter in TESTS for a in plan.automata for letter in a.steps)
         best: Sequence[Step] | None = None
         given = cost(steps)
         least = given[4] if given[3] == 1 and not relaxed else sys.maxsize
         tried = 0
 
-        def longest() -> int:
-            """One rw and the rest wr may be simpler than two rw, if it is not much longer."""
-            return LONGEST if least > 2 * _RW_WEIGHT else least - _RW_WEIGHT - 1
+        def below() -> int:
+            return least
 
-        for cycle in short_cycles(self._known, relations, until=until, longest=longest):
+        for cycle in short_cycles(self._known, relations, until=until, below=below):
             if tried == _TRIED or time.perf_counter() > until:
                 break
             if _weight(cycle) >= least:
                 continue
-            orders = (ChoiceStep(op) for edge in cycle for op in self._known.shown.get(edge, ()))
-            about: list[Step] = [CycleStep("", cycle), *orders]
-            part = self._sources.relevant_part(about, every_write=tests)
-            if part.history.t0 > _LARGEST_PART:
-                continue
             tried += 1
-            found = self._refute(part, plan.automata)
-            if found is not None:
-                whole = part.to_whole(found)
-                if best is None or cost(whole) < cost(best):
-                    best = whole
-                    least = cost(best)[4]
+            found = self.of_cycle(cycle, self._known, plan)
+            if found is not None and (best is None or cost(found) < cost(best)):
+                best, least = found, cost(found)[4]
         return best
 
     def _needs_rw(self, weaker: Sequence[Automaton]) -> bool:

@@ -257,6 +257,46 @@ class Violation(Struct, frozen=True, kw_only=True):
         return graph
 
 
+Counted: TypeAlias = Literal["reads", "components", "levels"]
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One kind of anomaly.
+
+    Attributes:
+        anomaly: its name, by the table of ``docs/anomalies.md``.
+        count: how often it was seen.
+        counted: what was counted: ``reads`` that show it; strongly connected ``components`` of the
+            known dependencies with such a cycle; or ``levels`` that were found violated so.
+        level: the weakest level of the library that forbids the example.
+        certified: whether an independent checker accepted the example.
+        violation: the example.
+    """
+
+    anomaly: str
+    count: int
+    counted: Counted
+    level: str
+    certified: bool
+    violation: Violation
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """What is wrong with a history, all of it.
+
+    Attributes:
+        anomalies: one of each kind.
+        weakest_violated: the violated levels that imply no other violated one: Elle's ``:not``.
+        also_violated: the other violated levels: Elle's ``:also-not``.
+        not_finished: what was not looked for, as the time was up; empty if nothing.
+    """
+
+    anomalies: tuple[Finding, ...] = ()
+    weakest_violated: tuple[str, ...] = ()
+    also_violated: tuple[str, ...] = ()
+    not_finished: str = ""
+
+
 def _cycles(argument: ArgumentView, inside: str) -> Iterator[tuple[str, CycleView]]:
     steps: list[tuple[str, object]] = [(f"lemma {x.number}", x.reason) for x in argument.lemmas]
     steps.append(("conclusion", argument.conclusion))

@@ -22,7 +22,7 @@ from isolang.verdict import AnomalyCount, Invalid, Seconds, Unknown, Valid, Verd
 
 if TYPE_CHECKING:
     from isolang.certify.steps import Step
-    from isolang.explain.smaller import Finder
+    from isolang.explain.smaller import Engine, Finder
     from isolang.history.history import History
     from isolang.language.classify.automaton import Automaton
     from isolang.language.classify.route import Route
@@ -273,9 +273,8 @@ def _show_violation(run: Run) -> None:
         run.notes += shown_of_violation(run.history, run.written_spec)
 
 
-def _finder(run: Run) -> Finder:
-    """The search for simpler refutations, and its time limit in seconds."""
-    from isolang.explain.smaller import Finder
+def refuter(seed: int) -> Engine:
+    """The native engine, as what looks for simpler violations calls it."""
     from isolang.solvers import engine
 
     def refute(
@@ -286,10 +285,17 @@ def _finder(run: Run) -> Finder:
             problem.native,
             automata,
             seconds=seconds,
-            seed=run.options.seed,
+            seed=seed,
             strategy="cdcl",  # the one that leaves proofs
         ).says
         return found.steps if isinstance(found, Refutation) else None
+
+    return refute
+
+
+def _finder(run: Run) -> Finder:
+    """The search for simpler refutations, and its time limit in seconds."""
+    from isolang.explain.smaller import Finder
 
     assert isinstance(run.route, Plan)
     spent = run.deadline.seconds()
@@ -299,7 +305,14 @@ def _finder(run: Run) -> Finder:
     if left is not None:
         seconds = min(seconds, left / 4)
     whole = max(_SOON - spent.total, _ANYWAY, 2 * spent.solve - _WAITED)
-    return Finder(run.problem, run.route, refute, seconds=seconds, whole=whole, took=spent.solve)
+    return Finder(
+        run.problem,
+        run.route,
+        refuter(run.options.seed),
+        seconds=seconds,
+        whole=whole,
+        took=spent.solve,
+    )
 
 
 # --- what verdicts are made of ---

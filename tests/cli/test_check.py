@@ -3,12 +3,17 @@
 import gzip
 import json
 import os
+import re
 import shutil
 
 import pytest
+from msgspec import convert
 from support.cli import ENVIRONMENT, LOST_UPDATE, THIN_AIR, VALID, run_here, run_there
+from support.paths import ROOT
 
+from isolang.cli.job import _with_verdict
 from isolang.cli.report import SCHEMA, Report, exit_code
+from isolang.explain.violation import Findings
 
 NEEDED = [
     "schema", "history", "spec", "verdict", "reason", "anomaly", "transactions", "committed",
@@ -370,3 +375,40 @@ def test_copying_a_history_keeps_its_verdict(files, capfd):
     """The name of the file plays no part."""
     shutil.copy(files / "lost.txt", files / "copy.log")
     assert run_here(capfd, "-s", "si", "copy.log").code == 1
+
+
+def test_all_kinds_of_anomalies(capfd, tmp_path):
+    """Cycles stand beside reads that are wrong by themselves, in text and in JSON."""
+    path = tmp_path / "h.edn"
+    path.write_text(
+        """{:type :ok, :process 0, :value [[:r :z 7]]}
+{:type :ok, :process 1, :value [[:r :u nil] [:w :v 1]]}
+{:type :ok, :process 2, :value [[:r :v nil] [:w :u 1]]}
+"""
+    )
+    found = run_here(capfd, "--spec", "si", "--all", str(path))
+    assert found.code == 1
+    assert "thin-air read: 1 read of it; pl-2 forbids it" in found.out
+    assert "write skew: in 1 strongly connected component" in found.out
+    assert re.search(r"^  not +pl-2$", found.out, re.M)
+    assert re.search(r"^  also not +ser, ", found.out, re.M)
+    for more in ([], ["--timeout", "60"]):  # here, and in a process of its own
+        (line,) = run_here(
+            capfd, "--spec", "si", "--all", "-o", "json", *more, str(path)
+        ).out.splitlines()
+        kinds = [one["anomaly"] for one in json.loads(line)["findings"]["anomalies"]]
+        assert kinds == ["thin-air read", "write skew"]
+
+
+def test_the_violation_that_is_told_is_among_all(capfd, files):
+    """Also where the search for all kinds came to others: the time may have ended it."""
+    report = convert(json.loads(run_here(capfd, "-s", "si", "-o", "json", "lost.txt").out), Report)
+    (added,) = _with_verdict(Findings(), report).anomalies
+    assert (added.anomaly, added.violation) == (report.anomaly, report.violation)
+    assert _with_verdict(Findings(anomalies=(added,)), report).anomalies == (added,)
+
+
+def test_text_says_between_which_levels_a_history_stands(capfd):
+    """Where that is found out at once; a large one is left to `isocheck levels`."""
+    found = run_here(capfd, "--spec", "si", str(ROOT / "examples" / "on-call.edn"))
+    assert "strongest that holds: strong-si; weakest that does not: pl-3" in found.out

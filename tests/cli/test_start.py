@@ -32,11 +32,11 @@ PARTS = {
 
 
 def imported(folder, text, code):
-    """What a check of a history imports, besides NumPy."""
+    """What a check of a history imports, besides NumPy; text would judge other levels, too."""
     (folder / "h").write_text(text)
     program = (
         "import sys, numpy; before = set(sys.modules); from isolang.cli.main import main;"
-        f"assert main(['-s', 'si', 'h']) == {code};"
+        f"assert main(['-s', 'si', '-o', 'json', 'h']) == {code};"
         "print(*set(sys.modules) - before, file=sys.stderr)"
     )
     done = subprocess.run(

@@ -1,0 +1,261 @@
+"""Every kind of anomaly that a history has, with counts, and a certified smallest example of each.
+
+A verdict tells one violation, the simplest that was found. Who looks for what is wrong with a
+database wants all: milder ones beside worse ones, and cycles beside reads that are wrong by
+themselves. Reads of that kind are set aside first, as they would hide the cycles; whatever is found
+then is certified against the whole history.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from isolang.certify.proofs import Refutation
+from isolang.certify.steps import AnomalyStep, Step
+from isolang.errors import IsolangError
+from isolang.explain import names
+from isolang.explain.explain import explain
+from isolang.explain.known import Cycle, KnownGraph, components, known_graph, short_cycles
+from isolang.explain.part import Part, part_of
+from isolang.explain.smaller import Finder
+from isolang.explain.violation import Counted, Finding, Findings
+from isolang.language.classify.event_graph import Plan
+from isolang.levels import Levels, levels_of
+from isolang.limits import Deadline
+from isolang.options import Options
+from isolang.pipeline.decision import decide, refuter
+from isolang.problem import Problem, build_problem
+from isolang.verdict import Invalid
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+# By which relations a cycle is closed, and by which it goes back, from the worst on.
+_SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
+    (frozenset(closing), frozenset(back))
+    for closing, back in (
+        (("ww",), ("ww",)),
+        (("wr",), ("ww", "wr")),
+        (("rw",), ("ww", "wr")),
+        (("rw",), ("ww", "wr", "rw")),
+        (("so",), ("ww", "wr", "so")),
+        (("rw",), ("ww", "wr", "so")),
+        (("rw",), ("ww", "wr", "rw", "so")),
+    )
+)
+# From the weakest level on: the first that forbids an example is the one that it is told by.
+_WEAKEST_FIRST: Final = (
+    "pl-1", "pl-2", "rc-nosession", "ra-nosession", "cc-nosession", "psi-nosession", "pc-nosession",
+    "si-nosession", "ser-nosession", "rc", "ra", "cc", "psi", "pc", "si", "ser",
+)  # fmt: skip
+_SECONDS: Final = 60.0  # without a timeout
+_OF_CYCLES: Final = 0.3  # of the time, for the cycles of known edges; the rest is for the levels
+_LEAST: Final = 0.1  # seconds for a level
+_ATTEMPTS: Final = 3  # for each name that a cycle would have
+
+
+def findings_of(
+    history: History,
+    options: Options = Options(),  # noqa: B008 - frozen
+    *,
+    progress: Callable[[str], object] = lambda phase: None,
+) -> Findings:
+    """Find every kind of anomaly of a history.
+
+    Args:
+        history: of ``load_history`` or ``History.from_transactions``.
+        options: how to check; the timeout is for all of it, ten seconds without one.
+        progress: called with the name of each phase as it begins.
+
+    Raises:
+        UnsupportedError: the history cannot be judged.
+
+    >>> from isolang import History, Transaction
+    >>> history = History.from_transactions([
+    ...     Transaction([("r", "x", None), ("w", "x", 1), ("r", "z", 7)]),
+    ...     Transaction([("r", "x", None), ("w", "x", 2)]),
+    ... ])
+    >>> [(one.anomaly, one.count, one.counted) for one in findings_of(history).anomalies]
+    [('thin-air read', 1, 'reads'), ('lost update', 1, 'components')]
+    """
+    return _Search(history, options, progress).all()
+
+
+class _Search:
+    def __init__(
+        self, history: History, options: Options, progress: Callable[[str], object]
+    ) -> None:
+        self._history = history
+        self._options = options
+        self._progress = progress
+        seconds = options.timeout or _SECONDS
+        self._until = time.perf_counter() + seconds
+        self._cycles_until = time.perf_counter() + seconds * _OF_CYCLES
+        self._problem = build_problem(history)
+        self._plans: dict[str, Plan] = {}
+        self._found: dict[str, Finding] = {}
+
+    def all(self) -> Findings:
+        self._progress("anomalies of reads")
+        self._intrinsic()
+        self._progress("cycles")
+        part = self._without_wrong_reads()
+        inner = build_problem(part.history)
+        self._cycles(part, inner, known_graph(inner, until=self._cycles_until))
+        late = time.perf_counter() > self._cycles_until
+        self._progress("levels")
+        standing = self._levels(part, inner)
+        order = {name: i for i, name in enumerate((*names.INTRINSIC.values(), *names.SEVERITY))}
+        found = sorted(
+            self._found.values(), key=lambda one: order.get(names.strip_suffix(one.anomaly), 99)
+        )
+        violated = [n for n, level in standing.levels.items() if level.standing == "violated"]
+        weakest = standing.weakest_violated()
+        late = late or time.perf_counter() > self._until
+        return Findings(
+            anomalies=tuple(found),
+            weakest_violated=weakest,
+            also_violated=tuple(n for n in violated if n not in weakest),
+            not_finished="the time was up: there may be more" if late else "",
+        )
+
+    # --- reads that are wrong by themselves ---
+
+    def _intrinsic(self) -> None:
+        for kind, count in self._problem.anomaly_counts().items():
+            (one,) = self._problem.anomalies(kind, 1)
+            step = AnomalyStep(int(kind), one.txn, one.op, one.other_txn, one.other_op)
+            level, certified = self._certified([step], ("pl-1", "pl-2"))
+            self._add([step], count, "reads", level or "pl-2", certified)
+
+    def _without_wrong_reads(self) -> Part:
+        """The part that lacks the reads with an intrinsic anomaly; all writes are there."""
+        history = self._history
+        part = part_of(history, range(history.columns.operations()), range(history.t0))
+        while wrong := {a.op for a in build_problem(part.history).anomalies()}:
+            kept = [op for op in range(len(part.ops)) if op not in wrong]
+            part = part_of(history, (part.ops[op] for op in kept), range(history.t0))
+        return part
+
+    # --- cycles ---
+
+    def _cycles(self, part: Part, problem: Problem, graph: KnownGraph) -> None:
+        seen: dict[str, list[Cycle]] = {}
+        where: dict[str, set[int]] = {}
+        native = problem.native
+        keys = native.key_start.searchsorted(range(len(native.writer_txn)), side="right") - 1
+        writes = set(zip(native.writer_txn.tolist(), keys.tolist(), strict=True))
+        for closing, back in _SHAPES:
+            if time.perf_counter() > self._cycles_until:
+                break
+            component = components(graph, closing | back)
+            for cycle in short_cycles(graph, back, closing=closing, until=self._cycles_until):
+                if len({edge.a for edge in cycle}) < len(cycle):
+                    continue
+                name = names.name_of_cycle(cycle, lambda txn, key: (txn, key) in writes)
+                seen.setdefault(name, []).append(cycle)
+                where.setdefault(name, set()).add(component[cycle[0].a])
+        for name, cycles in seen.items():
+            for cycle in sorted(cycles, key=len)[:_ATTEMPTS]:
+                if name in self._found or time.perf_counter() > self._until:
+                    break
+                self._try(part, problem, graph, cycle, len(where[name]))
+
+    def _try(
+        self, part: Part, problem: Problem, graph: KnownGraph, cycle: Cycle, count: int
+    ) -> None:
+        """Have the engine refute the few transactions of a cycle, by the weakest level it can."""
+        for level in _WEAKEST_FIRST:
+            plan = self._plan(level)
+            left = self._until - time.perf_counter()
+            if left <= 0:
+                return
+            finder = Finder(
+                problem, plan, refuter(self._options.seed), seconds=left, whole=0.0, took=0.0
+            )
+            steps = finder.of_cycle(cycle, graph)
+            if steps is not None:
+                whole = part.to_whole(finder.shortened(steps))
+                found, certified = self._certified(whole, (level,))
+                if not found:
+                    whole = part.to_whole(steps)
+                    found, certified = self._certified(whole, (level,))
+                if found:
+                    self._add(whole, count, "components", level, certified)
+                return
+
+    # --- levels ---
+
+    def _levels(self, part: Part, problem: Problem) -> Levels:
+        """Judge all levels; a violation that no known edges show is one more kind."""
+        each = self._each()
+        standing = levels_of(self._history, each, progress=self._progress)
+        clean = levels_of(part.history, each) if self._problem.anomalies(limit=1) else standing
+        violated = [n for n, level in clean.levels.items() if level.standing == "violated"]
+        for name in dict.fromkeys((*clean.weakest_violated(), *violated)):
+            level = clean.levels[name]
+            if level.anomaly in self._found:
+                continue
+            if time.perf_counter() > self._until:
+                break
+            plan = self._plan(name)
+            each = self._each()
+            verdict = decide(part.history, plan, Deadline(each.timeout), each, problem=problem)
+            if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
+                whole = part.to_whole(verdict.refutation.steps)
+                found, certified = self._certified(whole, (name,))
+                if found:
+                    self._add(whole, 1, "levels", name, certified)
+        return standing
+
+    def _each(self) -> Options:
+        """The options of one level: no one may take all the time that is left."""
+        left = self._until - time.perf_counter()
+        return replace(self._options, timeout=max(_LEAST, left / 4))
+
+    # --- what is found ---
+
+    def _plan(self, level: str) -> Plan:
+        from isolang.language.classify.route import route
+        from isolang.language.load import load_spec
+
+        if level not in self._plans:
+            plan = route(load_spec(level))
+            assert isinstance(plan, Plan), f"{level} is decided as an event graph"
+            self._plans[level] = plan
+        return self._plans[level]
+
+    def _certified(self, steps: Sequence[Step], levels: Sequence[str]) -> tuple[str, bool]:
+        """The first level that a refutation refutes, and whether the checker says so.
+
+        Where the user wants no certificates it is checked all the same: it was made of parts.
+        """
+        from isolang.certify.native import check_natively
+
+        for level in levels:
+            try:
+                check_natively(self._history, self._plan(level).spec, Refutation(tuple(steps)))
+            except (IsolangError, TimeoutError):
+                continue
+            return level, True
+        return "", False
+
+    def _add(
+        self, steps: Sequence[Step], count: int, counted: Counted, level: str, certified: bool
+    ) -> None:
+        violation = explain(self._problem, steps)
+        self._found.setdefault(
+            violation.anomaly,
+            Finding(
+                anomaly=violation.anomaly,
+                count=count,
+                counted=counted,
+                level=level,
+                certified=certified,
+                violation=violation,
+            ),
+        )
