@@ -154,7 +154,9 @@ class _Beside:
             options = replace(options, timeout=left)
             found = findings_of(self._history, options, progress=self._progress)
             self._findings = _with_verdict(found, report)
-        elif report.verdict != "unknown" and self._history.columns.operations() <= _SMALL:
+        elif self._history.columns.operations() > _SMALL or report.verdict == "unknown":
+            self._standing = Standing(looked_for=False)
+        else:
             from isolang.levels import IMPLIES, levels_of
 
             each = min(_AT_ONCE, _AT_ONCE if left is None else left / len(IMPLIES))

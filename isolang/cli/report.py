@@ -117,11 +117,13 @@ class Standing(Struct, frozen=True, kw_only=True):
         strongest: the satisfied levels that no other satisfied one implies.
         weakest_violated: the violated levels that imply no other violated one.
         unknown: whether some level was not decided in time.
+        looked_for: whether this was looked for at all; not in large histories.
     """
 
-    strongest: tuple[str, ...]
-    weakest_violated: tuple[str, ...]
+    strongest: tuple[str, ...] = ()
+    weakest_violated: tuple[str, ...] = ()
     unknown: bool = False
+    looked_for: bool = True
 
 
 class Report(Struct, frozen=True, kw_only=True):

@@ -303,8 +303,9 @@ def _standing(report: Report) -> str:
     """Between which levels the history stands, for those who did not ask."""
     found = report.standing
     if found is None:
-        quiet = report.findings is not None or report.verdict == "unknown"
-        return "" if quiet else f"not looked for: isocheck levels {report.history}"
+        return ""
+    if not found.looked_for:
+        return f"not looked for: isocheck levels {report.history}"
     strongest, weakest = (
         ", ".join(names) or "none" for names in (found.strongest, found.weakest_violated)
     )

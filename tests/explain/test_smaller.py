@@ -94,14 +94,16 @@ def test_shrink_stops_in_time():
     assert shrink(part, lambda _: True, by_transaction=True, until=0.0) is part
 
 
-def test_cost_prefers_fewer_cycles_then_fewer_rw_then_fewer_edges():
+def test_cost_prefers_fewer_cycles_then_shorter_ones_an_rw_counting_as_two_edges():
     """The order in which docs/anomalies.md ranks violations."""
     so, wr, rw = (Edge(r, 0, 1, 0, 0, 0) for r in ("so", "wr", "rw"))
     ranked = [
         [CycleStep("c", (wr, wr))],
-        [CycleStep("c", (wr, wr, wr))],
         [CycleStep("c", (wr, rw))],
+        [CycleStep("c", (wr, wr, wr))],
         [CycleStep("c", (rw, rw))],
+        [CycleStep("c", (wr, wr, rw))],
+        [CycleStep("c", (wr,) * 21 + (rw,))],
         [CycleStep("c", (wr,)), CycleStep("c", (wr,))],
         [CycleStep("c", (wr, so))],
         [CycleStep("c", (wr,))] * 5,
