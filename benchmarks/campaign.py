@@ -1,6 +1,7 @@
 """The tool against the brute-force oracle, for a night or for a slice.
 
     python benchmarks/campaign.py night --pairs 20e6 --seed 0 --folder campaign
+    python benchmarks/campaign.py night --kinds sets,cas,rows --folder campaign
     python benchmarks/campaign.py again campaign/NAME.json
     python benchmarks/campaign.py small --step 10 --offset 3 --log runs.jsonl
     python benchmarks/campaign.py small --weak --step 10 --log runs.jsonl
@@ -11,8 +12,10 @@
 oracle answers once for all levels of a history. Each answer of the engine, under settings drawn for
 the pair (strategy, presolve, threads, seed), is checked by the native certificate checker;
 a part goes through the whole tool with an encoding, a solver and a stage of pruning drawn as well,
-and a part of the proofs through the checker in Python, too. A history is a function of seed and
-number. What was done is kept in ``FOLDER/state.json``, and the same command goes on from there.
+and a part of the proofs through the checker in Python, too. ``--kinds`` says what the histories
+are of: registers and lists, reads of sets, registers that are compared and set, rows with
+predicates and deletes. A history is a function of seed, kinds and number. What was done is kept in
+``FOLDER/state.json``, and the same command goes on from there.
 
 ``small`` compares on every STEP-th history of at most three transactions and two registers (with
 ``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees); ``expressions`` compares
@@ -35,7 +38,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -49,10 +52,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from oracle import semantics
 from oracle.expressions import HARD, Checks, random_checks, spec_text
 from oracle.generate import any_history, every_small_history, separating, unusual, well_formed
+from oracle.generate_rows import cas_history, row_history, set_history
 from oracle.history import History, is_list_key, keys, parse, show, to_edn
 from oracle.judged import judged
-from oracle.levels import ADJACENT, GUARANTEES, LEVELS, WEAK, WEAK_ADJACENT, WEAK_STYLES
-from oracle.pipeline import Levels, keep, level_of, shrink, to_tool, tool_verdict
+from oracle.levels import (
+    ADJACENT,
+    GUARANTEES,
+    LEVELS,
+    PREDICATES,
+    WEAK,
+    WEAK_ADJACENT,
+    WEAK_STYLES,
+)
+from oracle.pipeline import DEFINED, Levels, keep, level_of, shrink, to_tool, tool_verdict
 
 from isolang._native import strategies
 from isolang.api import check, load_spec
@@ -81,6 +93,21 @@ SECONDS: Final = 20.0  # for one check; beyond, it is counted as undecided
 
 
 # --- a night ---
+
+
+def registers(rng: random.Random) -> History:
+    """Registers and lists."""
+    history = (any_history if rng.random() < 0.6 else separating)(rng)
+    return unusual(rng, history) if rng.random() < 0.4 else history
+
+
+#: Where the histories of a kind come from.
+KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
+    "registers": registers,
+    "sets": set_history,
+    "cas": cas_history,
+    "rows": row_history,
+}
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -114,6 +141,7 @@ class Case(Struct, frozen=True, kw_only=True):
     operations: str
     initial: int | None
     as_found: str
+    kind: str = "registers"
     seed: int
     number: int
     edn: str
@@ -123,6 +151,7 @@ class Totals(Struct, kw_only=True):
     """What a night has done so far."""
 
     seed: int
+    kinds: tuple[str, ...] = ("registers",)
     number: int = 0
     seconds: float = 0.0
     counts: dict[str, int] = {}
@@ -137,8 +166,9 @@ class Judges:
     def __init__(self) -> None:
         self.strategies = strategies()
         self.styles: dict[str, list[str]] = {}
-        known = {*LEVELS, *WEAK, *GUARANTEES, "rc", "rc-nosession"}
-        names = [entry.name for entry in list_library() if level_of(entry.name) in known]
+        known = {*LEVELS, *WEAK, *GUARANTEES, *PREDICATES, *DEFINED, "rc", "rc-nosession"}
+        own = [entry.name for entry in list_library() if not entry.alias_of]
+        names = [name for name in own if level_of(name) in known]
         for name in names:
             self.styles.setdefault(level_of(name), []).append(name)
         self.levels = Levels(names)
@@ -251,29 +281,32 @@ def add(counts: dict[str, int], name: str, count: int = 1) -> None:
 class Night:
     """A campaign in its folder."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, kinds: tuple[str, ...] = ("registers",)) -> None:
         self.folder = folder
         self.state = folder / "state.json"
         folder.mkdir(parents=True, exist_ok=True)
-        self.totals = Totals(seed=seed)
+        self.totals = Totals(seed=seed, kinds=kinds)
         if self.state.exists():
             self.totals = msgspec.json.decode(self.state.read_bytes(), type=Totals)
-            if self.totals.seed != seed:
-                what = f"another seed (got {seed}, expected {self.totals.seed})"
+            before = (self.totals.seed, self.totals.kinds)
+            if before != (seed, kinds):
+                what = f"another seed or other kinds (got {seed}, {kinds}, expected {before})"
                 raise SystemExit(f"{self.state}: {what}; choose another --folder")
         self.judges = Judges()
 
-    def history(self, number: int) -> tuple[random.Random, History, int | None]:
-        """The history of a number, its initial value, and where further draws come from."""
+    def history(self, number: int) -> tuple[random.Random, str, History, int | None]:
+        """Of a number: where further draws come from, the kind, the history, its initial value."""
         rng = random.Random(self.totals.seed << 40 | number)
-        history = (any_history if rng.random() < 0.6 else separating)(rng)
-        if rng.random() < 0.4:
-            history = unusual(rng, history)
-        return rng, history, rng.randint(1, 3) if rng.random() < 0.1 else None
+        kinds = self.totals.kinds
+        kind = kinds[0] if len(kinds) == 1 else rng.choice(kinds)
+        while not well_formed(history := KINDS[kind](rng)):
+            pass
+        valued = kind in ("registers", "sets") and rng.random() < 0.1
+        return rng, kind, history, rng.randint(1, 3) if valued else None
 
     def one(self, number: int) -> None:
         """All levels of one history."""
-        rng, history, initial = self.history(number)
+        rng, kind, history, initial = self.history(number)
         totals = self.totals
         try:
             expected = self.judges.oracle.expected(history, initial, LARGEST)
@@ -289,6 +322,7 @@ class Night:
                 setting = msgspec.structs.replace(setting, twice=True)
             self.compare(setting, verdict, given, problem, number)
         add(totals.counts, "histories")
+        add(totals.counts, f"histories of {kind}")
         add(totals.counts, "pairs", len(expected))
         if twice:
             add(totals.counts, "proofs checked twice", len(expected))
@@ -320,7 +354,7 @@ class Night:
 
     def save_case(self, setting: Setting, number: int) -> None:
         """Shrink a disagreement and keep it."""
-        _, found, initial = self.history(number)
+        _, history_kind, found, initial = self.history(number)
 
         def differs(history: History, initial: int | None) -> bool:
             if not well_formed(history):
@@ -341,6 +375,7 @@ class Night:
             operations=show(small),
             initial=initial,
             as_found=show(found),
+            kind=history_kind,
             seed=self.totals.seed,
             number=number,
             edn=to_edn(small),
@@ -406,7 +441,11 @@ def describe(case: Case) -> str:
 
 def night(arguments: argparse.Namespace) -> int:
     """Begin or go on."""
-    campaign = Night(arguments.folder, arguments.seed)
+    kinds = tuple(arguments.kinds.split(","))
+    if unknown := set(kinds) - set(KINDS):
+        known = ", ".join(KINDS)
+        raise SystemExit(f"--kinds: {', '.join(unknown)} is no kind (expected some of {known})")
+    campaign = Night(arguments.folder, arguments.seed, kinds)
     campaign.run(arguments.pairs)
     t = campaign.totals
     for title, table in (("verdicts", t.verdicts), ("counts", t.counts)):
@@ -576,6 +615,7 @@ def main(words: Sequence[str] | None = None) -> int:
     run.add_argument("--pairs", type=float, default=20e6)
     run.add_argument("--seed", type=int, default=0)
     run.add_argument("--folder", type=Path, default=Path("campaign"))
+    run.add_argument("--kinds", default="registers", help="some of " + ", ".join(KINDS))
     run = commands.add_parser("again")
     run.add_argument("case", type=Path)
     run = commands.add_parser("small")

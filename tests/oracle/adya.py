@@ -9,6 +9,11 @@ Two definitions of a predicate read dependency are known. A. Adya, B. Liskov, P.
 2000): on those who wrote the selected version, or an earlier one, and changed the matches. A.
 Adya's thesis (1999): on those who wrote the selected versions. An anti-dependency goes to those who
 wrote a later version and changed the matches, in both.
+
+One thing is asked beside the first: no version set holds a version that follows the reader's own in
+the order. The second implies that. Without it a version that changes no match could be seen before
+it is there, and PL-3 would allow, for instance, ``scan(> 0: none) insert(x,1)`` beside ``scan(> 0:
+none) insert(y,1) delete(x)`` and ``insert(y,3) insert(x,0)``, which has no serial order.
 """
 
 from __future__ import annotations
@@ -90,6 +95,8 @@ def graphs(history: History, *, initial: object = None, thesis: bool = False) ->
                 for b in of[place + 1 :]
             ]
             for chosen in product(*options):
+                if any(_ahead(seen, order[seen.key]) for seen in chosen if seen.predicate):
+                    continue
                 edges = [e for seen in chosen for e in _edges(seen, order, value, thesis)]
                 yield Graph(history, included, (*ww, *edges), order, chosen)
 
@@ -150,6 +157,11 @@ def _fits_item(op: tuple[object, ...], version: object) -> bool:
     if kind == "r":
         return version == value
     return (version in value) == (kind == "in")  # type: ignore[operator]
+
+
+def _ahead(seen: Seen, order: tuple[int, ...]) -> bool:
+    """Whether a version follows the one that its reader writes."""
+    return seen.reader in order and order.index(seen.reader) < order.index(seen.source)
 
 
 def _edges(

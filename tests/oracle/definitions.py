@@ -14,7 +14,9 @@ from itertools import permutations, product
 from . import adya, visible
 from .history import UNKNOWN, History, Txn, is_list_key, is_write, keys
 from .moments import Error, follows, statement_reads
+from .predicates import lower
 from .replay import _merge, run
+from .semantics import facts
 from .visible import inclusions
 
 # --- single objects ---
@@ -114,6 +116,40 @@ def pram(history: History, *, coherent: bool = False) -> bool:
         if coherent and (not options or set.intersection(*options)):
             return True
     return False
+
+
+def shared_pram(history: History) -> bool:
+    """The same in the words of visibility (P. Viotti, M. Vukolić, 2016): all agree which of two
+    writes wins. A transaction that reads sees the writes of its session before it and what the
+    reads of its session saw, and nothing that its session does later; writes of a session win
+    and are seen in their order.
+    """
+    history = lower(history)
+    before = _in_session(history)
+    writes = [any(map(is_write, t.ops)) for t in history]
+    reads = [bool(f.reads) for f in facts(history)]
+    pairs = [(a, b) for a, b in permutations(range(len(history)), 2) if before(a, b)]
+
+    def ordered(order: tuple[int, ...]) -> bool:
+        place = {t: i for i, t in enumerate(order)}
+        return not any(
+            writes[a] and writes[b] and place.get(b, len(order)) < place.get(a, -1)
+            for a, b in pairs
+        )
+
+    def fits(seen: dict[int, frozenset[int]]) -> bool:
+        for a, b in pairs:
+            if a not in seen or b not in seen:
+                continue
+            if b in seen[a] or (writes[a] and reads[b] and a not in seen[b]):
+                return False
+            if reads[a] and reads[b] and not seen[a] <= seen[b]:
+                return False
+            if writes[a] and writes[b] and any(b in s and a not in s for s in seen.values()):
+                return False
+        return True
+
+    return visible.search(history, ordered, fits)
 
 
 def _per_key(history: History, order: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -291,6 +327,7 @@ DEFINITIONS: dict[str, Callable[[History, Error], bool]] = {
     "pcsi": lambda h, _e: prefix_consistent_si(h),
     "rss": lambda h, e: regular_sequential_serializability(h, error=e),
     "pram": lambda h, _e: pram(h),
+    "shared-pram": lambda h, _e: shared_pram(h),
     "processor": lambda h, _e: pram(h, coherent=True),
     "per-key-sequential": lambda h, _e: per_key_sequential(h),
     "per-key-causal": lambda h, _e: per_key_causal(h),

@@ -776,16 +776,24 @@ def any_history(rng: random.Random) -> History:
 def well_formed(history: History) -> bool:
     """Whether the tool takes it: what it refuses, with a message, is no matter of isolation.
 
-    It refuses a key that is both register and list, an element appended twice, and a transaction
-    that ends before it begins.
+    It refuses a key that is both register and list, an element appended twice, a row returned
+    twice by one statement, and a transaction that ends before it begins.
     """
     kinds: dict[str, set[str]] = {}
     elements: set[tuple[str, Any]] = set()
     for t in history:
         if t.begin is not None and t.end is not None and t.end < t.begin:
             return False
-        for kind, key, value in t.ops:
-            if kind == "append":
+        for op in t.ops:
+            kind, key, value = op if len(op) == 3 else (*op, None)
+            if kind == "scan":
+                if len(dict(value)) < len(value):
+                    return False
+                for row, _ in value:
+                    kinds.setdefault(row, set()).add("register")
+            elif kind in ("in", "notin", "miss", "insert", "delete"):
+                kinds.setdefault(key, set()).add("register")
+            elif kind == "append":
                 if (key, value) in elements:
                     return False
                 elements.add((key, value))

@@ -243,3 +243,52 @@ def _changed(rng: random.Random, history: History, columns: bool) -> History:
 def _rows(history: History) -> list[Any]:
     written = {op[2] for t in history for op in t.ops if op[0] in ("w", "insert")}
     return sorted(written, key=repr)
+
+
+# --- single objects ---
+
+
+def cas_history(rng: random.Random) -> History:
+    """Clients of a register that reads, writes, compares and sets, one operation at a time.
+
+    A compare-and-set that failed saw another value; one of unknown outcome may have been applied.
+    Now and then a read is stale.
+    """
+    sessions, names = rng.randint(2, 4), "xy"[: rng.choice((1, 1, 2))]
+    stale, values = rng.random() < 0.5, rng.choice((2, 3, 9))
+    past: list[dict[str, Any]] = [{}]
+    clock, left = 0, rng.randint(3, 6)
+    running: dict[int, list[Any]] = {}  # session -> [begin, transaction or None]
+    txns: list[Txn] = []
+    while left or running:
+        clock += rng.choice((0, 1, 1, 2))
+        session = rng.randrange(sessions)
+        if session not in running:
+            if left:
+                left -= 1
+                running[session] = [clock, None]
+            continue
+        begin, done = running[session]
+        if done is not None:
+            end = None if done.status == "maybe" else clock
+            txns.append(replace(done, begin=begin, end=end))
+            del running[session]
+            continue
+        key, kind = rng.choice(names), rng.choice(("r", "w", "cas", "cas"))
+        at = max(0, len(past) - 1 - rng.randint(1, 2)) if stale and rng.random() < 0.4 else -1
+        seen, new = past[at].get(key), rng.randint(1, values)
+        lost, applied = rng.random() < 0.12, True
+        ops: tuple[Op, ...] = (("r", key, UNKNOWN if lost else seen),)
+        if kind == "w":
+            ops = (("w", key, new),)
+        elif kind == "cas":
+            expected = seen if rng.random() < 0.6 else rng.choice((None, 1, 2))
+            applied = expected == seen
+            ops = (("r", key, expected), ("w", key, new)) if applied or lost else ()
+            ops = ops or (("notin", key, (expected,)),)
+        if lost and rng.random() < 0.5:
+            applied = False
+        if applied and is_write(ops[-1]):
+            past.append({**past[-1], key: new})
+        running[session][1] = Txn(session, ops, "maybe" if lost else "committed")
+    return sort_by_session(txns)

@@ -116,6 +116,7 @@ def is_list_key(history: History, key: str) -> bool:
 _OP = re.compile(r"\s*(w|r|append|a|in|notin|miss|insert|delete|scan)\(")
 _TOKEN = re.compile(r"\s*([\[\]{}(),]|[^\s\[\]{}(),]+)")
 _BRACKETS = {"[": "]", "{": "}"}
+_TIMES = re.compile(r"@(-?\d+)-(-?\d*)(?::([\d,-]*):(-?\d*))?\s*$")
 _STATUS = {"!": "aborted", "?": "maybe"}
 
 
@@ -124,7 +125,7 @@ def parse(text: str) -> History:
     ``?`` is a maybe.
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
-    known).
+    known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered.
     """
     txns = []
     for session, part in enumerate(text.split("||")):
@@ -132,9 +133,13 @@ def parse(text: str) -> History:
             body = piece.strip()
             status: Any = _STATUS.get(body[:1], "committed")
             body = body.lstrip("!?").strip()
-            begin = end = None
-            if found := re.search(r"@(\d+)-(\d*)\s*$", body):
+            begin = end = commit = times = None
+            if found := _TIMES.search(body):
                 begin, end = int(found[1]), int(found[2]) if found[2] else None
+                if found[3] is not None:
+                    pairs = re.findall(r"(-?\d+)-(-?\d+)", found[3])
+                    times = tuple((int(a), int(b)) for a, b in pairs)
+                    commit = int(found[4]) if found[4] else None
                 body = body[: found.start()].strip()
             ops: list[Op] = []
             at = 0
@@ -144,7 +149,7 @@ def parse(text: str) -> History:
                     raise ValueError(f"cannot read {body[at:]!r} in {text!r}")
                 op, at = _parse_op("append" if match[1] == "a" else match[1], body, match.end())
                 ops.append(op)
-            txns.append(Txn(session, tuple(ops), status, begin, end))
+            txns.append(Txn(session, tuple(ops), status, begin, end, None, times, commit))
     return tuple(txns)
 
 
@@ -210,6 +215,9 @@ def show(history: History) -> str:
         time = ""
         if t.begin is not None:
             time = f" @{t.begin}-{'' if t.end is None else t.end}"
+            if t.times is not None:
+                pairs = ",".join(f"{a}-{b}" for a, b in t.times)
+                time += f":{pairs}:{'' if t.commit is None else t.commit}"
         return {"aborted": "!", "maybe": "?"}.get(t.status, "") + " ".join(map(op, t.ops)) + time
 
     sessions: dict[int, list[Txn]] = {}

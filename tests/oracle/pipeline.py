@@ -5,6 +5,7 @@ differ.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,32 +15,58 @@ from support.paths import TESTS
 
 from isolang.api import check, load_spec
 from isolang.history import History as ToolHistory
-from isolang.history import Transaction
+from isolang.history import Transaction, load_history
 from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
 from isolang.language.classify.route import Route, route
 from isolang.language.meaning.core import Check
 
-from . import read_committed, semantics
-from .history import UNKNOWN, History, has_time, show, sort_by_session, timed, to_edn
-from .levels import GUARANTEES, LEVELS, WEAK
+from . import definitions, read_committed, semantics
+from .history import (
+    UNKNOWN,
+    History,
+    Op,
+    has_time,
+    is_list_key,
+    keys,
+    show,
+    sort_by_session,
+    timed,
+    to_edn,
+)
+from .levels import GUARANTEES, LEVELS, PREDICATES, WEAK
+from .predicates import lower, rich
 
 REGRESSIONS = TESTS / "regressions"
+
+#: Transactions of a history whose definitions are tried.
+DEFINED_SIZE = 4
 
 #: Assignments that the oracle tries before it gives a history up (which the callers count).
 LIMIT = 20_000
 
 
+_TOOL_NAMES = {"in": "r-in", "notin": "r-not-in"}
+
+
 def to_tool(history: History, initial: object = None) -> ToolHistory:
-    """Through the public way for people who have their own data."""
+    """Through the public way for people who have their own data; as EDN what only EDN can say."""
+    if rich(history) or any(t.times is not None for t in history):
+        return load_history(io.BytesIO(to_edn(history).encode()), format="edn")
+
+    def given(op: Op) -> tuple[Any, ...]:
+        kind, key, value = op
+        if value == UNKNOWN:
+            value = TOOL_UNKNOWN
+        return (
+            _TOOL_NAMES.get(kind, kind),
+            key,
+            list(value) if isinstance(value, tuple) else value,
+        )
+
     return ToolHistory.from_transactions(
         [
             Transaction(
-                [
-                    (kind, key, TOOL_UNKNOWN if value == UNKNOWN else value)
-                    if not isinstance(value, tuple)
-                    else (kind, key, list(value))
-                    for kind, key, value in t.ops
-                ],
+                [given(op) for op in t.ops],
                 session=t.session,
                 status=t.status,
                 begin=t.begin,
@@ -97,25 +124,46 @@ def level_of(name: str) -> str:
     return name
 
 
+#: The library's names of levels that the oracle has by definitions and not as checks.
+DEFINED: dict[str, str] = {
+    "pl-cs": "pl-cs",
+    "pl-2l": "pl-2l",
+    "pl-msr": "pl-msr",
+    "pl-fcv": "pl-fcv",
+    "pl-3u": "pl-3u",
+    "update-atomic": "update-atomic",
+    "update-atomic-nosession": "update-atomic-nosession",
+    "regular-sequential-serializable": "rss",
+    "pram": "shared-pram",
+    "per-key-sequential": "per-key-sequential",
+    "per-key-causal": "per-key-causal",
+    "linearizable": "linearizable",
+}
+
+
 class Levels:
     """Compares on the library's levels; loads each of them once."""
 
     def __init__(self, names: Iterable[str] = tuple(LEVELS)) -> None:
         self.plans = {name: route(load_spec(name)) for name in names}
-        known = LEVELS | WEAK | GUARANTEES
+        known = LEVELS | WEAK | GUARANTEES | PREDICATES
         levels = {level_of(name) for name in self.plans}
         self._oracle = {n: semantics.prepare(known[n]) for n in levels if n in known}
 
     def applicable(self, history: History) -> list[str]:
-        """The levels with a defined verdict: real time needs times."""
-        names = list(self.plans)
+        """The levels with a defined verdict: real time needs times, definitions a small history."""
+        small = len(history) <= DEFINED_SIZE and not any(
+            is_list_key(history, k) for k in keys(history)
+        )
+        names = [n for n in self.plans if small or level_of(n) not in DEFINED]
         if not timed(history):
-            names = [n for n in names if not self._real_time(n)]
+            names = [n for n in names if not self._real_time(level_of(n))]
         return names
 
-    def _real_time(self, name: str) -> bool:
-        prepared = self._oracle.get(level_of(name))
-        return prepared is not None and prepared.real_time
+    def _real_time(self, level: str) -> bool:
+        prepared = self._oracle.get(level)
+        defined = DEFINED.get(level) in definitions.TIMED
+        return defined or (prepared is not None and prepared.real_time)
 
     def expected(
         self, history: History, initial: object = None, limit: int = LIMIT
@@ -123,13 +171,18 @@ class Levels:
         names = self.applicable(history)
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}
-        verdicts = expected_verdicts(history, list(known.values()), initial, limit)
+        low = lower(history, initial)
+        verdicts = expected_verdicts(low, list(known.values()), initial, limit)
         answers = dict(zip(known, verdicts, strict=True))
         for level in ("rc", "rc-nosession"):
             if level in levels:
-                met = read_committed.satisfied(history, sessions=level == "rc", initial=initial)
+                met = read_committed.satisfied(low, sessions=level == "rc", initial=initial)
                 answers[level] = "valid" if met else "invalid"
-        return {n: answers[level_of(n)] for n in names}
+        if initial is None:
+            defined = {level: DEFINED[level] for level in levels - set(answers)}
+            met_by = definitions.satisfied(history, defined.values())
+            answers |= {n: "valid" if met_by[of] else "invalid" for n, of in defined.items()}
+        return {n: answers[level_of(n)] for n in names if level_of(n) in answers}
 
     def compare(
         self, history: History, *, seed: int = 0, initial: object = None

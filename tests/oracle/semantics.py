@@ -56,12 +56,18 @@ class Source(NamedTuple):
 
 
 def allows(op: Op, version: object, initial: object) -> bool:
-    """Whether a read may have seen this version of a register; T0's version is None."""
+    """Whether a read may have seen this version of a register; T0's version is None.
+
+    Where the initial version holds a value, None still names it; but not to be None is to be that
+    value, too.
+    """
     kind, _, value = op
     names = (None, initial) if version is None else (version,)
     if kind == "r":
         return value in names
-    return any(v in names for v in value) == (kind == "in")
+    if kind == "in":
+        return any(v in names for v in value)
+    return names[-1] not in value
 
 
 def facts(history: History, initial: object = None) -> list[Facts]:

@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from oracle import definitions, read_committed, semantics
+from oracle import definitions, read_committed, replay, semantics
 from oracle.adya import LEVELS as ADYA
 from oracle.definitions import DEFINITIONS
 from oracle.generate import any_history, random_times, separating
-from oracle.generate_rows import row_history, set_history
+from oracle.generate_rows import cas_history, row_history, set_history
 from oracle.history import History, is_list_key, keys, parse, show, sort_by_session, timed
 from oracle.levels import WEAK
 from oracle.predicates import lower, rich
@@ -99,10 +99,22 @@ def test_non_monotonic_si_is_parallel_si_where_nothing_is_written_blindly() -> N
     assert definitions.non_monotonic_si(parse("r(x,nil) w(x,1) || r(x,nil) w(x,2)")) is False
     long_fork = "r(x,nil) w(x,1) || r(y,nil) w(y,1) || r(x,1) r(y,nil) || r(x,nil) r(y,1)"
     assert definitions.non_monotonic_si(parse(long_fork)) is True
-    for history in histories(0, 600):
+    for history in histories(0, 400):
         verdict = definitions.non_monotonic_si(history) if not rich(history) else None
         if verdict is not None:
             assert semantics.satisfied(history, [WEAK["psi-nosession"]]) == [verdict]
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_linearizability_is_local(part: int) -> None:
+    """Of operations on one key each it is strict serializability of all of them."""
+    found: Counter[bool] = Counter()
+    for number in range(150):
+        history = cas_history(random.Random(part << 20 | number))
+        whole = replay.satisfied(history, level="SER", session=False, real_time=True)
+        assert definitions.linearizable(history) == whole, show(history)
+        found[whole] += 1
+    assert min(found[True], found[False]) >= 8, found
 
 
 def test_a_partition_sees_what_it_committed() -> None:
@@ -134,7 +146,8 @@ IMPLICATIONS = (
     *(("pl-2-plus", "pl-3u"), ("pl-3u", "pl-3"), ("pl-3", "rss"), ("pram", "processor")),
     *(("pram", "tcc-plus"), ("processor", "rss"), ("per-key-sequential", "processor")),
     *(("per-key-causal", "per-key-sequential"), ("tcc-plus", "pcsi"), ("gsi", "pcsi")),
-    ("update-atomic-nosession", "update-atomic"),
+    *(("update-atomic-nosession", "update-atomic"), ("pram", "shared-pram")),
+    ("shared-pram", "tcc-plus"),
 )
 
 
@@ -143,7 +156,7 @@ def test_stronger_levels_allow_less(part: int) -> None:
     """Each pair of the literature is ordered, and some history tells it apart."""
     separated: Counter[tuple[str, str]] = Counter()
     names = [*ADYA, *DEFINITIONS]
-    for history in histories(1_000 * part, 1_000 * part + 500):
+    for history in histories(1_000 * part, 1_000 * part + 250):
         single = not rich(history)
         verdicts = definitions.satisfied(
             history, [n for n in names if single or not n.startswith(("per-key", "linear"))]
@@ -162,7 +175,7 @@ def test_equal_levels() -> None:
     """Monotonic atomic view is the read committed of Biswas and Enea without sessions; PL-2+ is
     parallel SI without sessions.
     """
-    for history in histories(5_000, 5_400):
+    for history in histories(5_000, 5_200):
         verdicts = definitions.satisfied(history, ["mav", "pl-2-plus"])
         low = lower(history)
         assert verdicts["mav"] == read_committed.satisfied(low, sessions=False), show(history)

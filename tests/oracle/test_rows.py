@@ -117,6 +117,13 @@ FACTS = [
     # The rows of one statement have no order; the reads of two statements have.
     ("insert(x,1) insert(y,1) || scan([= value 1],{x 1})", {"rc": True, "ra": False}),
     ("insert(x,1) insert(y,1) || r(x,1) scan([= value 1],{x 1})", {"rc": False}),
+    # A predicate read must not see a version that follows the reader's own, even if no match
+    # changes by it.
+    (
+        "scan([> value 0],{}) insert(x,1) || scan([> value 0],{}) insert(y,1) delete(x) || "
+        "insert(y,3) insert(x,0)",
+        {"pl-3": False, "ser-nosession": False},
+    ),
     # A change that no predicate notices is no dependency.
     (
         "insert(x,1) -> w(x,5) || insert(y,1) r(z,nil) || insert(z,1) scan([= value 9],{})",

@@ -62,6 +62,28 @@ def satisfied(
     return False
 
 
+def search(
+    history: History,
+    ordered: Callable[[tuple[int, ...]], bool],
+    fits: Callable[[dict[int, frozenset[int]]], bool],
+) -> bool:
+    """Whether some order that is allowed, and sets that fit together, explain every read."""
+    lists = {k for k in keys(history) if is_list_key(history, k)}
+    for included in inclusions(history):
+        for order in filter(ordered, permutations(included)):
+            options = [
+                [
+                    frozenset(seen)
+                    for seen in _sets(order[:place], frozenset())
+                    if run(history[t], _state(history, seen, lists, {}), lists) is not None
+                ]
+                for place, t in enumerate(order)
+            ]
+            if any(fits(dict(zip(order, sets, strict=True))) for sets in product(*options)):
+                return True
+    return False
+
+
 def inclusions(history: History) -> Iterator[list[int]]:
     """The committed transactions, with any of the indeterminate ones."""
     committed = [i for i, t in enumerate(history) if t.status == "committed"]
