@@ -156,7 +156,7 @@ def test_stronger_levels_allow_less(part: int) -> None:
     """Each pair of the literature is ordered, and some history tells it apart."""
     separated: Counter[tuple[str, str]] = Counter()
     names = [*ADYA, *DEFINITIONS]
-    for history in histories(1_000 * part, 1_000 * part + 250):
+    for history in histories(1_000 * part, 1_000 * part + 350):
         single = not rich(history)
         verdicts = definitions.satisfied(
             history, [n for n in names if single or not n.startswith(("per-key", "linear"))]
@@ -167,8 +167,8 @@ def test_stronger_levels_allow_less(part: int) -> None:
                     f"{stronger} allows what {weaker} does not: {show(history)}"
                 )
                 separated[weaker, stronger] += verdicts[weaker] and not verdicts[stronger]
-    rare = ("pl-2l", "pl-msr")
-    assert all(separated[pair] for pair in IMPLICATIONS if pair != rare), separated
+    rare = {("pl-2l", "pl-msr"), ("pl-3u", "pl-3"), ("pram", "shared-pram")}  # facts above
+    assert all(separated[pair] for pair in IMPLICATIONS if pair not in rare), separated
 
 
 def test_equal_levels() -> None:
