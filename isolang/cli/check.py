@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,13 +13,14 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from isolang.cli.choices import number
+from isolang.cli.choices import levels, near, number
 from isolang.cli.job import Job, Unloaded, run_job
-from isolang.cli.parameters import OUTPUT, HistoryPaths, Include, Mistake, Specs, one_of
+from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Specs, one_of
 from isolang.cli.progress import Bar
 from isolang.cli.report import Report, code_of, exit_code, json_text
 from isolang.cli.routes import load_routes
-from isolang.cli.terminal import complain, console, data, say
+from isolang.cli.several import brief, expanded, summary
+from isolang.cli.terminal import complain, console, data, say, use_color, visible
 from isolang.machine import processors
 from isolang.options import LIMITS, Options, ReadOptions
 
@@ -33,9 +35,16 @@ _FORMS: Final = ("dot", "graphml", "markdown", "mermaid", "perfetto")
 def check(
     *,
     histories: HistoryPaths,
-    specs: Specs,
     options: Options,
     reading: ReadOptions,
+    specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
+    models: Annotated[
+        str,
+        typer.Option(
+            "--consistency-models", metavar="NAMES", show_default=False,
+            help="Levels by Elle's names, with commas between.",
+        ),
+    ] = "",
     output: Annotated[
         str,
         typer.Option(
@@ -50,6 +59,17 @@ def check(
             help="Also list every kind of anomaly that the history has, with an example of each.",
         ),
     ] = False,
+    one_line: Annotated[
+        bool, typer.Option("--brief", help="One line for each verdict.", rich_help_panel=OUTPUT)
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Print no verdicts: the exit code says it.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    color: Color = "auto",
     profile: Annotated[
         bool,
         typer.Option(
@@ -96,6 +116,16 @@ def check(
     include: Include = [],  # noqa: B006 - Typer's way to say that it may be left out
 ) -> int:  # fmt: skip
     """Check histories against isolation levels."""
+    use_color(color)
+    if (one_line or quiet) and output != "text":
+        raise Mistake(f"--brief and --quiet are about text (got --output {output})")
+    specs = [*specs, *_models(models)] if models else specs
+    if not specs:
+        raise Mistake(
+            "--spec is missing",
+            "a level such as ser or si, or a .iso file; or spec in pyproject.toml",
+        )
+    histories = expanded(histories, reading.format)
     if minimal and (len(histories) > 1 or len(specs) > 1):
         raise Mistake("--minimal writes one part: give it one history and one --spec")
     if page.endswith(".html") and (len(histories) > 1 or len(specs) > 1):
@@ -128,7 +158,7 @@ def check(
             form=output if output in _FORMS else "",
             cross_check=cross_check,
             all_anomalies=all_anomalies,
-            standing=output == "text",
+            standing=output == "text" and not (one_line or quiet),
         )
         for history in histories
     ]
@@ -137,8 +167,16 @@ def check(
         for line in dict.fromkeys(warnings):
             complain(f"warning: {line}")
     reports: list[Report] = []
-    show = reports.append if output == "junit" else _printer(output, profile)
-    code = _run(everything, show, parallel)
+    counts: Counter[str] = Counter()
+    show = reports.append if output == "junit" else _printer(output, profile, one_line, quiet)
+
+    def counted(report: Report) -> None:
+        counts[report.verdict] += 1
+        show(report)
+
+    code = _run(everything, counted, parallel)
+    if output == "text" and not quiet and counts.total() > 1:
+        say(summary(counts))
     if output == "junit":
         from isolang.report.forms import junit
 
@@ -149,7 +187,7 @@ def check(
 def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int) -> int:
     """Run jobs, print their reports in order as they come, and give the exit code."""
     codes: set[int] = set()
-    with Bar(len(jobs)) as bar:
+    with Bar(len(jobs), jobs[0].options.timeout) as bar:
         for reports in _results(jobs, parallel, bar):
             bar.pause()
             for report in reports:
@@ -184,7 +222,27 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
         executor.shutdown(cancel_futures=True)
 
 
-def _printer(output: str, profile: bool) -> Callable[[Report], None]:
+def _models(text: str) -> list[str]:
+    """The levels that Elle's names mean.
+
+    Raises:
+        Mistake: the library has no level of that name.
+    """
+    there = levels()
+    found = [name.strip().removeprefix(":") for name in text.replace(",", " ").split()]
+    for name in found:
+        if name.lower() not in there:
+            meant = near(name.lower(), there)
+            hint = f"the nearest is {meant}" if meant else "`isocheck spec list` lists them"
+            raise Mistake(f"--consistency-models: the library has no {name}", hint)
+    return found
+
+
+def _printer(output: str, profile: bool, one_line: bool, quiet: bool) -> Callable[[Report], None]:
+    if quiet:
+        return _errors_only
+    if one_line:
+        return lambda report: say(visible(brief(report)))
     if output == "json":
         return lambda report: data(json_text(report))
     if output in _FORMS:
@@ -206,6 +264,12 @@ def _printer(output: str, profile: bool) -> Callable[[Report], None]:
         sys.stdout.flush()
 
     return text
+
+
+def _errors_only(report: Report) -> None:
+    """Say what cannot be used: that is no verdict."""
+    if report.verdict == "error":
+        complain(f"{report.history}: {report.reason}")
 
 
 def _draw(report: Report) -> None:

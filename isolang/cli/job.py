@@ -107,6 +107,7 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
         history = _read(job, reading, finished)
         if history is None:
             return
+        progress(f"{history.columns.transactions():,} transactions read")
         spent = {"read": reading.seconds().read}
         beside = _Beside(job, history, progress)
         for spec in job.specs:

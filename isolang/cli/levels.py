@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Struct
 
-from isolang.cli.parameters import OUTPUT, HistoryPath, Include, Only, Output
+from isolang.cli.choices import completed, taken_from
+from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Only, Output
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.cli.report import (
+    EXIT_INPUT,
+    EXIT_INVALID,
+    EXIT_UNKNOWN,
+    EXIT_VALID,
+    exit_code,
+    json_text,
+)
+from isolang.cli.several import expanded
 from isolang.cli.spec_place import PlaceReport, said
-from isolang.cli.terminal import data, say, visible
+from isolang.cli.terminal import complain, data, say, use_color, visible
+from isolang.errors import HistoryError
 from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
@@ -92,9 +102,15 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+def _names() -> list[str]:
+    from isolang.levels import IMPLIES
+
+    return list(IMPLIES)
+
+
 def levels(
     *,
-    history: HistoryPath,
+    histories: HistoryPaths,
     options: Annotated[Options, Only("timeout", "memory", "threads", "certify", "seed")],
     reading: ReadOptions,
     spec: Annotated[
@@ -105,7 +121,16 @@ def levels(
         ),
     ] = "",
     include: Include = [],  # noqa: B006
+    at_least: Annotated[
+        str | None,
+        typer.Option(
+            "--at-least", metavar="LEVEL", show_default=False, parser=taken_from(_names),
+            autocompletion=completed(_names),
+            help="The exit code is 1 unless every history satisfies this level.",
+        ),
+    ] = None,
     output: Output = "text",
+    color: Color = "auto",
     page: Annotated[
         str,
         typer.Option(
@@ -119,30 +144,77 @@ def levels(
 ) -> int:  # fmt: skip
     """Find the strongest levels that a history satisfies, and the weakest it violates.
 
-    The timeout is for each level; the exit code is 3 if the standing of some level is unknown.
+    The timeout is for each level; the exit code is 3 if the standing of some level is unknown, or
+    that of the one named by --at-least.
     """
-    from isolang.api import read
-    from isolang.levels import levels_of
     from isolang.limits import default_memory, memory_cap
 
+    use_color(color)
+    histories = expanded(histories, reading.format)
+    if page and len(histories) > 1:
+        raise Mistake("--html is one page: give one history")
     memory = default_memory() if options.memory is None else options.memory
-    with Bar(1) as bar, memory_cap(memory, of_process=True):
-        bar.phase("read")
-        found = levels_of(read(history, reading), options, progress=bar.phase)
-        if page:
-            _write_page(found, history, options, page)
-        own = _own(found, spec, include, options, bar.phase) if spec else None
-    report = _report(history, found, own)
-    if output == "json":
-        data(json_text(report))
-    else:
-        say(*_text(history, found))
-        if own is not None:
-            reason = f": {own.reason}" if own.reason else ""
-            say("", f"  {visible(own.place.name)}: {own.verdict}{reason}", f"  {said(own.place)}")
-    unknown = any(level.standing == "unknown" for level in found.levels.values())
-    unknown |= own is not None and own.verdict == "unknown"
-    return EXIT_UNKNOWN if unknown else EXIT_VALID
+    codes: set[int] = set()
+    with Bar(len(histories), options.timeout) as bar, memory_cap(memory, of_process=True):
+        for history in histories:
+            try:
+                found, own = _judge(history, options, reading, spec, include, bar=bar)
+            except HistoryError as error:
+                if len(histories) == 1:
+                    raise
+                bar.pause()
+                complain(f"isocheck: {error}")
+                codes.add(EXIT_INPUT)
+                continue
+            if page:
+                _write_page(found, history, options, page)
+            bar.pause()
+            if output == "json":
+                data(json_text(_report(history, found, own)))
+            else:
+                say(*_text(history, found), *_own_text(own))
+                say(*([""] if len(histories) > 1 else []))
+            codes.add(_code(found, own, at_least))
+            bar.step()
+    return exit_code(codes)
+
+
+def _judge(
+    history: str,
+    options: Options,
+    reading: ReadOptions,
+    spec: str,
+    include: Sequence[str],
+    *,
+    bar: Bar,
+) -> tuple[Levels, OwnReport | None]:
+    from isolang.api import read
+    from isolang.levels import levels_of
+
+    bar.phase("read")
+    found = levels_of(read(history, reading), options, progress=bar.phase)
+    return found, _own(found, spec, include, options, bar.phase) if spec else None
+
+
+def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
+    """The exit code of one history."""
+    if at_least is None:
+        unknown = any(level.standing == "unknown" for level in found.levels.values())
+        unknown |= own is not None and own.verdict == "unknown"
+        return EXIT_UNKNOWN if unknown else EXIT_VALID
+    standing = found.levels[at_least].standing
+    if standing == "no times":
+        complain(f"{found.history.name}: {at_least} needs real time, which the history has not")
+        return EXIT_INPUT
+    return {"satisfied": EXIT_VALID, "violated": EXIT_INVALID}.get(standing, EXIT_UNKNOWN)
+
+
+def _own_text(own: OwnReport | None) -> Iterator[str]:
+    if own is not None:
+        reason = f": {own.reason}" if own.reason else ""
+        yield ""
+        yield f"  {visible(own.place.name)}: {own.verdict}{reason}"
+        yield f"  {said(own.place)}"
 
 
 def _write_page(found: Levels, history: str, options: Options, page: str) -> None:

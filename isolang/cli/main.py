@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import typer
 
-from isolang.cli.commands import isocheck
+from isolang.cli.commands import ISOCHECK, isocheck
 from isolang.cli.parameters import Mistake
 from isolang.cli.terminal import complain, forget_stdout, open_streams, visible
 from isolang.errors import IsolangError, internal_error
 
 PROGRAM: Final = "isocheck"
+OTHER_COMMANDS: Final = frozenset(ISOCHECK) - {"check", "levels"}
 EXIT_USAGE: Final = 2
 EXIT_UNKNOWN: Final = 3
 EXIT_INTERRUPTED: Final = 130
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(command: Any, arguments: list[str]) -> int:
     context: Any = None
     try:
-        context = command.make_context(PROGRAM, arguments)
+        context = command.make_context(PROGRAM, arguments, default_map=_defaults(arguments))
         with context:
             code = int(command.invoke(context) or 0)
         sys.stdout.flush()
@@ -72,6 +73,15 @@ def _guarded(command: Any, arguments: list[str]) -> int:
             raise
         complain(f"{PROGRAM}: {internal_error(error)}")
         return EXIT_UNKNOWN
+
+
+def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:
+    """What ``pyproject.toml`` says, if the command is one that it speaks of."""
+    if not arguments or arguments[0] in OTHER_COMMANDS or "--help" in arguments:
+        return {}
+    from isolang.cli.config import defaults
+
+    return defaults()
 
 
 def _said(mistake: typer.TyperException, context: Any) -> tuple[str, str]:

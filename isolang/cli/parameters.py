@@ -69,7 +69,7 @@ HistoryPath: TypeAlias = Annotated[
     str, typer.Argument(metavar="HISTORY", help="A file, a folder of logs, or -.")
 ]
 HistoryPaths: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="HISTORY...", help="Files, folders of logs, or -.")
+    list[str], typer.Argument(metavar="HISTORY...", help="Files, folders, or -.")
 ]
 OneSpec: TypeAlias = Annotated[
     str,
@@ -92,6 +92,13 @@ SpecName: TypeAlias = Annotated[
 SpecFiles: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Specifications.")
 ]
+Color: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--color", help="Colours; auto: on terminals.", rich_help_panel=OUTPUT,
+        **one_of("auto", "always", "never"),
+    ),
+]  # fmt: skip
 Include: TypeAlias = Annotated[
     list[str],
     typer.Option("--include", metavar="DIR", help="Where to look for includes; may be repeated."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,9 +16,11 @@ _LONG = 0.7  # seconds
 class Bar:
     """Shows how many histories are done and what is being done now."""
 
-    def __init__(self, total: int) -> None:
-        """Count ``total`` histories."""
+    def __init__(self, total: int, budget: float | None = None) -> None:
+        """Count ``total`` histories; each phase may be of a verdict with so many seconds."""
         self._total = total
+        self._budget = budget
+        self._began = time.monotonic()
         self._done = 0
         self._phase = ""
         self._lock = threading.Lock()
@@ -43,6 +46,8 @@ class Bar:
     def phase(self, name: str) -> None:
         """Say what is being done."""
         with self._lock:
+            if name == "read":
+                self._began = time.monotonic()
             self._phase = name
             self._update()
 
@@ -61,9 +66,15 @@ class Bar:
     def _update(self) -> None:
         if self._shown is not None:
             progress, task = self._shown
-            progress.update(task, completed=self._done, phase=self._phase)
+            progress.update(task, completed=self._done, phase=self._said())
         elif self._timer is not None and not self._timer.is_alive():
             self._start()
+
+    def _said(self) -> str:
+        if self._budget is None:
+            return self._phase
+        left = max(0.0, self._budget - (time.monotonic() - self._began))
+        return f"{self._phase} ({left:.0f} s left)"
 
     def _show(self) -> None:
         with self._lock:
@@ -78,6 +89,6 @@ class Bar:
         console = Console(stderr=True)
         columns = (MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[phase]}"), Elapsed())
         progress = Progress(*columns, console=console, transient=True)
-        task = progress.add_task("", total=self._total, completed=self._done, phase=self._phase)
+        task = progress.add_task("", total=self._total, completed=self._done, phase=self._said())
         progress.start()
         self._shown = (progress, task)

@@ -102,6 +102,17 @@ def console(stream: IO[str]) -> Console:
     )
 
 
+def use_color(choice: str) -> None:
+    """Have what is printed coloured ``always``, ``never``, or on terminals (``auto``).
+
+    ``auto`` obeys the variables ``NO_COLOR`` and ``FORCE_COLOR``, as the other two are said.
+    """
+    if choice != "auto":
+        os.environ.pop("NO_COLOR", None)
+        os.environ.pop("FORCE_COLOR", None)
+        os.environ["NO_COLOR" if choice == "never" else "FORCE_COLOR"] = "1"
+
+
 # --- the streams themselves ---
 
 

@@ -13,7 +13,7 @@ from isolang.history.formats import FORMATS, format_named, list_of_formats
 from isolang.history.history import History
 from isolang.history.initial import declare_labelled
 from isolang.history.readers.reading import Files
-from isolang.history.sources import Source, plain_name, read_source
+from isolang.history.sources import Source, natural, plain_name, read_source
 
 
 def load_history(
@@ -141,6 +141,45 @@ def _choose(source: Source, wanted: str) -> tuple[str, Files, tuple[str, ...]]:
     others = [Path(f).name for f, *_ in guesses if f != file]
     ignored = (f"other files of the folder: {', '.join(others)}",) if others else ()
     return chosen.name if chosen else _only(file, guess), ((file, data),), ignored
+
+
+def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
+    """Find the histories of a folder, and of those inside it.
+
+    A folder that is one history (logs, a run of Jepsen's) stands for itself. Links to folders, such
+    as Jepsen's ``latest``, are not followed: what they lead to is there under its own name.
+
+    Args:
+        folder: where to look.
+
+    Returns:
+        The files and folders in natural order of their names; and what was left out, one phrase
+        each.
+
+    Raises:
+        HistoryError: something cannot be read.
+    """
+    found: list[Path] = []
+    left_out: list[str] = []
+    entries = sorted(folder.iterdir(), key=lambda p: natural(p.name))
+    files = [e for e in entries if e.is_file() and not e.name.startswith(".")]
+    guesses = {file: detect(data) for file in files if (data := read_source(file).files[0][1])}
+    logs = {form.name for form in FORMATS.values() if form.log_prefix}
+    run = next((f for n in _OF_A_RUN for f in files if plain_name(f.name) == n), None)
+    inner = [e for e in entries if e.is_dir() and not e.is_symlink() and e.name[:1] != "."]
+    if run is not None or any(set(guess.formats) & logs for guess in guesses.values()):
+        return [folder], []
+    for file in files:
+        guess = guesses.get(file)
+        if guess is not None and (guess.formats or guess.unsupported):
+            found.append(file)
+        else:
+            left_out.append(f"{file}: {'empty' if guess is None else guess.looks_like}")
+    for one in inner:
+        more, others = histories_in(one)
+        found += more
+        left_out += others
+    return found, left_out
 
 
 def _only(name: str, guess: Guess) -> str:

@@ -1,0 +1,170 @@
+"""Several histories, folders of them, short output, and what ``pyproject.toml`` says."""
+
+import json
+import shutil
+
+import pytest
+from support.cli import LOST_UPDATE, VALID, run_here
+from support.paths import ROOT
+
+ON_CALL = ROOT / "examples" / "on-call.edn"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A project with histories in two folders, and something else."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "inner").mkdir(parents=True)
+    (tmp_path / "runs" / "a.txt").write_text(VALID)
+    (tmp_path / "runs" / "inner" / "b.txt").write_text(LOST_UPDATE)
+    (tmp_path / "runs" / "notes.md").write_text("hello")
+    (tmp_path / "runs" / "latest").symlink_to("inner")
+    return tmp_path
+
+
+def test_a_folder_stands_for_the_histories_in_it(folder, capfd):
+    """Those of inner folders too, each once; what is none is named."""
+    found = run_here(capfd, "--spec", "si", "--brief", "runs")
+    lines = found.out.splitlines()
+    assert [line.split("  ")[:3] for line in lines[:-1]] == [
+        ["VALID", "runs/a.txt", "si"],
+        ["INVALID", "runs/inner/b.txt", "si"],
+    ]
+    assert lines[-1] == "2 verdicts: 1 valid, 1 invalid"
+    assert "notes.md" in found.err
+    assert found.code == 1
+
+
+def test_a_folder_without_a_history_is_an_error(folder, capfd):
+    """It is not that all of its histories are valid."""
+    (folder / "empty").mkdir()
+    found = run_here(capfd, "--spec", "si", "empty")
+    assert (found.code, "history" in found.out + found.err) == (2, True)
+
+
+def test_a_store_of_jepsen(folder, capfd):
+    """Each run is one history, by its folder; the links to the latest are not counted again."""
+    for time in ("20260101T000000Z", "20260102T000000Z"):
+        run = folder / "store" / "bank" / time
+        run.mkdir(parents=True)
+        shutil.copy(ON_CALL, run / "history.edn")
+        (run / "results.edn").write_text("{:valid? true}")
+        (run / "jepsen.log").write_text("INFO jepsen started")
+    (folder / "store" / "bank" / "latest").symlink_to("20260102T000000Z")
+    found = run_here(capfd, "--spec", "ser", "--brief", "store")
+    assert [line.split("  ")[1] for line in found.out.splitlines()[:-1]] == [
+        "store/bank/20260101T000000Z",
+        "store/bank/20260102T000000Z",
+    ]
+
+
+def test_quiet_says_it_by_the_exit_code(folder, capfd):
+    """Errors are still said: they are no verdicts."""
+    found = run_here(capfd, "--spec", "si", "-q", "runs/a.txt", "runs/inner/b.txt")
+    assert (found.code, found.out) == (1, "")
+    found = run_here(capfd, "--spec", "si", "-q", "gone.txt")
+    assert (found.code, found.out) == (2, "")
+    assert "gone.txt" in found.err
+
+
+@pytest.mark.parametrize("flag", ["--brief", "--quiet"])
+def test_short_forms_are_of_text(folder, capfd, flag):
+    """JSON has one line for each verdict anyway."""
+    found = run_here(capfd, "--spec", "si", flag, "-o", "json", "runs/a.txt")
+    assert (found.code, "about text" in found.err) == (2, True)
+
+
+def test_elles_names(folder, capfd):
+    """With or without their colons; an unknown one is refused with the nearest."""
+    found = run_here(
+        capfd, "--consistency-models", ":serializable,snapshot-isolation", "--brief", str(ON_CALL)
+    )
+    assert [line.split()[0] for line in found.out.splitlines()] == ["INVALID", "VALID", "2"]
+    found = run_here(capfd, "--consistency-models", "serialisable", str(ON_CALL))
+    assert (found.code, "nearest is serializable" in found.err) == (2, True)
+
+
+def test_color(folder, capfd, monkeypatch):
+    """On request also where the output is no terminal; the option wins over the variables."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    shown = run_here(capfd, "--spec", "si", "--color", "always", "runs/a.txt").out
+    assert "\x1b[" in shown
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in run_here(capfd, "--spec", "si", "runs/a.txt").out
+    plain = run_here(capfd, "--spec", "si", "--color", "never", "runs/a.txt").out
+    assert "\x1b" not in plain
+
+
+# --- levels ---
+
+
+def test_levels_of_several(folder, capfd):
+    """JSON has an object a line; the exit code says whether all satisfy a level."""
+    found = run_here(capfd, "levels", "runs", "-o", "json")
+    assert [json.loads(line)["history"] for line in found.out.splitlines()] == [
+        "runs/a.txt",
+        "runs/inner/b.txt",
+    ]
+    assert found.code == 0
+    assert run_here(capfd, "levels", "runs", "--at-least", "pl-2").code == 0
+    assert run_here(capfd, "levels", "runs", "--at-least", "si").code == 1
+    assert run_here(capfd, "levels", "runs/a.txt", "--at-least", "si").code == 0
+    found = run_here(capfd, "levels", "runs/a.txt", "--at-least", "sser")
+    assert (found.code, "real time" in found.err) == (2, True)
+    assert run_here(capfd, "levels", "runs/a.txt", "--at-least", "sii").code == 2
+
+
+# --- pyproject.toml ---
+
+
+@pytest.fixture
+def project(folder):
+    def write(text):
+        (folder / "pyproject.toml").write_text(text)
+
+    return write
+
+
+def test_the_project_says_what_is_meant(project, capfd, folder, monkeypatch):
+    """From inner folders, too; paths are seen from the file."""
+    (folder / "specs").mkdir()
+    (folder / "specs" / "own.iso").write_text('include "adya.iso"\nacyclic so | wr as own\n')
+    project('[tool.isocheck]\nspec = ["si", "specs/own.iso"]\ntimeout = 60\n')
+    monkeypatch.chdir(folder / "runs")
+    found = run_here(capfd, "--brief", "a.txt")
+    assert [line.split("  ")[2] for line in found.out.splitlines()[:-1]] == [
+        "si",
+        "../specs/own.iso",
+    ]
+    found = run_here(capfd, "--brief", "--spec", "ser", "a.txt")
+    assert found.out.split("  ")[2] == "ser\n"
+    found = run_here(capfd, "-o", "json", "--spec", "ser", "a.txt")
+    assert json.loads(found.out)["limits"]["timeout"] == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sepc = 'si'", "did you mean spec?"),
+        ("spec = 3", "expected a level or a file"),
+        ("timeout = 'long'", "expected a number of seconds"),
+        ("timeout = -1", "expected a number of seconds"),
+        ("= 3", "cannot be read"),
+    ],
+)
+def test_mistakes_in_it_are_named(project, capfd, text, said):
+    """With the file and the key."""
+    project(f"[tool.isocheck]\n{text}\n")
+    found = run_here(capfd, "runs/a.txt")
+    assert found.code == 2
+    assert "pyproject.toml" in found.err
+    assert said in found.err
+
+
+def test_other_projects_do_not_count(project, capfd):
+    """A file without the section says nothing, and then a spec must be named."""
+    project("[tool.other]\nspec = 'si'\n")
+    found = run_here(capfd, "runs/a.txt")
+    assert (found.code, "--spec is missing" in found.err) == (2, True)
