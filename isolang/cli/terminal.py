@@ -89,28 +89,40 @@ def data(text: str) -> None:
     sys.stdout.flush()
 
 
-def console(stream: IO[str]) -> Console:
-    """A console that colours on a terminal only, and is 80 columns wide elsewhere.
-
-    What it is given to print is :func:`visible` already: it cannot tell colours from other escapes.
-    """
-    from rich.console import Console
-
-    width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
-    return Console(
-        file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
-    )
+_COLOR: Final = {"choice": "auto"}
 
 
 def use_color(choice: str) -> None:
     """Have what is printed coloured ``always``, ``never``, or on terminals (``auto``).
 
-    ``auto`` obeys the variables ``NO_COLOR`` and ``FORCE_COLOR``, as the other two are said.
+    ``auto`` obeys the variables ``NO_COLOR`` and ``FORCE_COLOR``.
     """
-    if choice != "auto":
-        os.environ.pop("NO_COLOR", None)
-        os.environ.pop("FORCE_COLOR", None)
-        os.environ["NO_COLOR" if choice == "never" else "FORCE_COLOR"] = "1"
+    _COLOR["choice"] = choice
+
+
+def console(stream: IO[str]) -> Console:
+    """A console that colours on a terminal only, or as `use_color` says, and is 80 columns wide.
+
+    On a terminal it is as wide as that. What it is given to print is :func:`visible` already: it
+    cannot tell colours from other escapes.
+    """
+    from rich.console import Console
+
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
+    colours: dict[str, Any] = {
+        "auto": {},
+        "always": {"force_terminal": True, "color_system": "standard", "no_color": False},
+        "never": {"color_system": None},
+    }[_COLOR["choice"]]
+    return Console(
+        file=stream,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
+        **colours,
+    )
 
 
 # --- the streams themselves ---
