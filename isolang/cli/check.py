@@ -122,8 +122,9 @@ def check(
     specs = [*specs, *_models(models)] if models else specs
     if not specs:
         raise Mistake(
-            "--spec is missing",
-            "a level such as ser or si, or a .iso file; or spec in pyproject.toml",
+            "--spec/-s SPEC is missing",
+            "a level such as ser, or a .iso file, here or in pyproject.toml; see "
+            "`isocheck check --help`",
         )
     histories = expanded(histories, reading.format)
     if minimal and (len(histories) > 1 or len(specs) > 1):

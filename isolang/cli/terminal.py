@@ -109,11 +109,11 @@ def console(stream: IO[str]) -> Console:
     from rich.console import Console
 
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
-    colours: dict[str, Any] = {
-        "auto": {},
-        "always": {"force_terminal": True, "color_system": "standard", "no_color": False},
-        "never": {"color_system": None},
-    }[_COLOR["choice"]]
+    colours: dict[str, Any] = {}
+    if _COLOR["choice"] == "always":
+        colours = {"force_terminal": True, "color_system": "standard", "no_color": False}
+    elif _COLOR["choice"] == "never":
+        colours = {"color_system": None}
     return Console(
         file=stream,
         width=width,
