@@ -167,4 +167,4 @@ def test_other_projects_do_not_count(project, capfd):
     """A file without the section says nothing, and then a spec must be named."""
     project("[tool.other]\nspec = 'si'\n")
     found = run_here(capfd, "runs/a.txt")
-    assert (found.code, "--spec is missing" in found.err) == (2, True)
+    assert (found.code, "--spec/-s SPEC is missing" in found.err) == (2, True)
