@@ -125,6 +125,9 @@ def run(
     sessions: Annotated[
         int, typer.Option("--sessions", help="Clients at a time.", **_WHOLE)
     ] = 10,
+    processes: Annotated[
+        int, typer.Option("--processes", help="Share the clients out to so many.", **_WHOLE)
+    ] = 1,
     standby: Annotated[
         int,
         typer.Option(
@@ -209,6 +212,7 @@ def run(
         to_the_end=to_the_end,
         seed=options.seed,
         faults=tuple(faults),
+        processes=processes,
         standby=standby,
         savepoints=savepoints,
         access=cast("Access", access),

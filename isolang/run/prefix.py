@@ -67,16 +67,20 @@ class Watcher:
         if child is not None and child.poll() is None:
             child.kill()
         self._thread.join()
+        if self._child is not None:
+            self._child.kill()  # it may have been started meanwhile
+            self._child.communicate()
 
     def _watch(self) -> None:
         due = FIRST
         while not self._end.wait(0.05):
             size = self._count()
+            if size and self._child is None:
+                self._child = self._start()  # it gets ready meanwhile
             if size < due:
                 continue
             due = int(size * GROWTH) + 1
-            data = self._path.read_bytes()
-            look = self._look(data[: data.rfind(b"\n") + 1])
+            look = self._look(self._path.stat().st_size)
             if look is None:
                 continue
             self.last = look
@@ -84,37 +88,63 @@ class Watcher:
                 self.refuted.set()
                 return
 
-    def _look(self, data: bytes) -> Look | None:
-        command = [sys.executable, "-m", "isolang.run.prefix", self._spec, str(self._seconds)]
-        self._child = subprocess.Popen(
+    def _look(self, size: int) -> Look | None:
+        """Have the child judge so many bytes; one that was ended has a successor."""
+        if self._child is None or self._child.poll() is not None:
+            self._child = self._start()
+        child = self._child
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            child.stdin.write(b"%d\n" % size)
+            child.stdin.flush()
+            return msgspec.json.decode(child.stdout.readline(), type=Look)
+        except (BrokenPipeError, msgspec.DecodeError):
+            child.kill()  # it cannot judge this: the whole file will tell
+            return None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "isolang.run.prefix", str(self._path), self._spec,
+                   str(self._seconds)]  # fmt: skip
+        return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
-        said, _ = self._child.communicate(data)
-        try:
-            return msgspec.json.decode(said, type=Look)
-        except msgspec.DecodeError:  # it was killed, or cannot judge this: the whole file will tell
-            return None
 
 
 def main() -> None:
-    """Judge the history on the standard input; the child's part."""
+    """Judge the beginnings of a file whose sizes are on the standard input; the child's part."""
+    os.nice(5)  # the clients go first
+    path, spec, seconds = sys.argv[1:]
+    for line in sys.stdin.buffer:
+        with open(path, "rb") as file:
+            data = file.read(int(line))
+        look = judge(data[: data.rfind(b"\n") + 1], spec, float(seconds))
+        sys.stdout.buffer.write(msgspec.json.encode(look) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def judge(data: bytes, spec: str, seconds: float) -> Look:
+    """Judge a prefix.
+
+    Args:
+        data: whole lines of a recorder's file.
+        spec: by what to judge them.
+        seconds: how long at most.
+    """
     import io
 
     from isolang.api import check, load_history
     from isolang.verdict import Invalid
 
-    os.nice(5)  # the clients go first
-    spec, seconds = sys.argv[1:]
-    history = load_history(io.BytesIO(sys.stdin.buffer.read()), "edn")
-    verdict = check(history, spec, timeout=float(seconds), threads=1)
+    history = load_history(io.BytesIO(data), "edn")
+    verdict = check(history, spec, timeout=seconds, threads=1)
     certain = isinstance(verdict, Invalid) and verdict.certified
-    look = Look(
+    return Look(
         outcome="unknown" if isinstance(verdict, Invalid) and not certain else verdict.outcome,
         transactions=history.counts()["transactions"],
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
     )
-    sys.stdout.buffer.write(msgspec.json.encode(look))
 
 
 if __name__ == "__main__":

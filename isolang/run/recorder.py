@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
 from io import FileIO
 from itertools import count
@@ -81,8 +81,8 @@ class Recorder:
         except OSError as error:
             raise HistoryError(f"{path}: cannot be written ({error.strerror})") from None
         self._lock = threading.Lock()
-        self._indices = count()
-        self._processes = count()
+        self._indices: Iterator[int] = count()
+        self._processes: Iterator[int] = count()
         self._process: dict[Hashable, int] = {}
         self._busy: set[Hashable] = set()
         self._began = monotonic_ns()
@@ -132,6 +132,19 @@ class Recorder:
             f"{{:index {next(self._indices)}, :type :info, :process :nemesis, "
             f":time {self.now()}, :f :{what}, :value {said}}}\n"
         )
+
+    def divide(self, number: int, of: int) -> None:
+        """Record as one of several processes that have been forked and write to one file.
+
+        SOUND BECAUSE: the places in the order come from the clock that all of them read, for a
+        completion after the answer was there, for an invocation before anything was sent.
+
+        Args:
+            number: of this process, from 0.
+            of: how many there are.
+        """
+        self._indices = _Clock(self._began, number, of)
+        self._processes = count(number, of)
 
     def now(self) -> int:
         """Nanoseconds since the recording began."""
@@ -191,6 +204,23 @@ class Recorder:
         written = self._file.write(data) or 0
         while written < len(data):  # a full disk raises at the second try
             written += self._file.write(data[written:]) or 0
+
+
+class _Clock:
+    """Nanoseconds as places in the order: no two threads, and no two processes, get the same."""
+
+    def __init__(self, began: int, number: int, of: int) -> None:
+        self._began, self._number, self._of = began, number, of
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        with self._lock:
+            self._last = max(monotonic_ns() - self._began, self._last + 1)
+            return self._last * self._of + self._number
 
 
 class RecordedTransaction:

@@ -19,6 +19,7 @@ from isolang.run.interleave import interleave
 from isolang.run.operation import Read, Wait, only_reads, with_savepoints
 from isolang.run.play import driver_for, play
 from isolang.run.prefix import Look, Watcher
+from isolang.run.processes import Children, Share
 from isolang.run.recorder import Recorder
 from isolang.run.sql import Access, SqlTarget, Update
 from isolang.run.target import Client, Level, Replicated, Serving, Target, TargetError
@@ -54,6 +55,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         seconds: how long.
         transactions: stop after so many, if that is earlier.
         sessions: clients at a time.
+        processes: that the clients are shared out to.
         standby: so many more read from a standby.
         seed: of all random choices.
         faults: what goes wrong meanwhile, of ``FAULTS``.
@@ -75,6 +77,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     seconds: float = 30.0
     transactions: int | None = None
     sessions: int = 10
+    processes: int = 1
     standby: int = 0
     seed: int = 0
     faults: tuple[str, ...] = ()
@@ -214,6 +217,8 @@ class Runner:
             self._prepare_faults()
         if settings.savepoints and "savepoints" in self.target.lacks:
             raise TargetError(f"{self.target.name}: it has no savepoints")
+        if settings.processes > 1:
+            self._prepare_processes()
         if settings.standby:
             self._prepare_standby()
         self.state = State(level=self.level.name)
@@ -228,6 +233,12 @@ class Runner:
             hint = "leave the address out: isocheck run postgres --fault kill"
             raise TargetError(f"{self.target.name}: faults need a server started here; {hint}")
         self.target.proxied = self.target.tokens = True
+
+    def _prepare_processes(self) -> None:
+        if "processes" in self.target.lacks:
+            raise TargetError(f"{self.target.name}: it lives in one process; leave out --processes")
+        if self.settings.faults:
+            raise TargetError("--processes: its clients cannot be reached by faults (--fault)")
 
     def _prepare_standby(self) -> None:
         if not isinstance(self.target, Replicated) or self.target.address.host:
@@ -274,21 +285,19 @@ class Runner:
             first = self.phases[0].workload.name if self.phases else self.settings.workload
             self.state.workload = first
             self._play_scripts()
+            children = None
+            if self.settings.processes > 1 and self.phases:
+                children = Children(self, self.settings.processes)
             watcher = Watcher(
                 path,
                 self.claims,
                 count=self.state.total if self.settings.watched else lambda: 0,
                 seconds=self.settings.timeout,
             )
-            threads = [
-                threading.Thread(target=self._client, args=(number,), daemon=True)
-                for number in range(self._clients())
-            ]
-            for thread in threads:
-                thread.start()
+            threads = [] if children is not None else self.clients_of(Share())
             nemesis = self._nemesis()
             try:
-                self._watch(watcher, show)
+                self._watch(watcher, show, children)
             except KeyboardInterrupt:
                 interrupted = True
             seconds = time.monotonic() - self.state.began
@@ -297,11 +306,11 @@ class Runner:
             if nemesis is not None:
                 nemesis.end()
                 self.state.faults = nemesis.done
+            if children is not None:
+                children.end()
+                self._add_up(children)
             self.state.look = watcher.last
-            for thread in threads:
-                thread.join()
-        if self._fatal is not None:
-            raise self._fatal
+            self.join(threads)
         return Recorded(
             settings=self.settings,
             version=self.version,
@@ -313,13 +322,61 @@ class Runner:
             interrupted=interrupted,
         )
 
-    def _watch(self, watcher: Watcher, show: Callable[[State], None]) -> None:
+    # --- clients, here or in children ---
+
+    def clients_of(self, share: Share) -> list[threading.Thread]:
+        """Start a share of the clients, in this process."""
+        self._share = share
+        if share.of > 1:
+            self.recorder.divide(share.number, share.of)
+            self._values = count(1 + share.number, share.of)
+        threads = [
+            threading.Thread(target=self._client, args=(number,), daemon=True)
+            for number in range(self._clients())[share.number :: share.of]
+        ]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def go_on(self, *, ended: bool) -> None:
+        """Let the clients play what it is time for, or end."""
+        if ended:
+            self._stop.set()
+        else:
+            self._choose_phase()
+
+    def join(self, threads: list[threading.Thread]) -> None:
+        """Wait for clients to end.
+
+        Raises:
+            IsolangError: one of them could not go on.
+        """
+        for thread in threads:
+            thread.join()
+        if self._fatal is not None:
+            raise self._fatal
+
+    def _add_up(self, children: Children) -> None:
+        """How it goes is how it goes in all children together."""
+        children.listen()
+        states = children.states.values()
+        self.state.committed = sum(one.committed for one in states)
+        self.state.aborted = sum(one.aborted for one in states)
+        self.state.maybe = sum(one.maybe for one in states)
+        self.state.latency = sum(one.latency for one in states)
+        self.state.errors = sum((one.errors for one in states), Counter())
+
+    def _watch(
+        self, watcher: Watcher, show: Callable[[State], None], children: Children | None
+    ) -> None:
         settings, state = self.settings, self.state
         until = state.began + settings.seconds
         most = settings.transactions
         while self.phases and time.monotonic() < until and not self._stop.wait(0.1):
             state.look = watcher.last
             self._choose_phase()
+            if children is not None:
+                self._add_up(children)
             show(state)
             if most is not None and state.total() >= most:
                 return
@@ -461,7 +518,7 @@ class Runner:
 
     def _wait(self, operation: Wait) -> None:
         # Aborted ones count: what is held open here may be what makes the others abort.
-        enough = self.state.total() + operation.transactions
+        enough = self.state.total() + operation.transactions // self._share.of
         until = time.monotonic() + self.settings.seconds / 4
         while self.state.total() < enough and time.monotonic() < until:
             if self._stop.wait(0.01):

@@ -117,8 +117,9 @@ class Target(Protocol):
             ``resolve`` finds out what became of them. Whoever writes it first decides: the
             transaction, or the client that asks, so that it can never commit.
         levels: its isolation levels, the default first.
-        lacks: what it cannot do: ``range reads``; ``savepoints``; ``rows`` that are inserted and
-            deleted; ``conversations``, in which what is written depends on what was read.
+        lacks: what it cannot do: ``range reads``; ``savepoints``; clients in several ``processes``;
+            ``rows`` that are inserted and deleted; ``conversations``, in which what is written
+            depends on what was read.
     """
 
     name: ClassVar[str]

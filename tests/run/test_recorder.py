@@ -161,6 +161,16 @@ def test_nothing_is_overwritten(recorder):
         isolang.Recorder(recorder.path)
 
 
+def test_processes_have_places_of_their_own(recorder):
+    """Nobody gets the place of another, and each gets later ones all the time."""
+    places = []
+    for number in (0, 1):
+        recorder.divide(number, 2)
+        places.append([next(recorder._indices) for _ in range(1000)])
+    assert all(one == sorted(set(one)) for one in places)
+    assert not set(places[0]) & set(places[1])
+
+
 def test_threads_record_whole_lines(recorder):
     """Many sessions at a time: every transaction is read back, in its session's order."""
 

@@ -198,6 +198,7 @@ def test_a_run_removes_its_tables(tmp_path):
         ("mariadb", {"workload": "rmw", "level": "serializable"}, "valid"),
         ("redis", {"workload": "rmw"}, "valid"),
         ("redis", {"workload": "append"}, "valid"),
+        ("redis", {"workload": "append", "level": "multi"}, "valid"),
         ("redis", {"workload": "counter", "level": "multi", "claims": "si"}, "invalid"),
         ("etcd", {"workload": "rmw"}, "valid"),
         ("etcd", {"workload": "insert-delete"}, "valid"),
@@ -331,3 +332,35 @@ def test_effectiveness_counts_trials(tmp_path, capfd):
     assert best["violations"] > 0
     assert best["first"] >= 1
     assert sum(best["anomalies"].values()) == best["violations"] <= best["trials"]
+
+
+@pytest.mark.parametrize("workload", ["mini", "pairs"])
+def test_clients_in_several_processes(tmp_path, workload):
+    """They write one history, in one order, of values that are still unique."""
+    shape = Shape(keys=100, long=0.2, span=20)
+    judged = run(tmp_path, "sqlite", processes=2, workload=workload, shape=shape, **short(2000))
+    assert judged.verdict.outcome == "valid", judged.verdict
+    history = judged.verdict.history
+    transactions = list(history.transactions())
+    assert judged.recorded.state.total() == len(transactions)
+    assert len({t.session for t in transactions}) == 4
+    written = [op[2] for t in transactions for op in t.ops if op[0] == "w"]
+    assert len(written) == len(set(written))
+
+
+def test_an_error_of_a_process_ends_the_run(tmp_path):
+    """As one of a thread does, in a line."""
+    with pytest.raises(TargetError, match="not an answer"):
+        run(tmp_path, "exec:echo hello", processes=2, workload="mini", **short())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "duckdb"}, "it lives in one process"),
+        ({"target": "redis", "faults": ("kill",)}, "cannot be reached by faults"),
+    ],
+)
+def test_what_several_processes_cannot_do(options, message):
+    with pytest.raises(TargetError, match=message):
+        Runner(Settings(**options, processes=2))

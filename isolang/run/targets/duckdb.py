@@ -15,7 +15,7 @@ class DuckDB(SqlTarget):
     name: ClassVar = "duckdb"
     levels: ClassVar = (Level(name="snapshot", claims="si", says="BEGIN TRANSACTION"),)
     dialect: ClassVar = Dialect(mark="?", upsert=True)
-    lacks: ClassVar = frozenset({"savepoints"})
+    lacks: ClassVar = frozenset({"savepoints", "processes"})
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)

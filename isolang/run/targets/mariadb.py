@@ -80,7 +80,8 @@ class MariaDB(ServedTarget):
     def version(self) -> str:
         (shown,) = self.admin().execute("SELECT VERSION()", ()).fetchone()
         self.admin().raw.rollback()
-        return str(shown) if "maria" in str(shown).lower() else f"MySQL {shown}"
+        number, maria, _ = str(shown).partition("-MariaDB")
+        return f"MariaDB {number}" if maria else f"MySQL {number}"
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         return classify(error, phase)

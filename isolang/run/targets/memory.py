@@ -31,7 +31,7 @@ class Memory:
         Level(name="read uncommitted", claims="pl-1", says="the newest version"),
     )
 
-    lacks: ClassVar = frozenset({"savepoints"})
+    lacks: ClassVar = frozenset({"savepoints", "processes"})
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address = address

@@ -134,9 +134,12 @@ class RedisClient:
         self.watch = level == "watch"
         self.commands: list[tuple[Any, ...]] = []
         self.own: dict[str, Any] = {}
+        self.appended: set[str] = set()
 
     def read(self, key: str) -> Any:
         name = self.target.prefix + key
+        if name in self.appended:
+            raise RolledBack(f"{key}: what others append before EXEC is not known, so no read")
         if name in self.own:
             return self.own[name]
         if self.watch:
@@ -153,7 +156,10 @@ class RedisClient:
 
     def append(self, key: str, value: int) -> bool:
         name = self.target.prefix + key
-        self.own[name] = [*self.read(key), value]
+        if self.watch:
+            self.own[name] = [*self.read(key), value]
+        else:
+            self.appended.add(name)
         self._queue("RPUSH", name, value)
         return True
 
