@@ -37,6 +37,7 @@ ISOCHECK: Final[Mapping[str, Line]] = {
     "check": Line("isolang.cli.check:check", JUDGE),
     "levels": Line("isolang.cli.levels:levels", JUDGE),
     "run": Line("isolang.cli.run:run", JUDGE),
+    "litmus": Line("isolang.cli.litmus:litmus", JUDGE),
     "verify": Line("isolang.cli.verify:verify", JUDGE),
     "stats": Line("isolang.cli.stats:stats", HANDLE),
     "convert": Line("isolang.cli.convert:convert", HANDLE),

@@ -20,6 +20,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "run": ("isolang.cli.run:RunReport", False),
     "run-effectiveness": ("isolang.run.effectiveness:Effectiveness", False),
     "run-survey": ("isolang.run.survey:Survey", False),
+    "litmus": ("isolang.cli.litmus:LitmusReports", False),
     "stats": ("isolang.history.stats:Stats", False),
     "compare": ("isolang.cli.contest:Row", False),
     "spec-list": ("isolang.cli.spec_library:LevelRow", True),

@@ -211,7 +211,7 @@ def place(
     if equal:
         above, below, unknown = [], [], []
     else:
-        near = _Nearest(library)
+        near = Nearest(library)
         above, below = near.weakest(stronger), near.strongest(weaker)
         own = "\0"
         rest = {n: library[n] for n in near.alone(n for n in names if n not in stronger | weaker)}
@@ -241,10 +241,11 @@ def _plain(name: str) -> tuple[int, str]:
     return len(name), name
 
 
-class _Nearest:
+class Nearest:
     """The extreme ones of some levels; of equal ones the one with the shortest name."""
 
     def __init__(self, library: Mapping[str, Normal]) -> None:
+        """Take the levels by name."""
         self._library = library
 
     def strongest(self, names: Iterable[str]) -> list[str]:

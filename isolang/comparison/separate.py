@@ -26,11 +26,13 @@ class Bounds(Struct, frozen=True, kw_only=True):
         transactions: up to so many.
         keys: up to so many.
         reads: of one key by one transaction, at most.
+        one_by_one: only what a database can show that does one step after the other.
     """
 
     transactions: int = 4
     keys: int = 3
     reads: int = 2
+    one_by_one: bool = False
 
 
 def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Scope:
@@ -43,6 +45,7 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         sessions="so" in names,
         real_time="rt" in names,
         operations="po" in names,
+        one_by_one=bounds.one_by_one,
     )
 
 

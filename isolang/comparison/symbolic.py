@@ -34,6 +34,8 @@ class Scope(Struct, frozen=True, kw_only=True):
         sessions: whether there is a session order; else each transaction has a session of its own.
         real_time: whether there are times.
         operations: whether the order of the operations of a transaction matters.
+        one_by_one: leave out what no database can show that does one step after the other: reads,
+            sessions and times that contradict each other.
     """
 
     transactions: int
@@ -43,6 +45,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     sessions: bool = True
     real_time: bool = False
     operations: bool = False
+    one_by_one: bool = False
 
 
 class Symbolic:
@@ -76,6 +79,8 @@ class Symbolic:
         self._make_times()
         self._make_lists()
         self._name()
+        if scope.one_by_one:
+            self._make_one_order()
 
     # --- variables ---
 
@@ -175,6 +180,20 @@ class Symbolic:
         for x, literal in enumerate(self.are_lists):
             if wanted:
                 self.circuit.state((-literal, self.used_keys[x]))
+
+    def _make_one_order(self) -> None:
+        """Reads, sessions and times agree with some order of the transactions."""
+        before = self.total_order(self._txns, self.circuit.new)
+        for pair, literal in (*self._so.items(), *self._rt.items()):
+            self.circuit.state((-literal, before[pair]))
+        for (t, _, _, s), literal in self._read.items():
+            if s != T0:
+                self.circuit.state((-literal, before[s, t]))
+        for (t, x, _, s), literal in self._read.items():
+            for a in self._txns if s != T0 and self.scope.lists else ():
+                if a != s:  # what stands before it in the list was read, too
+                    there = (self.are_lists[x], literal, self._write[a, x], self._shown[x][a, s])
+                    self.circuit.state((*(-one for one in there), before.get((a, t), FALSE)))
 
     def total_order(
         self, elements: Iterable[int], new: Callable[[], int]

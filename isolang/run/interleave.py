@@ -53,7 +53,7 @@ def interleave(
     recorder: Recorder,
     session: Hashable = "interleaved",
 ) -> tuple[Played, ...]:
-    """Run transactions step by step.
+    """Run transactions step by step, each in a session of its own.
 
     Args:
         programs: of each transaction. COMMIT is its last step; its first one begins it.
@@ -66,9 +66,42 @@ def interleave(
     Raises:
         IsolangError: the target cannot do this at all.
     """
+    played = interleave_sessions(
+        [(program,) for program in programs],
+        schedule,
+        target=target,
+        level=level,
+        recorder=recorder,
+        session=session,
+    )
+    return tuple(one for (one,) in played)
+
+
+def interleave_sessions(
+    sessions: Sequence[Sequence[Program]],
+    schedule: Sequence[int],
+    *,
+    target: Target,
+    level: str,
+    recorder: Recorder,
+    session: Hashable = "interleaved",
+) -> tuple[tuple[Played, ...], ...]:
+    """Run sessions of several transactions step by step; see :func:`interleave`.
+
+    Args:
+        sessions: the programs of each, one after the other.
+        schedule: which session does its next step.
+        target: that was started and has the keys.
+        level: of the target.
+        recorder: where to record.
+        session: part of the name of each session.
+
+    Raises:
+        IsolangError: the target cannot do this at all.
+    """
     actors = [
-        _Actor(program, target=target, level=level, recorder=recorder, session=(session, i))
-        for i, program in enumerate(programs)
+        _Actor(programs, target=target, level=level, recorder=recorder, session=(session, i))
+        for i, programs in enumerate(sessions)
     ]
     try:
         for number in schedule:
@@ -115,11 +148,11 @@ def _settle(actors: Sequence[_Actor]) -> None:
 
 
 class _Actor:
-    """One transaction: its thread does a step whenever it is let."""
+    """One session: its thread does a step whenever it is let."""
 
     def __init__(
         self,
-        program: Program,
+        programs: Sequence[Program],
         *,
         target: Target,
         level: str,
@@ -127,16 +160,16 @@ class _Actor:
         session: Hashable,
     ) -> None:
         self.owed = 0
-        self.blocked = False
         self.error: Exception | None = None
-        self.outcome: Outcome = "maybe"
+        self._programs = programs
+        self._played: list[Played] = []
+        self._blocked = False
         self._running = False  # a step was let go and has not been seen to end
         self._let: SimpleQueue[bool] = SimpleQueue()
         self._done = threading.Event()
         self._client: Client = target.connect()
         self._play = partial(
             play,
-            program,
             recorder=recorder,
             session=session,
             client=self._client,
@@ -149,11 +182,21 @@ class _Actor:
 
     def _run(self) -> None:
         try:
-            self.outcome, self.error = self._play()
+            for program in self._programs:
+                self._blocked = False
+                outcome, error = self._play(program)
+                self._ended_with(outcome, error)
+                if outcome == "maybe":
+                    break  # the connection may be gone
         except Exception as error:
             self.error = error
+            self._ended_with("maybe", error)
         finally:
             self._done.set()
+
+    def _ended_with(self, outcome: Outcome, error: Exception | None) -> None:
+        said = "" if error is None else " ".join(str(error).split())
+        self._played.append(Played(outcome=outcome, error=said, blocked=self._blocked))
 
     def _pace(self) -> None:
         self._done.set()
@@ -181,7 +224,7 @@ class _Actor:
         while not self._done.wait(_POLL):
             waits, passed = self._client.waits(), time.monotonic() - began
             if waits or (waits is None and passed > PATIENCE) or passed > LONGEST:
-                self.blocked = True
+                self._blocked = True
                 return False
         return True
 
@@ -195,7 +238,6 @@ class _Actor:
         self.thread.join(LONGEST)
         self._client.close()
 
-    def played(self) -> Played:
-        """What became of it."""
-        error = "" if self.error is None else " ".join(str(self.error).split())
-        return Played(outcome=self.outcome, error=error, blocked=self.blocked)
+    def played(self) -> tuple[Played, ...]:
+        """What became of its transactions."""
+        return tuple(self._played)

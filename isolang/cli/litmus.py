@@ -1,0 +1,443 @@
+"""``isocheck litmus``: what tells two levels apart, played on a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from msgspec import Struct
+
+from isolang.cli.choices import number
+from isolang.cli.parameters import Include, Mistake, Output
+from isolang.cli.progress import Bar
+from isolang.cli.report import EXIT_INVALID, EXIT_VALID, json_text
+from isolang.cli.terminal import data, say, visible
+
+if TYPE_CHECKING:
+    from isolang.run.litmus import Litmus, Observed, Ops, Outcome, Question
+
+_DATABASE = "The database"
+
+
+class OutcomeReport(Struct, frozen=True, kw_only=True):
+    """What one interleaving showed.
+
+    Attributes:
+        schedule: which session did its next step, from 1; the last one of a transaction is COMMIT.
+        shown: per session what its transactions did, or why they did not commit.
+        anomaly: the name of the violation; null if the outcome is only that of the history.
+    """
+
+    schedule: tuple[int, ...]
+    shown: tuple[tuple[str, ...], ...]
+    anomaly: str | None
+
+
+class LitmusReport(Struct, frozen=True, kw_only=True):
+    """What a database showed of one program.
+
+    Attributes:
+        allowed_by: the level that allows the history; null if it is from a file.
+        forbidden_by: the level that forbids it; null if none was named.
+        program: the history, in a line.
+        database: as it calls itself; null if nothing was played.
+        level: of the database.
+        possible: how many interleavings could show it.
+        played: how many were played.
+        violations: in how many of them what happened violates the level that forbids the history.
+        same: in how many of them what happened is the history.
+        example: the first one of those.
+        seconds: how long it took.
+    """
+
+    allowed_by: str | None
+    forbidden_by: str | None
+    program: str
+    database: str | None = None
+    level: str | None = None
+    possible: int
+    played: int = 0
+    violations: int = 0
+    same: int = 0
+    example: OutcomeReport | None = None
+    seconds: float = 0.0
+
+
+class LitmusReports(Struct, frozen=True, kw_only=True):
+    """All programs on all levels that were asked for.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        results: of each program on each level.
+        skipped: edges of the lattice without a history that a database could show.
+    """
+
+    schema: Literal[1] = 1
+    results: tuple[LitmusReport, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A program, and where it is from.
+
+    Attributes:
+        allowed_by: as of ``LitmusReport``.
+        forbidden_by: likewise.
+        program: the history, in a line.
+        question: what is played, and what is looked for.
+    """
+
+    allowed_by: str | None
+    forbidden_by: str | None
+    program: str
+    question: Question
+
+
+def litmus(
+    *,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="A B | FILE", show_default=False,
+            help="Two specifications, or a history of a few transactions; nothing with --suite.",
+        ),
+    ] = None,
+    target: Annotated[
+        str,
+        typer.Option(
+            "--run", metavar="TARGET", rich_help_panel=_DATABASE, show_default=False,
+            help="Where to play it: postgres, sqlite, duckdb, mariadb, or a URL.",
+        ),
+    ] = "",
+    level: Annotated[
+        list[str],
+        typer.Option(
+            "--level", metavar="LEVEL", rich_help_panel=_DATABASE, show_default=False,
+            help="Of the database; may be repeated. By default its first, with --suite all.",
+        ),
+    ] = [],  # noqa: B006
+    spec: Annotated[
+        str,
+        typer.Option(
+            "--spec", "-s", metavar="SPEC", show_default=False,
+            help="Of a history from a file: look for whatever violates this.",
+        ),
+    ] = "",
+    suite: Annotated[
+        bool, typer.Option("--suite", help="One program for each edge of the lattice.")
+    ] = False,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", metavar="S", help="For each program on each level.",
+            parser=number(float, 0, 1e6),
+        ),
+    ] = 1.0,
+    most: Annotated[
+        int,
+        typer.Option(
+            "--interleavings", metavar="N", help="Of each program, at most.",
+            parser=number(int, 1, 100_000),
+        ),
+    ] = 200,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Of their order.", parser=number(int))
+    ] = 0,
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--table-prefix", metavar="NAME", help="Names of tables begin so.",
+            rich_help_panel=_DATABASE,
+        ),
+    ] = "isocheck_",
+    include: Include = [],  # noqa: B006
+    output: Output = "text",
+) -> int:  # fmt: skip
+    """Play what tells two levels apart on a database, in every interleaving.
+
+    The history that A allows and B forbids becomes a program. The exit code is 1 if the database
+    shows what B forbids, 0 if it does not.
+    """
+    from isolang.run.litmus import observe
+
+    skipped: list[tuple[str, str]] = []
+    with Bar(1) as bar:
+        bar.phase("look for histories")
+        cases = _cases(what or [], spec, include, skipped, suite=suite)
+        rows = [
+            observe(
+                [case.question for case in cases], target, name, prefix=prefix, seconds=seconds,
+                most=int(most), seed=int(seed), progress=bar.phase,
+            )
+            for name in _levels(target, level, suite=suite)
+        ]  # fmt: skip
+    results = [_report(case, None) for case in cases if not rows]
+    results += [_report(case, one) for row in rows for case, one in zip(cases, row, strict=True)]
+    if output == "json":
+        data(json_text(LitmusReports(results=tuple(results), skipped=tuple(skipped))))
+    elif suite:
+        say(*_table(cases, rows, skipped))
+    else:
+        say(*_program(cases[0]))
+        for row in rows:
+            say("", *_said(cases[0], row[0]))
+    seen = any(one.violations or one.same for one in results)
+    return EXIT_INVALID if seen else EXIT_VALID
+
+
+def _cases(
+    what: Sequence[str],
+    spec: str,
+    include: Sequence[str],
+    skipped: list[tuple[str, str]],
+    *,
+    suite: bool,
+) -> list[Case]:
+    if suite:
+        if what or spec:
+            raise Mistake("--suite takes no specification and no history")
+        return list(_edges(skipped))
+    if len(what) == 2:
+        return [_pair(what[0], what[1], include)]
+    if len(what) == 1:
+        return [_file(what[0], spec, include)]
+    raise Mistake(
+        "two specifications, a history, or --suite is missing",
+        "isocheck litmus psi si --run postgres --level 'repeatable read'",
+    )
+
+
+def _edges(skipped: list[tuple[str, str]]) -> Iterator[Case]:
+    """What tells each two neighbours of the lattice apart, where a database could show it."""
+    from isolang.comparison.compare import half
+    from isolang.comparison.lattice import library_levels, order
+    from isolang.comparison.separate import Bounds
+
+    levels = library_levels()
+    for stronger, weaker in order(levels, bounds=Bounds(transactions=0)).edges:
+        found = half(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True), seconds=20.0)
+        if found.witness is None:
+            skipped.append((stronger, weaker))
+        else:
+            small = found.witness.small
+            yield _case(weaker, stronger, str(small), small.history(), found.witness.violation.spec)
+
+
+def _pair(a: str, b: str, include: Sequence[str]) -> Case:
+    from isolang.comparison.compare import half
+    from isolang.comparison.normal import normal
+    from isolang.comparison.separate import Bounds
+    from isolang.language.load import load_spec
+
+    allows, forbids = (load_spec(name, include_path=include) for name in (a, b))
+    bounds = Bounds(transactions=5, one_by_one=True)
+    found = half(normal(allows), normal(forbids), bounds=bounds, seconds=60.0)
+    if found.proof is not None:
+        raise Mistake(
+            f"{a} implies {b}: whatever it allows, {b} allows", f"isocheck litmus {b} {a}"
+        )
+    if found.witness is None:
+        raise Mistake(
+            f"no history of up to {found.searched} transactions that a database could show "
+            f"is allowed by {a} and forbidden by {b}"
+        )
+    small = found.witness.small
+    return _case(a, b, str(small), small.history(), forbids)
+
+
+def _case(a: str | None, b: str | None, program: str, history: object, spec: object) -> Case:
+    from isolang.history.history import History
+    from isolang.language.classify.route import route
+    from isolang.language.meaning.core import Spec
+    from isolang.run.litmus import Question, litmus_of
+
+    assert isinstance(history, History)
+    chosen = route(spec) if isinstance(spec, Spec) else None
+    return Case(
+        allowed_by=a,
+        forbidden_by=b,
+        program=program,
+        question=Question(litmus=litmus_of(history), spec=chosen),
+    )
+
+
+def _file(path: str, spec: str, include: Sequence[str]) -> Case:
+    from isolang.api import load_history
+    from isolang.language.load import load_spec
+
+    history = load_history(path)
+    forbids = load_spec(spec, include_path=include) if spec else None
+    case = _case(None, spec or None, "", history, forbids)
+    shown = case.question.litmus.shown
+    program = " || ".join(" -> ".join(_ops(ops) for ops in own) for own in shown)
+    return Case(allowed_by=None, forbidden_by=spec or None, program=program, question=case.question)
+
+
+def _levels(target: str, asked: Sequence[str], *, suite: bool) -> list[str]:
+    if not target:
+        if suite or asked:
+            raise Mistake("--run TARGET is missing: where to play it")
+        return []
+    if asked or not suite:
+        return list(asked) or [""]
+    from isolang.run.targets import target_named
+
+    return [one.name for one in target_named(target).levels]
+
+
+def _report(case: Case, found: Observed | None) -> LitmusReport:
+    from isolang.run.litmus import possible
+
+    if found is None:
+        return LitmusReport(
+            allowed_by=case.allowed_by,
+            forbidden_by=case.forbidden_by,
+            program=case.program,
+            possible=possible(case.question.litmus),
+        )
+    example = next(iter([*found.violations, *found.same]), None)
+    return LitmusReport(
+        allowed_by=case.allowed_by,
+        forbidden_by=case.forbidden_by,
+        program=case.program,
+        database=found.database,
+        level=found.level,
+        possible=found.possible,
+        played=len(found.outcomes),
+        violations=len(found.violations),
+        same=len(found.same),
+        example=None if example is None else _outcome(example),
+        seconds=round(found.seconds, 6),
+    )
+
+
+def _outcome(one: Outcome) -> OutcomeReport:
+    violation = one.violation
+    return OutcomeReport(
+        schedule=tuple(session + 1 for session in one.schedule),
+        shown=tuple(
+            tuple(done if isinstance(done, str) else _ops(done) for done in own)
+            for own in one.shown
+        ),
+        anomaly=None if violation is None else violation.violation.anomaly,
+    )
+
+
+# --- text ---
+
+
+def _ops(ops: Ops) -> str:
+    return " ".join(f"{name}({key},{_value(value)})" for name, key, value in ops)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{' '.join(map(str, value))}]"
+    return "nil" if value is None else str(value)
+
+
+def _program(case: Case) -> Iterator[str]:
+    litmus = case.question.litmus
+    if case.allowed_by:
+        a, b = visible(case.allowed_by), visible(case.forbidden_by or "")
+        yield f"{a} allows this, {b} does not:"
+    for number_, own in enumerate(litmus.shown, 1):
+        for ops in own:
+            yield f"  session {number_}   begin  {visible(_ops(ops))}  commit"
+    for (i, j), (k, m) in litmus.before:
+        yield f"  transaction {j + 1} of session {i + 1} ends before {m + 1} of {k + 1} begins"
+
+
+def _count(found: Observed) -> str:
+    played = f"{len(found.outcomes):,}"
+    return f"all {played}" if found.complete else f"{played} of {found.possible:,}"
+
+
+def _said(case: Case, found: Observed) -> Iterator[str]:
+    where = f"{visible(found.database)}, {visible(found.level)}"
+    if not found.possible:
+        yield f"{where}: nothing to play: a read comes before the write that it returns"
+        return
+    seen = [*found.violations, *found.same]
+    if not seen:
+        yield f"{where}: not seen in {_count(found)} interleavings ({found.seconds:.1f} s)"
+        return
+    many = f"{len(found.violations) or len(found.same)} of {len(found.outcomes):,}"
+    yield f"{where}: seen in {many} interleavings ({found.seconds:.1f} s)"
+    first = seen[0]
+    if first.violation is not None:
+        about, forbids = first.violation.violation, visible(case.forbidden_by or "")
+        yield f"  {about.anomaly}, which {forbids} forbids: {about.meaning}"
+    yield "  for example:"
+    yield from (f"    {line}" for line in _steps(litmus=case.question.litmus, one=first))
+
+
+def _steps(litmus: Litmus, one: Outcome) -> Iterator[str]:
+    """The steps of an interleaving, a column for each session."""
+    steps = []
+    for own, shown in zip(litmus.shown, one.shown, strict=True):
+        of_session: list[str] = []
+        for ops, done in zip(own, [*shown, *[""] * len(own)], strict=False):
+            if isinstance(done, str):
+                of_session += [f"{name} {key}" for name, key, _ in ops] + [f"not committed: {done}"]
+            else:
+                of_session += [f"{name}({key},{_value(value)})" for name, key, value in done]
+                of_session.append("commit")
+        steps.append([visible(text)[:60] for text in of_session])
+    widths = [max(map(len, own)) for own in steps]
+    at = [0] * len(steps)
+    for session in one.schedule:
+        if at[session] < len(steps[session]):
+            cells = [""] * len(steps)
+            cells[session] = steps[session][at[session]]
+            at[session] += 1
+            line = "   ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True))
+            yield line.rstrip()
+
+
+def _table(
+    cases: Sequence[Case], rows: Sequence[Sequence[Observed]], skipped: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    """A line for each edge, a column for each level of the database; and what follows."""
+    yield visible(rows[0][0].database)
+    yield ""
+    lines = [("forbidden by", "allowed by", *(row[0].level for row in rows), "history")]
+    for number_, case in enumerate(cases):
+        cells = [_cell(row[number_]) for row in rows]
+        lines.append((case.forbidden_by or "", case.allowed_by or "", *cells, case.program))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for *first, last in lines:
+        shown = [cell.ljust(width) for cell, width in zip(first, widths, strict=False)]
+        yield "  ".join([*shown, last])
+    yield ""
+    for row in rows:
+        bad = [c.forbidden_by or "" for c, one in zip(cases, row, strict=True) if one.violations]
+        yield f"  {row[0].level}: {_between(bad)}"
+    if skipped:
+        told = ", ".join(f"{a} from {b}" for a, b in skipped)
+        yield f"  no database that does one step after the other can tell {told}"
+
+
+def _cell(found: Observed) -> str:
+    if found.violations:
+        return f"seen {len(found.violations)}/{len(found.outcomes)}"
+    return f"- {_count(found)}"
+
+
+def _between(refuted: Sequence[str]) -> str:
+    """The strongest levels that stand, and the weakest that do not."""
+    from isolang.comparison.lattice import Nearest, library_levels
+    from isolang.comparison.walks import implication
+
+    levels = library_levels()
+    bad = {
+        name
+        for name in levels
+        if any(implication(levels[name], levels[one]) is not None for one in refuted)
+    }
+    near = Nearest(levels)
+    good = near.strongest(name for name in levels if name not in bad)
+    worst = near.weakest(bad)
+    said = f"nothing seen against {', '.join(good) or 'no level'}"
+    return f"{said}; refuted: {', '.join(worst)}" if worst else said

@@ -1,0 +1,393 @@
+"""A small history as a program: can a database be brought to show it?
+
+The transactions of the history are played on the database in the interleavings of their operations,
+each time on rows of their own. What the reads return, and which transactions commit, is recorded,
+and judged: after Hermitage (M. Kleppmann), for any specification.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import islice
+from math import factorial, prod
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct, structs
+
+from isolang.errors import HistoryError
+from isolang.run.interleave import interleave_sessions, interleavings, shuffled
+from isolang.run.operation import Append, Operation, Read, Write
+from isolang.run.recorder import Recorder
+from isolang.run.target import Target, TargetError
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.history.transaction import Op
+    from isolang.language.classify.route import Route
+    from isolang.verdict import Invalid
+
+Result: TypeAlias = tuple[str, str, object]
+"""``r``, ``w`` or ``append``, a key, and a value; that of a list is a tuple."""
+Ops: TypeAlias = tuple[Result, ...]
+
+MOST: Final = 20_000
+"""Interleavings are all tried, in an order by chance, if there are no more; else drawn."""
+LARGEST: Final = 12  # transactions of a program
+
+
+class Litmus(Struct, frozen=True, kw_only=True):
+    """The program of a history, and what it should show.
+
+    Attributes:
+        name: what to call it.
+        sessions: per session its transactions: the operations of each.
+        shown: what each operation is in the history, likewise.
+        before: pairs of transactions, by session and place, of which the one ends before the other
+            begins.
+    """
+
+    name: str
+    sessions: tuple[tuple[tuple[Operation, ...], ...], ...]
+    shown: tuple[tuple[Ops, ...], ...]
+    before: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+
+    def steps(self) -> list[int]:
+        """Per session the number of its steps: operations, and a COMMIT of each transaction."""
+        return [sum(len(ops) + 1 for ops in own) for own in self.sessions]
+
+    def keys(self) -> tuple[list[str], list[str]]:
+        """The keys that are registers, and those that are lists."""
+        lists = {
+            key
+            for own in self.shown
+            for ops in own
+            for name, key, value in ops
+            if name == "append" or isinstance(value, tuple)
+        }
+        every = dict.fromkeys(op.key for own in self.sessions for ops in own for op in ops)  # type: ignore[union-attr]
+        return [k for k in every if k not in lists], [k for k in every if k in lists]
+
+
+def litmus_of(history: History) -> Litmus:
+    """The program of a history.
+
+    Args:
+        history: a few committed transactions, each of whose operations can be asked for.
+
+    Raises:
+        HistoryError: it is too large, or has something that cannot be played.
+    """
+    by_session: dict[object, list[int]] = {}
+    columns = history.columns
+    if columns.transactions() > LARGEST:
+        msg = f"{history.name}: too large to be played (got {columns.transactions()} transactions, "
+        raise HistoryError(f"{msg}expected at most {LARGEST}); --minimal makes a history smaller")
+    transactions = list(history.transactions())
+    for number, one in enumerate(transactions):
+        if one.status != "committed":
+            msg = f"{history.name}: only committed transactions can be played (got {one.status})"
+            raise HistoryError(msg)
+        by_session.setdefault(columns.txn_session.tolist()[number], []).append(number)
+    shown = [tuple(map(_shown, one.ops)) for one in transactions]
+    place = {
+        number: (i, j) for i, own in enumerate(by_session.values()) for j, number in enumerate(own)
+    }
+    before = []
+    if columns.has_time:
+        begin, end = columns.txn_begin.tolist(), columns.txn_end.tolist()
+        before = [(place[a], place[b]) for a in place for b in place if end[a] < begin[b]]
+    return Litmus(
+        name=history.name,
+        sessions=tuple(
+            tuple(tuple(_operation(history, op) for op in shown[n]) for n in own)
+            for own in by_session.values()
+        ),
+        shown=tuple(tuple(shown[n] for n in own) for own in by_session.values()),
+        before=tuple(before),
+    )
+
+
+def _shown(op: Op) -> Result:
+    name, key, value = op[:3]
+    return name, str(key), tuple(value) if isinstance(value, list) else value
+
+
+def _operation(history: History, op: Result) -> Operation:
+    match op:
+        case ("r", key, _):
+            return Read(key)
+        case ("w", key, int(value)):
+            return Write(key, value)
+        case ("append", key, int(value)):
+            return Append(key, value)
+    raise HistoryError(f"{history.name}: cannot be played (got {op!r}, expected r, w or append)")
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What came of one interleaving.
+
+    Attributes:
+        schedule: which session did its next step.
+        shown: per session and transaction what its operations were, or why it did not commit.
+        as_in_history: whether all committed, and showed what the history shows.
+        violation: the verdict, if what was recorded violates the specification.
+    """
+
+    schedule: tuple[int, ...]
+    shown: tuple[tuple[Ops | str, ...], ...]
+    as_in_history: bool
+    violation: Invalid | None
+
+
+class Observed(Struct, frozen=True, kw_only=True):
+    """What a database showed.
+
+    Attributes:
+        litmus: the program.
+        database: as it calls itself.
+        level: of the database.
+        outcomes: one for each interleaving that was played.
+        possible: how many interleavings there are in which the history could be shown.
+        seconds: how long it took.
+    """
+
+    litmus: Litmus
+    database: str
+    level: str
+    outcomes: tuple[Outcome, ...]
+    possible: int
+    seconds: float
+
+    @property
+    def violations(self) -> list[Outcome]:
+        """The outcomes that violate the specification."""
+        return [one for one in self.outcomes if one.violation is not None]
+
+    @property
+    def same(self) -> list[Outcome]:
+        """The outcomes that are the one of the history."""
+        return [one for one in self.outcomes if one.as_in_history]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all interleavings were played."""
+        return len(self.outcomes) == self.possible
+
+
+def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, ...]]]:
+    """The interleavings in which a history can be shown, in an order by chance; and their number.
+
+    A read comes after the write that it is to return, and what is to begin after something has
+    ended, begins then. Of more than :data:`MOST` interleavings the number is that of all, and what
+    is drawn is so without end, each once.
+    """
+    steps = litmus.steps()
+    total = factorial(sum(steps)) // prod(map(factorial, steps))
+    rules = list(_rules(litmus))
+    if total <= MOST:
+        every = [one for one in interleavings(steps) if _follows(one, rules)]
+        random.shuffle(every)
+        return len(every), iter(every)
+    return total, _drawn(steps, rules, random)
+
+
+def possible(litmus: Litmus) -> int:
+    """How many interleavings there are; see :func:`schedules`."""
+    return schedules(litmus, Random(0))[0]
+
+
+def _drawn(
+    steps: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]], random: Random
+) -> Iterator[tuple[int, ...]]:
+    seen: set[tuple[int, ...]] = set()
+    for _ in range(100 * MOST):
+        one = shuffled(steps, random)
+        if one not in seen and _follows(one, rules):
+            seen.add(one)
+            yield one
+
+
+def _rules(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs of steps, by session and place from 0, of which the one must come first."""
+    wrote: dict[tuple[object, object], tuple[int, int]] = {}
+    first: dict[tuple[int, int], tuple[int, int]] = {}
+    last: dict[tuple[int, int], tuple[int, int]] = {}
+    reads = []
+    for i, own in enumerate(litmus.shown):
+        step = 0
+        for j, ops in enumerate(own):
+            first[i, j] = (i, step)
+            for name, key, value in ops:
+                if name != "r":
+                    wrote[key, value] = (i, step)
+                else:
+                    seen = value if isinstance(value, tuple) else (value,)
+                    reads += [((key, one), (i, step)) for one in seen]
+                step += 1
+            last[i, j] = (i, step)
+            step += 1
+    yield from ((wrote[what], at) for what, at in reads if what in wrote and wrote[what] != at)
+    yield from ((last[a], first[b]) for a, b in litmus.before)
+
+
+def _follows(
+    schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
+) -> bool:
+    at: dict[tuple[int, int], int] = {}
+    done: dict[int, int] = {}
+    for now, session in enumerate(schedule):
+        at[session, done.get(session, 0)] = now
+        done[session] = done.get(session, 0) + 1
+    return all(at[a] < at[b] for a, b in rules)
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A program, and what is looked for in what it shows.
+
+    Attributes:
+        litmus: the program.
+        spec: the specification whose violations are looked for; ``None`` for none.
+    """
+
+    litmus: Litmus
+    spec: Route | None = None
+
+
+def observe(
+    questions: Sequence[Question],
+    address: str,
+    level: str = "",
+    *,
+    prefix: str = "isocheck_",
+    seconds: float = 1.0,
+    most: int = 200,
+    seed: int = 0,
+    progress: Callable[[str], object] = lambda phase: None,
+) -> list[Observed]:
+    """Play programs on a database in their interleavings.
+
+    Args:
+        questions: what to play, and what to look for.
+        address: of the database, a name or a URL.
+        level: of the database; empty for its first one.
+        prefix: how the names of tables begin.
+        seconds: for each program, after which no further interleaving is begun.
+        most: how many interleavings of each to play.
+        seed: of their order.
+        progress: called with the name of each program as it begins.
+
+    Raises:
+        TargetError: the database cannot be reached, or cannot do this.
+    """
+    from isolang.run.sql import SqlTarget
+    from isolang.run.targets import level_named, target_named
+
+    target = target_named(address, prefix=prefix)
+    chosen = level_named(target, level)
+    if target.lacks & {"conversations"}:
+        raise TargetError(f"{target.name}: a litmus test needs steps, which this target lacks")
+    if isinstance(target, SqlTarget):
+        target.options(level=chosen.name, access="index", update="update")
+    plays = [_Plays(q, number, most, seed) for number, q in enumerate(questions)]
+    try:
+        target.start()
+        target.setup([k for p in plays for k in p.registers], [k for p in plays for k in p.lists])
+        version = target.version()
+        found = []
+        for one in plays:
+            progress(one.question.litmus.name)
+            began = time.monotonic()
+            outcomes = one.play(target, chosen.name, began + seconds)
+            found.append(
+                Observed(
+                    litmus=one.question.litmus,
+                    database=version,
+                    level=chosen.name,
+                    outcomes=tuple(outcomes),
+                    possible=one.possible,
+                    seconds=time.monotonic() - began,
+                )
+            )
+        return found
+    finally:
+        target.close()
+
+
+class _Plays:
+    """A program, with rows of its own for each interleaving."""
+
+    def __init__(self, question: Question, number: int, most: int, seed: int) -> None:
+        self.question = question
+        self.possible, order = schedules(question.litmus, Random(seed))
+        self.order = list(islice(order, most))
+        self._rows = [f"{number}/{run}/" for run in range(len(self.order))]
+        registers, lists = question.litmus.keys()
+        self.registers = [row + key for row in self._rows for key in registers]
+        self.lists = [row + key for row in self._rows for key in lists]
+        self._judged: dict[object, Invalid | None] = {}
+
+    def play(self, target: Target, level: str, until: float) -> Iterator[Outcome]:
+        with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
+            for schedule, row in zip(self.order, self._rows, strict=True):
+                if schedule is not self.order[0] and time.monotonic() > until:
+                    break
+                path = Path(folder) / f"{row.replace('/', '-')}.edn"
+                with Recorder(path) as recorder:
+                    yield self._one(schedule, row, target, level, recorder)
+
+    def _one(
+        self, schedule: tuple[int, ...], row: str, target: Target, level: str, recorder: Recorder
+    ) -> Outcome:
+        litmus = self.question.litmus
+        told: list[list[list[Result]]] = [[[] for _ in own] for own in litmus.sessions]
+        programs = [
+            [_telling(ops, row, results) for ops, results in zip(own, of_own, strict=True)]
+            for own, of_own in zip(litmus.sessions, told, strict=True)
+        ]
+        played = interleave_sessions(
+            programs, schedule, target=target, level=level, recorder=recorder
+        )
+        shown = tuple(
+            tuple(
+                tuple(results) if one.outcome == "committed" else one.error or one.outcome
+                for results, one in zip(of_own, of_session, strict=False)
+            )
+            for of_own, of_session in zip(told, played, strict=True)
+        )
+        # What waited did not happen in the order of the schedule.
+        in_time = not litmus.before or not any(one.blocked for own in played for one in own)
+        return Outcome(
+            schedule=schedule,
+            shown=shown,
+            as_in_history=in_time and shown == litmus.shown,
+            violation=self._violation(shown, recorder),
+        )
+
+    def _violation(self, shown: object, recorder: Recorder) -> Invalid | None:
+        from isolang.api import check
+        from isolang.verdict import Invalid
+
+        spec = self.question.spec
+        if spec is None:
+            return None
+        if spec.uses_real_time or shown not in self._judged:
+            verdict = check(recorder.history(), spec)
+            self._judged[shown] = verdict if isinstance(verdict, Invalid) else None
+        return self._judged[shown]
+
+
+def _telling(
+    ops: Sequence[Operation], row: str, results: list[Result]
+) -> Generator[Operation, Any, None]:
+    """The operations on rows of their own; what each of them was is put into the results."""
+    for op in ops:
+        assert isinstance(op, Read | Write | Append)
+        value = yield structs.replace(op, key=f"{row}{op.key}")
+        if isinstance(op, Read):
+            results.append(("r", op.key, tuple(value) if isinstance(value, list) else value))
+        else:
+            results.append(("w" if isinstance(op, Write) else "append", op.key, op.value))
