@@ -49,7 +49,7 @@ from msgspec.structs import asdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from oracle import semantics
+from oracle import moments, semantics
 from oracle.expressions import HARD, Checks, random_checks, spec_text
 from oracle.generate import any_history, every_small_history, separating, unusual, well_formed
 from oracle.generate_rows import cas_history, row_history, set_history
@@ -57,6 +57,7 @@ from oracle.history import History, is_list_key, keys, parse, show, to_edn
 from oracle.judged import judged
 from oracle.levels import (
     ADJACENT,
+    DATABASES,
     GUARANTEES,
     LEVELS,
     PREDICATES,
@@ -65,12 +66,14 @@ from oracle.levels import (
     WEAK_STYLES,
 )
 from oracle.pipeline import DEFINED, Levels, keep, level_of, shrink, to_tool, tool_verdict
+from oracle.simulate import disturbed, timed_history
 
 from isolang._native import strategies
 from isolang.api import check, load_spec
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import native_checks
 from isolang.certify.proofs import Witness, check_proof
+from isolang.errors import IsolangError
 from isolang.history import History as ToolHistory
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
 from isolang.language.library import list_library
@@ -101,12 +104,22 @@ def registers(rng: random.Random) -> History:
     return unusual(rng, history) if rng.random() < 0.4 else history
 
 
+def times(rng: random.Random) -> History:
+    """With the times of operations, of a database at work or of one that errs."""
+    kind = rng.choice(list(moments.KINDS.values()))
+    history = timed_history(rng, kind, fault=rng.random() < 0.5)
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        history = disturbed(rng, history)
+    return history
+
+
 #: Where the histories of a kind come from.
 KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
     "registers": registers,
     "sets": set_history,
     "cas": cas_history,
     "rows": row_history,
+    "times": times,
 }
 
 
@@ -160,6 +173,14 @@ class Totals(Struct, kw_only=True):
     disagreements: dict[str, int] = {}
 
 
+def in_library(name: str) -> bool:
+    """Whether the library has a specification of this name."""
+    with suppress(IsolangError):
+        load_spec(name)
+        return True
+    return False
+
+
 class Judges:
     """The oracle, and the tool under any setting."""
 
@@ -169,6 +190,7 @@ class Judges:
         known = {*LEVELS, *WEAK, *GUARANTEES, *PREDICATES, *DEFINED, "rc", "rc-nosession"}
         own = [entry.name for entry in list_library() if not entry.alias_of]
         names = [name for name in own if level_of(name) in known]
+        names += [name for name in DATABASES if in_library(name)]
         for name in names:
             self.styles.setdefault(level_of(name), []).append(name)
         self.levels = Levels(names)

@@ -336,4 +336,4 @@ DEFINITIONS: dict[str, Callable[[History, Error], bool]] = {
 }
 
 #: Those that need real time.
-TIMED = {"pl-fcv", "rss", "linearizable"}
+TIMED = {"pl-fcv", "pl-fcv-literal", "rss", "linearizable"}

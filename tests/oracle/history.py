@@ -312,7 +312,8 @@ def _shown_predicate(p: Any) -> str:
     if head in ("and", "or", "not"):
         return f"[:{head} {' '.join(map(_shown_predicate, rest))}]"
     column, *values = rest
-    return f"[:{head} :{column}{''.join(' ' + _shown(v) for v in values)}]"
+    shown = [f":{v}" if column == "key" else _shown(v) for v in values]
+    return f"[{' '.join([f':{head}', f':{column}', *shown])}]"
 
 
 # --- the tool's columns ---

@@ -88,13 +88,34 @@ PREDICATES: dict[str, Checks] = {
     "locking-repeatable-read": (acyclic("locked", union(wr, ww, _irw)),),
 }
 
-_late, _done = core.Rel("late"), core.Rel("done")
+_late, _done, _locked = core.Rel("late"), core.Rel("done"), core.Rel("locked")
 
 #: SI whose snapshots are taken in the first statement and whose versions come in the order of
 #: commits, by relations between transactions.
 BOUNDED: Checks = (
     acyclic("bounded", union(seq(union(so, rt, wr, ww), core.Opt(union(rw, _late))), _done)),
 )
+_EXCLUSION: Checks = (acyclic("mutual-exclusion", union(_locked, ww, _done)),)
+
+#: Databases and their mechanisms by the times of operations: what is to be sound of ``moments``.
+DATABASES: dict[str, Checks] = {
+    "consistent-read": (
+        acyclic("read", union(seq(union(so, rt, wr), core.Opt(union(rw, _late))), ww, _done)),
+    ),
+    "first-updater-wins": (acyclic("wins", union(seq(union(so, rt, ww), core.Opt(_late)), _done)),),
+    "mutual-exclusion": _EXCLUSION,
+    "postgresql-read-committed": (
+        *_EXCLUSION,
+        acyclic("commits", union(so, rt, wr, ww, _done)),
+        irreflexive("stale", seq(union(so, rt), rw)),
+    ),
+    "postgresql-repeatable-read": (*_EXCLUSION, *BOUNDED),
+    "postgresql-serializable": (*_EXCLUSION, *BOUNDED, acyclic("serial", union(so, wr, ww, rw))),
+    "innodb-repeatable-read": (
+        *_EXCLUSION,
+        acyclic("snapshot", union(seq(union(so, rt, wr), core.Opt(rw)), ww, _done)),
+    ),
+}
 
 _hb_nosession = core.Plus(union(init, wr))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from .history import (
     UNKNOWN,
     History,
     Op,
+    Txn,
     has_time,
     is_list_key,
     keys,
@@ -33,7 +35,7 @@ from .history import (
     timed,
     to_edn,
 )
-from .levels import GUARANTEES, LEVELS, PREDICATES, WEAK
+from .levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, WEAK
 from .predicates import lower, rich
 
 REGRESSIONS = TESTS / "regressions"
@@ -50,7 +52,7 @@ _TOOL_NAMES = {"in": "r-in", "notin": "r-not-in"}
 
 def to_tool(history: History, initial: object = None) -> ToolHistory:
     """Through the public way for people who have their own data; as EDN what only EDN can say."""
-    if rich(history) or any(t.times is not None for t in history):
+    if rich(history):
         return load_history(io.BytesIO(to_edn(history).encode()), format="edn")
 
     def given(op: Op) -> tuple[Any, ...]:
@@ -71,11 +73,17 @@ def to_tool(history: History, initial: object = None) -> ToolHistory:
                 status=t.status,
                 begin=t.begin,
                 end=t.end,
+                **_times_of(t),
             )
             for t in history
         ],
         initial=initial,
     )
+
+
+def _times_of(t: Txn) -> dict[str, Any]:
+    """What the tool is told of the times of operations."""
+    return {} if t.times is None else {"times": t.times, "commit": t.commit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +127,7 @@ def expected_verdicts(
 
 def level_of(name: str) -> str:
     """The level of a style: ``cc-vis-nosession`` is a form of ``cc-nosession``."""
-    for style in ("-adya", "-vis", "-co"):
-        name = name.replace(style, "")
-    return name
+    return re.sub(r"-(adya|vis|co)(?=-|$)", "", name)
 
 
 #: The library's names of levels that the oracle has by definitions and not as checks.
@@ -146,7 +152,7 @@ class Levels:
 
     def __init__(self, names: Iterable[str] = tuple(LEVELS)) -> None:
         self.plans = {name: route(load_spec(name)) for name in names}
-        known = LEVELS | WEAK | GUARANTEES | PREDICATES
+        known = LEVELS | WEAK | GUARANTEES | PREDICATES | DATABASES
         levels = {level_of(name) for name in self.plans}
         self._oracle = {n: semantics.prepare(known[n]) for n in levels if n in known}
 
@@ -158,6 +164,10 @@ class Levels:
         names = [n for n in self.plans if small or level_of(n) not in DEFINED]
         if not timed(history):
             names = [n for n in names if not self._real_time(level_of(n))]
+        if any(t.times is None for t in history):
+            names = [n for n in names if n not in DATABASES]
+        if rich(history):  # who reads is not defined for a statement that returns nothing
+            names = [n for n in names if level_of(n) not in GUARANTEES]
         return names
 
     def _real_time(self, level: str) -> bool:

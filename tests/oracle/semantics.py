@@ -385,13 +385,17 @@ def names(e: core.Core | None) -> set[str]:
 READS = frozenset(("rf", "wr", "rw", "iwr", "pwr", "irw", "prw"))
 
 
+#: The relations that times make.
+TIMES = frozenset(("rt", "done", "late", "locked"))
+
+
 def uses_rf(checks: Checks) -> bool:
     found = set().union(*(names(c.expr) | names(c.bound) for c in checks))
     return bool(found & READS)
 
 
 def needs_time(checks: Checks) -> bool:
-    return any("rt" in names(c.expr) | names(c.bound) for c in checks)
+    return any((names(c.expr) | names(c.bound)) & TIMES for c in checks)
 
 
 # --- the enumeration ---
@@ -425,7 +429,7 @@ class TooLargeError(Exception):
     """The history has more assignments than the caller allows."""
 
 
-_GIVEN = {"so", "rt", "init", "id", "T", "done", "late", "locked"}
+_GIVEN = {"so", "init", "id", "T", *TIMES}
 
 
 def _choices(

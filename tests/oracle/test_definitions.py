@@ -58,6 +58,11 @@ FACTS = [
         "w(x,1) @0-1 || r(x,nil) @2-3",
         {"pl-fcv": False, "pl-3": True, "rss": False, "linearizable": False},
     ),
+    # A version order against real time, which Adya leaves free.
+    (
+        "w(x,1) @0-1 || w(x,2) w(z,1) @2-3 || r(x,1) r(z,1) @2-9",
+        {"pl-fcv-literal": True, "pl-fcv": False},
+    ),
     # Regular: a later read of another key orders nothing, and two readers need not agree in time.
     ("w(x,1) @0-9 || r(x,1) @1-2 || r(x,nil) @3-4", {"rss": True, "linearizable": False}),
     ("w(x,1) @0-1 || r(y,1) @2-3 || w(y,1) r(x,nil) @4-5", {"rss": False}),
@@ -142,7 +147,8 @@ def histories(start: int, stop: int) -> list[History]:
 #: times overlap, what is linearizable need not be sequential.
 IMPLICATIONS = (
     *(("pl-2", "mav"), ("mav", "pl-2l"), ("pl-2l", "pl-2-plus"), ("pl-2l", "pl-msr")),
-    *(("pl-msr", "gsi"), ("pl-cs", "pl-2-plus"), ("pl-cs", "pl-2-99"), ("pl-2-plus", "pl-fcv")),
+    *(("pl-msr", "gsi"), ("pl-cs", "pl-2-plus"), ("pl-cs", "pl-2-99")),
+    *(("pl-2-plus", "pl-fcv-literal"), ("pl-fcv-literal", "pl-fcv")),
     *(("pl-2-plus", "pl-3u"), ("pl-3u", "pl-3"), ("pl-3", "rss"), ("pram", "processor")),
     *(("pram", "tcc-plus"), ("processor", "rss"), ("per-key-sequential", "processor")),
     *(("per-key-causal", "per-key-sequential"), ("tcc-plus", "pcsi"), ("gsi", "pcsi")),

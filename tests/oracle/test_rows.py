@@ -204,8 +204,9 @@ def test_notation_round_trips() -> None:
 
 def test_edn_of_a_predicate_read() -> None:
     """The forms are those of the documentation."""
-    history = parse("scan([and [>= a 1] [not [null b]]],{x {:a 2 :b 1}}) insert(y,3) delete(x)")
+    where = "[and [>= a 1] [not [null b]] [!= key y]]"
+    history = parse(f"scan({where},{{x {{:a 2 :b 1}}}}) insert(y,3) delete(x)")
     (invoke, done) = to_edn(history).splitlines()
-    where = "[:rp {:where [:and [:>= :a 1] [:not [:null :b]]]}"
+    where = "[:rp {:where [:and [:>= :a 1] [:not [:null :b]] [:!= :key :y]]}"
     assert f"{where} nil] [:insert :y 3] [:delete :x]" in invoke
     assert f"{where} {{:x {{:a 2 :b 1}}}}] [:insert :y 3] [:delete :x]" in done
