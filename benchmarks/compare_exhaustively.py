@@ -48,7 +48,17 @@ def told_apart(specs, size, keys, *, lists, real_time, seconds=1e9):
 
 
 def contradictory(history):
-    """Whether times go against the order of a session; no recorded history is so."""
+    """Whether times go against a session, or a list shows what its reader appends later.
+
+    No recorded history is the first; the second is an anomaly by itself.
+    """
+    if any(
+        source > 0 and reader in key.shown[: key.shown.index(source) + 1]
+        for key in history.keys
+        if key.shown
+        for reader, source in enumerate(key.sources, 1)
+    ):
+        return True
     return any(
         (b, a) in history.before
         for session in history.sessions()

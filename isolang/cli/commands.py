@@ -45,6 +45,7 @@ ISOCHECK: Final[Mapping[str, Line]] = {
     "spec": Line("isolang.cli.commands:spec", SPECIFY),
     "compare": Line("isolang.cli.compare:compare", SPECIFY),
     "encode": Line("isolang.cli.encode:encode", SPECIFY),
+    "lsp": Line("isolang.cli.lsp:lsp", SPECIFY),
     "schema": Line("isolang.cli.schema:schema", SPECIFY),
 }
 SPEC: Final[Mapping[str, Line]] = {
@@ -55,6 +56,7 @@ SPEC: Final[Mapping[str, Line]] = {
     "compare": Line("isolang.cli.spec_compare:compare"),
     "place": Line("isolang.cli.spec_place:place"),
     "lattice": Line("isolang.cli.spec_place:lattice"),
+    "try": Line("isolang.cli.spec_try:try_spec"),
     "format": Line("isolang.cli.spec_format:format_files"),
 }
 

@@ -2,8 +2,9 @@
 
 Every value is written once, so a read says where it comes from; all transactions commit. A
 transaction writes a key at most once, and reads it at most ``Scope.reads`` times before. Keys are
-registers, or lists, whose reads show the order of what was appended before. Times, where they are
-asked for, do not contradict the order of a session.
+registers, or lists, whose reads show the order of what was appended before, and nothing that the
+reader itself appends later. Times, where they are asked for, do not contradict the order of a
+session.
 """
 
 from __future__ import annotations
@@ -180,6 +181,11 @@ class Symbolic:
         for x, literal in enumerate(self.are_lists):
             if wanted:
                 self.circuit.state((-literal, self.used_keys[x]))
+        # A list that shows what its reader appends later is an anomaly by itself.
+        for (t, x, _, s), read in self._read.items():
+            if wanted and s != T0:
+                there = (self.are_lists[x], read, self._write[t, x])
+                self.circuit.state((*(-one for one in there), self._shown[x][s, t]))
 
     def _make_one_order(self) -> None:
         """Reads, sessions and times agree with some order of the transactions."""

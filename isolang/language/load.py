@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from isolang.errors import SpecError
 from isolang.language.includes import (
     Gathered,
@@ -135,6 +137,38 @@ def find_errors(
     except SpecError as error:
         return [error]
     return []
+
+
+class Buffer(Struct, frozen=True, kw_only=True):
+    """A text that is being written, which may have errors.
+
+    Attributes:
+        gathered: it and what it includes; ``None`` if a text does not follow the grammar.
+        spec: the specification; ``None`` if there is an error.
+        errors: as of :func:`find_errors`.
+    """
+
+    gathered: Gathered | None
+    spec: Spec | None
+    errors: tuple[SpecError, ...]
+
+
+def load_buffer(text: str, path: Path, *, include_path: Sequence[Path] = ()) -> Buffer:
+    """Load what an editor holds of a file, saved or not.
+
+    Args:
+        text: of the file.
+        path: of the file: where includes are looked for.
+        include_path: as of :func:`load_spec`.
+    """
+    gathered = None
+    try:
+        gathered = gather(Source(str(path), text), path=path, include_path=include_path)
+        if errors := find_sort_errors(gathered.items):
+            return Buffer(gathered=gathered, spec=None, errors=tuple(errors))
+        return Buffer(gathered=gathered, spec=_lowered(gathered, []), errors=())
+    except SpecError as error:
+        return Buffer(gathered=gathered, spec=None, errors=(error,))
 
 
 def _digest(sources: Sequence[Source]) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from oracle import relational
 from oracle.history import parse
 
+from isolang.comparison.compare import compare
 from isolang.comparison.lattice import library_levels
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
@@ -41,6 +42,24 @@ def allowed(level, history):
     return satisfiable(given(history, events=events), level.spec, level.spec.checks, lambda: None)
 
 
+def shows_the_future(history):
+    """Whether a list shows what its reader appends later: an anomaly that needs no axiom."""
+    return any(
+        source > 0 and reader in key.shown[: key.shown.index(source) + 1]
+        for key in history.keys
+        if key.shown
+        for reader, source in enumerate(key.sources, 1)
+    )
+
+
+def test_no_list_shows_what_its_reader_appends_later():
+    """It would be allowed by the axioms of the one, and by the engine under neither."""
+    lost = 'include "adya.iso"\nirreflexive for x: rw[x] ; ww[x] as lost-update\n'
+    one, other = normal(load_spec(lost)), normal(load_spec(f"{lost}acyclic wr | ww as c\n"))
+    found = compare(one.spec, other.spec)
+    assert (found.relation, found.forth.witness.certified) == ("weaker", True)
+
+
 @pytest.mark.parametrize(("size", "keys", "lists"), [(2, 2, False), (2, 2, True), (3, 1, False)])
 def test_the_search_finds_what_there_is(library, size, keys, lists):
     """For each pair of levels: a history is found iff one of that size tells them apart."""
@@ -49,6 +68,8 @@ def test_the_search_finds_what_there_is(library, size, keys, lists):
     for some in range(1, keys + 1):
         every = all_histories(size, some, lists=lists, real_time=False, both_ways=True)
         for history in every:
+            if shows_the_future(history):
+                continue
             verdicts = {name: allowed(library[name], history) for name in LEVELS}
             good = [name for name in LEVELS if verdicts[name]]
             expected |= {(a, b) for a in good for b in LEVELS if not verdicts[b]}

@@ -1,0 +1,184 @@
+"""What an editor asks about a specification that is being written: the answers of ``isocheck lsp``.
+
+Lines and columns count from 1, as everywhere in the language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from isolang.errors import SpecError
+from isolang.language.load import Buffer, load_buffer
+from isolang.language.syntax import ast
+from isolang.language.syntax.source import Span
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
+_PLACE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
+GIVEN: Final = {
+    "T": "the set of all transactions",
+    "W": "the transactions that write (the key)",
+    "R": "the transactions that read (the key) from outside",
+    "id": "the identity",
+    "init": "T0, which wrote every key, to every other transaction",
+    "so": "session order: later in the same session",
+    "rt": "real time: ended before the other one began",
+    "po": "on events: order in a transaction",
+    "tx": "from an event to its transaction",
+    "cand": "on events: from a write to a read that it may explain",
+    "vo": "the part of the version order that reads of lists show",
+}
+
+
+class Note(Struct, frozen=True, kw_only=True):
+    """Something to be shown at a place of the text.
+
+    Attributes:
+        severity: how bad it is.
+        line: where.
+        column: likewise.
+        message: what is wrong, with the hint.
+    """
+
+    severity: Literal["error", "warning"]
+    line: int
+    column: int
+    message: str
+
+
+def notes(text: str, path: Path) -> list[Note]:
+    """The errors of a text, or its warnings."""
+    found = load_buffer(text, path)
+    if found.spec is None:
+        return [_note("error", error, path) for error in found.errors]
+    from isolang.language.classify.route import route
+    from isolang.language.meaning.polarity import polarity_warnings
+
+    try:
+        warnings = [*route(found.spec).warnings, *polarity_warnings(found.spec)]
+    except SpecError:  # nothing to check: what is meant to be included
+        warnings = [*found.spec.warnings]
+    return [_warning(one, path) for one in warnings]
+
+
+def _note(severity: Literal["error", "warning"], error: SpecError, path: Path) -> Note:
+    here = error.file == str(path) and error.line > 0
+    message = str(error)
+    if here:
+        message = _short(message)
+    return Note(
+        severity=severity,
+        line=error.line if here else 1,
+        column=max(1, error.column) if here else 1,
+        message=message,
+    )
+
+
+def _warning(text: str, path: Path) -> Note:
+    place = _PLACE.match(text)
+    here = place is not None and place["file"] == str(path)
+    return Note(
+        severity="warning",
+        line=int(place["line"]) if here and place else 1,
+        column=int(place["column"]) if here and place else 1,
+        message=_short(text),
+    )
+
+
+def _short(message: str) -> str:
+    """A message without its place, and without the source line, which the editor shows itself."""
+    first, *rest = message.splitlines()
+    return "\n".join([_PLACE.sub("", first), *(line.strip() for line in rest if "hint:" in line)])
+
+
+def word_at(text: str, line: int, column: int) -> str:
+    """The name at a place; empty if there is none."""
+    lines = text.splitlines()
+    if not 1 <= line <= len(lines):
+        return ""
+    for found in _NAME.finditer(lines[line - 1]):
+        if found.start() < column <= found.end() + 1:
+            return found[0]
+    return ""
+
+
+def hover(text: str, path: Path, line: int, column: int) -> str:
+    """What is known of the name at a place: a definition, a check, or a given relation."""
+    name = word_at(text, line, column)
+    found = load_buffer(text, path)
+    if not name:
+        return ""
+    for item in _items(found):
+        if isinstance(item, ast.CheckItem) and item.name.text == name and found.spec is not None:
+            return "\n\n".join(_about_check(found, name))
+        if _declares(item, name):
+            return f"```iso\n{_source(item.span)}\n```"
+    return f"`{name}`: {GIVEN[name]}" if name in GIVEN else ""
+
+
+def _about_check(found: Buffer, name: str) -> Iterator[str]:
+    from isolang.language.classify.route import route
+    from isolang.language.meaning.show import show_check
+
+    assert found.spec is not None
+    check = next(one for one in found.spec.checks if one.name == name)
+    yield f"```iso\n{show_check(check)}\n```"
+    way = route(found.spec)
+    yield f"decided by: {way.kind}"
+    yield from way.reasons
+
+
+def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int, int] | None:
+    """Where the name at a place is declared: file, line and column; ``None``: nowhere."""
+    name = word_at(text, line, column)
+    for item in _items(load_buffer(text, path)):
+        if name and _declares(item, name):
+            return item.span.source.name, item.span.line, item.span.column
+    return None
+
+
+def completions(text: str, path: Path) -> dict[str, str]:
+    """What may be written: names and words, with what each is."""
+    from isolang.language.library import list_library
+    from isolang.language.syntax.parser import keywords
+
+    found = load_buffer(text, path)
+    words = dict.fromkeys(sorted(keywords()), "word of the language") | GIVEN
+    for item in _items(found):
+        if isinstance(item, ast.Let | ast.ExistsItem):
+            words[item.name.text] = _source(item.span).splitlines()[0]
+    if found.gathered is None:  # it does not parse while somebody writes: the names of the text
+        words |= {name: "name" for name in _NAME.findall(text) if name not in words}
+    return words | {f'"{entry.name}.iso"': entry.title for entry in list_library()}
+
+
+def formatted(text: str, path: Path) -> str | None:
+    """The text in the usual layout; ``None`` if it does not follow the grammar."""
+    from isolang.language.syntax.layout import format_text
+    from isolang.language.syntax.source import Source
+
+    try:
+        return format_text(Source(str(path), text))
+    except SpecError:
+        return None
+
+
+def _items(found: Buffer) -> Iterator[ast.Item]:
+    if found.gathered is not None:
+        yield from found.gathered.items
+
+
+def _declares(item: ast.Item, name: str) -> bool:
+    return isinstance(item, ast.Let | ast.ExistsItem) and item.name.text == name
+
+
+def _source(span: Span) -> str:
+    lines = span.source.text.splitlines()[span.line - 1 : span.end_line]
+    if lines:
+        lines[-1] = lines[-1][: span.end_column - 1]
+        lines[0] = lines[0][span.column - 1 :]
+    return "\n".join(lines)

@@ -1,0 +1,117 @@
+"""``isocheck lsp``: a language server for editors, over standard input and output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from isolang.cli import editing
+from isolang.cli.parameters import Mistake
+from isolang.cli.report import EXIT_VALID
+
+
+def lsp() -> int:
+    """Serve editors: errors as you type, hover, completion, definitions, layout."""
+    server().start_io()
+    return EXIT_VALID
+
+
+def server() -> Any:
+    """The server, with its answers.
+
+    Raises:
+        Mistake: pygls is not installed.
+    """
+    try:
+        from lsprotocol import types as lsp_types
+        from pygls.lsp.server import LanguageServer
+    except ImportError:
+        raise Mistake("pygls is not installed", "pip install 'isolang[lsp]'") from None
+
+    found = LanguageServer("isocheck", "0.1.0")
+
+    def buffer(uri: str) -> tuple[str, Path]:
+        return found.workspace.get_text_document(uri).source, path_of(uri)
+
+    def place(at: Any) -> tuple[int, int]:
+        return at.position.line + 1, at.position.character + 1
+
+    def tell(uri: str) -> None:
+        severity = {
+            "error": lsp_types.DiagnosticSeverity.Error,
+            "warning": lsp_types.DiagnosticSeverity.Warning,
+        }
+        text, path = buffer(uri)
+        lines = text.splitlines()
+        diagnostics = []
+        for note in editing.notes(text, path):
+            word = editing.word_at(text, note.line, note.column) if note.line <= len(lines) else ""
+            start = lsp_types.Position(note.line - 1, note.column - 1)
+            end = lsp_types.Position(note.line - 1, note.column - 1 + max(1, len(word)))
+            diagnostics.append(
+                lsp_types.Diagnostic(
+                    range=lsp_types.Range(start, end),
+                    message=note.message,
+                    severity=severity[note.severity],
+                    source="isocheck",
+                )
+            )
+        found.text_document_publish_diagnostics(
+            lsp_types.PublishDiagnosticsParams(uri=uri, diagnostics=diagnostics)
+        )
+
+    @found.feature(lsp_types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(event: lsp_types.DidOpenTextDocumentParams) -> None:
+        tell(event.text_document.uri)
+
+    @found.feature(lsp_types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(event: lsp_types.DidChangeTextDocumentParams) -> None:
+        tell(event.text_document.uri)
+
+    @found.feature(lsp_types.TEXT_DOCUMENT_HOVER)
+    def hover(at: lsp_types.HoverParams) -> lsp_types.Hover | None:
+        said = editing.hover(*buffer(at.text_document.uri), *place(at))
+        content = lsp_types.MarkupContent(lsp_types.MarkupKind.Markdown, said)
+        return lsp_types.Hover(contents=content) if said else None
+
+    @found.feature(lsp_types.TEXT_DOCUMENT_COMPLETION)
+    def complete(at: lsp_types.CompletionParams) -> list[lsp_types.CompletionItem]:
+        words = editing.completions(*buffer(at.text_document.uri))
+        return [lsp_types.CompletionItem(label=w, detail=about) for w, about in words.items()]
+
+    @found.feature(lsp_types.TEXT_DOCUMENT_DEFINITION)
+    def define(at: lsp_types.DefinitionParams) -> lsp_types.Location | None:
+        where = editing.definition(*buffer(at.text_document.uri), *place(at))
+        if where is None:
+            return None
+        start = lsp_types.Position(where[1] - 1, where[2] - 1)
+        return lsp_types.Location(uri=uri_of(where[0]), range=lsp_types.Range(start, start))
+
+    @found.feature(lsp_types.TEXT_DOCUMENT_FORMATTING)
+    def layout(asked: lsp_types.DocumentFormattingParams) -> list[lsp_types.TextEdit]:
+        text, path = buffer(asked.text_document.uri)
+        better = editing.formatted(text, path)
+        if better is None or better == text:
+            return []
+        whole = lsp_types.Range(
+            lsp_types.Position(0, 0), lsp_types.Position(text.count("\n") + 1, 0)
+        )
+        return [lsp_types.TextEdit(range=whole, new_text=better)]
+
+    return found
+
+
+def path_of(uri: str) -> Path:
+    """The file of a URI; an unsaved one has a name and no folder."""
+    parts = urlsplit(uri)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else Path("unsaved.iso")
+
+
+def uri_of(name: str) -> str:
+    """The URI of a source: a file of the library is where the package is."""
+    from isolang.language.library import SPECS
+
+    if name.startswith("library:"):
+        return (SPECS / name.removeprefix("library:")).as_uri()
+    return Path(name).absolute().as_uri()

@@ -1,0 +1,111 @@
+"""``isocheck spec try``: a specification while it is being written, at each save."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isolang.cli.choices import number
+from isolang.cli.parameters import Include
+from isolang.cli.report import EXIT_INVALID, EXIT_VALID
+from isolang.cli.terminal import say, visible
+from isolang.errors import IsolangError, SpecError
+
+_POLL = 0.3
+
+
+def try_spec(
+    *,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A specification.")],
+    histories: Annotated[
+        list[str],
+        typer.Option(
+            "--history", metavar="PATH",
+            help="A history, or a folder of them, to judge each time; may be repeated.",
+        ),
+    ] = [],  # noqa: B006
+    once: Annotated[bool, typer.Option("--once", help="Do not wait for the next save.")] = False,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", metavar="S", help="At most, for its place in the library.",
+            parser=number(float, 0, 1e6),
+        ),
+    ] = 10.0,
+    include: Include = [],  # noqa: B006
+) -> int:  # fmt: skip
+    """Watch a file, and say at each save what it is.
+
+    Whether it is well-formed, which engine decides it, where it lies in the library, and what it
+    says of a folder of histories. Ctrl-C ends it.
+    """
+    path = Path(file)
+    while True:
+        seen = _changed(path, histories)
+        good = True
+        for line in _tried(path, histories, include, seconds):
+            say(line)
+            good &= not line.startswith("error")
+        if once:
+            return EXIT_VALID if good else EXIT_INVALID
+        say("", f"waiting for the next save of {visible(file)} …")
+        while _changed(path, histories) == seen:
+            time.sleep(_POLL)
+
+
+def _changed(path: Path, histories: Sequence[str]) -> list[int]:
+    """Something that changes at each save."""
+    files = [path, *_files(histories)]
+    return [one.stat().st_mtime_ns if one.exists() else 0 for one in files]
+
+
+def _files(histories: Sequence[str]) -> list[Path]:
+    found: list[Path] = []
+    for one in map(Path, histories):
+        found += sorted(p for p in one.iterdir() if p.is_file()) if one.is_dir() else [one]
+    return found
+
+
+def _tried(
+    path: Path, histories: Sequence[str], include: Sequence[str], seconds: float
+) -> Iterator[str]:
+    from isolang.cli.spec_place import place_report, placed, said
+    from isolang.language.classify.route import route
+    from isolang.language.load import find_errors, load_spec
+
+    # The path as a path: a name would be looked up in the library.
+    errors = find_errors(path, include_path=include)
+    for error in errors:
+        yield f"error: {visible(str(error), lines=True)}"
+    if errors:
+        return
+    spec = load_spec(path, include_path=include)
+    yield f"{visible(spec.name)}: well-formed"
+    try:
+        way = route(spec)
+    except SpecError as error:
+        yield f"error: {visible(str(error), lines=True)}"
+        return
+    yield f"  decided by   {way.kind}"
+    yield from (f"  {visible(one, lines=True)}" for one in way.warnings)
+    try:
+        yield f"  place        {said(place_report(placed(spec, seconds=seconds)))}"
+    except SpecError as error:
+        yield f"  place        not found out: {visible(str(error))}"
+    for one in _files(histories):
+        yield f"  {_verdict(one, way):<12} {visible(one.name)}"
+
+
+def _verdict(path: Path, way: object) -> str:
+    from isolang.api import check, load_history
+    from isolang.language.classify.plan import Route
+
+    assert isinstance(way, Route)
+    try:
+        return check(load_history(path), way, timeout=10.0).outcome
+    except IsolangError as error:
+        return f"no verdict ({error})"

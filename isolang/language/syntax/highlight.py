@@ -1,0 +1,81 @@
+"""The colours of the language: one table, from which each editor's rules are made.
+
+``python -m isolang.language.syntax.highlight`` writes ``editors/iso.tmLanguage.json`` anew, the
+TextMate grammar for VS Code, Sublime Text and GitHub. ``isolang.language.syntax.pygments_lexer``
+makes a Pygments lexer of the same table.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+EDITOR: Final = Path(__file__).resolve().parents[3] / "editors" / "iso.tmLanguage.json"
+
+
+class Colour(Struct, frozen=True):
+    """What looks alike.
+
+    Attributes:
+        pattern: a regular expression that Python and Oniguruma read alike; ``(?:…)`` only.
+        scope: the name in TextMate.
+        token: the name in Pygments.
+        end: where a text of several lines ends; empty for others.
+    """
+
+    pattern: str
+    scope: str
+    token: str
+    end: str = ""
+
+
+def _words(*words: str) -> str:
+    return rf"(?<![\w-])(?:{'|'.join(words)})(?![\w-])"
+
+
+COLOURS: Final = (
+    Colour(r"//[^\n]*", "comment.line.double-slash", "Comment.Single"),
+    Colour(r"\(\*", "comment.block", "Comment.Multiline", end=r"\*\)"),
+    Colour(r'"[^"\r\n]*"', "string.quoted.double", "String.Double"),
+    Colour(_words("spec", "include", "let", "exists", "show"), "keyword.declaration",
+           "Keyword.Declaration"),
+    Colour(_words("acyclic", "irreflexive", "empty", "require", "flag", "not"), "keyword.control",
+           "Keyword"),
+    Colour(_words("order", "choice", "relation", "on", "of", "containing", "within", "in", "as",
+                  "for"), "keyword.other", "Keyword.Reserved"),
+    Colour(_words("domain", "range", "obs"), "support.function", "Name.Builtin"),
+    Colour(_words("so", "rt", "init", "wr", "ww", "rw", "co", "vis", "ar", "vo", "po", "tx", "rf",
+                  "cand", "id", "T", "W", "R", "conflict"), "support.constant", "Name.Constant"),
+    Colour(r"\^(?:-1|\+|\*)|[?|;&\\*=]", "keyword.operator", "Operator"),
+    Colour(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*", "variable.other", "Name"),
+    Colour(r"[\[\](),:]", "punctuation", "Punctuation"),
+)  # fmt: skip
+
+
+def textmate() -> dict[str, Any]:
+    """The TextMate grammar."""
+    return {
+        "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
+        "name": "isolang",
+        "scopeName": "source.iso",
+        "fileTypes": ["iso"],
+        "patterns": [
+            {"name": f"{one.scope}.iso", "begin": one.pattern, "end": one.end}
+            if one.end
+            else {"name": f"{one.scope}.iso", "match": one.pattern}
+            for one in COLOURS
+        ],
+    }
+
+
+def text() -> str:
+    """The file of the TextMate grammar."""
+    return json.dumps(textmate(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    EDITOR.parent.mkdir(exist_ok=True)
+    EDITOR.write_text(text(), encoding="utf-8")
