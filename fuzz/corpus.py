@@ -23,6 +23,7 @@ from isolang import check
 BETWEEN = b"\0\0\0\n"  # of the files of one history, as fuzz/readers.cpp cuts them
 PATTERNS = {
     "edn": ("*.edn", "*.json"),
+    "registers": ("registers/*",),
     "bincode": ("*.bincode",),
     "plume": ("plume.txt", "isovista/*"),
     "awdit": ("awdit.txt",),

@@ -111,13 +111,7 @@ def _detect_text(text: str) -> Guess:
     lines = [line for line in text.splitlines() if line.strip()]
     first = _clip(lines[0])
     if _JEPSEN_LOG.match(body):
-        return Guess(
-            looks_like="a Jepsen log of single operations",
-            unsupported=(
-                "a log of single operations on one register (jepsen.util lines), which are judged "
-                "by linearizability and hold no transactions"
-            ),
-        )
+        return Guess(formats=("registers",), looks_like="a Jepsen log of single operations")
     if re.match(r"-\s+-\s+events:", body):
         return Guess(
             looks_like="dbcop YAML",
@@ -143,11 +137,29 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("hist",), looks_like=f"lines like {first}")
     if not (edn := _skip_edn_comments(body)):
         return Guess(formats=("edn",), looks_like="nothing but comments of EDN")
+    if _are_single_operations(edn):
+        return Guess(formats=("registers",), looks_like="operations on single objects")
     if edn[:1] in ("{", "[", "(", "#") and _is_edn(edn):
         return Guess(formats=("edn",), looks_like=f"EDN that starts with {_clip(edn)}")
     if body[0] in "{[":
         return _detect_json(body)
     return Guess(looks_like=f"text that starts with {first!r}")
+
+
+_CLIENT = re.compile(r"(?<![\w:]):?\"?process\"?[\s:]+\d")
+_FUNCTION = re.compile(r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?([\w-]+)")
+_OF_OBJECTS = frozenset({"cas", "acquire", "release", "get", "put"})
+_OF_REGISTERS = _OF_OBJECTS | {"read", "write", "append"}
+_OTHER_VALUES = re.compile(r"value\"?[\s:]+(?:\[\s*[\[\]]|#?\{)")
+
+
+def _are_single_operations(text: str) -> bool:
+    """Whether clients only read, write, compare and set, and no :value is a list of operations."""
+    clients = [part for part in text.split("{") if _CLIENT.search(part)]
+    functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
+    if not functions or not functions <= _OF_REGISTERS:
+        return False
+    return bool(functions & _OF_OBJECTS) or _OTHER_VALUES.search(text) is None
 
 
 def _clip(text: str) -> str:

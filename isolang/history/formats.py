@@ -41,6 +41,11 @@ FORMATS: Final = {
     for f in (
         Format(name="edn", title="Jepsen/Elle operations in EDN", reader="jepsen:read"),
         Format(name="jepsen-json", title="Jepsen/Elle operations in JSON", reader="jepsen:read"),
+        Format(
+            name="registers",
+            title="Jepsen, Knossos and Porcupine logs of single operations",
+            reader="registers:read",
+        ),
         Format(name="dbcop", title="dbcop bincode", reader="dbcop:read_bincode"),
         Format(name="dbcop-json", title="dbcop JSON", reader="dbcop:read_json"),
         Format(name="hist", title="dbcop .hist text", reader="dbcop:read_hist"),
@@ -50,7 +55,13 @@ FORMATS: Final = {
         Format(name="awdit", title="AWDIT text", reader="awdit:read"),
     )
 }
-ALIASES: Final = {"polysi": "plume", "isovista": "plume", "bincode": "dbcop"}
+ALIASES: Final = {
+    "polysi": "plume",
+    "isovista": "plume",
+    "bincode": "dbcop",
+    "knossos": "registers",
+    "porcupine": "registers",
+}
 
 
 def list_of_formats() -> str:

@@ -133,6 +133,7 @@ void register_readers(nb::module_& m) {
     }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
   };
   one_file("read_edn", read_edn);
+  one_file("read_registers", read_registers);
   one_file("read_bincode", read_bincode);
   one_file("read_dbcop_json", read_dbcop_json);
   one_file("read_hist", read_hist);

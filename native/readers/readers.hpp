@@ -46,6 +46,9 @@ struct NamedBytes {
 
 // Jepsen/Elle EDN, and the same operation maps in JSON. `name`, if given, starts the messages.
 Reading read_edn(std::string_view data, const std::string& name, Budget& budget);
+// Logs of single operations on registers, locks and stores of texts: Jepsen's and Knossos's maps,
+// the lines of Jepsen's log, Porcupine's get, put and append.
+Reading read_registers(std::string_view data, const std::string& name, Budget& budget);
 // The old dbcop's bincode.
 Reading read_bincode(std::string_view data, const std::string& name, Budget& budget);
 // Cobra's client logs: one file is one client is one session.

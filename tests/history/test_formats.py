@@ -307,7 +307,10 @@ def test_initial_label_that_repeats():
     )
 
 
-FORMATS = "the formats are edn, jepsen-json, dbcop, dbcop-json, hist, cobra, viper, plume, awdit"
+FORMATS = (
+    "the formats are edn, jepsen-json, registers, dbcop, dbcop-json, hist, cobra, viper, plume, "
+    "awdit"
+)
 
 # content → formats, or the start of what is said
 DETECTION = [
@@ -344,6 +347,19 @@ DETECTION = [
     (b"r 1 2\n", ("awdit",)),
     (b"=====\nw 1 2\nwhat is this\n", ("awdit",)),
     (b"w 1 2 3\n", "text that starts with 'w 1 2 3'"),
+    (b"INFO  jepsen.util - 2\t:invoke\t:cas\t[1 0]\n", ("registers",)),
+    (b"{:process 1, :type :ok, :f :cas, :value [1 2]}", ("registers",)),
+    (b'[{"process": 1, "type": "ok", "f": "read", "value": 3}]', ("registers",)),
+    (b"{:process 1, :f :read, :value [1 5]}\n{:process 1, :f :write, :value 1}", ("registers",)),
+    (
+        b'{:process 0, :type :invoke, :f :append, :key "0", :value "x"}{:f :get, :process 0}',
+        ("registers",),
+    ),
+    (b"{:process 1, :f :read, :value 5}\n{:process 2, :f :add, :value 1}", ("edn",)),
+    (b"{:process 1, :f :read, :value {0 5}}", ("edn",)),
+    (b"{:process 1, :f :read, :value [[:r 1 nil] [:r 2 nil]]}", ("edn",)),
+    (b"{:process 1, :f :read, :value #{1 2}}", ("edn",)),
+    (b"{:process :nemesis, :f :start}{:process 1, :f :txn, :value [[:r 1 nil]]}", ("edn",)),
 ]
 
 
@@ -358,11 +374,6 @@ def test_detection(data, expected):
 
 
 UNSUPPORTED = [
-    (
-        b"INFO  jepsen.util - 2\t:invoke\t:cas\t[1 0]\n",
-        "a log of single operations on one register (jepsen.util lines), which are judged by "
-        "linearizability and hold no transactions",
-    ),
     (
         b"- - events:\n    - write: true\n",
         "dbcop's YAML; convert it to dbcop JSON: an event {write: true, variable: x, version: v} "
@@ -806,19 +817,18 @@ def corpora():
 @pytest.mark.skipif(not corpora(), reason="the corpora are not here")
 def test_corpora():
     """Every file of the corpora loads in its format, or is refused for the right reason."""
-    names = {"awdit-test": "awdit"}
+    names = {"awdit-test": "awdit", "etcd-log": "registers", "kv-edn": "registers"}
     loaded = 0
     for path, form, *_ in corpora():
-        single = form in ("etcd-log", "kv-edn") or (
-            form == "edn" and not path.startswith(("edn/elle/", "edn/list-append/"))
-        )
+        single = path.startswith(("edn/custom/", "edn/jepsen/"))
         try:
             h = load_history(CORPORA / path)
         except UnsupportedError:
             assert single, path
             continue
         assert not single, path
-        assert h.format == names.get(form, form)
+        expected = "registers" if "/knossos/" in path else names.get(form, form)
+        assert h.format == expected
         assert h.counts()["operations"] > 0
         loaded += 1
     assert loaded > 200

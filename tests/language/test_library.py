@@ -112,6 +112,7 @@ ALIASES = {
     "strong-session-serializable": "ser",
     "strong-snapshot-isolation": "strong-si",
     "strict-serializable": "sser",
+    "linearizable": "sser",
     "strong-serializable": "sser",
     "conflict-serializable": "pl-3",
     "view-serializable": "ser-nosession",

@@ -119,6 +119,31 @@ DBCOP_JSON = [
 """,
     b'[[{"events":[{"Read":{"variable":1,"version":null}}],"committed":true}],[]]\n',
 ]
+REGISTERS = [
+    b"""{:type :invoke, :f :write, :value 1, :process 0, :index 0}
+{:type :invoke, :f :cas, :value [1 2], :process 1, :index 1}
+{:type :ok, :f :write, :value 1, :process 0, :index 2}
+{:type :fail, :f :cas, :value [1 2], :process 1, :error :did-not-match, :index 3}
+{:type :info, :f :start, :process :nemesis, :index 4}
+{:type :invoke, :f :acquire, :process 2, :value nil, :index 5}
+""",
+    b"""[{:process 0, :type :invoke, :f :read, :value [a nil]}
+{:process 0, :type :ok, :f :read, :value [a 5]}
+{:process 1, :type :ok, :f :cas, :value [a [5 nil]]} {:process 1, :type :info, :f :cas}]
+""",
+    b"""INFO  jepsen.util - 0\t:invoke\t:cas\t[1 0]
+INFO  jepsen.util - 0\t:fail\t:cas\t:timed-out
+INFO  other - x
+INFO  jepsen.util - 1 :ok :read 3
+""",
+    b"""{:process 0, :type :invoke, :f :append, :key "0", :value "ab"}
+{:process 0, :type :ok, :f :append, :key "0", :value "ab"}
+{:process 1, :type :invoke, :f :put, :key "0", :value "cd"}
+{:process 1, :type :info, :f :put, :key "0", :value "cd"}
+{:process 0, :type :ok, :f :get, :key "0", :value "cdab"}
+{:process 0, :type :ok, :f :append, :key "0", :value "ab"}
+""",
+]
 VIPER = [
     b"""{"value": [["w", 1, 1, true], ["r", 2, "nil", false]]}
 {"value": [["r", 1, -9223372036854775808, false], ["w", 2, 18446744073709551615, false]]}
@@ -142,6 +167,7 @@ def readers() -> list[tuple[str, Read, bytes]]:
     """(format, reader, sample), for every sample."""
     out: list[tuple[str, Read, bytes]] = []
     out += [("edn", _native.read_edn, sample) for sample in EDN]
+    out += [("registers", _native.read_registers, sample) for sample in REGISTERS]
     out += [("bincode", _native.read_bincode, sample) for sample in BINCODE]
     out += [("plume", _native.read_plume, sample) for sample in PLUME]
     out += [("awdit", _native.read_awdit, sample) for sample in AWDIT]

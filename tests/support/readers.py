@@ -7,7 +7,7 @@ from typing import Any
 
 COMMITTED, ABORTED, INDETERMINATE = 0, 1, 2
 READ, WRITE, APPEND, READ_LIST = "r", "w", "append", "list"
-KINDS = (READ, WRITE, APPEND, READ_LIST)
+KINDS = (READ, WRITE, APPEND, READ_LIST, "r-in", "r-not-in")
 UNKNOWN = "?"
 BEGIN_UNKNOWN, END_UNKNOWN = -(2**63), 2**63 - 1
 BY_VALUE, FROM_INITIAL, MISSING = -1, -2, -3
@@ -46,7 +46,7 @@ def transactions(columns: Any) -> list[Txn]:
             kind, value = KINDS[columns.op_kind[i]], int(columns.op_value[i])
             if value == -1:
                 shown: Any = UNKNOWN
-            elif kind == READ_LIST:
+            elif kind not in (READ, WRITE, APPEND):
                 elements = columns.list_values[lists[value] : lists[value + 1]]
                 shown = [atom(columns.value(int(e))) for e in elements]
             else:

@@ -92,11 +92,11 @@ def read(files: Files, *, timeout: float) -> Reading:
         real_time=real_time,
         ignored=tuple(ignored),
         notes=tuple(notes),
-        session_names=_names(say["session_labels"]),
+        session_names=session_names(say["session_labels"]),
     )
 
 
-def _names(processes: list[int]) -> tuple[str, ...]:
+def session_names(processes: list[int]) -> tuple[str, ...]:
     """Sessions are called like their processes; the second one of process 3 is ``3.2``."""
     seen: Counter[int] = Counter()
     names = []

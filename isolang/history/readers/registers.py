@@ -1,0 +1,68 @@
+"""Logs of single operations: registers with compare-and-set, locks, stores of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from isolang.history.readers.jepsen import session_names
+from isolang.history.readers.reading import Files, Reading, call_native, counted
+
+
+def read(files: Files, *, timeout: float) -> Reading:
+    """Read one file.
+
+    Raises:
+        HistoryError: naming file and line.
+        UnsupportedError: for operations of other objects, and texts of which it would not be clear
+            who wrote them.
+    """
+    from isolang import _native
+
+    ((name, data),) = files
+    columns, say = call_native(_native.read_registers, data, name, timeout=timeout)
+    real_time = "none: the file has completions only, no :invoke"
+    if columns.has_time:
+        by = ":index" if say["order"] == "index" else "lines"
+        real_time = f"the order of {by}, from :invoke to :ok or :fail"
+    return Reading(
+        columns=columns,
+        position_unit="line",
+        initial="a read of nil, of the empty text, or of a free lock",
+        session="one :process",
+        real_time=real_time,
+        ignored=_ignored(say),
+        notes=_notes(say),
+        session_names=session_names(say["session_labels"]),
+    )
+
+
+def _ignored(say: Mapping[str, Any]) -> tuple[str, ...]:
+    found = []
+    if say["nonclient"]:
+        found.append(f"{counted(say['nonclient'], 'operation')} of no client")
+    if say["other_lines"]:
+        found.append(f"{counted(say['other_lines'], 'line')} of other loggers")
+    if say["stray_completions"]:
+        stray = counted(say["stray_completions"], "completion")
+        found.append(f"{stray} without invocation or value")
+    if say["unknown_operations"]:
+        unknown = counted(say["unknown_operations"], "operation")
+        found.append(f"{unknown} that did not succeed and of which nothing else is known")
+    if say["unknown_reads"]:
+        reads = counted(say["unknown_reads"], "read")
+        found.append(f"{reads} without an answer, whose results are not known")
+    if say["refused"]:
+        refused = counted(say["refused"], "comparison")
+        found.append(f"{refused} that failed with an :error, and may not have run")
+    return tuple(found)
+
+
+def _notes(say: Mapping[str, Any]) -> tuple[str, ...]:
+    found = []
+    if say["saw_another"]:
+        failed = counted(say["saw_another"], "comparison")
+        found.append(f"{failed} that failed: a read of something else than was expected")
+    if say["appends"]:
+        found.append("a value stands for its last part; what each append followed is a read of it")
+    return tuple(found)
