@@ -47,6 +47,18 @@ class Insert(Struct, frozen=True):
     value: int
 
 
+class Swap(Struct, frozen=True):
+    """Write if the value is the expected one, by one statement where the database has one.
+
+    The result is whether it was. It stands alone in its transaction: what it writes is there at
+    once.
+    """
+
+    key: str
+    expected: int | None
+    value: int
+
+
 class Delete(Struct, frozen=True):
     """Delete a row; the result is whether it was there."""
 
@@ -75,7 +87,7 @@ class Undone(Struct, frozen=True):
     operation: Write | Append | Insert | Delete
 
 
-Operation: TypeAlias = Abort | Undone | Read | Write | Append | Insert | Delete | Scan | Wait
+Operation: TypeAlias = Abort | Undone | Read | Write | Swap | Append | Insert | Delete | Scan | Wait
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
 
 _WRITES: Final = (Write, Append, Insert, Delete)
@@ -138,4 +150,4 @@ def _converse_reading(
 
 
 def _reading(operation: Operation) -> Operation:
-    return Read(operation.key) if isinstance(operation, _WRITES) else operation
+    return Read(operation.key) if isinstance(operation, (*_WRITES, Swap)) else operation

@@ -16,13 +16,14 @@ from isolang.run.operation import (
     Program,
     Read,
     Scan,
+    Swap,
     Undone,
     Wait,
     Write,
 )
 from isolang.run.outcome import Driver, Outcome, RolledBack
 from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
-from isolang.run.target import Client, Target, TargetError
+from isolang.run.target import Client, Swapping, Target, TargetError
 
 
 def driver_for(target: Target) -> Driver:
@@ -118,6 +119,8 @@ def planned(operation: Operation) -> tuple[Recorded, ...]:
             return (("append", key, value),)
         case Write(key, value) | Insert(key, value):
             return (("w", key, value),)
+        case Swap(key, _, value):
+            return (("r", key, None), ("w", key, value))
         case Delete(key):
             return (("w", key, DELETED),)
         case Wait() | Abort() | Undone():
@@ -132,6 +135,9 @@ class Notes(Protocol):
 
     def read(self, key: Any, value: Any) -> None:
         """A key was read."""
+
+    def read_none_of(self, key: Any, values: list[Any]) -> None:
+        """A key was read, and had none of these values."""
 
     def write(self, key: Any, value: Any) -> None:
         """A key was written."""
@@ -162,6 +168,8 @@ def perform(
         case Insert(key, value):
             client.insert(key, value)
             t.write(key, value)
+        case Swap():
+            return _swap(operation, t, client)
         case Delete(key):
             return _changed(t, client.delete(key), key, DELETED)
         case Scan(keys):
@@ -176,6 +184,21 @@ def perform(
         case Abort():
             raise RolledBack("the program aborts")
     return None
+
+
+def _swap(operation: Swap, t: Notes, client: Client) -> bool:
+    """Compare and set. One that failed has read something else, nobody knows what."""
+    key, expected, value = operation.key, operation.expected, operation.value
+    if not isinstance(client, Swapping):
+        found = client.read(key)
+        t.read(key, found)
+        return bool(found == expected) and _changed(t, client.write(key, value), key, value)
+    if not client.swap(key, expected, value):
+        t.read_none_of(key, [expected])
+        return False
+    t.read(key, expected)
+    t.write(key, value)
+    return True
 
 
 def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:

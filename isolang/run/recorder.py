@@ -261,6 +261,10 @@ class RecordedTransaction:
         """Say what a read of a key returned: a value, a list, or ``None`` for the initial state."""
         self._done(("r", key, value))
 
+    def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
+        """Say that a read of a key returned none of these values: a comparison that failed."""
+        self._done(("r-not-in", key, list(values)))
+
     def write(self, key: Any, value: Any) -> None:
         """Say what is written to a key: before or after it is sent."""
         self._done(("w", key, value))

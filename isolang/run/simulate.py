@@ -132,6 +132,10 @@ class _Client:
         """Note a write."""
         self._operations.append(("w", key, value))
 
+    def read_none_of(self, key: str, values: Any) -> None:
+        """Note a read that had none of these values."""
+        self._operations.append(("r-not-in", key, values))
+
     def append(self, key: str, value: Any) -> None:
         """Note an append."""
         self._operations.append(("append", key, value))

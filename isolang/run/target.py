@@ -107,6 +107,18 @@ class Client(Protocol):
         ...
 
 
+@runtime_checkable
+class Swapping(Protocol):
+    """A client whose database compares and sets by one statement."""
+
+    def swap(self, key: str, expected: int | None, value: int) -> bool:
+        """Write if the value is the expected one; false if it is not.
+
+        It is in effect at once. From when it is sent until it is answered, ``rollback`` raises.
+        """
+        ...
+
+
 class Target(Protocol):
     """A database to be tested.
 

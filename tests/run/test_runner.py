@@ -198,6 +198,8 @@ def test_a_run_removes_its_tables(tmp_path):
         ("mariadb", {"workload": "rmw", "level": "serializable"}, "valid"),
         ("redis", {"workload": "rmw"}, "valid"),
         ("redis", {"workload": "append"}, "valid"),
+        ("redis", {"workload": "cas"}, "valid"),
+        ("etcd", {"workload": "cas"}, "valid"),
         ("redis", {"workload": "append", "level": "multi"}, "valid"),
         ("redis", {"workload": "counter", "level": "multi", "claims": "si"}, "invalid"),
         ("etcd", {"workload": "rmw"}, "valid"),

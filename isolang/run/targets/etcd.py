@@ -136,6 +136,7 @@ class EtcdClient:
     def begin(self, level: str) -> None:
         self.weak, self.revision = level == "serializable", 0
         self.token = ""
+        self.swapping = False
         self.seen: dict[str, int] = {}
         self.own: dict[str, Any] = {}
 
@@ -160,6 +161,16 @@ class EtcdClient:
     def write(self, key: str, value: int) -> bool:
         self.own[key] = value
         return True
+
+    def swap(self, key: str, expected: int | None, value: int) -> bool:
+        name, old = _b(self.target.prefix + key), _b(" " if expected is None else str(expected))
+        self.swapping = True
+        found = self.call("kv/txn", {
+            "compare": [{"key": name, "target": "VALUE", "result": "EQUAL", "value": old}],
+            "success": [{"requestPut": {"key": name, "value": _b(str(value))}}],
+        })  # fmt: skip
+        self.swapping = False
+        return bool(found.get("succeeded"))
 
     def append(self, key: str, value: int) -> bool:
         self.own[key] = [*self.read(key), value]
@@ -208,7 +219,9 @@ class EtcdClient:
         return {"requestPut": {"key": name, "value": _b(text or " ")}}
 
     def rollback(self) -> None:
-        """Nothing was sent."""
+        """Nothing was sent, but perhaps a comparison that has not answered."""
+        if self.swapping:
+            raise ConnectionError("the txn was sent, and has not answered")
 
     def waits(self) -> bool | None:
         return None

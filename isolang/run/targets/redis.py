@@ -118,6 +118,13 @@ class Redis:
             self.remove()
 
 
+_SWAP = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1
+"""
+
+
 class RedisClient:
     """A connection; writes wait for EXEC, and are seen by the transaction's own reads before."""
 
@@ -131,6 +138,7 @@ class RedisClient:
 
     def begin(self, level: str) -> None:
         self.token = ""
+        self.swapping = False
         self.watch = level == "watch"
         self.commands: list[tuple[Any, ...]] = []
         self.own: dict[str, Any] = {}
@@ -153,6 +161,13 @@ class RedisClient:
         self._queue("SET", self.target.prefix + key, value)
         self.own[self.target.prefix + key] = value
         return True
+
+    def swap(self, key: str, expected: int | None, value: int) -> bool:
+        old = "" if expected is None else expected
+        self.swapping, self.watch = True, False
+        (swapped,) = self.ask(["EVAL", _SWAP, 1, self.target.prefix + key, old, value])
+        self.swapping = False
+        return bool(swapped)
 
     def append(self, key: str, value: int) -> bool:
         name = self.target.prefix + key
@@ -197,6 +212,8 @@ class RedisClient:
             raise RolledBack("EXEC: a watched key has changed")
 
     def rollback(self) -> None:
+        if self.swapping:
+            raise ConnectionError("the script was sent, and has not answered")
         try:
             self.ask(["UNWATCH"])
         except Exception:  # nothing but reads was sent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, ClassVar
 
-from isolang.run.operation import Operation, Program, Read, Write
+from isolang.run.operation import Operation, Program, Read, Swap, Write
 from isolang.run.workloads.workload import CONVERSATIONS, Shape, Source, Workload, numbered
 
 OPENING = 100  # the balance that an account has which nobody has written
@@ -74,7 +74,7 @@ class Counter(Workload):
 
 
 class CompareAndSet(Workload):
-    """Writes that happen if the value is the expected one, of few values."""
+    """Reads, writes and comparisons of single registers that have few values."""
 
     name: ClassVar = "cas"
     needs: ClassVar = CONVERSATIONS
@@ -86,8 +86,9 @@ class CompareAndSet(Workload):
 
     def program(self, source: Source) -> Program:
         name, random = self._names[self.key(source)], source.random
-        return self._swap(name, random.choice((None, 1, 2, 3, 4)), random.randint(1, 4))
-
-    def _swap(self, key: str, expected: int | None, new: int) -> Generator[Operation, Any, None]:
-        if (yield Read(key)) == expected:
-            yield Write(key, new)
+        kind = random.random()
+        if kind < 0.25:
+            return (Read(name),)
+        if kind < 0.4:
+            return (Write(name, random.randint(1, 4)),)
+        return (Swap(name, random.choice((None, 1, 2, 3, 4)), random.randint(1, 4)),)
