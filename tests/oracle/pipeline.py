@@ -34,6 +34,7 @@ from .history import (
     sort_by_session,
     timed,
     to_edn,
+    without_time,
 )
 from .levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, WEAK
 from .predicates import lower, rich
@@ -224,17 +225,30 @@ def _simpler(history: History) -> Iterable[History]:
     for i in range(len(history)):
         yield history[:i] + history[i + 1 :]
     for i, t in enumerate(history):
-        for j in range(len(t.ops)):
-            rest = t.ops[:j] + t.ops[j + 1 :]
-            if rest:
-                yield (*history[:i], replace(t, ops=rest), *history[i + 1 :])
+        for j, op in enumerate(t.ops):
+            if len(t.ops) > 1:
+                times = t.times and t.times[:j] + t.times[j + 1 :]
+                rest = t.ops[:j] + t.ops[j + 1 :]
+                yield (*history[:i], replace(t, ops=rest, times=times), *history[i + 1 :])
+            for simpler in _simpler_op(op):
+                ops = (*t.ops[:j], simpler, *t.ops[j + 1 :])
+                yield (*history[:i], replace(t, ops=ops), *history[i + 1 :])
     if has_time(history):
-        yield tuple(replace(t, begin=None, end=None) for t in history)
+        yield without_time(history)
     for i, t in enumerate(history):
-        if t.status != "committed" and all(o[2] != UNKNOWN for o in t.ops):
+        if t.status != "committed" and all(o[-1] != UNKNOWN for o in t.ops):
             yield (*history[:i], replace(t, status="committed"), *history[i + 1 :])
         if sum(u.session == t.session for u in history) > 1:
             yield sort_by_session((*history[:i], replace(t, session=99), *history[i + 1 :]))
+
+
+def _simpler_op(op: Op) -> Iterable[Op]:
+    """The same operation with a version, a row or a part of its predicate less."""
+    if op[0] in ("in", "notin", "scan"):
+        for place in range(len(op[2])):
+            yield (*op[:2], op[2][:place] + op[2][place + 1 :])
+    if op[0] == "scan" and op[1][0] in ("and", "or", "not"):
+        yield from (("scan", part, op[2]) for part in op[1][1:])
 
 
 def keep(name: str, history: History, verdicts: dict[str, str]) -> Path:

@@ -123,5 +123,9 @@ def _lower_op(op: Op, rows: dict[str, set[object]], deleted: set[str]) -> Sequen
 
 
 def rich(history: History) -> bool:
-    """Whether there is anything to lower."""
-    return any(op[0] in ("scan", "insert", "delete") for t in history for op in t.ops)
+    """Whether there are rows: only some of the tool's forms can say them."""
+    return any(
+        op[0] in ("scan", "insert", "delete") or isinstance(op[-1], Row)
+        for t in history
+        for op in t.ops
+    )
