@@ -121,8 +121,8 @@ def pram(history: History, *, coherent: bool = False) -> bool:
 def shared_pram(history: History) -> bool:
     """The same in the words of visibility (P. Viotti, M. Vukolić, 2016): all agree which of two
     writes wins. A transaction that reads sees the writes of its session before it and what the
-    reads of its session saw, and nothing that its session does later; writes of a session win
-    and are seen in their order.
+    reads of its session saw; writes of a session are seen in their order. What is seen and
+    the sessions agree with the order in which writes win.
     """
     history = lower(history)
     before = _in_session(history)
@@ -132,16 +132,13 @@ def shared_pram(history: History) -> bool:
 
     def ordered(order: tuple[int, ...]) -> bool:
         place = {t: i for i, t in enumerate(order)}
-        return not any(
-            writes[a] and writes[b] and place.get(b, len(order)) < place.get(a, -1)
-            for a, b in pairs
-        )
+        return not any(place.get(b, len(order)) < place.get(a, -1) for a, b in pairs)
 
     def fits(seen: dict[int, frozenset[int]]) -> bool:
         for a, b in pairs:
             if a not in seen or b not in seen:
                 continue
-            if b in seen[a] or (writes[a] and reads[b] and a not in seen[b]):
+            if writes[a] and reads[b] and a not in seen[b]:
                 return False
             if reads[a] and reads[b] and not seen[a] <= seen[b]:
                 return False

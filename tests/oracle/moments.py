@@ -44,7 +44,8 @@ def precedes(p: Moment, q: Moment, error: Error = 0) -> bool:
 def transaction(t: Txn) -> Moment:
     """When it ran, from its first statement to its end."""
     low = -math.inf if t.begin is None else t.begin
-    return Moment(low, math.inf if t.end is None else t.end, t.session)
+    known = t.end is not None and t.status != "maybe"
+    return Moment(low, t.end if known else math.inf, t.session)
 
 
 def operation(t: Txn, op: int) -> Moment:
@@ -70,8 +71,8 @@ def commit(t: Txn) -> Moment:
 
 def follows(first: Txn, second: Txn, error: Error = 0) -> bool:
     """Whether a transaction ended before another one began."""
-    if first.end is None or second.begin is None:
-        return False
+    if first.status == "maybe" or first.end is None or second.begin is None:
+        return False  # an indeterminate transaction may have ended at any later time
     return precedes(transaction(first), transaction(second), error)
 
 

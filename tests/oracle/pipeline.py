@@ -140,7 +140,8 @@ DEFINED: dict[str, str] = {
     "pl-3u": "pl-3u",
     "update-atomic": "update-atomic",
     "update-atomic-nosession": "update-atomic-nosession",
-    "regular-sequential-serializable": "rss",
+    "rss": "rss",
+    "mav": "mav",
     "pram": "shared-pram",
     "per-key-sequential": "per-key-sequential",
     "per-key-causal": "per-key-causal",
@@ -190,7 +191,7 @@ class Levels:
                 met = read_committed.satisfied(low, sessions=level == "rc", initial=initial)
                 answers[level] = "valid" if met else "invalid"
         if initial is None:
-            defined = {level: DEFINED[level] for level in levels - set(answers)}
+            defined = {level: DEFINED[level] for level in levels & DEFINED.keys()}
             met_by = definitions.satisfied(history, defined.values())
             answers |= {n: "valid" if met_by[of] else "invalid" for n, of in defined.items()}
         return {n: answers[level_of(n)] for n in names if level_of(n) in answers}

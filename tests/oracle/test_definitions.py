@@ -88,6 +88,10 @@ FACTS = [
     # An indeterminate write may take effect late, or never.
     ("?w(x,1) @0- || r(x,nil) @1-2 || r(x,1) @3-4", {"linearizable": True}),
     ("?w(x,1) @0- || r(x,1) @1-2 || r(x,nil) @3-4", {"linearizable": False}),
+    ("?w(x,1) @0-1 || r(x,nil) @2-3 || r(x,1) @4-5", {"linearizable": True}),
+    # The memory of 1988 has no order of all: a value may cause itself.
+    ("r(x,1) -> w(y,1) || r(y,1) w(x,1)", {"pram": True, "shared-pram": False}),
+    ("r(x,1) -> w(x,1)", {"pram": False, "shared-pram": False}),
 ]
 
 
