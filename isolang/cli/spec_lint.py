@@ -111,7 +111,7 @@ def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bo
         found = [Finding("error", e.file, e.line, e.column, str(e)) for e in errors]
         return Linted(name, tuple(found), (), ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
-    texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
+    texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec), *_implied(spec)]
     more, searched = _searched(spec, seconds, said="\n".join(texts))
     found = [_warning(text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
@@ -131,6 +131,20 @@ def _unchecked(spec: Spec) -> Iterator[str]:
         what = "warning: there is no check, so every history would pass"
         hint = "write `acyclic so | wr as my-check`"
         yield message_at(Position(spec.source, 1, 1), spec.texts, what, hint=hint)
+
+
+def _implied(spec: Spec) -> Iterator[str]:
+    """A warning for each check that the other ones imply."""
+    from isolang.comparison.normal import normal
+    from isolang.comparison.walks import implied_checks
+    from isolang.language.syntax.source import message_at
+
+    if not any(not check.flag for check in spec.checks):
+        return
+    for check, by in implied_checks(normal(spec)):
+        others = " and ".join(f"`{one}`" for one in by)
+        what = f"warning: check `{check.name}` is implied by {others}"
+        yield message_at(check.pos, spec.texts, what, hint="without it the level is the same")
 
 
 def _routed(spec: Spec) -> Sequence[str]:

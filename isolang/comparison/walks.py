@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import chain, combinations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.comparison.inclusion import Inclusion, holds, prove
 from isolang.comparison.normal import Axiom, Normal
@@ -41,12 +42,13 @@ from isolang.language.meaning.core import (
     Rel,
     Union,
 )
-from isolang.language.meaning.facts import children, rebuild
+from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.show import show_check
 
 _STEPS = frozenset(("so", "rt", "wr", "ww", "rw"))
 _TESTS = frozenset("WR")
 _ORDERS = ("so", "rt")
+_READS = frozenset(("wr", "rw", "rf"))
 _LEAVES: Mapping[str, str] = {"wr": "W", "ww": "W", "rw": "R", "so": "", "rt": ""}
 _ENTERS: Mapping[str, str] = {"wr": "R", "ww": "W", "rw": "W", "so": "", "rt": ""}
 
@@ -304,3 +306,20 @@ def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
 def _kinds(tests: frozenset[str]) -> list[str]:
     """What may be known of a transaction: which of the tests it passes."""
     return ["".join(some) for n in range(len(tests) + 1) for some in combinations(sorted(tests), n)]
+
+
+def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
+    """The checks of a specification that others imply, with those; some, perhaps not all.
+
+    Only of what is written over dependencies: else the checks are not those of the text. Of those
+    that cannot fail at all nothing is said.
+    """
+    if level.theorem or not level.by_dependencies:
+        return
+    for axiom in level.axioms:
+        rest = tuple(one for one in level.axioms if one is not axiom)
+        reads = frozenset().union(*(names(one.check.expr) for one in rest)) & _READS
+        if rest and (reads or not names(axiom.check.expr) & _READS):
+            step = _step(replace(level, axioms=rest), axiom)
+            if step is not None and not (step.inclusion and step.inclusion.left.empty):
+                yield axiom.check, step.by

@@ -129,3 +129,14 @@ def test_the_lattice_of_the_library_is_printed(folder, capfd):
     assert any(line.split()[:3] == ["ser", "=>", "si"] for line in run.out.splitlines())
     assert "not found out" not in run.out
     assert (folder / "l.svg").read_text().startswith("<svg")
+
+
+def test_lint_names_the_check_that_another_one_implies(folder, capfd):
+    (folder / "mine.iso").write_text(
+        'include "adya.iso"\nacyclic wr | ww | rw as all\n'
+        "irreflexive for x: rw[x] ; ww[x] as lost\n"
+    )
+    run = run_here(capfd, "spec", "lint", "--seconds", "5", "mine.iso")
+    assert run.code == 1
+    assert "check `lost` is implied by `acyclic wr | ww | rw`" in run.out
+    assert "check `all` is implied" not in run.out
