@@ -29,6 +29,7 @@ def load_history(
     *,
     timestamps: bool = False,
     initial: int | None = None,
+    per_key: bool = False,
     timeout: float | None = None,
 ) -> History:
     """Read a history.
@@ -39,6 +40,7 @@ def load_history(
         format: ``auto`` (by content) or a name of docs/formats.md.
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
         initial: the label of the transaction that is the initial one.
+        per_key: sessions order operations on the same key only; each transaction then has one key.
         timeout: seconds after which reading stops.
 
     Returns:
@@ -56,7 +58,7 @@ def load_history(
     (1, 'T1')
     """
     where = Path(path) if isinstance(path, os.PathLike) else path
-    reading = ReadOptions(format=format, timestamps=timestamps, initial=initial)
+    reading = ReadOptions(format=format, timestamps=timestamps, initial=initial, per_key=per_key)
     return read(where, reading, timeout=Options(timeout=timeout).timeout)
 
 
@@ -69,6 +71,7 @@ def read(
         format=options.format,
         timestamps=options.timestamps,
         initial=options.initial,
+        per_key=options.per_key,
         timeout=timeout,
     )
 

@@ -66,6 +66,9 @@ class ReadOptions(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ]
         | None
     ) = None
+    per_key: Annotated[
+        bool, _about("Sessions order operations on the same key only.", "", READING)
+    ] = False
 
 
 class Options(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):

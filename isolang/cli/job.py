@@ -276,6 +276,8 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     from isolang.verdict import Invalid, Unknown, Valid
 
     options = {"timestamps": job.reading.timestamps, "initial": job.reading.initial}
+    if job.reading.per_key:
+        options["per_key"] = True
     proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"
     try:
         if isinstance(verdict, Unknown) and verdict.evidence is not None:

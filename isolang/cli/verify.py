@@ -46,6 +46,7 @@ def verify(
                 format=proof.history_format,
                 timestamps=bool(how.get("timestamps", False)),
                 initial=how.get("initial"),
+                per_key=bool(how.get("per_key", False)),
             )
             check(proof, read(history, reading), spec)
     except CertificateRejected as error:

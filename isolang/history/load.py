@@ -12,7 +12,7 @@ from isolang.history.detect import Guess, detect, walk_cobra
 from isolang.history.formats import FORMATS, format_named, list_of_formats
 from isolang.history.history import History
 from isolang.history.initial import declare_labelled
-from isolang.history.readers.reading import Files
+from isolang.history.readers.reading import Files, Reading
 from isolang.history.sources import Source, natural, plain_name, read_source
 
 
@@ -22,6 +22,7 @@ def load_history(
     format: str = "auto",  # noqa: A002 — the name users know from the command line
     timestamps: bool = False,
     initial: int | None = None,
+    per_key: bool = False,
     timeout: float | None = None,
 ) -> History:
     """Read a history.
@@ -33,6 +34,7 @@ def load_history(
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
         initial: the label of the transaction that is the initial one: it is before all others, and
             its last writes are the initial values.
+        per_key: sessions order operations on the same key only.
         timeout: seconds after which reading stops.
 
     Raises:
@@ -57,6 +59,10 @@ def load_history(
         declare_labelled(reading.columns, initial, source.name)
         said = f"{said}; or what transaction {initial} wrote, which is declared initial"
         notes = (*notes, f"transaction {initial} is the initial one, as asked for")
+    session, names = reading.session, reading.session_names
+    if per_key:
+        session, names = f"{session}, on one key", _split_by_key(reading, source.name)
+        notes = (*notes, "sessions order operations on the same key only, as asked for")
     return History(
         columns=reading.columns,
         name=source.name,
@@ -64,13 +70,27 @@ def load_history(
         files=tuple(file for file, _ in files),
         position_unit=reading.position_unit,
         initial=said,
-        session=reading.session,
+        session=session,
         real_time=reading.real_time,
         ignored=source.ignored + ignored + reading.ignored,
         notes=notes,
         sha256=digest.hex(),
-        session_names=reading.session_names,
+        session_names=names,
     )
+
+
+def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
+    """Make each session one for each of its keys; they keep its name.
+
+    Raises:
+        UnsupportedError: a transaction has operations on several keys.
+    """
+    try:
+        was = reading.columns.split_sessions_by_key()
+    except ValueError as error:
+        hint = "each transaction is one operation where sessions are taken key by key"
+        raise UnsupportedError(f"{name}: {error}; {hint}") from None
+    return tuple(reading.session_names[s] if reading.session_names else str(s) for s in was)
 
 
 # The history of a run in Jepsen's store/, beside its results, its logs and the test itself.

@@ -258,6 +258,7 @@ void register_history(nb::module_& m) {
       throw nb::index_error("no such transaction");
     h.txn_status[static_cast<std::size_t>(txn)] = static_cast<std::uint8_t>(status);
   });
+  c.def("split_sessions_by_key", &split_sessions_by_key);
   c.def("set_initial_value", [](History& h, std::int32_t key, std::int32_t value) {
     if (key < 0 || key >= h.n_keys()) throw nb::index_error("no such key");
     h.initial_value[static_cast<std::size_t>(key)] = value;

@@ -1,6 +1,9 @@
 #include "core/part.hpp"
 
 #include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -91,6 +94,27 @@ Part part_of(const History& whole, std::span<const std::int64_t> operations,
   }
   for (; kept_txn != transactions.end(); ++kept_txn) copy.begin(*kept_txn);
   return copy.take();
+}
+
+std::vector<std::int32_t> split_sessions_by_key(History& h) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> split;
+  std::vector<std::int32_t> was;
+  for (std::int32_t t = 0; t < h.transactions(); ++t) {
+    std::int32_t key = -1;
+    for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
+      const bool initial = h.txn_status[t] == static_cast<std::uint8_t>(Status::initial);
+      if (key >= 0 && h.op_key[op] != key && !initial)
+        throw std::domain_error("transaction " + std::to_string(h.txn_label[t]) +
+                                " has operations on several keys (expected one)");
+      key = h.op_key[op];
+    }
+    const auto [at, fresh] =
+        split.try_emplace({h.txn_session[t], key}, static_cast<std::int32_t>(was.size()));
+    if (fresh) was.push_back(h.txn_session[t]);
+    h.txn_session[t] = at->second;
+  }
+  h.sessions = static_cast<std::int32_t>(was.size());
+  return was;
 }
 
 }  // namespace isolang

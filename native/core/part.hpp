@@ -20,4 +20,8 @@ struct Part {
 Part part_of(const History& whole, std::span<const std::int64_t> operations,
              std::span<const std::int32_t> transactions);
 
+// Session and key become one session: what it orders is then on one key. Returns the session that each
+// new one was. Throws std::domain_error for a transaction on several keys.
+std::vector<std::int32_t> split_sessions_by_key(History& history);
+
 }  // namespace isolang
