@@ -10,11 +10,12 @@ from contextlib import closing
 from http.client import HTTPConnection
 from typing import Any, ClassVar
 
+from isolang.run.buffered import BufferedClient
 from isolang.run.operation import DELETED
-from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
+from isolang.run.outcome import Failure, Phase, RolledBack
 from isolang.run.server import Server, free_port, program
 from isolang.run.target import Address, Level, TargetError
-from isolang.run.tokens import ask, new_token
+from isolang.run.tokens import new_token
 
 
 class Etcd:
@@ -113,7 +114,7 @@ class Etcd:
             self.remove()
 
 
-class EtcdClient:
+class EtcdClient(BufferedClient):
     """A connection; writes wait for the Txn, and are seen by the transaction's own reads before."""
 
     def __init__(self, target: Etcd, http: HTTPConnection) -> None:
@@ -133,16 +134,12 @@ class EtcdClient:
             raise OSError(f"etcd: {found.get('error', answer.status)}")
         return found
 
-    def begin(self, level: str) -> None:
+    def _begin(self, level: str) -> None:
         self.weak, self.revision = level == "serializable", 0
-        self.token = ""
         self.swapping = False
         self.seen: dict[str, int] = {}
-        self.own: dict[str, Any] = {}
 
-    def read(self, key: str) -> Any:
-        if key in self.own:
-            return self.own[key]
+    def _fetch(self, key: str) -> Any:
         body: dict[str, Any] = {"key": _b(self.target.prefix + key)}
         if self.weak:
             body |= {"serializable": True, "revision": self.revision}
@@ -158,10 +155,6 @@ class EtcdClient:
             return [int(one) for one in text]
         return int(text[0]) if text else None
 
-    def write(self, key: str, value: int) -> bool:
-        self.own[key] = value
-        return True
-
     def swap(self, key: str, expected: int | None, value: int) -> bool:
         name, old = _b(self.target.prefix + key), _b(" " if expected is None else str(expected))
         self.swapping = True
@@ -171,29 +164,6 @@ class EtcdClient:
         })  # fmt: skip
         self.swapping = False
         return bool(found.get("succeeded"))
-
-    def append(self, key: str, value: int) -> bool:
-        self.own[key] = [*self.read(key), value]
-        return True
-
-    def insert(self, key: str, value: int) -> None:
-        if self.read(key) != DELETED:
-            raise RolledBack(f"{key} is there already")
-        self.own[key] = value
-
-    def delete(self, key: str) -> bool:
-        there = bool(self.read(key) != DELETED)
-        if there:
-            self.own[key] = DELETED
-        return there
-
-    def savepoint(self) -> None:
-        raise TargetError("etcd: writes wait for the end; there is nothing to undo")
-
-    rollback_to_savepoint = savepoint
-
-    def scan(self, low: str, high: str) -> dict[str, Any]:
-        raise TargetError("etcd: range reads are not offered; use a workload without them")
 
     def commit(self) -> None:
         if self.weak and not self.own:
@@ -223,17 +193,11 @@ class EtcdClient:
         if self.swapping:
             raise ConnectionError("the txn was sent, and has not answered")
 
-    def waits(self) -> bool | None:
-        return None
-
     def usable(self) -> bool:
         return self.open
 
-    def resolve(self) -> Outcome:
-        """Ask for the transaction's token, which it compares: once ours is there, it fails."""
-        return ask(self.token, self._has_committed)
-
     def _has_committed(self, token: str) -> bool:
+        # SOUND BECAUSE: the transaction compares its token; once ours is there, it fails.
         asked = {
             "compare": [_absent(token)],
             "success": [{"requestPut": {"key": _b(token), "value": _b("0")}}],

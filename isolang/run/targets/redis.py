@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, ClassVar
 
+from isolang.run.buffered import BufferedClient
 from isolang.run.operation import DELETED
-from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
+from isolang.run.outcome import Failure, Phase, RolledBack
 from isolang.run.server import Server, program
 from isolang.run.target import Address, Level, TargetError
-from isolang.run.tokens import ask, new_token
+from isolang.run.tokens import new_token
 
 
 class Redis:
@@ -125,7 +126,7 @@ return 1
 """
 
 
-class RedisClient:
+class RedisClient(BufferedClient):
     """A connection; writes wait for EXEC, and are seen by the transaction's own reads before."""
 
     def __init__(self, target: Redis, raw: Any) -> None:
@@ -136,31 +137,19 @@ class RedisClient:
         self.raw.send_packed_command(self.raw.pack_commands(commands))
         return [self.raw.read_response() for _ in commands]
 
-    def begin(self, level: str) -> None:
-        self.token = ""
-        self.swapping = False
-        self.watch = level == "watch"
-        self.commands: list[tuple[Any, ...]] = []
-        self.own: dict[str, Any] = {}
-        self.appended: set[str] = set()
+    def _begin(self, level: str) -> None:
+        self.watch, self.swapping = level == "watch", False
 
-    def read(self, key: str) -> Any:
+    def _fetch(self, key: str) -> Any:
         name = self.target.prefix + key
-        if name in self.appended:
+        if key in self.appended:
             raise RolledBack(f"{key}: what others append before EXEC is not known, so no read")
-        if name in self.own:
-            return self.own[name]
         if self.watch:
             self.ask(["WATCH", name])
         if name in self.target.lists:
             return [int(one) for one in self.ask(["LRANGE", name, 0, -1])[0]]
         (value,) = self.ask(["GET", name])
         return DELETED if value is None else int(value) if value else None
-
-    def write(self, key: str, value: int) -> bool:
-        self._queue("SET", self.target.prefix + key, value)
-        self.own[self.target.prefix + key] = value
-        return True
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
         old = "" if expected is None else expected
@@ -170,46 +159,27 @@ class RedisClient:
         return bool(swapped)
 
     def append(self, key: str, value: int) -> bool:
-        name = self.target.prefix + key
         if self.watch:
-            self.own[name] = [*self.read(key), value]
-        else:
-            self.appended.add(name)
-        self._queue("RPUSH", name, value)
+            return super().append(key, value)
+        self.appended.setdefault(key, []).append(value)
         return True
 
-    def insert(self, key: str, value: int) -> None:
-        if self.read(key) != DELETED:
-            raise RolledBack(f"{key} is there already")
-        self.write(key, value)
-
-    def delete(self, key: str) -> bool:
-        there = bool(self.read(key) != DELETED)
-        if there:
-            self._queue("DEL", self.target.prefix + key)
-            self.own[self.target.prefix + key] = DELETED
-        return there
-
-    def savepoint(self) -> None:
-        raise TargetError("redis: writes wait for the end; there is nothing to undo")
-
-    rollback_to_savepoint = savepoint
-
-    def scan(self, low: str, high: str) -> dict[str, Any]:
-        raise TargetError("redis: keys have no order; use a workload without range reads")
-
-    def _queue(self, *command: Any) -> None:
-        self.commands.append(command)
-
     def commit(self) -> None:
-        if not self.commands and not self.watch:
+        commands = [self._command(key) for key in {**self.own, **self.appended}]
+        if not commands and not self.watch:
             return
-        if self.commands and self.target.tokens:
+        if commands and self.target.tokens:
             self.token = self.target.prefix + new_token()
             self.ask(["WATCH", self.token])
-            self._queue("SET", self.token, 1)
-        if self.ask(["MULTI"], *(self.commands or [("PING",)]), ["EXEC"])[-1] is None:
+            commands.append(["SET", self.token, 1])
+        if self.ask(["MULTI"], *(commands or [["PING"]]), ["EXEC"])[-1] is None:
             raise RolledBack("EXEC: a watched key has changed")
+
+    def _command(self, key: str) -> list[Any]:
+        name = self.target.prefix + key
+        if key in self.appended:
+            return ["RPUSH", name, *self.appended[key]]
+        return ["DEL", name] if self.own[key] == DELETED else ["SET", name, self.own[key]]
 
     def rollback(self) -> None:
         if self.swapping:
@@ -219,17 +189,11 @@ class RedisClient:
         except Exception:  # nothing but reads was sent
             self.close()
 
-    def waits(self) -> bool | None:
-        return None
-
     def usable(self) -> bool:
         return bool(self.raw.is_connected)
 
-    def resolve(self) -> Outcome:
-        """Ask for the transaction's token, which it watches: once ours is there, EXEC fails."""
-        return ask(self.token, self._has_committed)
-
     def _has_committed(self, token: str) -> bool:
+        # SOUND BECAUSE: the transaction watches its token; once ours is there, EXEC fails.
         with closing(self.target.connect(direct=True)) as other:
             *_, found = other.ask(["SET", token, 0, "NX"], ["GET", token])
             return bool(found == "1")
