@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from isolang.run.judge import Judged
     from isolang.run.runner import State
     from isolang.run.sql import Access, Update
+    from isolang.run.workloads.workload import Distribution
 
 _SIZE, _DATABASE = "Size", "The database"
 _WHOLE: Any = {"metavar": "N", "parser": number(int, 1, (1 << 31) - 1), "rich_help_panel": _SIZE}
@@ -172,6 +173,34 @@ def run(
             "may be repeated.",
         ),
     ] = [],  # noqa: B006
+    reads: Annotated[
+        float | None,
+        typer.Option(
+            "--reads", metavar="P", parser=number(float, 0.0, 1.0), rich_help_panel=_SIZE,
+            help="The share of reads.", show_default=False,
+        ),
+    ] = None,
+    distribution: Annotated[
+        str | None,
+        typer.Option(
+            "--distribution", help="How keys are chosen.", rich_help_panel=_SIZE,
+            **one_of("uniform", "zipfian", "hotspot", "exponential"),
+        ),
+    ] = None,
+    rotate: Annotated[
+        int,
+        typer.Option(
+            "--rotate", metavar="N", parser=number(int, 0, (1 << 31) - 1), rich_help_panel=_SIZE,
+            help="After N transactions of a client other keys are hot.", show_default=False,
+        ),
+    ] = 0,
+    long: Annotated[
+        float | None,
+        typer.Option(
+            "--long", metavar="P", parser=number(float, 0.0, 1.0), rich_help_panel=_SIZE,
+            help="Of pairs, the share of clients with long transactions.", show_default=False,
+        ),
+    ] = None,
     folder: Annotated[
         str, typer.Option("--save", metavar="DIR", help="Where to save.")
     ] = "isocheck-runs",
@@ -207,7 +236,14 @@ def run(
         seconds=seconds or (5.0 if survey else 30.0),
         transactions=transactions,
         sessions=sessions,
-        shape=Shape(keys=keys, operations=operations),
+        shape=Shape(
+            keys=keys,
+            operations=operations,
+            reads=reads,
+            distribution=cast("Distribution | None", distribution),
+            rotate=rotate,
+            long=long,
+        ),
         folder=folder,
         to_the_end=to_the_end,
         seed=options.seed,

@@ -66,9 +66,9 @@ class Nemesis:
         try:
             while not self._end.wait(self._random.uniform(*_BETWEEN)):
                 fault = self._random.choice(list(self.done))
-                self._recorder.note(fault, "begins")
+                self._recorder.note(fault)
                 getattr(self, f"_{fault}")()
-                self._recorder.note(fault, "is over")
+                self._recorder.note(f"{fault}-is-over")
                 self.done[fault] += 1
                 if fault == "kill":
                     self._restarted()

@@ -194,10 +194,11 @@ def _cell(
 
 
 def _save_page(judged: Judged) -> str:
-    from isolang.report import page, save_page
+    from isolang.report import course_of, page, save_page
 
-    path = judged.recorded.path.with_suffix(".html")
-    save_page(page(judged.verdict, name=judged.recorded.path.name), path)
+    history = judged.recorded.path
+    path = history.with_suffix(".html")
+    save_page(page(judged.verdict, name=history.name, course=course_of(history)), path)
     return path.name
 
 
