@@ -40,7 +40,8 @@ class MariaDB(ServedTarget):
         server = self.server = Server("mariadb", "mysql")
         data = os.path.join(server.folder, "data")
         # Native asynchronous input and output is scarce where many servers run.
-        common = ["--no-defaults", f"--datadir={data}", "--innodb-use-native-aio=0"]
+        common = ["--no-defaults", f"--datadir={data}", f"--tmpdir={server.folder}",
+                  "--innodb-use-native-aio=0"]  # fmt: skip
         server.run([install, *common, "--skip-test-db", "--auth-root-authentication-method=normal"])
         more = [f"--{name}={value}" for name, value in self.address.options.items()]
         server.start(
