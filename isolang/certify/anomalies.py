@@ -40,7 +40,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
     def is_what_was_read(write: int) -> bool:
         if facts.source[op] != BY_VALUE:  # named: its identity is the write, not the value
             return write == facts.source[op]
-        return value == facts.value[write]
+        return value == facts.as_read(facts.value[write])
 
     if own:
         if is_what_was_read(own[-1]):
@@ -57,7 +57,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
         writes = [facts.source[op]] if facts.key[facts.source[op]] == key else []
         writes = [w for w in writes if facts.kind[w] in (WRITE, APPEND)]
     elif facts.source[op] == BY_VALUE:
-        writes = facts.writes.get((key, value), [])
+        writes = facts.writes_seen(op)
     else:
         writes = []
     return _why_not(facts, op, writes)

@@ -58,6 +58,11 @@ class Facts:
         self.source: list[int] = columns.op_source.tolist()
         self._list_start: list[int] = columns.list_start.tolist()
         self._list_values: list[int] = columns.list_values.tolist()
+        self.deleted: int = columns.deleted
+        starts, ends = columns.statement_start.tolist(), columns.statement_end.tolist()
+        self._in_statement = frozenset(
+            op for start, end in zip(starts, ends, strict=True) for op in range(start, end)
+        )
         self.initial_value: list[int] = columns.initial_value.tolist()
         self.txn_of: list[int] = []
         self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
@@ -87,7 +92,7 @@ class Facts:
             kind, key = self.kind[op], self.key[op]
             if kind not in (WRITE, APPEND):
                 continue
-            self.writes[key, self.value[op]].append(op)
+            self.writes[key, self.as_read(self.value[op])].append(op)
             self._writes_of_key[key].append(op)
             if not self.ok[op]:
                 continue
@@ -256,6 +261,16 @@ class Facts:
             found.add(self.n)
         return sorted(found)
 
+    def as_read(self, value: int) -> int:
+        """What a read calls a value: a deleted row is nil."""
+        return NIL if value == self.deleted else value
+
+    def _vanishes(self, key: int) -> bool:
+        """Whether a row was there at first, and some transaction deleted it: only then is it nil."""
+        return self.initial_value[key] != NIL and any(
+            self.value[self.last[t][key]] == self.deleted for t in self.writers[key]
+        )
+
     def writes_seen(self, op: int) -> list[int]:
         """The writes of what a read saw, or may have seen; failed and aborted ones too."""
         key = self.key[op]
@@ -266,15 +281,26 @@ class Facts:
     def _may_be_initial(self, op: int) -> bool:
         """Whether a read may have seen T0's version: nil, or what the history declares."""
         initial = self.initial_value[self.key[op]]
+        if self.in_statement(op) and (self.kind[op] == READ_ONE_OF or initial == NIL):
+            return self.kind[op] != READ_ONE_OF  # no predicate matches a row that was never there
         if self.kind[op] == READ_NONE_OF:  # what is declared is known, so nil was not seen
             return self.set_allows(op, initial)
         if self.kind[op] == READ_ONE_OF:
             return self.set_allows(op, NIL) or self.set_allows(op, initial)
+        if self.value[op] == NIL and self._vanishes(self.key[op]):
+            return False
         return self.value[op] in (NIL, initial)
 
     def set_allows(self, op: int, value: int) -> bool:
         """Whether the version that a set-read saw may hold a value."""
-        return (value in self.set_of(op)) == (self.kind[op] == READ_ONE_OF)
+        one_of = self.kind[op] == READ_ONE_OF
+        if self.in_statement(op) and (one_of or value == self.deleted):
+            return not one_of  # a returned row that does not match, and a deleted one, which never does
+        return (self.as_read(value) in self.set_of(op)) == one_of
+
+    def in_statement(self, op: int) -> bool:
+        """Whether an operation is part of a predicate read."""
+        return op in self._in_statement
 
     def set_of(self, op: int) -> frozenset[int]:
         """The atoms of a set-read."""

@@ -12,6 +12,7 @@ from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import Positions
 from isolang.certify.facts import Facts
 from isolang.certify.propagation import FALSE, TRUE, Propagation
+from isolang.certify.statements import check_statements
 from isolang.certify.steps import (
     AnomalyStep,
     Before,
@@ -47,7 +48,9 @@ def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None
         CertificateRejected: a step does not follow; the message says which and why.
         NotCertifiedError: the spec or the history is beyond this checker.
     """
-    checker = _Checker(Facts(history), spec)
+    facts = Facts(history)
+    check_statements(history, facts)
+    checker = _Checker(facts, spec)
     if not steps:
         raise CertificateRejected("the refutation has no steps")
     clause: list[int] = [TRUE]

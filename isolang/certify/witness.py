@@ -11,6 +11,7 @@ from isolang.certify.errors import CertificateRejected
 from isolang.certify.facts import COMMITTED, Facts
 from isolang.certify.product import Machine, Product, machine
 from isolang.certify.return_paths import Read, ReturnPaths
+from isolang.certify.statements import check_statements
 from isolang.language.meaning.core import Spec
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def check_witness(
     """
     checks = [(check, certifiable(check)) for check in judged(spec)]
     facts = Facts(history)
+    check_statements(history, facts)
     if any("rt" in positions.labels for _, positions in checks):
         facts.require_times()
     sources = [int(u) for u in source]

@@ -1,5 +1,3 @@
-#include "core/history.hpp"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +10,7 @@
 #include "core/faults.hpp"
 #include "core/large_pages.hpp"
 #include "core/part.hpp"
+#include "readers/predicates.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -171,6 +170,12 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(op_position);
   ISOLANG_COLUMN(list_start);
   ISOLANG_COLUMN(list_values);
+  ISOLANG_COLUMN(statement_start);
+  ISOLANG_COLUMN(statement_end);
+  ISOLANG_COLUMN(statement_txn);
+  ISOLANG_COLUMN(statement_predicate);
+  ISOLANG_COLUMN(statement_known);
+  ISOLANG_COLUMN(statement_position);
   ISOLANG_COLUMN(key_atom);
   ISOLANG_COLUMN(initial_value);
 #undef ISOLANG_COLUMN
@@ -244,6 +249,28 @@ void register_history(nb::module_& m) {
         h.add_op(static_cast<OpKind>(kind), key, value, position, ok, source);
       },
       "kind"_a, "key"_a, "value"_a, "position"_a, "ok"_a = true, "source"_a = kSourceByValue);
+  c.def_ro("predicates", &History::predicates).def_ro("deleted", &History::deleted);
+  c.def("deleted_atom", &History::deleted_atom);
+  c.def(
+      "begin_statement",
+      [](History& h, const std::string& predicate, std::int64_t position, bool known) {
+        if (h.transactions() == 0) throw nb::value_error("no transaction begun");
+        h.begin_statement(predicate.empty() ? predicate : canonical_predicate(predicate), position,
+                          known);
+      },
+      "predicate"_a, "position"_a, "known"_a = true,
+      "The operations that are added now are one predicate read; the text is a form in EDN.");
+  c.def("end_statement", [](History& h) {
+    if (h.statement_end.empty()) throw nb::value_error("no statement begun");
+    h.end_statement();
+  });
+  c.def("lower_predicates", [](History& h) {
+    try {
+      lower_predicates(h);
+    } catch (const PredicateError& e) {
+      throw nb::value_error((std::to_string(e.txn) + " " + std::to_string(e.position) + " " + e.what).c_str());
+    }
+  });
   c.def("add_list", &History::add_list, "atoms"_a);
   c.def("set_source", [](History& h, std::int64_t op, std::int64_t source) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");

@@ -173,7 +173,7 @@ class ChoiceReader {
     const std::int64_t named =
         h_.op_source[op];  // if there is one, the write itself counts, not its value
     const bool fits = is_set_read(writes_.kind(op)) ? SetRead(h_, op).allows(h_.op_value[last])
-                      : named == kSourceByValue     ? h_.op_value[op] == h_.op_value[last]
+                      : named == kSourceByValue     ? h_.op_value[op] == h_.as_read(h_.op_value[last])
                                                     : named == last;
     if (!fits)
       reject("operation " + str(op) +
@@ -196,7 +196,7 @@ class ChoiceReader {
 
   // Whether `u`, whose last write of the key that is, may be the source of the external register
   // read `op` of `t`.
-  bool explains(std::int32_t t, std::int64_t op, std::int32_t u, std::int32_t write) const {
+  bool explains(std::int32_t t, std::int64_t op, std::int32_t u, std::int32_t write) {
     const std::int32_t key = h_.op_key[op], value = h_.op_value[op];
     const std::int64_t named = h_.op_source[op];
     const bool set = is_set_read(writes_.kind(op));
@@ -206,13 +206,14 @@ class ChoiceReader {
       const WriteIndex::InitialWrite* own = writes_.initial_write(key);
       if (named >= 0) return own && std::get<2>(*own) == named;
       if (named != kSourceByValue) return false;
-      return value == kNil || value == h_.initial_value[key] || (own && std::get<1>(*own) == value);
+      return (value == kNil && !writes_.vanishes(key)) || value == h_.initial_value[key] ||
+             (own && std::get<1>(*own) == value);
     }
     if (u == t || !writes_.live(u) || write < 0) return false;
     const LastWrite& last = writes_.last(write);
     if (set) return SetRead(h_, op).allows(last.value);
     if (named >= 0) return h_.op_start[u] + last.at == named;
-    return named == kSourceByValue && last.value == value;
+    return named == kSourceByValue && h_.as_read(last.value) == value;
   }
 
   // Only asked where a read may go without a source: when the spec judges no reads.
@@ -230,7 +231,7 @@ class ChoiceReader {
           1);
       return explains(t, op, u, writes_.find_last(u, key));
     }
-    return named == kSourceByValue && writes_.any_written(key, t, [&](std::int32_t v) { return v == value; });
+    return named == kSourceByValue && writes_.any_written(key, t, [&](std::int32_t v) { return h_.as_read(v) == value; });
   }
 
   // `own`: how many own appends precede.

@@ -153,13 +153,26 @@ std::span<const Evidence::Write> Evidence::writes_of(std::int32_t key, std::int3
 std::vector<Evidence::Write> Evidence::writes_seen(std::int64_t op) {
   if (!is_set_read(h_.kind(op))) {
     const auto same = writes_of(key_of(op), value_of(op));
-    return {same.begin(), same.end()};
+    std::vector<Write> found(same.begin(), same.end());
+    if (value_of(op) == kNil && h_.deleted != kNoAtom) {
+      const auto deletes = writes_of(key_of(op), h_.deleted);
+      found.insert(found.end(), deletes.begin(), deletes.end());
+    }
+    return found;
   }
   std::vector<Write> found;
   const SetRead read(h_, op);
   for (const Write& w : key_index(key_of(op)).writes)
     if (read.allows(w.value)) found.push_back(w);
   return found;
+}
+
+// A row that was there at first is nil only after a delete, if there is one.
+bool Evidence::vanishes(std::int32_t key) {
+  if (h_.deleted == kNoAtom || h_.initial_value[key] == kNil) return false;
+  for (const Write& w : writes_of(key, h_.deleted))
+    if (txn_of(w.op) != n_ && explains(w.op, key)) return true;
+  return false;
 }
 
 bool Evidence::is_list(std::int64_t op) {
@@ -224,8 +237,9 @@ std::vector<std::int32_t> Evidence::candidates(std::int64_t op) {
   if (named != kSourceByValue) return found;
   for (const Write& w : writes_seen(op))
     if (explains(w.op, key) && txn_of(w.op) != reader) found.push_back(txn_of(w.op));
-  if (is_set_read(h_.kind(op)) ? SetRead(h_, op).allows_initial()
-                               : value == kNil || value == h_.initial_value[key])
+  if (is_set_read(h_.kind(op))
+          ? SetRead(h_, op).allows_initial()
+          : value == h_.initial_value[key] || (value == kNil && !vanishes(key)))
     found.push_back(n_);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -345,7 +359,7 @@ void Evidence::find_forced() {
     if (status != Status::indeterminate) continue;
     for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
       if (is_write(op) && is_ok(op)) {
-        of_indeterminate.insert(pair_of(key_of(op), value_of(op)));
+        of_indeterminate.insert(pair_of(key_of(op), h_.as_read(value_of(op))));
         keys_of_indeterminate.insert(key_of(op));
       }
   }
@@ -370,7 +384,7 @@ void Evidence::find_forced() {
         continue;
       }
       const std::int64_t named = h_.op_source[op];
-      const std::int32_t value = named >= 0 ? value_of(named) : value_of(op);
+      const std::int32_t value = named >= 0 ? h_.as_read(value_of(named)) : value_of(op);
       const bool can_force = is_set_read(h_.kind(op))
                                  ? keys_of_indeterminate.contains(key_of(op))
                                  : of_indeterminate.contains(pair_of(key_of(op), value));

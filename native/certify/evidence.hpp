@@ -80,6 +80,7 @@ class Evidence {
   KeyIndex& key_index(std::int32_t key);
   std::span<const Write> writes_of(std::int32_t key, std::int32_t value);
   std::vector<Write> writes_seen(std::int64_t op);
+  bool vanishes(std::int32_t key);
   bool is_write(std::int64_t op) const;
   bool is_ok(std::int64_t op) const { return h_.op_ok[op] != 0; }
   std::int32_t value_of(std::int64_t op) const { return h_.op_value[op]; }

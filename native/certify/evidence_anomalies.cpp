@@ -34,7 +34,7 @@ unsigned Evidence::anomalies(std::int64_t op) {
   if (is_set_read(h_.kind(op))) return set_read_anomalies(op);
   // A named source counts itself, not its value.
   const auto was_read = [&](std::int64_t w) {
-    return named == kSourceByValue ? value_of(w) == value : w == named;
+    return named == kSourceByValue ? h_.as_read(value_of(w)) == value : w == named;
   };
   const std::vector<std::int64_t> before = own(op, true);
   if (!before.empty()) {
@@ -46,7 +46,7 @@ unsigned Evidence::anomalies(std::int64_t op) {
     return found;
   }
   if (!candidates(op).empty()) return 0;
-  if (named == kSourceByValue) return why_not(op, writes_of(key, value));
+  if (named == kSourceByValue) return why_not(op, writes_seen(op));
   if (named >= 0 && is_write(named) && key_of(named) == key) {
     const Write write{value_of(named), named};
     return why_not(op, {&write, 1});

@@ -14,6 +14,7 @@
 #include "certify/evidence.hpp"
 #include "certify/necessary_precedences.hpp"
 #include "certify/propagation.hpp"
+#include "certify/statements.hpp"
 #include "core/index.hpp"
 
 namespace isolang::certify {
@@ -326,6 +327,7 @@ class Checker {
 
 void verify_refutation(const History& history, const std::vector<CheckText>& checks,
                        const std::vector<Step>& steps, Budget& budget) {
+  check_statements(history, budget);
   Checker checker(history, checks, budget);
   if (steps.empty()) throw Rejected{"the refutation has no steps"};
   bool empty = false;

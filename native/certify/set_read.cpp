@@ -13,6 +13,12 @@ std::span<const std::int32_t> SetRead::values() const {
 }
 
 bool SetRead::allows(std::int32_t value) const {
+  // Of a predicate read: a returned row that does not match, which nothing explains.
+  if (statement_ && h_.kind(op_) == OpKind::read_one_of) return false;
+  if (value == h_.deleted) {
+    if (statement_) return true;
+    value = kNil;
+  }
   const bool listed = std::ranges::find(values(), value) != values().end();
   // mutant: checker-set-read
   return h_.kind(op_) == OpKind::read_one_of ? listed : !listed;
@@ -20,6 +26,8 @@ bool SetRead::allows(std::int32_t value) const {
 
 bool SetRead::allows_initial() const {
   if (h_.kind(op_) == OpKind::read_one_of && allows(kNil)) return true;
+  if (statement_ && h_.initial_value[h_.op_key[op_]] == kNil)
+    return h_.kind(op_) == OpKind::read_none_of;
   return allows(h_.initial_value[h_.op_key[op_]]);
 }
 

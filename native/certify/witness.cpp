@@ -5,6 +5,7 @@
 #include "certify/choice.hpp"
 #include "certify/product.hpp"
 #include "certify/return_paths.hpp"
+#include "certify/statements.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -20,6 +21,7 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
                     std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
                     std::span<const std::int32_t> order_txn, Budget& budget) {
   const std::vector<ReadCheck> checks = read_checks(history, texts);
+  check_statements(history, budget);
   const Choice choice =
       read_choice(history, source, order_start, order_txn, judges_reads(checks), budget);
   const auto breaks_check = [&](const Positions& positions, bool looped) {

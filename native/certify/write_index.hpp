@@ -69,6 +69,11 @@ class WriteIndex {
     return found != initial_.end() && std::get<0>(*found) == key ? &*found : nullptr;
   }
 
+  // Whether the key's row was there at first, and some transaction deleted it: it is nil only then.
+  bool vanishes(std::int32_t key) {
+    return h_.deleted != kNoAtom && h_.initial_value[key] != kNil &&
+           any_written(key, n_, [&](std::int32_t v) { return v == h_.deleted; });
+  }
   // Whether the last write of the key by some transaction other than `t` wrote such a value.
   template <typename Such>
   bool any_written(std::int32_t key, std::int32_t t, const Such& such) {

@@ -1,5 +1,6 @@
 #include "core/history.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <stdexcept>
 
@@ -132,6 +133,34 @@ void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int
   op_start.back() = operations();
 }
 
+bool History::in_statement(std::int64_t op) const {
+  const auto after = std::ranges::upper_bound(statement_start, op);
+  if (after == statement_start.begin()) return false;
+  // Of those that start at one operation all but the last are empty.
+  return op < statement_end[idx(after - statement_start.begin()) - 1];
+}
+
+std::int32_t History::deleted_atom() {
+  if (deleted == kNoAtom) deleted = values.intern_text(AtomKind::other, kDeletedText);
+  return deleted;
+}
+
+void History::begin_statement(std::string_view predicate, std::int64_t position, bool known) {
+  std::int32_t number = kJudged;
+  if (!predicate.empty()) {
+    const auto [at, fresh] = predicate_number_.try_emplace(
+        std::string(predicate), static_cast<std::int32_t>(predicates.size()));
+    if (fresh) predicates.emplace_back(predicate);
+    number = at->second;
+  }
+  statement_start.push_back(operations());
+  statement_end.push_back(operations());
+  statement_txn.push_back(transactions() - 1);
+  statement_predicate.push_back(number);
+  statement_known.push_back(known ? 1 : 0);
+  statement_position.push_back(position);
+}
+
 void History::reserve_operations(std::size_t n) {
   op_kind.reserve(n);
   op_ok.reserve(n);
@@ -173,6 +202,23 @@ void History::validate() const {
     if (is_set_read(kind) && op_source[i] != kSourceByValue) bad("a set-read that names its source");
     if (op_source[i] < kSourceMissing || op_source[i] >= static_cast<std::int64_t>(m))
       bad("source out of range");
+  }
+  const std::size_t statements = statement_start.size();
+  if (statement_end.size() != statements || statement_txn.size() != statements ||
+      statement_predicate.size() != statements || statement_known.size() != statements ||
+      statement_position.size() != statements)
+    bad("the statement columns differ in length");
+  for (std::size_t s = 0; s < statements; ++s) {
+    if (statement_txn[s] < 0 || idx(statement_txn[s]) >= n) bad("a statement of no transaction");
+    const std::int64_t start = statement_start[s], end = statement_end[s];
+    if (start < op_start[statement_txn[s]] || end < start || end > op_start[statement_txn[s] + 1] ||
+        (s > 0 && (start < statement_end[s - 1] || statement_txn[s] < statement_txn[s - 1])))
+      bad("a statement out of order");
+    if (statement_predicate[s] < kJudged ||
+        statement_predicate[s] >= static_cast<std::int32_t>(predicates.size()))
+      bad("a statement without its predicate");
+    for (std::int64_t op = start; op < end; ++op)
+      if (is_write(this->kind(op))) bad("a write in a predicate read");
   }
 }
 

@@ -44,6 +44,10 @@ inline bool holds_list(OpKind kind) { return kind == OpKind::read_list || is_set
 inline constexpr std::int32_t kNil = 0;  // the atom nil
 inline constexpr std::int32_t kUnknownValue =
     -1;  // a read whose result is not known (constrains nothing)
+inline constexpr std::int32_t kNoAtom = -2;
+inline constexpr std::string_view kDeletedText = "#deleted";  // no form in EDN
+inline constexpr std::int32_t kJudged =
+    -1;  // statement_predicate: the recorder says which rows match
 inline constexpr std::int64_t kSourceByValue = -1;  // op_source: match values
 inline constexpr std::int64_t kSourceInitial = -2;  // op_source: the format says "from T0"
 inline constexpr std::int64_t kSourceMissing =
@@ -112,6 +116,15 @@ struct History {
   // Lists.
   std::vector<std::int64_t> list_start{0};
   std::vector<std::int32_t> list_values;  // atoms
+  // Predicate reads, in the order of the operations: what one returned, and of which keys it says that
+  // no row was there, is one statement. There is no program order inside it.
+  std::vector<std::int64_t> statement_start, statement_end;  // its operations; there may be none
+  std::vector<std::int32_t> statement_txn;
+  std::vector<std::int32_t> statement_predicate;  // index into `predicates`, or kJudged
+  std::vector<std::uint8_t> statement_known;      // 0: what it returned is not known
+  std::vector<std::int64_t> statement_position;   // line or byte offset
+  std::vector<std::string> predicates;            // canonical texts: {:table T :where P}
+  std::int32_t deleted = kNoAtom;                 // the atom in `values` that a delete writes
   // Keys are numbered densely 0 … n_keys-1 (op_key holds that number).
   std::vector<std::int32_t> key_atom;  // key number -> atom in `key_atoms`
   std::vector<std::int32_t>
@@ -126,6 +139,11 @@ struct History {
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(op_kind[idx(op)]); }
   std::int32_t n_keys() const { return static_cast<std::int32_t>(key_atom.size()); }
 
+  // Whether the operation is part of a predicate read.
+  bool in_statement(std::int64_t op) const;
+  // What a read calls a value: a deleted row is nil, as one that never was.
+  std::int32_t as_read(std::int32_t value) const { return value == deleted ? kNil : value; }
+
   // --- building; readers call these in file order ---
   std::int32_t key_of(std::int32_t key_atom_id,
                       std::int32_t initial_atom = kNil);  // dense number of a key
@@ -136,12 +154,18 @@ struct History {
   void add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position,
               bool ok = true,
               std::int64_t source = kSourceByValue);  // to the transaction begun last
+  std::int32_t deleted_atom();
+  // The operations that come now, to `end_statement`, are of one predicate read. Without a text, the
+  // recorder has judged the rows.
+  void begin_statement(std::string_view predicate, std::int64_t position, bool known);
+  void end_statement() { statement_end.back() = operations(); }
   void reserve_operations(std::size_t n);             // one allocation per column
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
   void validate() const;  // throws std::invalid_argument when the columns do not fit together
 
  private:
   std::vector<std::int32_t> key_number_;  // atom -> key number, or -1
+  std::unordered_map<std::string, std::int32_t> predicate_number_;
 };
 
 }  // namespace isolang

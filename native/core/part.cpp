@@ -34,8 +34,23 @@ class Copy {
     const std::int32_t at_key = key(whole_.op_key[op]);
     const std::int32_t seen = whole_.op_value[op];
     const bool has_list = holds_list(kind) && seen != kUnknownValue;
+    follow_statement(operation);
     part_.history.add_op(kind, at_key, has_list ? list(seen) : value(seen), whole_.op_position[op],
                          whole_.op_ok[op] != 0, source);
+    if (open_) part_.history.end_statement();
+  }
+
+  // What is left of a predicate read is as the whole judged it: other rows are not here to be judged.
+  void follow_statement(std::int64_t operation) {
+    for (; statement_ < whole_.statement_start.size() &&
+           whole_.statement_end[statement_] <= operation;
+         ++statement_)
+      if (open_) open_ = false;
+    if (statement_ == whole_.statement_start.size() ||
+        operation < whole_.statement_start[statement_])
+      return;
+    if (!open_) part_.history.begin_statement({}, whole_.statement_position[statement_], true);
+    open_ = true;
   }
 
   Part take() { return std::move(part_); }
@@ -53,7 +68,10 @@ class Copy {
   std::int32_t value(std::int32_t atom) {
     if (atom == kUnknownValue) return atom;
     const auto [known, fresh] = values_.try_emplace(atom, 0);
-    if (fresh) known->second = part_.history.values.intern_from(whole_.values, atom);
+    if (fresh)
+      known->second = atom == whole_.deleted
+                          ? part_.history.deleted_atom()
+                          : part_.history.values.intern_from(whole_.values, atom);
     return known->second;
   }
   std::int32_t list(std::int32_t number) {
@@ -65,6 +83,8 @@ class Copy {
 
   const History& whole_;
   Part part_;
+  std::size_t statement_ = 0;  // the one that the next operation may be part of
+  bool open_ = false;          // whether it has begun in the part
   std::unordered_map<std::int32_t, std::int32_t> keys_, values_,
       sessions_;  // of the whole -> of the part
 };

@@ -180,10 +180,15 @@ Candidates find_candidates(const History& h, const Scan& s) {
     c.key_start[key] = next;
     put(next++, {-1, h.transactions(), h.initial_value[key], -1});
     groups.reset(last - first);
+    // A row that was loaded is nil only after a delete.
+    const bool vanishes =
+        h.deleted != kNoAtom && h.initial_value[key] != kNil &&
+        std::any_of(writers.begin() + writer_start[key], writers.begin() + writer_start[idx(key) + 1],
+                    [&](const Writer& w) { return w.value == h.deleted; });
     group_of.resize(last - first);
     group_end.clear();
     for (std::size_t i = first; i < last; ++i) {
-      const std::int32_t g = groups.find_or_add(writers[i].value);
+      const std::int32_t g = groups.find_or_add(h.as_read(writers[i].value));
       if (idx(g) == group_end.size()) group_end.push_back(0);
       ++group_end[g];
       group_of[i - first] = g;
@@ -221,7 +226,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
       const bool from_t0 =
           // mutant: nil-not-initial, declared-not-initial
           s.is_list(key) ? read.value == kEmptyList
-                         : read.value == kNil || read.value == h.initial_value[key];
+                         : read.value == h.initial_value[key] || (read.value == kNil && !vanishes);
       if (from_t0) range.flags |= kFromT0;
       if (g >= last_reader.size()) last_reader.push_back(-1);
       // mutant: repeated-reads-kept

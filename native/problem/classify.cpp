@@ -48,7 +48,7 @@ class OwnWrites {
     writes_.clear();
     for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
       if (h_.op_ok[op] != 0 && h_.op_kind[op] == kWrite)
-        writes_.push_back({h_.op_key[op], h_.op_value[op], op});
+        writes_.push_back({h_.op_key[op], h_.as_read(h_.op_value[op]), op});
     std::sort(writes_.begin(), writes_.end());
   }
   // The last one before the read, or -1.
@@ -183,7 +183,7 @@ std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
     for (std::int32_t t = 0; t < h.transactions(); ++t)
       for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
         if (h.op_kind[op] != kWrite) continue;
-        const auto it = wanted.find(slot(h.op_key[op], h.op_value[op]));
+        const auto it = wanted.find(slot(h.op_key[op], h.as_read(h.op_value[op])));
         if (it == wanted.end()) continue;
         const bool dead = h.op_ok[op] == 0 || is_status(h, t, Status::aborted);
         std::int64_t& first = dead ? it->second.dead : it->second.overwritten;

@@ -72,7 +72,7 @@ class SetRead {
  private:
   const History& h_;
   std::int64_t op_;
-  bool one_of_;
+  bool one_of_, statement_;
   std::vector<std::int32_t> values_;  // ascending
 };
 inline bool is_set_read(const History& h, std::int64_t op) { return is_set_read(h.kind(op)); }

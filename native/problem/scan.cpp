@@ -176,7 +176,8 @@ Scan scan(const History& h) {
         const std::int64_t expected = s.writer_op[mine.writer];
         const bool fits = is_set_read(kind)
                               ? SetRead(h, op).allows(s.writer_value[mine.writer])
-                          : source == kSourceByValue ? seen == s.writer_value[mine.writer]
+                          : source == kSourceByValue
+                              ? seen == h.as_read(s.writer_value[mine.writer])
                                                      : source == expected;
         // mutant: own-writes-unchecked
         if (!fits) s.broken_reads.push_back({t, seen, op, expected});

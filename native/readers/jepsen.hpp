@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "readers/common.hpp"
+#include "readers/predicates.hpp"
 
 namespace isolang::jepsen {
 
@@ -18,6 +19,16 @@ struct MicroOp {
   std::int32_t key;    // atom of History::key_atoms
   std::int32_t value;  // atom of History::values, or list number in Operations
   std::int64_t line;
+  std::int32_t scan = -1;  // a predicate read: index into Operations::scans
+};
+
+struct Scan {
+  std::string predicate;  // canonical
+  bool known;
+  std::size_t first, last;  // its rows, in Operations::rows
+};
+struct ScannedRow {
+  std::int32_t key, value;  // atoms of History::key_atoms and History::values
 };
 
 struct Operation {
@@ -35,6 +46,8 @@ struct Operation {
 struct Operations {
   std::vector<Operation> operations;  // in the order of the file
   std::vector<MicroOp> micro_ops;
+  std::vector<Scan> scans;
+  std::vector<ScannedRow> rows;
   std::vector<std::size_t> list_start{0};
   std::vector<std::int32_t> list_values;
   bool json = false, enclosed = false;

@@ -54,6 +54,11 @@ class Pairing {
       budget_.poll();
       emit(t);
     }
+    try {
+      lower_predicates(h_);
+    } catch (const PredicateError& e) {
+      fail_line(name_, e.position, e.what);
+    }
     time_remarks();
     report();
   }
@@ -169,6 +174,11 @@ class Pairing {
     bool same = invoked.last - invoked.first == done.last - done.first;
     for (std::size_t i = 0; same && i < done.last - done.first; ++i) {
       const MicroOp &a = in_.micro_ops[invoked.first + i], &b = in_.micro_ops[done.first + i];
+      if (a.scan >= 0 || b.scan >= 0) {
+        same = a.scan >= 0 && b.scan >= 0 &&
+               in_.scans[idx(a.scan)].predicate == in_.scans[idx(b.scan)].predicate;
+        continue;
+      }
       same = a.key == b.key &&
              (is_write(b.kind) ? a.kind == b.kind && a.value == b.value : !is_write(a.kind));
     }
@@ -214,6 +224,10 @@ class Pairing {
                          h_.has_time ? t.end : kTimeUnknownEnd);
     for (std::size_t i = from->first; i < from->last; ++i) {
       const MicroOp& op = in_.micro_ops[i];
+      if (op.scan >= 0) {
+        emit_scan(in_.scans[idx(op.scan)], op.line, from->type != Type::invoke && status == Status::committed);
+        continue;
+      }
       OpKind kind = op.kind;
       std::int32_t value = op.value;
       // An :invoke does not know what its reads will return, whatever it says; nil in :info and :fail is "not known".
@@ -233,6 +247,18 @@ class Pairing {
       }
       h_.add_op(kind, h_.key_of(op.key), value, op.line);
     }
+  }
+
+  void emit_scan(const Scan& scan, std::int64_t at, bool answered) {
+    const bool known = scan.known && answered;
+    h_.begin_statement(scan.predicate, at, known);
+    if (!known) {
+      ++unknown_reads_;
+      return;
+    }
+    for (std::size_t i = scan.first; i < scan.last; ++i)
+      h_.add_op(OpKind::read, h_.key_of(in_.rows[i].key), in_.rows[i].value, at);
+    h_.end_statement();
   }
 
   // :time is not used for the order; whether it agrees with it is worth knowing.

@@ -242,12 +242,23 @@ class Parser {
       if (first != ':' && first != '"' && !(first >= 'a' && first <= 'z')) return false;
       const auto start = forms_.mark();
       const std::string_view word = forms_.word();
+      bool deletes = false;
       if (word == "r") {
         op.kind = OpKind::read;
       } else if (word == "w") {
         op.kind = OpKind::write;
       } else if (word == "append") {
         op.kind = OpKind::append;
+      } else if (word == "insert") {
+        op.kind = OpKind::write;
+      } else if (word == "delete") {
+        op.kind = OpKind::write;
+        op.value = history_.deleted_atom();
+        deletes = true;
+      } else if (word == "rp") {
+        if (!scan(op, end, start)) return false;
+        out_.micro_ops.push_back(op);
+        continue;
       } else if (word == "r-in") {
         op.kind = OpKind::read_one_of;
       } else if (word == "r-not-in") {
@@ -260,8 +271,12 @@ class Parser {
       op.key = key();
       forms_.blank();
       const char v = forms_.peek();
-      if (v == end && is_write(op.kind)) return wrong("a micro-operation without a value", start);
-      if (v == end) {
+      if (v == end && is_write(op.kind) && !deletes)
+        return wrong("a micro-operation without a value", start);
+      if (deletes) {
+        if (v != end && forms_.atom(history_.values, values_) != kNil)
+          return wrong("a delete with a value", start);
+      } else if (v == end) {
         short_read_ = true;
         if (is_set_read(op.kind)) op.value = kUnknownValue;
       } else if (!is_write(op.kind) && (v == '[' || v == '(')) {
@@ -283,6 +298,46 @@ class Parser {
       out_.micro_ops.push_back(op);
     }
     forms_.next();
+    return true;
+  }
+
+  // [:rp predicate {key row …}], after its name.
+  bool scan(MicroOp& op, char end, Forms::Mark start) {
+    Scan scan{{}, false, out_.rows.size(), out_.rows.size()};
+    forms_.blank();
+    if (forms_.peek() == end) return wrong("a predicate read without a predicate", start);
+    std::string text;
+    forms_.text_of_form(text);
+    forms_.blank();
+    const char c = forms_.peek();
+    if (c == '{') {
+      scan.known = true;
+      forms_.next();
+      for (forms_.blank(); forms_.peek() != '}'; forms_.blank()) {
+        if (forms_.at_end()) return false;
+        const std::int32_t row_key = key();
+        forms_.blank();
+        out_.rows.push_back({row_key, forms_.atom(history_.values, values_)});
+        if (out_.rows.back().value == kNil)
+          return wrong("a returned row that is nil", start);
+      }
+      forms_.next();
+    } else if (c == end) {
+      short_read_ = true;
+    } else if (forms_.atom(history_.values, values_) != kNil) {
+      return wrong("a predicate read whose rows are no map", start);
+    }
+    scan.last = out_.rows.size();
+    forms_.blank();
+    if (forms_.peek() != end) return wrong("a predicate read with more than a predicate and rows", start);
+    forms_.next();
+    try {
+      scan.predicate = canonical_predicate(text);
+    } catch (const std::invalid_argument& e) {
+      forms_.fail(e.what());
+    }
+    op.scan = static_cast<std::int32_t>(out_.scans.size());
+    out_.scans.push_back(std::move(scan));
     return true;
   }
 
