@@ -60,9 +60,11 @@ class Facts:
         self._list_values: list[int] = columns.list_values.tolist()
         self.deleted: int = columns.deleted
         starts, ends = columns.statement_start.tolist(), columns.statement_end.tolist()
-        self._in_statement = frozenset(
-            op for start, end in zip(starts, ends, strict=True) for op in range(start, end)
-        )
+        self._statement = {
+            op: s
+            for s, (start, end) in enumerate(zip(starts, ends, strict=True))
+            for op in range(start, end)
+        }
         self.initial_value: list[int] = columns.initial_value.tolist()
         self.txn_of: list[int] = []
         self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
@@ -300,7 +302,11 @@ class Facts:
 
     def in_statement(self, op: int) -> bool:
         """Whether an operation is part of a predicate read."""
-        return op in self._in_statement
+        return op in self._statement
+
+    def reads_first(self, op: int, later: int) -> bool:
+        """Program order of two operations; there is none inside a predicate read."""
+        return op < later and self._statement.get(op, -1) != self._statement.get(later, -2)
 
     def set_of(self, op: int) -> frozenset[int]:
         """The atoms of a set-read."""

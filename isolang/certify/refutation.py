@@ -174,7 +174,8 @@ class _Checker:
         fits = positions.reads_repeated if kind == "acyclic" else positions.reads
         if not fits(word, passes):
             raise CertificateRejected(f"cycle: '{' ; '.join(word)}' is no word of {step.check}")
-        if kind == EARLIER and step.edges[0].op >= step.edges[1].op:
+        first, second = step.edges[0].op, step.edges[-1].op
+        if kind == EARLIER and not self._facts.reads_first(first, second):
             raise CertificateRejected("cycle: the first of the two reads is not the earlier one")
         return [literal ^ 1 for literal in clause]
 

@@ -61,11 +61,16 @@ class ReturnPaths:
         """Whether some reader first read from a transaction that overwrote what it read later."""
         later = self._later_writers()
         seen: dict[int, int] = {}
-        for number, (reader, _, source, _) in enumerate(self._reads):  # by operation
+        waiting: list[Read] = []  # those of one predicate read, which have no order
+        for number, (reader, _, _, op) in enumerate(self._reads):  # by operation
+            if waiting and self._facts.reads_first(waiting[0][3], op):
+                for other, _, source, _ in waiting:
+                    if source != self._facts.n:
+                        seen[other] = seen.get(other, 0) | 1 << source
+                waiting = []
             if seen.get(reader, 0) & later(number):
                 return True
-            if source != self._facts.n:
-                seen[reader] = seen.get(reader, 0) | 1 << source
+            waiting.append(self._reads[number])
         return False
 
     def _later_writers(self) -> Callable[[int], int]:

@@ -55,7 +55,7 @@ def check_statements(history: History, facts: Facts) -> None:
         strict=True,
     ):
         ops = range(start, end)
-        if number < 0 or not known or not facts.live(txn) or not all(facts.ok[op] for op in ops):
+        if number < 0 or known != 1 or not facts.live(txn) or not all(facts.ok[op] for op in ops):
             continue
         table, test = predicates[number]
 

@@ -294,10 +294,11 @@ class World:
     def _program_order(self) -> Rows:
         rows: Rows = {}
         for t in self._members:
-            later = 0
-            for op in reversed(self._operations(t)):
-                rows[self._event(op)] = later
-                later |= 1 << self._event(op)
+            operations = self._operations(t)
+            for op in operations:
+                rows[self._event(op)] = bits_of(
+                    self._event(o) for o in operations if self.facts.reads_first(op, o)
+                )
         return rows
 
     @cached_property

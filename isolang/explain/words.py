@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
-from isolang.history.columns import APPEND, READ_LIST, SET_READS
+from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -63,6 +63,8 @@ class Words:
         op = self.write_of(txn, key)
         if op is None:
             return f"wrote {self.key(key)}"
+        if self.history.is_delete(op):
+            return f"deleted {self.key(key)}"
         value = self.value(op)
         if int(self.history.columns.op_kind[op]) == APPEND:
             return f"appended {value} to {self.key(key)}"
@@ -74,9 +76,29 @@ class Words:
             return f"{self.key(self.facts.key[op])}, {self.value(op)}"
         return f"{self.key(self.facts.key[op])} = {self.value(op)}"
 
+    def is_missed(self, op: int) -> bool:
+        """Whether an operation says that a predicate read did not find a row."""
+        kind = int(self.history.columns.op_kind[op])
+        return kind == READ_NONE_OF and self.history.statement_of(op) >= 0
+
+    def not_found(self, op: int) -> str:
+        """``T5 did not find k7 under [:= :c 3]``."""
+        columns = self.history.columns
+        number = int(columns.statement_predicate[self.history.statement_of(op)])
+        under = ""
+        if number >= 0:
+            text = columns.predicates[number]
+            text = text[text.index(":where ") + 7 : -1]
+            under = f" under {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+        reader = self.txn(self.facts.txn_of[op])
+        return f"{reader} did not find {self.key(self.facts.key[op])}{under}"
+
     def read_from(self, op: int, writer: int) -> str:
         """``T914 read x = 5 from T904``."""
         reader = self.txn(self.facts.txn_of[op])
+        if self.is_missed(op):
+            where = "as it was at first" if writer == self.facts.n else f"as {self.txn(writer)} left it"
+            return f"{self.not_found(op)}, {where}"
         if writer == self.facts.n:
             return f"{reader} read {self.seen(op)}, the initial value"
         if self.facts.is_list(op):
@@ -116,6 +138,11 @@ class Words:
                 return self.read_from(edge.op, edge.a)
             case "ww":
                 return self.before(edge.key, edge.a, edge.b)
+        if self.is_missed(edge.op):
+            writer = self.txn(edge.b)
+            return f"{self.not_found(edge.op)}: it read {self.key(edge.key)} before {writer} " + (
+                self.wrote(edge.b, edge.key)
+            )
         past = f"but {b} had overwritten it" if only_rw else f"which {b} overwrote"
         if self.facts.is_list(edge.op):
             value = self.value(self.facts.last[edge.b][edge.key])

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.clock import Clock
+from isolang.history.predicates import predicate_text
 from isolang.history.readers.reading import Reading
 from isolang.history.transaction import STATUS_ALIASES, Transaction
 from isolang.history.values import UNKNOWN, encode, shown
@@ -19,6 +20,7 @@ _FORMS = (
     '("r-in", key, values) or ("r-not-in", key, values); '
     'an "r" may have its source as a fourth element'
 )
+_SCAN = 'expected ("scan", predicate, {key: row})'
 _SET_READS: Final = {"r-in": c.READ_ONE_OF, "r-not-in": c.READ_NONE_OF}
 
 
@@ -80,7 +82,7 @@ class _Builder:
         self.given_initial = initial
         self.used: set[tuple[int, Any]] = set()
         self.keys: dict[tuple[int, Any], int] = {}
-        self.first_op: list[int] = []
+        self.numbers: list[list[int]] = []  # of the operations given
         self.sources: list[tuple[int, str, int, Any]] = []
         self.initial_at: int | None = None
         if isinstance(initial, Mapping):
@@ -120,11 +122,17 @@ class _Builder:
         failed = self.failed(transaction.failed, len(ops), where)
         session = self.session(transaction.session, where)
         label = self.label(transaction.label, index + 1, where)
-        self.first_op.append(self.columns.operations())
+        self.numbers.append([])
         self.columns.begin_transaction(session, status, label, index + 1, 0, begin, end)
         last_write: dict[int, int] = {}
         for i, op in enumerate(ops):
             at = f"{where}, operation {i + 1}"
+            self.numbers[-1].append(self.columns.operations())
+            if isinstance(op, Sequence) and op and op[0] == "scan":
+                if status == c.INITIAL:
+                    raise HistoryError(f"{at}: a predicate read in the initial transaction")
+                self.scan(op, at, i + 1, ok=i not in failed)
+                continue
             kind, key, value = self.op(op, at)
             ok = i not in failed
             if status == c.INITIAL and kind != c.WRITE and ok:
@@ -188,7 +196,30 @@ class _Builder:
             raise HistoryError(f"{where}: not a list (got {shown(given)}, expected a list)")
         return given
 
+    def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
+        """Add a predicate read, without what it says of rows that were not there."""
+        if len(op) != (4 if len(op) > 1 and op[1] is None else 3):
+            raise HistoryError(f"{at}: not a predicate read (got {shown(op)}, {_SCAN})")
+        rows, columns = op[2], self.columns
+        if rows is not UNKNOWN and not isinstance(rows, Mapping):
+            raise HistoryError(f"{at}: rows that are no dictionary (got {shown(rows)}, {_SCAN})")
+        text = "" if op[1] is None else predicate_text(op[1], at)
+        try:
+            columns.begin_statement(text, position, rows is not UNKNOWN)
+        except ValueError as error:
+            raise HistoryError(f"{at}: {error}") from None
+        for key, row in {} if rows is UNKNOWN else rows.items():
+            if row is None:
+                raise HistoryError(f"{at}: a returned row that is None (of key {shown(key)})")
+            columns.add_op(c.READ, self.key(key, at), self.value(row, at), position, ok)
+        for key, values in op[3].items() if len(op) == 4 else ():
+            missed = columns.add_list([self.value(v, at) for v in values])
+            columns.add_op(c.READ_NONE_OF, self.key(key, at), missed, position, ok)
+        columns.end_statement()
+
     def op(self, op: object, at: str) -> tuple[int, int, int]:
+        if isinstance(op, Sequence) and len(op) == 2 and op[0] == "delete":
+            return c.WRITE, self.key(op[1], at), self.columns.deleted_atom()
         if not isinstance(op, Sequence) or isinstance(op, str | bytes) or len(op) not in (3, 4):
             raise HistoryError(f"{at}: not an operation (got {shown(op)}, {_FORMS})")
         name, key, value = op[0], self.key(op[1], at), op[2]
@@ -203,12 +234,12 @@ class _Builder:
                 return _SET_READS[name], key, c.UNKNOWN_VALUE
             values = self.sequence(value, f"{at}: the values of a set-read")
             return _SET_READS[name], key, self.columns.add_list([self.value(v, at) for v in values])
-        if name in ("w", "append"):
+        if name in ("w", "append", "insert"):
             if value is UNKNOWN:
                 raise HistoryError(
                     f"{at}: a write of an unknown value; a write's value must be given"
                 )
-            return c.WRITE if name == "w" else c.APPEND, key, self.value(value, at)
+            return c.APPEND if name == "append" else c.WRITE, key, self.value(value, at)
         raise HistoryError(f"{at}: unknown operation (got {shown(name)}, {_FORMS})")
 
     def finish(self) -> Any:
@@ -216,6 +247,12 @@ class _Builder:
         for op, at, key, source in self.sources:
             self.columns.set_source(op, self.source(source, key, at))
         self.columns.has_time = self.timed()
+        try:
+            self.columns.lower_predicates()
+        except ValueError as error:
+            txn, position, what = str(error).split(" ", 2)
+            where = f"{self.name} transaction {int(txn) + 1}, operation {position}"
+            raise HistoryError(f"{where}: {what}") from None
         self.columns.validate()
         return self.columns
 
@@ -227,9 +264,9 @@ class _Builder:
         match source:
             case (int(txn), int(op)) if 0 <= txn < len(self.given):
                 if 0 <= op < len(self.given[txn].ops):
-                    number = self.first_op[txn] + op
+                    number = self.numbers[txn][op]
                     kind, its_key = self.given[txn].ops[op][:2]
-                    if kind not in ("w", "append") or self.keys[encode(its_key, at)] != key:
+                    if kind not in ("w", "append", "insert", "delete") or self.keys[encode(its_key, at)] != key:
                         raise HistoryError(
                             f"{at}: its source is no write of the same key (got {source!r})"
                         )

@@ -20,6 +20,8 @@ NIL_ATOM: Final = 0
 UNKNOWN_VALUE: Final = -1
 
 # op_source: how a read is matched with its write.
+PART: Final = 2  # statement_known: of a part of a history, as the whole judged it
+
 SOURCE_BY_VALUE: Final = -1
 SOURCE_INITIAL: Final = -2
 SOURCE_MISSING: Final = -3

@@ -231,9 +231,24 @@ class History(Struct, frozen=True, kw_only=True):
     def describe_op(self, op: int) -> str:
         """Give an operation as text: ``r(x, 5)``, ``append(x, 1)``."""
         kind = int(self.columns.op_kind[op])
+        if self.is_delete(op):
+            text = f"delete({self.key(int(self.columns.op_key[op]))})"
+            return text if self.columns.op_ok[op] else f"{text} failed"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
         text = f"{name}({self.key(int(self.columns.op_key[op]))}, {self.op_value(op)})"
         return text if self.columns.op_ok[op] else f"{text} failed"
+
+    def is_delete(self, op: int) -> bool:
+        """Say whether an operation deletes the row of its key."""
+        columns = self.columns
+        return bool(columns.op_kind[op] == c.WRITE and columns.op_value[op] == columns.deleted)
+
+    def statement_of(self, op: int) -> int:
+        """Give the number of the predicate read that an operation is part of, or -1."""
+        import numpy as np
+
+        s = int(np.searchsorted(self.columns.statement_start, _number(op), side="right")) - 1
+        return s if s >= 0 and op < self.columns.statement_end[s] else -1
 
     def transaction_of(self, op: int) -> int:
         """Give the transaction that an operation belongs to."""
@@ -279,6 +294,8 @@ class History(Struct, frozen=True, kw_only=True):
         kind, key = int(columns.op_kind[op]), self.key_object(int(columns.op_key[op]))
         atom, source = int(columns.op_value[op]), int(columns.op_source[op])
         result: Any
+        if self.is_delete(op):
+            return ("delete", key)
         if atom == c.UNKNOWN_VALUE:
             result = UNKNOWN
         elif kind in c.LISTS:
@@ -290,24 +307,81 @@ class History(Struct, frozen=True, kw_only=True):
         where: Any = {c.SOURCE_INITIAL: "initial", c.SOURCE_MISSING: "missing"}.get(source)
         if where is None:
             txn = self.transaction_of(source)
-            where = (txn, source - int(columns.op_start[txn]))
+            where = (txn, self._places(txn)[source - int(columns.op_start[txn])])
         return (c.KIND_NAMES[kind], key, result, where)
 
     def transaction(self, txn: int) -> Transaction:
         """Give one transaction as a Python object."""
         columns = self.columns
-        ops = self.operations_of(txn)
+        places = self._places(txn)
         begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
-        session = int(columns.txn_session[txn])
+        session, ops = int(columns.txn_session[txn]), self.operations_of(txn)
         return Transaction(
-            ops=[self.op_object(op) for op in ops],
+            ops=self._op_objects(txn),
             session=self.session_names[session] if self.session_names else session,
             status=self.status(txn),
             begin=None if begin == c.UNKNOWN_BEGIN else begin,
             end=None if end == c.UNKNOWN_END else end,
             label=int(columns.txn_label[txn]),
-            failed=tuple(i for i, op in enumerate(ops) if not columns.op_ok[op]),
+            failed=tuple(
+                sorted({i for i, op in zip(places, ops, strict=True) if not columns.op_ok[op]})
+            ),
         )
+
+    def _statements_of(self, txn: int) -> range:
+        import numpy as np
+
+        first, end = np.searchsorted(self.columns.statement_txn, [txn, txn + 1]).tolist()
+        return range(first, end)
+
+    def _op_objects(self, txn: int) -> list[Op]:
+        """The operations of a transaction, each predicate read as one."""
+        columns, ops = self.columns, self.operations_of(txn)
+        found: list[Op] = []
+        at = ops.start
+        for s in self._statements_of(txn):
+            start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
+            found += map(self.op_object, range(at, start))
+            found.append(self._scan_object(s))
+            at = end
+        return [*found, *map(self.op_object, range(at, ops.stop))]
+
+    def _places(self, txn: int) -> list[int]:
+        """For each operation of a transaction its place among those of :meth:`_op_objects`."""
+        columns, ops = self.columns, self.operations_of(txn)
+        places: list[int] = []
+        before = 0  # objects
+        at = ops.start
+        for s in self._statements_of(txn):
+            start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
+            places += range(before, before + start - at)
+            before += start - at
+            places += [before] * (end - start)
+            before += 1
+            at = end
+        return [*places, *range(before, before + ops.stop - at)]
+
+    def _scan_object(self, s: int) -> Op:
+        columns = self.columns
+        number = int(columns.statement_predicate[s])
+        judged = number < 0 or columns.statement_known[s] == c.PART
+        predicate = None if judged else columns.predicates[number]
+        if not columns.statement_known[s]:
+            return ("scan", predicate, UNKNOWN)
+        rows: dict[Any, Any] = {}
+        missed: dict[Any, Any] = {}
+        for op in range(int(columns.statement_start[s]), int(columns.statement_end[s])):
+            kind, atom = int(columns.op_kind[op]), int(columns.op_value[op])
+            key = self.key_object(int(columns.op_key[op]))
+            if kind == c.READ:
+                rows[key] = self.value_object(atom)
+                continue
+            values = [self.value_object(v) for v in self._list(atom)]
+            if kind == c.READ_ONE_OF:
+                (rows[key],) = values
+            else:
+                missed[key] = values
+        return ("scan", predicate, rows) if predicate else ("scan", None, rows, missed)
 
     def transactions(self) -> Iterator[Transaction]:
         """Give all transactions as Python objects, in the history's order."""

@@ -10,12 +10,20 @@ from msgspec import UNSET, Struct
 
 Op: TypeAlias = tuple[Any, ...]
 """``("w", key, value)``, ``("append", key, value)``, or ``("r", key, result)``; or a set-read:
-``("r-in", key, values)``, ``("r-not-in", key, values)``.
+``("r-in", key, values)``, ``("r-not-in", key, values)``; or one on rows: ``("insert", key, row)``,
+``("delete", key)``, ``("scan", predicate, {key: row})``.
 
 The result of a read is a value, ``None`` (the initial state), a list (what an append-only list
 held) or :data:`~isolang.history.values.UNKNOWN`. A read may have a fourth element, the write it is
 known to come from: ``(transaction, operation)``, both counted from 0, or ``"initial"``, or
 ``"missing"`` (a write that the data names but does not hold).
+
+A predicate is ``("=", column, value)`` or another comparison, ``("between", column, low, high)``,
+``("in", column, values)``, ``("null", column)``, ``("and", …)``, ``("or", …)``, ``("not", …)``; a
+dictionary ``{"table": …, "where": …}`` of a table and one of these; or the text of such a form in
+EDN. ``None`` says that the recorder has judged the rows: then a fourth element has, for other keys,
+the rows that were not there though they match. A row is a dictionary, or a value of the column
+``value``. What was returned may be ``UNKNOWN``.
 
 A set-read says of the version that the transaction saw only that it held one, or none, of some
 values; ``None`` among them is the initial state. A compare-and-set that failed is one.

@@ -53,9 +53,12 @@ class Literal(Struct, frozen=True):
 
 Value: TypeAlias = (
     bool | int | float | str | Decimal | UUID | bytes | dt.date | dt.time | tuple[Any, ...]
-    | Keyword | Literal | None
+    | Keyword | Literal | None | dict[str, Any]
 )  # fmt: skip
-"""What a key or a value can be: what databases return, and EDN's keywords; a datetime is a date."""
+"""What a key or a value can be: what databases return, and EDN's keywords; a datetime is a date.
+
+A dictionary is a row: a value by column.
+"""
 
 _MOST_DIGITS = 4300  # of an integer, as Python prints and parses them
 
@@ -105,14 +108,16 @@ def encode(value: object, where: str) -> tuple[int, Any]:
             return OTHER, f'#date "{value.isoformat()}"'
         case dt.time():
             return OTHER, f'#time "{value.isoformat()}"'
+        case dict():
+            return OTHER, _row(value, where)
         case tuple():
-            return OTHER, f"[{' '.join(_element(v, where) for v in value)}]"
+            return OTHER, f"[{' '.join(value_text(v, where) for v in value)}]"
     if hasattr(value, "__index__"):  # numpy's integers
         return encode(value.__index__(), where)
     msg = (
         f"{where}: a key or value of a type that has no exact text (got {type(value).__name__}, "
-        "expected None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple of "
-        "these, or Keyword); convert it to a string first"
+        "expected None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple or a "
+        "dictionary of these, or Keyword); convert it to a string first"
     )
     raise HistoryError(msg)
 
@@ -147,12 +152,29 @@ def _decimal(value: Decimal, where: str) -> str:
     return f"{Decimal((sign, tuple(map(int, text)), exponent))}M"
 
 
-def _element(value: object, where: str) -> str:
+def value_text(value: object, where: str) -> str:
     """Give the text of an element of a tuple: as the native reader prints it inside a vector."""
     kind, payload = encode(value, where)
     if kind == STRING:
         return _quoted(payload)
     return show(kind, payload)
+
+
+def _row(value: dict[Any, Any], where: str) -> str:
+    """Give the text of a row: its columns in the order of their texts, as the native reader has it."""
+    columns = []
+    for name, field in value.items():
+        if not isinstance(name, str | Keyword) or not name:
+            msg = f"{where}: not the name of a column (got {shown(name)}, expected a string)"
+            raise HistoryError(msg)
+        text = name.name if isinstance(name, Keyword) else name
+        columns.append(f"{column_text(_utf8(text, where))} {value_text(field, where)}")
+    return "{" + " ".join(sorted(columns)) + "}"
+
+
+def column_text(name: str) -> str:
+    """Give the text of a column's name: ``:v``, or in quotes if that is no keyword."""
+    return f":{name}" if re.fullmatch(r"[\w.*+!?$%&=<>/-]+", name) else _quoted(name)
 
 
 def _quoted(text: str) -> str:
@@ -207,6 +229,10 @@ def _decode_other(text: str) -> Value:
         return _TAGS.get(tagged[1], Literal)(tagged[2])
     if text.startswith("["):
         return _decode_tuple(text)
+    if text.startswith("{"):
+        fields = _decode_tuple(f"[{text[1:-1]}]")
+        names = [f.name if isinstance(f, Keyword) else f for f in fields[::2]]
+        return dict(zip(names, fields[1::2], strict=True))
     if text.endswith("M"):
         return Decimal(text[:-1])
     return int(text) if text.lstrip("-").isdecimal() else float(text)

@@ -256,7 +256,7 @@ void register_history(nb::module_& m) {
       [](History& h, const std::string& predicate, std::int64_t position, bool known) {
         if (h.transactions() == 0) throw nb::value_error("no transaction begun");
         h.begin_statement(predicate.empty() ? predicate : canonical_predicate(predicate), position,
-                          known);
+                          known ? 1 : 0);
       },
       "predicate"_a, "position"_a, "known"_a = true,
       "The operations that are added now are one predicate read; the text is a form in EDN.");

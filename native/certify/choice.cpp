@@ -191,6 +191,7 @@ class ChoiceReader {
     if (u < 0 || u > n_ || !explains(t, op, u, write))
       reject("the external read " + str(op) + " cannot read from transaction " + str(u));
     choice_.reads.push_back({t, key, write, writes_.find_last(t, key)});
+    if (!h_.statement_start.empty()) choice_.statement.push_back(h_.statement_of(op));
     add(u, work);
   }
 
@@ -254,9 +255,10 @@ class ChoiceReader {
       reject(u == kNoSource
                  ? "the external read " + str(op) + " has no source"
                  : "the external read " + str(op) + " cannot read from transaction " + str(u));
-    if (u != kNoSource)
-      choice_.reads.push_back(
-          {t, key, u == n_ ? -1 : writes_.find_last(u, key), writes_.find_last(t, key)});
+    if (u == kNoSource) return;
+    choice_.reads.push_back(
+        {t, key, u == n_ ? -1 : writes_.find_last(u, key), writes_.find_last(t, key)});
+    if (!h_.statement_start.empty()) choice_.statement.push_back(-1);
   }
 
   // --- version orders ---

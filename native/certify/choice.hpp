@@ -19,6 +19,7 @@ struct ExternalRead {
 struct Choice {
   std::vector<char> included;           // per transaction; T0 is not among them
   std::vector<ExternalRead> reads;      // of included transactions
+  std::vector<std::int32_t> statement;  // of each of them, or -1; empty if there are none at all
   std::vector<std::int64_t> key_start;  // per key, into order
   std::vector<std::int32_t> order;      // included writers in version order
 };

@@ -46,6 +46,11 @@ class Evidence {
   bool writes(std::int64_t t) const;  // some key, and may be included
   bool reads(std::int64_t t);         // from outside, and may be included
 
+  // Program order; there is none inside a predicate read.
+  bool reads_first(std::int64_t op, std::int64_t later) const {
+    const std::int32_t statement = h_.statement_of(op);
+    return op < later && (statement < 0 || statement != h_.statement_of(later));
+  }
   bool is_external(
       std::int64_t op);  // of a transaction that may be included, and its result is known
   std::vector<std::int32_t> candidates(std::int64_t op);

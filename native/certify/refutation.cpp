@@ -162,7 +162,7 @@ class Checker {
     };
     if (!found->second.positions.reads(word, found->second.acyclic, passes))
       throw Rejected{"cycle: the edges spell no word of " + step.check};
-    if (found->second.earlier && step.edges[0].op >= step.edges[1].op)
+    if (found->second.earlier && !evidence_.reads_first(step.edges[0].op, step.edges[1].op))
       throw Rejected{"cycle: the first of the two reads is not the earlier one"};
     for (Lit& l : clause) l ^= 1;
     return clause;

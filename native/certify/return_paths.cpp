@@ -109,7 +109,15 @@ bool by_reads(const History& history, const Choice& choice, bool earlier_only, B
           }
         }
       }
-      if (earlier_only) note(read(i));
+      // The rows of one predicate read have no order.
+      const auto statement = [&](std::int64_t j) {
+        return choice.statement.empty() ? -1 : choice.statement[reads.item[j]];
+      };
+      if (!earlier_only || (i > first && statement(i) >= 0 && statement(i - 1) == statement(i)))
+        continue;
+      // mutant: checker-ordered-statements
+      for (std::int64_t j = i; j < last && (j == i || (statement(i) >= 0 && statement(j) == statement(i))); ++j)
+        note(read(j));
     }
   }
   return false;

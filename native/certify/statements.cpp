@@ -251,7 +251,7 @@ class Checker {
     for (std::int32_t k = 0; k < h_.n_keys(); ++k)
       if (h_.initial_value[k] != kNil) held_.emplace(k, h_.initial_value[k]);
     for (std::size_t s = 0; s < h_.statement_start.size(); ++s)
-      if (h_.statement_predicate[s] != kJudged && h_.statement_known[s] != 0 && live(h_.statement_txn[s])) {
+      if (h_.statement_predicate[s] != kJudged && h_.statement_known[s] == 1 && live(h_.statement_txn[s])) {
         budget_.poll();
         statement(s);
       }

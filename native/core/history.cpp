@@ -133,11 +133,11 @@ void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int
   op_start.back() = operations();
 }
 
-bool History::in_statement(std::int64_t op) const {
+std::int32_t History::statement_of(std::int64_t op) const {
   const auto after = std::ranges::upper_bound(statement_start, op);
-  if (after == statement_start.begin()) return false;
   // Of those that start at one operation all but the last are empty.
-  return op < statement_end[idx(after - statement_start.begin()) - 1];
+  const auto s = static_cast<std::int32_t>(after - statement_start.begin()) - 1;
+  return s >= 0 && op < statement_end[s] ? s : -1;
 }
 
 std::int32_t History::deleted_atom() {
@@ -145,7 +145,8 @@ std::int32_t History::deleted_atom() {
   return deleted;
 }
 
-void History::begin_statement(std::string_view predicate, std::int64_t position, bool known) {
+void History::begin_statement(std::string_view predicate, std::int64_t position,
+                              std::uint8_t known) {
   std::int32_t number = kJudged;
   if (!predicate.empty()) {
     const auto [at, fresh] = predicate_number_.try_emplace(
@@ -157,7 +158,7 @@ void History::begin_statement(std::string_view predicate, std::int64_t position,
   statement_end.push_back(operations());
   statement_txn.push_back(transactions() - 1);
   statement_predicate.push_back(number);
-  statement_known.push_back(known ? 1 : 0);
+  statement_known.push_back(known);
   statement_position.push_back(position);
 }
 

@@ -48,6 +48,7 @@ inline constexpr std::int32_t kNoAtom = -2;
 inline constexpr std::string_view kDeletedText = "#deleted";  // no form in EDN
 inline constexpr std::int32_t kJudged =
     -1;  // statement_predicate: the recorder says which rows match
+inline constexpr std::uint8_t kPart = 2;
 inline constexpr std::int64_t kSourceByValue = -1;  // op_source: match values
 inline constexpr std::int64_t kSourceInitial = -2;  // op_source: the format says "from T0"
 inline constexpr std::int64_t kSourceMissing =
@@ -121,7 +122,9 @@ struct History {
   std::vector<std::int64_t> statement_start, statement_end;  // its operations; there may be none
   std::vector<std::int32_t> statement_txn;
   std::vector<std::int32_t> statement_predicate;  // index into `predicates`, or kJudged
-  std::vector<std::uint8_t> statement_known;      // 0: what it returned is not known
+  // 0: what it returned is not known; kPart: its other operations were left out, so that it is as the
+  // whole history judged it.
+  std::vector<std::uint8_t> statement_known;
   std::vector<std::int64_t> statement_position;   // line or byte offset
   std::vector<std::string> predicates;            // canonical texts: {:table T :where P}
   std::int32_t deleted = kNoAtom;                 // the atom in `values` that a delete writes
@@ -139,8 +142,9 @@ struct History {
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(op_kind[idx(op)]); }
   std::int32_t n_keys() const { return static_cast<std::int32_t>(key_atom.size()); }
 
-  // Whether the operation is part of a predicate read.
-  bool in_statement(std::int64_t op) const;
+  // The predicate read that the operation is part of, or -1.
+  std::int32_t statement_of(std::int64_t op) const;
+  bool in_statement(std::int64_t op) const { return statement_of(op) >= 0; }
   // What a read calls a value: a deleted row is nil, as one that never was.
   std::int32_t as_read(std::int32_t value) const { return value == deleted ? kNil : value; }
 
@@ -157,7 +161,7 @@ struct History {
   std::int32_t deleted_atom();
   // The operations that come now, to `end_statement`, are of one predicate read. Without a text, the
   // recorder has judged the rows.
-  void begin_statement(std::string_view predicate, std::int64_t position, bool known);
+  void begin_statement(std::string_view predicate, std::int64_t position, std::uint8_t known);
   void end_statement() { statement_end.back() = operations(); }
   void reserve_operations(std::size_t n);             // one allocation per column
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);

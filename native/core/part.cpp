@@ -45,11 +45,15 @@ class Copy {
     for (; statement_ < whole_.statement_start.size() &&
            whole_.statement_end[statement_] <= operation;
          ++statement_)
-      if (open_) open_ = false;
+      open_ = false;
     if (statement_ == whole_.statement_start.size() ||
         operation < whole_.statement_start[statement_])
       return;
-    if (!open_) part_.history.begin_statement({}, whole_.statement_position[statement_], true);
+    const std::int32_t predicate = whole_.statement_predicate[statement_];
+    if (!open_)
+      part_.history.begin_statement(
+          predicate == kJudged ? std::string_view{} : whole_.predicates[predicate],
+          whole_.statement_position[statement_], kPart);
     open_ = true;
   }
 

@@ -66,6 +66,8 @@ struct Problem {
   // transaction without candidates is kept, empty: that one cannot be in.
   std::vector<std::int32_t> read_txn, read_key;
   std::vector<std::int64_t> read_op;          // the first such operation
+  // The first operation of the statement that it is part of; empty if there are no predicate reads.
+  std::vector<std::int64_t> read_statement;
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;        // indices into writer_*; never the reader's own write
 
@@ -80,6 +82,12 @@ struct Problem {
   std::vector<std::int32_t> impossible;    // ascending; those with an empty read are here too
   std::vector<Anomaly> impossible_reason;  // one for each: its first contradiction
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
+
+  // Program order of two reads of a transaction; there is none inside a statement.
+  bool reads_first(std::int32_t read, std::int32_t later) const {
+    // mutant: ordered-statements
+    return read_op[read] < (read_statement.empty() ? read_op : read_statement)[idx(later)];
+  }
 
   std::int32_t reads() const { return static_cast<std::int32_t>(read_txn.size()); }
   // The numbers of the read's candidates: indices into `candidate` and what runs parallel to it.

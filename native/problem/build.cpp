@@ -173,6 +173,11 @@ Problem build(const History& h, bool each_read, bool unread) {
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
   const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
+  if (!h.statement_start.empty())
+    for (const std::int64_t op : p.read_op) {
+      const std::int32_t statement = h.statement_of(op);
+      p.read_statement.push_back(statement < 0 ? op : h.statement_start[statement]);
+    }
   put_version_order(s, c, lists, writer_of, p);
   std::vector<Anomaly> found = prepass::classify_reads(h, s, unexplained);
   found.insert(found.end(), lists.anomalies.begin(), lists.anomalies.end());

@@ -251,7 +251,7 @@ class Pairing {
 
   void emit_scan(const Scan& scan, std::int64_t at, bool answered) {
     const bool known = scan.known && answered;
-    h_.begin_statement(scan.predicate, at, known);
+    h_.begin_statement(scan.predicate, at, known ? 1 : 0);
     if (!known) {
       ++unknown_reads_;
       return;

@@ -521,7 +521,7 @@ class Lowering {
   void statement(std::size_t s) {
     added_.emplace_back();
     const std::int32_t t = h_.statement_txn[s];
-    if (h_.statement_known[s] == 0 || h_.statement_predicate[s] == kJudged || !may_be_included(h_, t))
+    if (h_.statement_known[s] != 1 || h_.statement_predicate[s] == kJudged || !may_be_included(h_, t))
       return;
     auto& p = predicates_[h_.statement_predicate[s]];
     if (!p) p = parse_predicate(h_.predicates[idx(h_.statement_predicate[s])]);

@@ -117,10 +117,26 @@ class Speller {
       out_.number(line.time);
     }
     out_.text(json ? ",\"f\":\"txn\",\"value\":[" : ", :f :txn, :value [");
+    bool first = true;
+    const auto separate = [&] {
+      if (!first) out_.text(between());
+      first = false;
+    };
+    const std::int32_t txn = part_.txns[idx(line.txn)];
+    auto s = idx(std::ranges::lower_bound(h_.statement_txn, txn) - h_.statement_txn.begin());
+    const auto scans_to = [&](std::int64_t op) {  // predicate reads that begin there, or before
+      for (; s < h_.statement_txn.size() && h_.statement_txn[s] == txn && h_.statement_start[s] <= op; ++s) {
+        separate();
+        scan(s, line.type == Type::invoke);
+      }
+    };
     for (std::int64_t i = part_.start[idx(line.txn)]; i < part_.start[idx(line.txn) + 1]; ++i) {
-      if (i > part_.start[idx(line.txn)]) out_.text(between());
+      scans_to(part_.ops[idx(i)]);
+      if (h_.in_statement(part_.ops[idx(i)])) continue;
+      separate();
       operation(i, line.type == Type::invoke);
     }
+    scans_to(h_.operations());
     out_.text("]}\n");
   }
 
@@ -129,10 +145,40 @@ class Speller {
  private:
   std::string_view between() const { return spelling_.json ? "," : " "; }
 
+  // Only EDN has them.
+  void scan(std::size_t s, bool asked) {
+    out_.text("[:rp ");
+    out_.text(h_.predicates[idx(h_.statement_predicate[s])]);
+    out_.text(" ");
+    if (asked || h_.statement_known[s] == 0) {
+      nil();
+    } else {
+      out_.text("{");
+      bool first = true;
+      for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) {
+        if (h_.kind(op) == OpKind::read_none_of) continue;  // follows from the rest
+        if (!first) out_.text(" ");
+        first = false;
+        atom(h_.key_atoms, h_.key_atom[idx(h_.op_key[idx(op)])], spelling_.keys);
+        out_.text(" ");
+        const std::int32_t value = h_.op_value[idx(op)];
+        atom(h_.values, h_.kind(op) == OpKind::read ? value : h_.list_values[idx(h_.list_start[idx(value)])],
+             spelling_.values);
+      }
+      out_.text("}");
+    }
+    out_.text("]");
+  }
+
   void operation(std::int64_t i, bool asked) {
     const std::int64_t op = part_.ops[idx(i)], name = names_[idx(i)];
     const auto kind = static_cast<OpKind>(h_.op_kind[idx(op)]);
     const bool read = !is_write(kind);
+    if (kind == OpKind::write && h_.op_value[idx(op)] == h_.deleted) {
+      out_.text("[:delete ");
+      atom(h_.key_atoms, h_.key_atom[idx(h_.op_key[idx(op)])], spelling_.keys);
+      return out_.text("]");
+    }
     out_.text(spelling_.json ? "[\"" : "[:");
     out_.text(word_of(kind));
     out_.text(spelling_.json ? "\"," : " ");

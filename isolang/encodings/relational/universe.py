@@ -297,7 +297,14 @@ class Universe:
             for element, ops in enumerate(self._ops, 1)
             for j, b in enumerate(ops)
             for a in ops[:j]
+            if not self._one_statement(a, b)
         )
+
+    def _one_statement(self, a: int, b: int) -> bool:
+        """Whether two operations are of one predicate read, inside which nothing is ordered."""
+        history = self.history
+        statement = history.statement_of(a) if len(history.columns.statement_start) else -1
+        return statement >= 0 and statement == history.statement_of(b)
 
     @cached_property
     def tx(self) -> Relation:

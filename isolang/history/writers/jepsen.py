@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _EDN = Target(
-    name="EDN", lists=True, indeterminate=True, real_time=True, unknown=True, empty=True, hint=""
+    name="EDN",
+    lists=True,
+    rows=True,
+    indeterminate=True, real_time=True, unknown=True, empty=True, hint=""
 )
 _JSON = Target(
     name="JSON",
@@ -130,6 +133,9 @@ class _Texts:
         fits = np.isin(kinds, (NIL, INTEGER, NATURAL))
         for i in np.flatnonzero(~fits).tolist():
             atom = int(atoms[i])
+            if atom == self._columns.deleted:  # no value, but an operation
+                fits[i] = True
+                continue
             text = self._text(self._columns.value(atom))
             fits[i] = text is not None
             self.values[atom] = text or ""

@@ -23,6 +23,7 @@ class Target(Struct, frozen=True, kw_only=True):
     Attributes:
         name: its name in messages.
         lists: appends, list reads and set-reads.
+        rows: deletes and predicate reads.
         indeterminate: transactions with an unknown outcome.
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
@@ -34,6 +35,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
     name: str
     lists: bool = False
+    rows: bool = False
     indeterminate: bool = False
     aborted: bool = True
     real_time: bool = False
@@ -112,6 +114,14 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         found = np.flatnonzero(status == code)
         if len(found) and not allowed:
             raise refuse(f"{what} cannot be expressed", txn=int(found[0]))
+    found = np.flatnonzero((columns.op_value == columns.deleted) & (columns.op_kind == c.WRITE) & keep)
+    if len(found) and not target.rows:
+        raise refuse("a delete cannot be expressed", op=int(found[0]))
+    scans = columns.statement_txn[ordinary[columns.statement_txn]] if len(columns.statement_txn) else ()
+    if len(scans) and not target.rows:
+        raise refuse("a predicate read cannot be expressed", txn=int(scans[0]))
+    if ((columns.statement_predicate < 0) | (columns.statement_known == c.PART)).any():
+        raise refuse("a part of a predicate read cannot be expressed", txn=int(scans[0]))
     for kinds, what in (
         ((c.APPEND, c.READ_LIST), "a list cannot be expressed"),
         (c.SET_READS, "a set-read cannot be expressed"),

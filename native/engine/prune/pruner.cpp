@@ -423,7 +423,7 @@ bool Pruner::prune_direct(std::int32_t txn) {
       // later.
       const auto binds = [&](std::int32_t r) {
         // mutant: later-read-binds
-        return source[r] >= 0 && r != other && (m.back_wr || p.read_op[other] <= p.read_op[r]);
+        return source[r] >= 0 && r != other && (m.back_wr || p.reads_first(other, r));
       };
       const auto written = writers_by_txn_.of(p.writer_txn[seen]);
       if (written.size() > kWide * reads_of(txn).size()) {  // such as one that fills a table

@@ -224,7 +224,7 @@ void Pruner::direct_return_paths(std::int32_t read, SourceOf source_of,
     for (const std::int32_t other : reads_of(reader)) {
       const std::int32_t seen = source_of(other);
       if (other == read || seen < 0 || initial(seen)) continue;
-      if (!m.back_wr && p.read_op[other] > p.read_op[read]) continue;
+      if (!m.back_wr && !p.reads_first(other, read)) continue;
       if (const std::int32_t b = write_of(p.writer_txn[seen], key); b >= 0)
         add(b, Relation::wr, other);
     }

@@ -1,0 +1,55 @@
+"""Predicates as Python objects, and their texts in EDN, which the native readers understand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from isolang.errors import HistoryError
+from isolang.history.values import Keyword, column_text, shown, value_text
+
+_JOINS = ("and", "or", "not")
+
+
+def predicate_text(predicate: object, where: str) -> str:
+    """Give the text of a predicate in EDN.
+
+    Args:
+        predicate: as :data:`~isolang.history.transaction.Op` describes it.
+        where: the place to name in an error.
+
+    Raises:
+        HistoryError: if it has not the shape of one. What it says is for the native reader to judge.
+    """
+    if isinstance(predicate, str):
+        return predicate
+    if isinstance(predicate, Mapping):
+        parts = []
+        for name, part in predicate.items():
+            text = value_text(part, where) if name == "table" else predicate_text(part, where)
+            parts.append(f"{column_text(str(name))} {text}")
+        return "{" + " ".join(parts) + "}"
+    if predicate is True:
+        return ":true"
+    if not isinstance(predicate, Sequence) or not predicate:
+        msg = f"{where}: not a predicate (got {shown(predicate)}, expected a tuple such as "
+        raise HistoryError(msg + '("=", column, value))')
+    head, *parts = predicate
+    name = _name(head, where)
+    if name in _JOINS:
+        return f"[:{name} {' '.join(predicate_text(part, where) for part in parts)}]"
+    column = [column_text(_name(parts[0], where))] if parts else []
+    values = [
+        f"[{' '.join(value_text(v, where) for v in part)}]"
+        if isinstance(part, list | tuple | set | frozenset) and name == "in"
+        else value_text(part, where)
+        for part in parts[1:]
+    ]
+    return f"[:{name} {' '.join([*column, *values])}]"
+
+
+def _name(given: object, where: str) -> str:
+    if isinstance(given, Keyword):
+        return given.name
+    if isinstance(given, str):
+        return given
+    raise HistoryError(f"{where}: not a name in a predicate (got {shown(given)})")
