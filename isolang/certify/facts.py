@@ -268,7 +268,7 @@ class Facts:
         return NIL if value == self.deleted else value
 
     def _vanishes(self, key: int) -> bool:
-        """Whether a row was there at first, and some transaction deleted it: only then is it nil."""
+        """If a row was there at first, and some transaction deleted it: it is nil only then."""
         return self.initial_value[key] != NIL and any(
             self.value[self.last[t][key]] == self.deleted for t in self.writers[key]
         )
@@ -297,7 +297,7 @@ class Facts:
         """Whether the version that a set-read saw may hold a value."""
         one_of = self.kind[op] == READ_ONE_OF
         if self.in_statement(op) and (one_of or value == self.deleted):
-            return not one_of  # a returned row that does not match, and a deleted one, which never does
+            return not one_of  # a returned row that does not match; a deleted one never does
         return (self.as_read(value) in self.set_of(op)) == one_of
 
     def in_statement(self, op: int) -> bool:

@@ -102,7 +102,7 @@ def _text(kind: int, payload: Any) -> str:
     if kind == NIL:
         return "nil"
     if kind == STRING:
-        return '"' + payload.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return '"' + str(payload).replace("\\", "\\\\").replace('"', '\\"') + '"'
     return f":{payload}" if kind == KEYWORD else str(payload)
 
 

@@ -97,7 +97,9 @@ class Words:
         """``T914 read x = 5 from T904``."""
         reader = self.txn(self.facts.txn_of[op])
         if self.is_missed(op):
-            where = "as it was at first" if writer == self.facts.n else f"as {self.txn(writer)} left it"
+            where = (
+                "as it was at first" if writer == self.facts.n else f"as {self.txn(writer)} left it"
+            )
             return f"{self.not_found(op)}, {where}"
         if writer == self.facts.n:
             return f"{reader} read {self.seen(op)}, the initial value"

@@ -266,7 +266,10 @@ class _Builder:
                 if 0 <= op < len(self.given[txn].ops):
                     number = self.numbers[txn][op]
                     kind, its_key = self.given[txn].ops[op][:2]
-                    if kind not in ("w", "append", "insert", "delete") or self.keys[encode(its_key, at)] != key:
+                    if (
+                        kind not in ("w", "append", "insert", "delete")
+                        or self.keys[encode(its_key, at)] != key
+                    ):
                         raise HistoryError(
                             f"{at}: its source is no write of the same key (got {source!r})"
                         )

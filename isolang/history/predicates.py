@@ -18,14 +18,14 @@ def predicate_text(predicate: object, where: str) -> str:
         where: the place to name in an error.
 
     Raises:
-        HistoryError: if it has not the shape of one. What it says is for the native reader to judge.
+        HistoryError: if it has not the shape of one; what it says is for the native reader.
     """
     if isinstance(predicate, str):
         return predicate
     if isinstance(predicate, Mapping):
         parts = []
         for name, part in predicate.items():
-            text = value_text(part, where) if name == "table" else predicate_text(part, where)
+            text = predicate_text(part, where) if name == "where" else value_text(part, where)
             parts.append(f"{column_text(str(name))} {text}")
         return "{" + " ".join(parts) + "}"
     if predicate is True:

@@ -53,7 +53,7 @@ class Literal(Struct, frozen=True):
 
 Value: TypeAlias = (
     bool | int | float | str | Decimal | UUID | bytes | dt.date | dt.time | tuple[Any, ...]
-    | Keyword | Literal | None | dict[str, Any]
+    | Keyword | Literal | dict[str, Any] | None
 )  # fmt: skip
 """What a key or a value can be: what databases return, and EDN's keywords; a datetime is a date.
 
@@ -161,7 +161,7 @@ def value_text(value: object, where: str) -> str:
 
 
 def _row(value: dict[Any, Any], where: str) -> str:
-    """Give the text of a row: its columns in the order of their texts, as the native reader has it."""
+    """Give the text of a row: its columns ordered by their texts, as the native reader has it."""
     columns = []
     for name, field in value.items():
         if not isinstance(name, str | Keyword) or not name:
@@ -231,7 +231,7 @@ def _decode_other(text: str) -> Value:
         return _decode_tuple(text)
     if text.startswith("{"):
         fields = _decode_tuple(f"[{text[1:-1]}]")
-        names = [f.name if isinstance(f, Keyword) else f for f in fields[::2]]
+        names = [f.name if isinstance(f, Keyword) else str(f) for f in fields[::2]]
         return dict(zip(names, fields[1::2], strict=True))
     if text.endswith("M"):
         return Decimal(text[:-1])

@@ -78,12 +78,21 @@ class LibraryEntry(Struct, frozen=True, kw_only=True):
 
 
 class _Alias(Struct, frozen=True):
-    """A row of ``aliases.toml``; ``header`` is the name in the text if it is not the alias."""
+    """A row of ``aliases.toml``.
+
+    Attributes:
+        of: the level that it is another name of.
+        title: of the specification.
+        note: whose name it is.
+        header: the name in the text, if it is not the alias.
+        weaker_on_predicates: it is the same level only where a history has no predicate reads.
+    """
 
     of: str
     title: str
     note: str
     header: str = ""
+    weaker_on_predicates: bool = False
 
 
 @cache
@@ -156,6 +165,17 @@ def _aliases() -> dict[str, _Alias]:
     import msgspec
 
     return msgspec.toml.decode((SPECS / "aliases.toml").read_bytes(), type=dict[str, _Alias])
+
+
+def weaker_on_predicates(source: str) -> bool:
+    """Say whether a specification allows more than its checks, where there are predicate reads.
+
+    Args:
+        source: where its text came from, as :class:`Spec` has it.
+    """
+    name = source.removeprefix("library:").removesuffix(".iso").removesuffix(NO_SESSION)
+    alias = _aliases().get(name) if source.startswith("library:") else None
+    return alias is not None and alias.weaker_on_predicates
 
 
 def _names() -> list[str]:

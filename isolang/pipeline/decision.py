@@ -13,6 +13,7 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import HistoryError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
+from isolang.language.library import weaker_on_predicates
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
@@ -85,7 +86,23 @@ def decide(
         history, route, pair, deadline, options, progress=progress, choice=choice, problem=problem
     )
     found = limited(run, lambda: _verdict(run))
+    if isinstance(found, Invalid) and _allows_more(route, history, found):
+        reason = (
+            f"{route.spec.name} is judged here by the checks of the stronger PL-3, which the "
+            "history violates, and its predicate reads may allow that"
+        )
+        found = Undecided(cause="unsupported", reason=reason)
     return _unknown(run, found) if isinstance(found, Undecided) else found
+
+
+def _allows_more(route: Route, history: History, found: Invalid) -> bool:
+    """Whether a level that predicate reads weaken may allow what its checks forbid."""
+    if not len(history.columns.statement_start) or not weaker_on_predicates(route.spec.source):
+        return False
+    from isolang.certify.steps import AnomalyStep
+
+    steps = found.refutation.steps if isinstance(found.refutation, Refutation) else ()
+    return not (len(steps) == 1 and isinstance(steps[0], AnomalyStep))
 
 
 def _verdict(run: Run) -> Verdict:

@@ -113,10 +113,11 @@ bool by_reads(const History& history, const Choice& choice, bool earlier_only, B
       const auto statement = [&](std::int64_t j) {
         return choice.statement.empty() ? -1 : choice.statement[reads.item[j]];
       };
+      // mutant: checker-ordered-statements
       if (!earlier_only || (i > first && statement(i) >= 0 && statement(i - 1) == statement(i)))
         continue;
-      // mutant: checker-ordered-statements
-      for (std::int64_t j = i; j < last && (j == i || (statement(i) >= 0 && statement(j) == statement(i))); ++j)
+      note(read(i));
+      for (std::int64_t j = i + 1; j < last && statement(j) >= 0 && statement(j) == statement(i); ++j)
         note(read(j));
     }
   }

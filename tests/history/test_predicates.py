@@ -3,13 +3,12 @@
 import pytest
 
 import isolang
-from isolang import Transaction
+from isolang import Transaction, load_spec
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.facts import Facts
 from isolang.certify.statements import check_statements
 from isolang.errors import HistoryError
 from isolang.history import UNKNOWN, History
-from isolang import load_spec
 
 
 def history(*transactions, **options):
@@ -144,7 +143,12 @@ def test_nil_is_a_deleted_row_or_one_that_never_was():
 
 def test_own_rows_are_seen():
     """A read of the key that is written later is external all the same."""
-    own = [("insert", "x", 1), ("scan", POSITIVE, {"x": 1}), ("delete", "x"), ("scan", POSITIVE, {})]
+    own = [
+        ("insert", "x", 1),
+        ("scan", POSITIVE, {"x": 1}),
+        ("delete", "x"),
+        ("scan", POSITIVE, {}),
+    ]
     assert check("ser", own).outcome == "valid"
     missing = check("rc", [("insert", "x", 1), ("scan", POSITIVE, {})])
     assert missing.violation.anomaly == "not my own write"
@@ -174,7 +178,7 @@ def test_tables():
     assert [h.describe_op(op) for op in h.operations_of(1)] == ['r(["t" 1], not in {{:v 1}})']
     with pytest.raises(HistoryError, match="a returned row of another table"):
         history(rows, [(*scan[:2], {("u", 1): {"w": 1}})])
-    with pytest.raises(HistoryError, match="transaction 2, operation 1: the row .* has no column"):
+    with pytest.raises(HistoryError, match=r"transaction 2, operation 1: the row .* has no column"):
         history(rows, [("scan", ("=", "v", 1), {})])
 
 
@@ -268,3 +272,14 @@ def test_the_checkers_judge_the_rows_themselves():
         with pytest.raises(NotCertifiedError):
             check_witness(h, spec, [-1, 2], [0, 1], [0])
     assert found.certified
+
+
+@pytest.mark.parametrize("spec", ["pl-2-99", "repeatable-read"])
+def test_repeatable_read_is_weaker_than_pl_3(spec):
+    """Its checks are those of PL-3, so that of a history with predicate reads they only prove."""
+    assert check(spec, SKEW[0]).outcome == "valid"
+    found = isolang.check(history(*SKEW), spec)
+    assert (found.outcome, "predicate reads may allow" in found.reason) == ("unknown", True)
+    assert check(spec, [("w", "x", 0)], [("scan", POSITIVE, {"x": 0})]).outcome == "invalid"
+    items = [("r", "x", None), ("w", "y", 1)], [("r", "y", None), ("w", "x", 1)]
+    assert check(spec, *items).outcome == "invalid"

@@ -27,7 +27,11 @@ _EDN = Target(
     name="EDN",
     lists=True,
     rows=True,
-    indeterminate=True, real_time=True, unknown=True, empty=True, hint=""
+    indeterminate=True,
+    real_time=True,
+    unknown=True,
+    empty=True,
+    hint="",
 )
 _JSON = Target(
     name="JSON",

@@ -114,10 +114,12 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         found = np.flatnonzero(status == code)
         if len(found) and not allowed:
             raise refuse(f"{what} cannot be expressed", txn=int(found[0]))
-    found = np.flatnonzero((columns.op_value == columns.deleted) & (columns.op_kind == c.WRITE) & keep)
+    found = np.flatnonzero(
+        (columns.op_value == columns.deleted) & (columns.op_kind == c.WRITE) & keep
+    )
     if len(found) and not target.rows:
         raise refuse("a delete cannot be expressed", op=int(found[0]))
-    scans = columns.statement_txn[ordinary[columns.statement_txn]] if len(columns.statement_txn) else ()
+    scans = columns.statement_txn[ordinary[columns.statement_txn]]
     if len(scans) and not target.rows:
         raise refuse("a predicate read cannot be expressed", txn=int(scans[0]))
     if ((columns.statement_predicate < 0) | (columns.statement_known == c.PART)).any():

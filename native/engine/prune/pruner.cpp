@@ -21,7 +21,7 @@ constexpr std::int32_t kMaxPasses = 8;
 constexpr std::size_t kAhead = 24;                  // candidates
 constexpr std::int32_t kLarge = 5000, kWorth = 20;  // nodes; nodes for each conclusion
 constexpr std::size_t kManyChains = 256;
-constexpr std::size_t kPart =
+constexpr std::size_t kLeastPart =
     2000;  // writers and reads: long enough for a thread to pay, short enough to share out
 constexpr std::size_t kWide =
     4;  // writes for each read: looking for a read's key among them is then less work
@@ -197,7 +197,7 @@ bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
     return 1 + pairs_.writers(key).size() + (graph.uses_reads ? open_reads_.of(key).size() : 0);
   };
   // mutant: dependent-keys-shared
-  const std::size_t least = one_by_one_ ? std::numeric_limits<std::size_t>::max() : kPart;
+  const std::size_t least = one_by_one_ ? std::numeric_limits<std::size_t>::max() : kLeastPart;
   const auto cuts = cut_into_parts(keys.size(), least, work);
   const std::size_t parts = cuts.size() - 1;
   std::vector<KeyPruner> workers(std::min(threads_, parts), KeyPruner(*this));

@@ -21,7 +21,7 @@ std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
          static_cast<std::uint32_t>(std::max(a, b));
 }
 constexpr std::size_t kFewer = 3;    // times fewer choices wanted than in the round before
-constexpr std::size_t kPart = 4000;  // writers, or reads: long enough for a thread to pay
+constexpr std::size_t kLeastPart = 4000;  // writers, or reads: long enough for a thread to pay
 constexpr std::size_t kMuch = 4;     // transactions for a choice that the first order contradicts
 constexpr std::size_t kAhead = 8;    // reads, whose sources are fetched
 constexpr std::size_t kMostSources = 8;  // of one read
@@ -588,7 +588,7 @@ template <typename WeightOf, typename Fetch, typename Look>
 void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Fetch fetch,
                           Look look) {
   const auto cuts =
-      cut_into_parts(items.size(), kPart, [&](std::size_t i) { return weight_of(items[i]); });
+      cut_into_parts(items.size(), kLeastPart, [&](std::size_t i) { return weight_of(items[i]); });
   std::vector<Wants> wants(cuts.size() - 1);
   in_parts(wants.size(), pruner_.threads(), budget_,
            [&](std::size_t, std::size_t part, Budget& budget) {
