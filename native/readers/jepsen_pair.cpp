@@ -225,7 +225,7 @@ class Pairing {
     for (std::size_t i = from->first; i < from->last; ++i) {
       const MicroOp& op = in_.micro_ops[i];
       if (op.scan >= 0) {
-        emit_scan(in_.scans[idx(op.scan)], op.line, from->type != Type::invoke && status == Status::committed);
+        emit_scan(in_.scans[idx(op.scan)], op.line, from->type != Type::invoke);
         continue;
       }
       OpKind kind = op.kind;
