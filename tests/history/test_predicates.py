@@ -283,3 +283,16 @@ def test_repeatable_read_is_weaker_than_pl_3(spec):
     assert check(spec, [("w", "x", 0)], [("scan", POSITIVE, {"x": 0})]).outcome == "invalid"
     items = [("r", "x", None), ("w", "y", 1)], [("r", "y", None), ("w", "x", 1)]
     assert check(spec, *items).outcome == "invalid"
+
+
+def test_what_an_indeterminate_one_returned_may_be_known(tmp_path):
+    """Then its transaction reads: here its session does not see on what it saw."""
+    path = tmp_path / "h.edn"
+    path.write_text(
+        """{:type :invoke, :f :txn, :process 0, :value [[:rp {:where [:= :value 1]} nil]]}
+{:type :ok, :f :txn, :process 0, :value [[:rp {:where [:= :value 1]} {:x 1}]]}
+{:type :invoke, :f :txn, :process 0, :value [[:rp {:where [:>= :value 0]} nil] [:insert :x 1]]}
+{:type :info, :f :txn, :process 0, :value [[:rp {:where [:>= :value 0]} {}] [:insert :x 1]]}
+"""
+    )
+    assert isolang.check(isolang.load_history(path), "mr").outcome == "invalid"
