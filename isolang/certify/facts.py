@@ -283,7 +283,8 @@ class Facts:
     def _may_be_initial(self, op: int) -> bool:
         """Whether a read may have seen T0's version: nil, or what the history declares."""
         initial = self.initial_value[self.key[op]]
-        if self.in_statement(op) and (self.kind[op] == READ_ONE_OF or initial == NIL):
+        of_rows = self.kind[op] in SET_READS and self.in_statement(op)
+        if of_rows and (self.kind[op] == READ_ONE_OF or initial == NIL):
             return self.kind[op] != READ_ONE_OF  # no predicate matches a row that was never there
         if self.kind[op] == READ_NONE_OF:  # what is declared is known, so nil was not seen
             return self.set_allows(op, initial)

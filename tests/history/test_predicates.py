@@ -6,6 +6,7 @@ import isolang
 from isolang import Transaction, load_spec
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.facts import Facts
+from isolang.certify.refutation import check_refutation
 from isolang.certify.statements import check_statements
 from isolang.errors import HistoryError
 from isolang.history import UNKNOWN, History
@@ -296,3 +297,13 @@ def test_what_an_indeterminate_one_returned_may_be_known(tmp_path):
 """
     )
     assert isolang.check(isolang.load_history(path), "mr").outcome == "invalid"
+
+
+def test_a_row_that_nobody_wrote_comes_from_thin_air():
+    """Both checkers say so, whatever it matches."""
+    h = history([("scan", ("not", ("=", "key", "z")), {"x": {"a": 1, "b": 1}})])
+    found = isolang.check(h, "ser")
+    assert (found.outcome, found.certified) == ("invalid", True)
+    assert found.violation.anomaly == "thin-air read"
+    check_refutation(h, load_spec("ser"), found.refutation.steps)
+    assert isolang.check(h, "ser", encoding="relational").outcome == "invalid"
