@@ -125,10 +125,10 @@ FORMS = (
             ", operation 1: a write of an unknown value; a write's value must be given",
         ),
         (
-            Transaction([("w", 1, {})]),
-            ", operation 1: a key or value of a type that has no exact text (got dict, expected "
-            "None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple of these, "
-            "or Keyword); convert it to a string first",
+            Transaction([("w", 1, {1})]),
+            ", operation 1: a key or value of a type that has no exact text (got set, expected "
+            "None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple or a "
+            "dictionary of these, or Keyword); convert it to a string first",
         ),
         (
             Transaction([("w", 1, float("nan"))]),
