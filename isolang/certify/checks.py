@@ -21,6 +21,7 @@ is transitive, ``before`` may mean that a is visible to b, and its least value h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -43,6 +44,8 @@ from isolang.language.meaning.core import (
     Union,
 )
 
+ONE_KEY = "one key"
+"""The kind of ``irreflexive for x: e`` whose walks stay with the key x; e stands without it."""
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
@@ -69,7 +72,53 @@ def judged(spec: Spec) -> tuple[Check, ...]:
                 f"not certified: check {check.name} is '{form}' "
                 "(expected acyclic or irreflexive over so, rt, init, wr, ww, rw)"
             )
-    return checks
+    return tuple(map(_read, checks))
+
+
+def _read(check: Check) -> Check:
+    """A check with its last ``rw`` at the end, and without its key where it is of one."""
+    if check.kind != "irreflexive":
+        return check
+    expr = _turned(check.expr)
+    if isinstance(expr, ForKey):
+        try:
+            glushkov(expr)
+        except NotCertifiedError:
+            keyless = _without_key(expr.body, expr.key)
+            return replace(check, kind=ONE_KEY, expr=keyless)  # type: ignore[arg-type]
+    return replace(check, expr=expr)
+
+
+def _turned(e: Core) -> Core:
+    """A closed walk read from behind its only ``rw`` on.
+
+    ``wr`` and ``rw`` are still written out where they are not of the library, which is no harm: a
+    walk that is read from elsewhere is the same.
+    """
+    if isinstance(e, ForKey):
+        return replace(e, body=_turned(e.body))
+    if isinstance(e, Union):
+        return replace(e, parts=tuple(map(_turned, e.parts)))
+    if isinstance(e, Seq):
+        overwriting = [i for i, part in enumerate(e.parts) if "rw" in _names(part)]
+        if len(overwriting) == 1 and isinstance(e.parts[overwriting[0]], Rel):
+            after = overwriting[0] + 1
+            return replace(e, parts=(*e.parts[after:], *e.parts[:after]))
+    return e
+
+
+def _without_key(e: Core, key: str) -> Core:
+    """The same names without the key, if all are of it that can be."""
+    keyed = ("wr", "ww", "rw", "W", "R")
+    for part in walk(e):
+        if isinstance(part, ForKey) or (
+            isinstance(part, Rel) and part.name in keyed and part.key != key
+        ):
+            raise NotCertifiedError(
+                f"not certified: 'for {key}:' ties relations to one key beside other keys, which no "
+                "event graph expresses"
+            )
+    return _changed(e, lambda part: replace(part, key=None))
 
 
 def uses_reads(spec: Spec) -> bool:
@@ -245,15 +294,20 @@ def _any(rules: list[Core]) -> tuple[Core, ...]:
 
 def _put(e: Core, name: str, value: Core) -> Core:
     """``e`` with ``value`` for the relation ``name``."""
-    if e == Rel(name):
-        return value
+    return _changed(e, lambda part: value if part == Rel(name) else part)
+
+
+def _changed(e: Core, change: Callable[[Rel], Core]) -> Core:
+    """``e`` with other terms in place of its names."""
+    if isinstance(e, Rel):
+        return change(e)
     changed: dict[str, Any] = {}
     for part in e.__struct_fields__:
         old = getattr(e, part)
         if isinstance(old, Core):
-            changed[part] = _put(old, name, value)
+            changed[part] = _changed(old, change)
         elif part == "parts":
-            changed[part] = tuple(_put(p, name, value) for p in old)
+            changed[part] = tuple(_changed(p, change) for p in old)
     return replace(e, **changed) if changed else e
 
 

@@ -73,12 +73,13 @@ class Positions(Struct, frozen=True, dict=True):
         return self._run(word, passes, again=True)
 
     def parted(self) -> tuple[Positions, Positions] | None:
-        """The words without ``rw``, and what stands before it in those that end in their only one.
+        """The words that end in a last ``rw``, without it; and the other words, which come first.
 
-        ``None`` if some word has an ``rw`` elsewhere.
+        A last ``rw`` is one that nothing can follow; ``None`` if there is none.
         """
-        overwriting = {p for p, label in enumerate(self.labels) if label == "rw"}
-        if any(self.follow[p] for p in overwriting):
+        every = {p for p, label in enumerate(self.labels) if label == "rw"}
+        overwriting = {p for p in every if not self.follow[p]}
+        if not overwriting:
             return None
         follow = tuple(after - overwriting for after in self.follow)
         ends = {p for p, after in enumerate(self.follow) if p and after & overwriting}

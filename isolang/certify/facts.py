@@ -131,6 +131,19 @@ class Facts:
         ops = range(self.op_start[t], self.op_start[t + 1])
         return any(self.is_external(op) and self.candidates(op) for op in ops)
 
+    def writes_key(self, t: int, key: int) -> bool:
+        """Whether ``t`` writes ``key``, and may be included."""
+        return t == self.n or (self.live(t) and key in self.last[t])
+
+    def reads_key(self, t: int, key: int) -> bool:
+        """Whether ``t`` reads ``key`` from another transaction, and may be included."""
+        if t == self.n or not self.live(t):
+            return False
+        ops = range(self.op_start[t], self.op_start[t + 1])
+        return any(
+            self.key[op] == key and self.is_external(op) and self.candidates(op) for op in ops
+        )
+
     def so(self, a: int, b: int) -> bool:
         """Session order; an indeterminate transaction precedes nothing."""
         if self.n in (a, b):

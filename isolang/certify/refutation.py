@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import Anomaly, anomalies_of, contradicts_order, incompatible
-from isolang.certify.checks import EARLIER, certifiable, judged, uses_reads
+from isolang.certify.checks import EARLIER, ONE_KEY, certifiable, judged, uses_reads
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import Positions
 from isolang.certify.facts import Facts
@@ -166,9 +166,15 @@ class _Checker:
             clause += self._needs(edge)
         word = [edge.relation for edge in step.edges]
         stations = [*(edge.a for edge in step.edges), step.edges[0].a]
+        keys = {edge.key for edge in step.edges} - {_UNUSED}
+        if kind == ONE_KEY and len(keys) != 1:
+            raise CertificateRejected(f"cycle: its edges are of {len(keys)} keys (expected one)")
 
         def passes(i: int, test: str) -> bool:
             t = stations[i]
+            if kind == ONE_KEY:
+                accesses = self._facts.writes_key if test == "W" else self._facts.reads_key
+                return accesses(t, *keys)
             return self._facts.writes_any(t) if test == "W" else self._facts.reads_any(t)
 
         fits = positions.reads_repeated if kind == "acyclic" else positions.reads

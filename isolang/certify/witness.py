@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import anomalies_of
-from isolang.certify.checks import EARLIER, certifiable, judged, uses_reads
+from isolang.certify.checks import EARLIER, ONE_KEY, certifiable, judged, uses_reads
 from isolang.certify.errors import CertificateRejected
+from isolang.certify.expression import Positions
 from isolang.certify.facts import COMMITTED, Facts
 from isolang.certify.product import Machine, Product, machine
 from isolang.certify.return_paths import Read, ReturnPaths
 from isolang.certify.statements import check_statements
-from isolang.language.meaning.core import Spec
+from isolang.language.meaning.core import Check, Spec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,27 +62,58 @@ def check_witness(
     reads = _reads(facts, included, sources, judges_reads=uses_reads(spec))
     orders = _orders(facts, included, order_start, order_txn)
     members = sorted(included)
-    triples = [(reader, key, source) for reader, key, source, _ in reads]
-
-    def product(walks: Machine) -> Product:
-        return Product(facts, members, triples, orders, walks)
-
     for check, positions in checks:
-        parted = None
-        if check.kind != "acyclic" and (check.kind == EARLIER or not positions.repeatable):
-            parted = positions.parted()
-        if check.kind == EARLIER:
-            broken = ReturnPaths(facts, members, reads, orders).closes_earlier_read()
-        elif parted is None:
-            looped = check.kind == "acyclic" or positions.repeatable
-            broken = product(machine(positions, looped=looped)).broken()
+        if check.kind == ONE_KEY:
+            parts = _keys(facts, members, reads, orders, positions)
+            broken = any(_broken(facts, check, positions, *part) for part in parts)
         else:
-            without, before = parted
-            walks = machine(without, looped=without.repeatable)
-            broken = bool(without.accepting) and product(walks).broken()
-            broken = broken or ReturnPaths(facts, members, reads, orders).closes(before)
+            broken = _broken(facts, check, positions, members, reads, orders)
         if broken:
             raise CertificateRejected(f"check {check.name}: the witness has a violating cycle")
+
+
+def _broken(  # noqa: PLR0917 - a check, and a choice
+    facts: Facts,
+    check: Check,
+    positions: Positions,
+    members: Sequence[int],
+    reads: Sequence[Read],
+    orders: Sequence[Sequence[int]],
+) -> bool:
+    """Whether a choice breaks a check."""
+
+    def product(walks: Machine) -> Product:
+        triples = [(reader, key, source) for reader, key, source, _ in reads]
+        return Product(facts, members, triples, orders, walks)
+
+    if check.kind == EARLIER:
+        return ReturnPaths(facts, members, reads, orders).closes_earlier_read()
+    looped = check.kind == "acyclic" or positions.repeatable
+    parted = None if looped else positions.parted()
+    if parted is None:
+        return product(machine(positions, looped=looped)).broken()
+    without, before = parted
+    walks = machine(without, looped=without.repeatable)
+    broken = bool(without.accepting) and product(walks).broken()
+    return broken or ReturnPaths(facts, members, reads, orders).closes(before)
+
+
+def _keys(
+    facts: Facts,
+    members: Sequence[int],
+    reads: Sequence[Read],
+    orders: Sequence[Sequence[int]],
+    positions: Positions,
+) -> Iterator[tuple[Sequence[int], list[Read], list[Sequence[int]]]]:
+    """The choice of each key alone; transactions that do not access it matter to given relations."""
+    by_key: list[list[Read]] = [[] for _ in range(facts.keys)]
+    for read in reads:
+        by_key[read[1]].append(read)
+    given = {"so", "rt"} & set(positions.labels)
+    for key, order in enumerate(orders):
+        own = sorted({*order, *(reader for reader, *_ in by_key[key])})
+        only = [order if k == key else () for k in range(facts.keys)]
+        yield members if given else own, by_key[key], only
 
 
 def _included(facts: Facts, source: Sequence[int]) -> set[int]:

@@ -33,6 +33,7 @@ Automaton automaton_of(nb::handle a) {
     }
   if (known != nb::len(steps)) throw nb::value_error("automaton: unknown relation among its steps");
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
+  m.of_one_key = nb::cast<bool>(a.attr("of_one_key"));
   m.back = steps_of(a.attr("back"));
   m.judges = nb::cast<bool>(a.attr("judges"));
   const nb::object direct = a.attr("direct");

@@ -19,7 +19,7 @@ namespace isolang::certify {
 // stand for [W], [R].
 struct CheckText {
   std::string name;
-  std::string kind;  // acyclic, irreflexive
+  std::string kind;  // acyclic, irreflexive, earlier, one key: see ReadCheck
   std::string expression;
 };
 

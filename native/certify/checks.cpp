@@ -9,11 +9,12 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
   bool times = false;
   for (const CheckText& text : texts) {
     const bool earlier = text.kind == "earlier";
-    if (text.kind != "acyclic" && text.kind != "irreflexive" && !earlier)
+    const bool of_one_key = text.kind == "one key";
+    if (text.kind != "acyclic" && text.kind != "irreflexive" && !earlier && !of_one_key)
       throw NotCertified{"not certified: check " + text.name + " is '" + text.kind +
                          "' (expected acyclic or irreflexive)"};
     checks.push_back(
-        {text.name, text.kind == "acyclic", earlier, read_expression(text.expression)});
+        {text.name, text.kind == "acyclic", earlier, of_one_key, read_expression(text.expression)});
     const Positions& positions = checks.back().positions;
     if (earlier &&
         (positions.label != std::vector{kNoRelation, static_cast<int>(Relation::wr),

@@ -12,6 +12,7 @@ struct ReadCheck {
   bool acyclic;  // else irreflexive
   bool earlier;  // irreflexive wr ; rw, where the read of wr precedes that of rw in their
                  // transaction
+  bool of_one_key;  // irreflexive, of walks that stay with one key; W and R are of that key
   Positions positions;
 };
 

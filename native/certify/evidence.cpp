@@ -110,6 +110,13 @@ bool Evidence::reads(std::int64_t t) {
   return false;
 }
 
+bool Evidence::reads_key(std::int64_t t, std::int32_t key) {
+  if (t == n_ || !live(t)) return false;
+  for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+    if (h_.op_key[op] == key && is_external(op) && !candidates(op).empty()) return true;
+  return false;
+}
+
 bool Evidence::is_write(std::int64_t op) const {
   const auto kind = static_cast<OpKind>(h_.op_kind[op]);
   return kind == OpKind::write || kind == OpKind::append;

@@ -45,6 +45,7 @@ class Evidence {
 
   bool writes(std::int64_t t) const;  // some key, and may be included
   bool reads(std::int64_t t);         // from outside, and may be included
+  bool reads_key(std::int64_t t, std::int32_t key);
 
   // Program order; there is none inside a predicate read.
   bool reads_first(std::int64_t op, std::int64_t later) const {

@@ -156,8 +156,13 @@ class Checker {
       need(edge, clause);
       word.push_back(edge.relation);
     }
+    const std::int64_t key = found->second.of_one_key ? the_key(step.edges) : kUnused;
     const auto passes = [&](std::size_t i, int test) {
       const std::int64_t t = step.edges[i % step.edges.size()].a;
+      if (key != kUnused)
+        return test == static_cast<int>(Relation::writes)
+                   ? evidence_.writes_key(t, static_cast<std::int32_t>(key))
+                   : evidence_.reads_key(t, static_cast<std::int32_t>(key));
       return test == static_cast<int>(Relation::writes) ? evidence_.writes(t) : evidence_.reads(t);
     };
     if (!found->second.positions.reads(word, found->second.acyclic, passes))
@@ -216,6 +221,18 @@ class Checker {
         throw Rejected{"edge: no such relation"};
     }
     if (!fact) throw Rejected{"edge " + text(e) + ": the history does not say so"};
+  }
+
+  // Of all edges that have one.
+  static std::int64_t the_key(const std::vector<Edge>& edges) {
+    std::int64_t key = kUnused;
+    for (const Edge& e : edges) {
+      if (e.key == kUnused) continue;
+      if (key != kUnused && e.key != key) throw Rejected{"cycle: its edges are of several keys"};
+      key = e.key;
+    }
+    if (key == kUnused) throw Rejected{"cycle: no edge says of which key it is"};
+    return key;
   }
 
   void reads_key(const Edge& e, std::int64_t reader) {

@@ -347,14 +347,17 @@ bool by_search(const History& history, const Choice& choice, const Machine& mach
 std::optional<SingleRw> single_rw(const Positions& p) {
   constexpr int rw = static_cast<int>(Relation::rw);
   SingleRw result{p, p};
+  const auto is_rw = [&](int f) { return p.label[f] == rw && p.follow[f].empty(); };
+  bool any = false;
   for (std::size_t i = 0; i < p.label.size(); ++i) {
-    if (p.label[i] == rw && !p.follow[i].empty()) return std::nullopt;
-    const auto is_rw = [&](int f) { return p.label[f] == rw; };
+    any |= is_rw(static_cast<int>(i));
     result.before.accepting[i] =
         i > 0 && std::any_of(p.follow[i].begin(), p.follow[i].end(), is_rw);
-    if (p.label[i] == rw) result.without.accepting[i] = result.before.accepting[i] = 0;
+    if (is_rw(static_cast<int>(i)))
+      result.without.accepting[i] = result.before.accepting[i] = 0;
     for (Positions* part : {&result.without, &result.before}) std::erase_if(part->follow[i], is_rw);
   }
+  if (!any) return std::nullopt;
   return result;
 }
 

@@ -1,5 +1,5 @@
-// irreflexive e, where a word of e ends in its only rw: for an rw pair s -> b, no walk from b to s
-// spells a word of U, the words that may stand before that rw.
+// irreflexive e, where words of e end in an rw that nothing can follow: for an rw pair s -> b, no
+// walk from b to s spells a word of U, the words that may stand before that rw.
 #pragma once
 #include <optional>
 
@@ -9,10 +9,10 @@
 namespace isolang::certify {
 
 struct SingleRw {
-  Positions without;  // the words of e without rw
+  Positions without;  // the words of e that do not end so
   Positions before;   // U
 };
-// Empty if some rw is not the last letter of its words.
+// Empty if there is no such rw.
 std::optional<SingleRw> single_rw(const Positions& positions);
 
 // Does some rw pair of the choice close a return path? Throws NotCertified when that is too large

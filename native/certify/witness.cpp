@@ -3,6 +3,7 @@
 
 #include "certify/checks.hpp"
 #include "certify/choice.hpp"
+#include "certify/one_key.hpp"
 #include "certify/product.hpp"
 #include "certify/return_paths.hpp"
 #include "certify/statements.hpp"
@@ -24,12 +25,17 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
   check_statements(history, budget);
   const Choice choice =
       read_choice(history, source, order_start, order_txn, judges_reads(checks), budget);
-  const auto breaks_check = [&](const Positions& positions, bool looped) {
-    return breaks(history, choice, machine(positions, looped), budget);
-  };
+  const bool by_key = std::any_of(checks.begin(), checks.end(),
+                                  [](const ReadCheck& check) { return check.of_one_key; });
+  const Accesses parts = by_key ? accesses(history, choice) : Accesses{};
   // return paths last: they may need other checks to have no cycles.
   for (const bool return_paths : {false, true})
     for (const ReadCheck& check : checks) {
+      const History& whole = check.of_one_key ? parts.history : history;
+      const Choice& chosen = check.of_one_key ? parts.choice : choice;
+      const auto breaks_check = [&](const Positions& positions, bool looped) {
+        return breaks(whole, chosen, machine(positions, looped), budget);
+      };
       const bool looped = check.acyclic || (!check.earlier && check.positions.repeatable());
       const auto single = looped || check.earlier ? std::nullopt : single_rw(check.positions);
       bool broken = false;
@@ -42,7 +48,7 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       } else if (check.earlier) {
         broken = closes_earlier_read(history, choice, budget);
       } else if (single) {
-        broken = closes_return_path(history, choice, single->before, budget);
+        broken = closes_return_path(whole, chosen, single->before, budget);
       }
       if (broken) throw Rejected{"check " + check.name + ": the witness has a violating cycle"};
     }

@@ -35,6 +35,9 @@ class Automaton(Struct, frozen=True, kw_only=True):
         direct: the same where the return path is one pair: ``so``, ``wr``, or ``earlier wr``, which
             means: S read from B by an operation before the one that the ``rw`` pair is about. Such
             an automaton has no steps.
+        of_one_key: whether a walk stays with one key. The nodes of its product are the accesses
+            (T, x) of transactions to keys instead of the transactions; every step leads between
+            accesses to one key, and ``W`` and ``R`` ask who writes, or reads, that key.
         judges: whether cycles of the product are violations, as above. Not so if the automaton is
             only there for its return paths; then some other check forbids each of its cycles.
     """
@@ -47,3 +50,4 @@ class Automaton(Struct, frozen=True, kw_only=True):
     back: tuple[tuple[int, int], ...] = ()
     direct: frozenset[str] = frozenset()
     judges: bool = True
+    of_one_key: bool = False

@@ -15,6 +15,7 @@ from isolang.language.classify.expression import (
     NotRegularError,
     closure_around,
     language_of,
+    of_one_key,
     plain,
 )
 from isolang.language.classify.plan import Kind, Route
@@ -31,7 +32,7 @@ from isolang.language.classify.regular import (
     without,
 )
 from isolang.language.meaning import facts
-from isolang.language.meaning.core import TRANSITIVE, Check, Core, Spec
+from isolang.language.meaning.core import TRANSITIVE, Check, Core, ForKey, Spec
 from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.syntax.source import Position, message_at
 
@@ -103,8 +104,10 @@ def classify(spec: Spec) -> Plan:
         raise SpecError(what + "\n  hint: write `acyclic so | wr as my-check`", file=spec.source)
     compiled = [_compile(spec, check) for check in spec.checks]
     warnings = tuple(warning for _, warning in compiled if warning)
+    of_key = any(automaton.of_one_key for automaton, _ in compiled)
     return Plan(
         spec=spec,
+        kind="reachability" if of_key else "event graph",
         automata=tuple(automaton for automaton, _ in compiled),
         uses_reads_from=facts.uses_reads_from(spec),
         uses_version_order=True,
@@ -142,9 +145,17 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
     if check.kind in _FORMS:
         reason, hint = _FORMS[check.kind]
         raise refuse(reason, hint=hint)
+    of_key = False
     try:
         expr = plain(check.expr)
-        language = language_of(expr)
+        try:
+            language = language_of(expr)
+        except NotRegularError:
+            if check.kind != "irreflexive" or not isinstance(expr, ForKey):
+                raise
+            # A relation of each key has a loop iff that of some key has.
+            of_key, expr = True, of_one_key(expr)
+            language = language_of(expr)
         if language.nullable:
             reason = (
                 f"`{check.kind}` of a relation that contains the identity; nothing satisfies it"
@@ -157,7 +168,13 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             raise refuse(reason, check.expr, "`[W]` and `[R]` restrict the steps beside them")
         if check.kind == "irreflexive":
             _need_closed(language, refuse, check.expr)
-        base = generators(language_of(expr, stretch=TRANSITIVE), acyclic=check.kind == "acyclic")
+        # No walk leads back to T0, which accesses every key.
+        transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE
+        base = generators(
+            without(language_of(expr, stretch=transitive), ("init",) if of_key else ()),
+            acyclic=check.kind == "acyclic",
+            transitive=transitive,
+        )
     except NotRegularError as error:
         raise refuse(error.reason, error.construct, error.hint) from None
     except TooLargeError:
@@ -169,7 +186,44 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         construct = closure_around(expr, frozenset(turn)) or check.expr
         hint = "a closure is possible where each of its steps alone is a step of the whole"
         raise refuse(reason, construct, hint)
-    return automaton_of(check.name, base), _cannot_fail(spec, check, base)
+    automaton = replace(automaton_of(check.name, base), of_one_key=of_key)
+    if of_key and (reason := leaves_the_key(automaton)):
+        raise refuse(reason, check.expr)
+    return automaton, _cannot_fail(spec, check, base)
+
+
+def leaves_the_key(automaton: Automaton) -> str:
+    """Why walks of one key may need a transaction that does not access the key; empty if not.
+
+    SOUND BECAUSE other steps lead between transactions that access the key, as does each given one
+    that stands beside no other given one. Two in a row of one order are one step of it, which must
+    do, too.
+    """
+    given = {r: automaton.steps[r] for r in ("so", "rt") if r in automaton.steps}
+    if len(given) > 1:
+        return "`so` and `rt` in turn may lead over transactions that do not access the key"
+    for relation, steps in given.items():
+        behind = {q: _silently(automaton, {q}) for q in range(automaton.states)}
+        for q, middle in steps:
+            for start, end in steps:
+                if start not in behind[middle]:
+                    continue
+                once = (b for a, b in steps if a in behind[q])
+                if not any(end in behind[b] for b in once):
+                    return (
+                        f"`{relation} ; {relation}` may lead over a transaction that does not "
+                        "access the key"
+                    )
+    return ""
+
+
+def _silently(automaton: Automaton, states: set[int]) -> set[int]:
+    """What silent moves lead to; tests are none, as who passes one accesses the key."""
+    while True:
+        more = states | {r for q, r in automaton.epsilon if q in states}
+        if more == states:
+            return states
+        states = more
 
 
 class _Refuse(Protocol):
@@ -217,17 +271,20 @@ def _shown(word: Word) -> str:
     return " ; ".join(f"[{letter}]" if letter in TESTS else letter for letter in word)
 
 
-def generators(stretched_language: Dfa, *, acyclic: bool) -> Dfa:
+def generators(
+    stretched_language: Dfa, *, acyclic: bool, transitive: frozenset[str] = TRANSITIVE
+) -> Dfa:
     """A set F of words such that F⁺ are the words of the check, up to the transitive letters.
 
     Args:
         stretched_language: L(e) with r⁺ for each transitive letter r.
+        transitive: those letters.
         acyclic: whether the check is ``acyclic``; for ``irreflexive``, L(e)·L(e) ⊆ L(e) must hold.
     """
     # For `irreflexive`, K = L = L⁺ by condition 2; replacing letters keeps that.
     whole = plus(stretched_language) if acyclic else stretched_language
     base = subtract(whole, concatenate(whole, whole))
-    return subtract(base, stretched(whole, TRANSITIVE))
+    return subtract(base, stretched(whole, transitive))
 
 
 def automaton_of(check: str, base: Dfa) -> Automaton:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from isolang.language.classify.automaton import RELATIONS, TESTS
 from isolang.language.classify.regular import Dfa, Nfa, determinise, minimise
 from isolang.language.meaning.core import (
@@ -100,6 +102,29 @@ def language_of(e: Core, *, stretch: Iterable[str] = ()) -> Dfa:
     nfa = Nfa()
     _add(nfa, e, nfa.initial, nfa.final, frozenset(stretch))
     return minimise(determinise(nfa))
+
+
+def of_one_key(e: Core) -> Core:
+    """The body of ``for x: …`` without its key, as words of walks that stay with one key.
+
+    Raises:
+        NotRegularError: it is none, or speaks of other keys, too.
+    """
+    if not isinstance(e, ForKey):
+        raise NotRegularError(e, f"`{brief(e)}` is not of one key")
+
+    def plainly(part: Core) -> Core:
+        if isinstance(part, ForKey):
+            raise NotRegularError(part, f"`{brief(part)}` changes the key inside `for {e.key}`")
+        if isinstance(part, Rel):
+            keyed = part.name in ("wr", "ww", "rw", *TESTS)
+            if keyed and part.key != e.key:
+                reason = f"`{brief(part)}` is of all keys, and `for {e.key}` of one"
+                raise NotRegularError(part, reason, f"`{part.name}[{e.key}]`, if that is meant")
+            return replace(part, key=None) if keyed else part
+        return rebuild(part, tuple(map(plainly, children(part))))
+
+    return plainly(e.body)
 
 
 def closure_around(e: Core, letters: frozenset[str]) -> Core | None:

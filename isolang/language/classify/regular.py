@@ -271,6 +271,12 @@ def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
     return subtract(Dfa(rows, dfa.final), everything)
 
 
+def up_to_last(dfa: Dfa, letter: str) -> Dfa:
+    """The words u for which u and then ``letter`` is a word."""
+    final = {q for q, row in enumerate(dfa.moves) if row.get(letter) in dfa.final}
+    return minimise(_trim(dfa.moves, final))
+
+
 def around(dfa: Dfa, letter: str) -> Dfa:
     """The words v u for all words u a v, where a is ``letter`` and u and v have none."""
     nfa = Nfa()

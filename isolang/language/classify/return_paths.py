@@ -7,6 +7,8 @@ docs/routes.md#return-paths says why their automaton is exact, and when a fixpoi
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from isolang.language.classify.automaton import LETTERS, RELATIONS, Automaton
@@ -17,14 +19,19 @@ from isolang.language.classify.event_graph import (
     classify,
     generators,
     is_repeatable,
+    leaves_the_key,
 )
-from isolang.language.classify.expression import NotRegularError, language_of, plain
+from isolang.language.classify.expression import (
+    NotRegularError,
+    language_of,
+    of_one_key,
+    plain,
+)
 from isolang.language.classify.observed import NotObservedError, rewrite
 from isolang.language.classify.regular import (
     Dfa,
     Nfa,
     TooLargeError,
-    around,
     between_ends,
     concatenate,
     determinise,
@@ -37,10 +44,22 @@ from isolang.language.classify.regular import (
     rotations,
     subtract,
     union,
+    up_to_last,
     without,
 )
 from isolang.language.meaning import facts
-from isolang.language.meaning.core import TRANSITIVE, Check, Core, Rel, Seq, Spec, Star
+from isolang.language.meaning.core import (
+    TRANSITIVE,
+    Check,
+    Core,
+    ForKey,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+    Union,
+)
+from isolang.language.meaning.facts import rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.syntax.source import Position
 
@@ -78,7 +97,7 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     except TooLargeError:
         pos = spec.checks[0].pos
         raise NotAnEventGraph(spec, pos, "its automata are too large", check="", hint="") from None
-    saturates = not any("ww" in a.steps and a.back for a in automata)
+    saturates = not any(a.of_one_key or (a.back and {"ww", "rw"} & a.steps.keys()) for a in automata)
     return Plan(
         spec=spec,
         kind="saturation" if saturates else "reachability",
@@ -116,8 +135,9 @@ class _Compiler:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._automata: list[Automaton] = []
-        self._acyclic: list[Dfa] = []
-        self._later: list[tuple[str, Dfa]] = []
+        # Those of one key, and the others.
+        self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
+        self._later: list[tuple[str, Dfa, bool]] = []
 
     def check(self, check: Check) -> None:
         """One check over ``so rt wr ww rw``."""
@@ -129,39 +149,41 @@ class _Compiler:
                 raise _NotHornError(refusal.reason, check.name) from None
             self.return_paths(check.name, check.expr)
         else:
-            self._acyclic.append(plus(self._language(check.name, check.expr)))
+            language, of_key = self._language(check.name, check.expr)
+            self._acyclic[of_key].append(plus(language))
 
     def acyclic(self, name: str, e: Core) -> None:
         """``acyclic e``, e being no check of the text."""
-        language = self._language(name, e)
+        language, _ = self._language(name, e)
         if language.nullable or not without(language, RELATIONS).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
         base = generators(language_of(plain(e), stretch=TRANSITIVE), acyclic=True)
         if find_loop(base) is not None:
             raise _NotHornError(f"what `{name}` must contain is no event graph")
         self._automata.append(automaton_of(name, base))
-        self._acyclic.append(plus(language))
+        self._acyclic[False].append(plus(language))
 
     def need_within_order(self, name: str, phi: Core) -> None:
         """Require that phi's words are among those of the acyclic checks."""
-        language = self._language(name, phi)
-        if language.nullable or not any(included(language, known) for known in self._acyclic):
+        language, _ = self._language(name, phi)
+        known = self._acyclic[False]
+        if language.nullable or not any(included(language, one) for one in known):
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:
-        """``irreflexive e`` with words of at most one ``rw``."""
-        language = self._language(name, e)
+        """``irreflexive e``: of words that end in ``rw``, what stands before it is a return path."""
+        language, of_key = self._language(name, _rw_last(plain(e)))
         if language.nullable:
             raise _NotHornError("it contains the identity; nothing satisfies it", name)
-        if most_uses(language, "rw") > 1:
-            raise _NotHornError("its words use `rw` more than once, and their cycles compose", name)
-        if any("rw" in row and language.moves[row["rw"]] for row in language.moves):
+        ends = (language.moves[row["rw"]] for row in language.moves if "rw" in row)
+        if most_uses(language, "rw") == 1 and any(ends):
             raise _NotHornError("its `rw` is not last; `a ; rw ; b` is `b ; a ; rw`", name)
-        plain_words = without(language, ("rw",))
+        before = up_to_last(language, "rw")
+        plain_words = subtract(language, concatenate(before, language_of(Rel("rw"))))
         if not plain_words.empty:
-            self._without_rw(name, plain_words)
+            self._without_rw(name, plain_words, of_key=of_key)
         # Nothing leads to T0, and no rw does: a return path never begins with init.
-        self._later.append((name, without(around(language, "rw"), ("init",))))
+        self._later.append((name, without(before, ("init",)), of_key))
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
         """Return paths of one pair."""
@@ -169,11 +191,14 @@ class _Compiler:
 
     def finished(self) -> tuple[Automaton, ...]:
         """The automata of all checks."""
-        for name, language in self._later:
-            self._add_return_paths(name, language)
+        for name, language, of_key in self._later:
+            self._add_return_paths(name, language, of_key=of_key)
         return tuple(self._automata)
 
-    def _without_rw(self, name: str, words: Dfa) -> None:
+    def _without_rw(self, name: str, words: Dfa, *, of_key: bool) -> None:
+        """``irreflexive`` of words that compose."""
+        if of_key:
+            raise _NotHornError("its words without a closing `rw` need a check of their own", name)
         if not without(words, RELATIONS).empty:
             raise _NotHornError("it contains a part of the identity", name)
         if not included(concatenate(words, words), words):
@@ -183,22 +208,26 @@ class _Compiler:
         if find_loop(base) is not None:
             raise _NotHornError("its words without `rw` are no event graph", name)
         self._automata.append(automaton_of(name, base))
-        self._acyclic.append(plus(words))
+        self._acyclic[False].append(plus(words))
 
-    def _add_return_paths(self, name: str, language: Dfa) -> None:
+    def _add_return_paths(self, name: str, language: Dfa, *, of_key: bool) -> None:
+        if of_key:
+            language = _stretched(language, frozenset(("ww",)))  # ww[x] is an order
         words = subtract(language, _EPSILON)
         if words.empty:
             self._automata.append(_automaton(name))  # it cannot fail
             return
         # A return path leads from a writer to a reader, which need not be asked.
         single = between_ends(words, "W", "R")
-        if single.letters in _SINGLE and all(not single.moves[t] for t in single.moves[0].values()):
+        if not of_key and single.letters in _SINGLE and all(not single.moves[t] for t in single.moves[0].values()):
             self.add_direct(name, single.letters)
             return
         # SOUND BECAUSE rw leaves out the identity: a return path has at least one step.
         dfa = union(words, _EPSILON)
-        strict = [language_of(Star(Rel(r))) for r in ("so", "rt")]
-        allowed = union(*strict, *map(rotations, self._acyclic))
+        strict = [language_of(Star(Rel(r))) for r in ("so", "rt", *(("ww",) if of_key else ()))]
+        # What no walk of all keys does, none of one key does.
+        acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]
+        allowed = union(*strict, *map(rotations, acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
             reason = "a return path may turn in a loop that no other check forbids"
             raise _NotHornError(reason, name)
@@ -210,6 +239,9 @@ class _Compiler:
             if letter in dfa.letters
         }
         automaton = _automaton(name, states=len(dfa.moves), steps=steps)
+        automaton = replace(automaton, of_one_key=of_key)
+        if of_key and (reason := leaves_the_key(automaton)):
+            raise _NotHornError(reason, name)
         repeatable = frozenset(
             r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r)
         )
@@ -224,11 +256,28 @@ class _Compiler:
         self._automata.append(replace(automaton, back=back, judges=False))
 
     @staticmethod
-    def _language(name: str, e: Core) -> Dfa:
+    def _language(name: str, e: Core) -> tuple[Dfa, bool]:
+        """The words of an expression, and whether they are of one key."""
+        e = plain(e)
         try:
-            return language_of(plain(e))
+            return language_of(e), False
         except NotRegularError as error:
+            with suppress(NotRegularError):
+                return language_of(of_one_key(e)), True
             raise _NotHornError(error.reason, name) from None
+
+
+def _rw_last(e: Core) -> Core:
+    """``a ; rw ; b`` as ``b ; a ; rw``: a closed walk may be read from any of its transactions."""
+    match e:
+        case ForKey() | Union():
+            return rebuild(e, tuple(map(_rw_last, facts.children(e))))
+        case Seq(parts=parts):
+            places = [i for i, part in enumerate(parts) if "rw" in facts.names(part)]
+            if len(places) == 1 and isinstance(parts[places[0]], Rel) and places[0] < len(parts) - 1:
+                after = places[0] + 1
+                return replace(e, parts=(*parts[after:], *parts[:after]))
+    return e
 
 
 def _automaton(
@@ -248,7 +297,7 @@ def _automaton(
     )
 
 
-def _stretched(dfa: Dfa) -> Dfa:
+def _stretched(dfa: Dfa, letters: frozenset[str] = TRANSITIVE) -> Dfa:
     """The words with r⁺ in place of each transitive letter r."""
     nfa = Nfa()
     start, finals = nfa.embed(dfa)
@@ -256,7 +305,7 @@ def _stretched(dfa: Dfa) -> Dfa:
     for final in finals:
         nfa.skip(final, nfa.final)
     for state, row in enumerate(dfa.moves):
-        for letter in TRANSITIVE & row.keys():
+        for letter in letters & row.keys():
             middle = nfa.state()
             nfa.move(start + state, letter, middle)
             nfa.move(middle, letter, middle)

@@ -174,13 +174,32 @@ class _Lowering:
         return result
 
     def _check(self, item: ast.CheckItem) -> Check:
+        """A check. One for each key is one of the union over keys.
+
+        SOUND BECAUSE a union of relations has a loop, or a pair, iff one of them has, and e has a
+        cycle iff e^+ has a loop; a in b says that a \\ b is empty.
+        """
         span = item.span
-        env = _Env(within=item.name.text)
+        kind, bound = item.kind, None
+        if item.key is None:
+            env = _Env(within=item.name.text)
+            expr = self._whole(item.expr, env)
+            if item.bound is not None:
+                bound = self._whole(item.bound, env)
+        else:
+            key = item.key.text
+            env = _Env({key: key}, {}, frozenset((key,)), within=item.name.text)
+            expr = self._whole(item.expr, env)
+            if kind == "acyclic":
+                kind, expr = "irreflexive", Plus(expr, item.expr.span.position)
+            elif item.bound is not None:
+                kind, expr = "empty", Diff(expr, self._whole(item.bound, env), expr.pos)
+            expr = ForKey(key, expr, span.position)
         return Check(
             name=item.name.text,
-            kind=item.kind,
-            expr=self._whole(item.expr, env),
-            bound=self._whole(item.bound, env) if item.bound is not None else None,
+            kind=kind,
+            expr=expr,
+            bound=bound,
             flag=item.flag,
             negated=item.negated,
             title=item.title,

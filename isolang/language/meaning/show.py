@@ -50,8 +50,13 @@ def show_check(check: Check) -> str:
     >>> show_check(Check(name="c", kind="require", expr=Rel("wr"), bound=Rel("co"), flag=True))
     'flag require wr in co as c'
     """
-    words = [*(["flag"] if check.flag else []), *(["not"] if check.negated else []), check.kind]
-    words.append(show(check.expr))
+    words = [*(["flag"] if check.flag else []), *(["not"] if check.negated else [])]
+    if check.kind == "irreflexive" and isinstance(check.expr, ForKey):
+        each, body = check.expr.key, check.expr.body
+        kind, e = ("acyclic", body.arg) if isinstance(body, Plus) else ("irreflexive", body)
+        words += ["for", "each", f"{each}:", kind, show(e)]
+    else:
+        words += [check.kind, show(check.expr)]
     if check.bound is not None:
         words += ["in", show(check.bound)]
     words += ["as", check.name]

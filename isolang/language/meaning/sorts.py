@@ -176,11 +176,14 @@ class _Checker:
             raise error_at(name.span, what, hint="give each check its own name")
         self._names[name.text] = name
         self._current = f"check {name.text}"
-        sort = self.expr(item.expr, _Context())
+        context = _Context(frozenset((item.key.text,)) if item.key else frozenset())
+        sort = self.expr(item.expr, context)
+        if item.key and not ast.uses_key(item.expr, item.key.text):
+            self._warn(item.key.span, f"`{item.key.text}` is bound but never used")
         if item.kind in ("acyclic", "irreflexive"):
             want_endo(item.expr, sort, f"`{item.kind}`")
         if item.bound is not None:
-            want_same(item.bound.span, sort, self.expr(item.bound, _Context()), "`require … in`")
+            want_same(item.bound.span, sort, self.expr(item.bound, context), "`require … in`")
 
     def _declare(self, name: ast.Ident) -> None:
         if name.text in BUILTINS:

@@ -155,7 +155,7 @@ class ExistsItem(Struct, frozen=True):
 
 
 class CheckItem(Struct, frozen=True):
-    """``flag not acyclic … as name "title"``."""
+    """``flag not for each key: acyclic … as name "title"``; the key may be missing."""
 
     span: Span
     name: Ident
@@ -165,6 +165,7 @@ class CheckItem(Struct, frozen=True):
     flag: bool
     negated: bool
     title: str
+    key: Ident | None = None
 
 
 class Show(Struct, frozen=True):

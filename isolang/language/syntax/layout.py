@@ -111,20 +111,21 @@ def _line_start(text: str, at: int) -> tuple[bool, bool]:
 def _elements(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
     """Items, with the comments inside them, and the comments between items."""
     item: list[_Piece] = []
-    for piece in pieces:
-        if not piece.is_comment and _begins_item(piece, item):
+    for i, piece in enumerate(pieces):
+        each = piece.text == "for" and any(p.text == "each" for p in pieces[i + 1 : i + 2])
+        if not piece.is_comment and _begins_item(piece, item, each=each):
             yield from _split(item)
             item = []
         item.append(piece)
     yield from _split(item)
 
 
-def _begins_item(piece: _Piece, item: Sequence[_Piece]) -> bool:
-    if piece.text not in ITEM or piece.type == "STRING":
+def _begins_item(piece: _Piece, item: Sequence[_Piece], *, each: bool) -> bool:
+    if (piece.text not in ITEM and not each) or piece.type == "STRING":
         return False
     before = next((p.text for p in reversed(item) if not p.is_comment), "")
-    # `flag not acyclic …` is one item.
-    return not (before in ("flag", "not") and piece.text != "flag")
+    # `flag not acyclic …` is one item, and so is `for each x: acyclic …`.
+    return before != ":" and not (before in ("flag", "not") and piece.text != "flag")
 
 
 def _split(item: list[_Piece]) -> Iterator[list[_Piece]]:
@@ -236,5 +237,5 @@ def _space(pieces: Sequence[_Piece], i: int) -> bool:
         # `f(a)`, `f[x](a)`, `domain(a)`; nothing else in brackets is followed by a bracket.
         return not (before.type == "NAME" or before.text in (*_CALLS, "]"))
     if piece.text == ":":
-        return not (i >= 2 and pieces[i - 2].text == "for")
+        return not (i >= 2 and pieces[i - 2].text in ("for", "each"))
     return True

@@ -239,7 +239,7 @@ class _Builder:
         )
 
     def _check(self, node: Tree[Token], span: Span) -> ast.CheckItem:
-        (test,) = self._trees(node)
+        *each, test = self._trees(node)
         leaves = self._leaves(node)
         types = {leaf.type for leaf in leaves}
         name = next(leaf for leaf in leaves if leaf.type == "NAME")
@@ -253,6 +253,7 @@ class _Builder:
             "FLAG" in types,
             "NOT" in types,
             _text([leaf for leaf in leaves if leaf.type == "STRING"]),
+            self._ident(self._leaves(each[0])[0]) if each else None,
         )
 
     def _expr(self, node: Tree[Token]) -> ast.Expr:

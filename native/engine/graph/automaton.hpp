@@ -14,7 +14,8 @@
 namespace isolang {
 
 // writes and reads are tests: steps inside a transaction that writes, or that has an external read.
-// In the graph they are edges like epsilon.
+// In the graph they are edges like epsilon. closing is an rw pair that closes a return path, see
+// Automaton::back.
 enum class Relation : std::uint8_t {
   init = 0,
   so,
@@ -25,11 +26,14 @@ enum class Relation : std::uint8_t {
   writes,
   reads,
   epsilon,
-  auxiliary
+  auxiliary,
+  closing
 };
 inline constexpr std::size_t kRelations = 8;  // those that a history has: init … reads
-inline constexpr const char* kRelationNames[] = {"init", "so", "rt", "wr",      "ww",
-                                                 "rw",   "W",  "R",  "epsilon", "auxiliary"};
+inline constexpr const char* kRelationNames[] = {
+    "init", "so", "rt", "wr", "ww", "rw", "W", "R", "epsilon", "auxiliary", "closing"};
+// An rw pair, whatever it is in the graph.
+constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relation::closing; }
 
 struct Automaton {
   using Step = std::pair<std::int32_t, std::int32_t>;
@@ -39,6 +43,9 @@ struct Automaton {
   bool so_repeatable = false;  // immediate pairs of so suffice
   bool so_is_assumed = false;  // the check does not demand so, see presolve/presolve.hpp
   bool rt_is_assumed = false;  // nor rt
+  // A walk stays with one key: its nodes are the accesses of transactions to keys, every step leads
+  // between accesses of one key, and the tests ask who writes, or reads, that key.
+  bool of_one_key = false;
 
   // return paths that a single rw must not close (`irreflexive phi ; rw`): for each (q, r), an rw
   // pair s -> b is forbidden if (b, r) reaches (s, q). Such pairs are no edges of the product,

@@ -1,9 +1,11 @@
 #include "engine/graph/event_graph.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "core/index.hpp"
+#include "engine/graph/adjacency.hpp"
 
 namespace isolang {
 namespace {
@@ -13,33 +15,89 @@ bool included(const Problem& p, std::int32_t txn) {
   return p.inclusion[txn] != static_cast<std::uint8_t>(Inclusion::out);
 }
 
-// The included transactions of each session in order, T0 before each of them; a session ends at
-// each break.
-std::vector<std::vector<std::int32_t>> session_orders(const Problem& p,
+// The places of included transactions of each session and group, in order, T0's before each of
+// them; a session ends at each break.
+std::vector<std::vector<std::int32_t>> session_orders(const Problem& p, const Places& places,
                                                       const std::vector<std::uint8_t>& breaks) {
-  std::vector<std::vector<std::int32_t>> orders(idx(p.sessions), {p.n});
+  std::vector<std::vector<std::int32_t>> orders;
   std::vector<std::size_t> current(idx(p.sessions));
-  std::iota(current.begin(), current.end(), std::size_t{0});
-  for (std::int32_t t = 0; t < p.n; ++t) {
-    if (!included(p, t)) continue;
-    std::size_t& session = current[p.session[t]];
-    if (!breaks.empty() && breaks[t] != 0 && orders[session].size() > 1) {
-      session = orders.size();
-      orders.push_back({p.n});
+  for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group) {
+    const std::int32_t first = places.group_start[group], t0 = places.group_start[group + 1] - 1;
+    const bool all = places.group_start.size() == 2;
+    if (all) {
+      orders.assign(idx(p.sessions), {t0});
+      std::iota(current.begin(), current.end(), std::size_t{0});
+    } else {
+      for (std::int32_t i = first; i < t0; ++i)
+        current[p.session[places.transaction[i]]] = std::numeric_limits<std::size_t>::max();
     }
-    orders[session].push_back(t);
+    for (std::int32_t i = first; i < t0; ++i) {
+      const std::int32_t t = places.transaction[i];
+      if (!included(p, t)) continue;
+      std::size_t& session = current[p.session[t]];
+      const bool fresh = session == std::numeric_limits<std::size_t>::max();
+      if (fresh || (!breaks.empty() && breaks[t] != 0 && orders[session].size() > 1)) {
+        session = orders.size();
+        orders.push_back({t0});
+      }
+      orders[session].push_back(i);
+    }
   }
   return orders;
 }
 
 }  // namespace
 
+Places transactions_of(const Problem& p) {
+  Places places;
+  places.transaction.resize(idx(p.n + 1));
+  std::iota(places.transaction.begin(), places.transaction.end(), 0);
+  places.of_writer = p.writer_txn;
+  places.of_read = p.read_txn;
+  places.group_start = {0, p.n + 1};
+  return places;
+}
+
+Places accesses_of(const Problem& p) {
+  Places places;
+  places.own.resize(p.writer_txn.size() + idx(p.reads()));
+  const auto of_writer = std::span(places.own).first(p.writer_txn.size());
+  const auto of_read = std::span(places.own).last(idx(p.reads()));
+  const auto reads = group_by(
+      p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; },
+      [](std::size_t r) { return static_cast<std::int32_t>(r); });
+  std::vector<std::int32_t> members, place(idx(p.n + 1), -1);
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    places.group_start.push_back(places.count());
+    members.clear();
+    for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
+      members.push_back(p.writer_txn[w]);
+    for (const std::int32_t r : reads.of(key)) members.push_back(p.read_txn[r]);
+    std::ranges::sort(members);  // T0, which writes every key, is the last
+    for (const std::int32_t t : members) {
+      if (!places.transaction.empty() && places.count() > places.group_start.back() &&
+          places.transaction.back() == t)
+        continue;
+      place[t] = places.count();
+      places.transaction.push_back(t);
+    }
+    for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
+      of_writer[w] = place[p.writer_txn[w]];
+    for (const std::int32_t r : reads.of(key)) of_read[r] = place[p.read_txn[r]];
+  }
+  places.group_start.push_back(places.count());
+  places.of_writer = of_writer;
+  places.of_read = of_read;
+  return places;
+}
+
 EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const AssumedOrders& assumed)
-    : problem(p), automata(std::move(a)) {
+    : problem(p), automata(std::move(a)), transactions_(transactions_of(p)) {
+  if (std::ranges::any_of(automata, &Automaton::of_one_key)) accesses_ = accesses_of(p);
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
-    if (!m.direct()) node_count_ += (p.n + 1) * m.states;
+    if (!m.direct()) node_count_ += places_of(c).count() * m.states;
     forbids_return_paths |= m.forbids_return_paths();
     every_check_judges &= m.judges;
     uses_reads |=
@@ -51,7 +109,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
       sessions_order_versions |= m.from_zero_to_zero(Relation::so);
     }
     const auto add = [&](std::vector<Step>& steps, const std::vector<Automaton::Step>& of_check) {
-      for (const auto& [q, r] : of_check) steps.push_back({base_[c] + q, base_[c] + r, m.states});
+      for (const auto& [q, r] : of_check) steps.push_back({base_[c] + q, base_[c] + r, m.states, m.of_one_key});
     };
     add(wr_, m.of(Relation::wr));
     add(ww_, m.of(Relation::ww));
@@ -61,19 +119,23 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
   auxiliary_base_ = node_count_;
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
-    for (std::int32_t t = 0; t <= p.n; ++t) {
-      if (!included(p, t)) continue;
+    const Places& places = places_of(c);
+    for (std::int32_t i = 0; i < places.count() && !m.epsilon.empty(); ++i) {
+      if (!included(p, places.transaction[i])) continue;
       // mutant: no-inner-moves
       for (const auto& [q, r] : m.epsilon)
-        edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
+        edges.push_back({node(c, i, q), node(c, i, r), Relation::epsilon});
     }
     add_tests(c);
     add_sessions(c, assumed.breaks);
     add_line(c, assumed);
     add_real_time(c, assumed);
     for (const auto& [q, r] : m.of(Relation::init))
-      for (std::int32_t t = 0; t < p.n; ++t)
-        if (included(p, t)) edges.push_back({node(c, p.n, q), node(c, t, r), Relation::init});
+      for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group)
+        for (std::int32_t i = places.group_start[group], t0 = places.group_start[group + 1] - 1;
+             i < t0; ++i)
+          if (included(p, places.transaction[i]))
+            edges.push_back({node(c, t0, q), node(c, i, r), Relation::init});
   }
   if (uses_orders && order_check_ < 0) {
     version_base_ = node_count_;
@@ -81,8 +143,9 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
   }
   transaction_.assign(idx(node_count_), -1);
   for (std::size_t c = 0; c < automata.size(); ++c)
-    for (std::int32_t t = 0; t <= p.n && !automata[c].direct(); ++t)
-      std::fill_n(transaction_.begin() + node(c, t, 0), automata[c].states, t);
+    for (std::int32_t i = 0; i < places_of(c).count() && !automata[c].direct(); ++i)
+      std::fill_n(transaction_.begin() + node(c, i, 0), automata[c].states,
+                  places_of(c).transaction[i]);
   for (std::size_t c = 0, labels = 0; c < automata.size(); ++c)
     if (automata[c].direct()) base_[c] = node_count_ + static_cast<Node>(labels++) * (p.n + 1);
   if (uses_orders)
@@ -100,17 +163,18 @@ Node EventGraph::fresh(std::size_t check) {
 void EventGraph::add_tests(std::size_t c) {
   const Automaton& m = automata[c];
   if (!m.tests()) return;
-  std::vector<std::uint8_t> writes(idx(problem.n + 1), 0), reads(idx(problem.n + 1), 0);
-  for (const std::int32_t t : problem.writer_txn) writes[t] = 1;
+  const Places& places = places_of(c);
+  std::vector<std::uint8_t> writes(idx(places.count()), 0), reads(idx(places.count()), 0);
+  for (const std::int32_t i : places.of_writer) writes[i] = 1;
   for (std::int32_t r = 0; r < problem.reads(); ++r)
-    if (problem.candidate_start[r] < problem.candidate_start[r + 1]) reads[problem.read_txn[r]] = 1;
-  for (std::int32_t t = 0; t <= problem.n; ++t) {
-    if (!included(problem, t)) continue;
+    if (problem.candidate_start[r] < problem.candidate_start[r + 1]) reads[places.of_read[r]] = 1;
+  for (std::int32_t i = 0; i < places.count(); ++i) {
+    if (!included(problem, places.transaction[i])) continue;
     for (const auto& [test, passed] :
-         {std::pair(Relation::writes, writes[t]), {Relation::reads, reads[t]}})
+         {std::pair(Relation::writes, writes[i]), {Relation::reads, reads[i]}})
       if (passed != 0)
         for (const auto& [q, r] : m.of(test))
-          edges.push_back({node(c, t, q), node(c, t, r), Relation::epsilon});
+          edges.push_back({node(c, i, q), node(c, i, r), Relation::epsilon});
   }
 }
 
@@ -118,7 +182,11 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
   static const std::vector<std::uint8_t> kNoBreaks;
   const Automaton& m = automata[c];
   if (m.of(Relation::so).empty()) return;
-  for (auto order : session_orders(problem, m.so_is_assumed ? breaks : kNoBreaks)) {
+  const Places& places = places_of(c);
+  const auto precedes = [&](std::int32_t place) {
+    return problem.unfinished[places.transaction[place]] == 0;
+  };
+  for (auto order : session_orders(problem, places, m.so_is_assumed ? breaks : kNoBreaks)) {
     if (m.so_is_assumed)
       order.erase(order.begin());  // what comes after T0 is a fact: init says it, or nothing does
     if (order.empty()) continue;
@@ -128,7 +196,7 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
         for (std::size_t i = 1; i < order.size(); ++i) {
           edges.push_back({node(c, last, q), node(c, order[i], r), Relation::so});
           // mutant: indeterminate-precede
-          if (problem.unfinished[order[i]] == 0) last = order[i];
+          if (precedes(order[i])) last = order[i];
         }
         continue;
       }
@@ -139,7 +207,7 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
       for (std::size_t i = 1; i < order.size(); ++i) {
         edges.push_back({rail, node(c, order[i], r), Relation::so});
         // mutant: indeterminate-in-chain
-        if (problem.unfinished[order[i]] != 0 || i + 1 == order.size()) continue;
+        if (!precedes(order[i]) || i + 1 == order.size()) continue;
         const Node next = fresh(c);
         // mutant: session-chain-cut
         edges.push_back({rail, next, Relation::auxiliary});
@@ -167,37 +235,46 @@ void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
 void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
   const Automaton& m = automata[c];
   if (m.of(Relation::rt).empty()) return;
+  const Places& places = places_of(c);
   const auto& begin = m.rt_is_assumed ? assumed.times.begin : problem.begin;
   const auto& end = m.rt_is_assumed ? assumed.times.end : problem.end;
+  const auto end_of = [&](std::int32_t place) { return end[places.transaction[place]]; };
+  const auto begin_of = [&](std::int32_t place) { return begin[places.transaction[place]]; };
   std::vector<std::int32_t> by_end, by_begin;
-  for (std::int32_t t = 0; t < problem.n; ++t) {
-    if (!included(problem, t)) continue;
-    by_begin.push_back(t);
-    if (problem.unfinished[t] == 0 && end[t] != kTimeUnknownEnd) by_end.push_back(t);
-  }
-  std::ranges::stable_sort(by_end, {}, [&](std::int32_t t) { return end[t]; });
-  std::ranges::stable_sort(by_begin, {}, [&](std::int32_t t) { return begin[t]; });
-  for (const auto& [q, r] : m.of(Relation::rt)) {
-    Node event = fresh(c);
-    if (!m.rt_is_assumed) edges.push_back({node(c, problem.n, q), event, Relation::rt});
-    std::size_t ended = 0;
-    bool left =
-        false;  // has someone left from `event`? only then the next end needs a event of its own
-    for (const std::int32_t t : by_begin) {
-      // mutant: rt-at-begin
-      while (ended < by_end.size() && end[by_end[ended]] < begin[t]) {
-        // mutant: rt-no-later-ends
-        if (left) {
-          const Node next = fresh(c);
-          // mutant: rt-chain-cut
-          edges.push_back({event, next, Relation::auxiliary});
-          event = next;
-          left = false;
+  for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group) {
+    by_end.clear();
+    by_begin.clear();
+    const std::int32_t t0 = places.group_start[group + 1] - 1;
+    for (std::int32_t i = places.group_start[group]; i < t0; ++i) {
+      const std::int32_t t = places.transaction[i];
+      if (!included(problem, t)) continue;
+      by_begin.push_back(i);
+      if (problem.unfinished[t] == 0 && end[t] != kTimeUnknownEnd) by_end.push_back(i);
+    }
+    std::ranges::stable_sort(by_end, {}, end_of);
+    std::ranges::stable_sort(by_begin, {}, begin_of);
+    for (const auto& [q, r] : m.of(Relation::rt)) {
+      Node event = fresh(c);
+      if (!m.rt_is_assumed) edges.push_back({node(c, t0, q), event, Relation::rt});
+      std::size_t ended = 0;
+      bool left =
+          false;  // has someone left from `event`? only then the next end needs a event of its own
+      for (const std::int32_t i : by_begin) {
+        // mutant: rt-at-begin
+        while (ended < by_end.size() && end_of(by_end[ended]) < begin_of(i)) {
+          // mutant: rt-no-later-ends
+          if (left) {
+            const Node next = fresh(c);
+            // mutant: rt-chain-cut
+            edges.push_back({event, next, Relation::auxiliary});
+            event = next;
+            left = false;
+          }
+          edges.push_back({node(c, by_end[ended++], q), event, Relation::rt});
         }
-        edges.push_back({node(c, by_end[ended++], q), event, Relation::rt});
+        edges.push_back({event, node(c, i, r), Relation::rt});
+        left = true;
       }
-      edges.push_back({event, node(c, t, r), Relation::rt});
-      left = true;
     }
   }
 }
@@ -206,7 +283,7 @@ std::int32_t EventGraph::transaction_of_label(Node v) const { return v - base_[c
 
 std::int32_t EventGraph::check_of(Node v) const {
   const auto holds = [&](std::size_t c) {
-    return v >= base_[c] && v < base_[c] + (problem.n + 1) * automata[c].states;
+    return v >= base_[c] && v < base_[c] + places_of(c).count() * automata[c].states;
   };
   if (v < auxiliary_base_ || v >= node_count_)
     for (std::size_t c = 0; c < base_.size(); ++c)

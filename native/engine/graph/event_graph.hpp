@@ -1,9 +1,9 @@
 // The event graph: the product of the history's relations with each check's automaton, with a
 // reason on every edge.
 //
-// Nodes, per check: (transaction, state); then auxiliary nodes that carry so or rt in linear size;
-// then, if no automaton orders versions by itself, one node per writer of a key. Several checks are
-// a disjoint union over the same choices.
+// Nodes, per check: (place, state), a place being a transaction, or the access of one to a key; then
+// auxiliary nodes that carry so or rt in linear size; then, if no automaton orders versions by
+// itself, one node per writer of a key. Several checks are a disjoint union over the same choices.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -41,6 +41,19 @@ struct AssumedOrders {
   Times times{};            // per transaction, of a real time that is only an assumption
 };
 
+// Where the walks of a check are, besides a state.
+struct Places {
+  std::vector<std::int32_t> transaction;  // of each
+  std::span<const std::int32_t> of_writer, of_read;
+  // The places of a group follow on each other, T0's last; no given relation leads to another group.
+  std::vector<std::int32_t> group_start;
+  std::vector<std::int32_t> own;  // of_writer and of_read, unless they are the problem's
+
+  std::int32_t count() const { return static_cast<std::int32_t>(transaction.size()); }
+};
+Places transactions_of(const Problem& problem);
+Places accesses_of(const Problem& problem);  // grouped by key
+
 class EventGraph {
  public:
   EventGraph(const Problem& problem, std::vector<Automaton> automata,
@@ -56,16 +69,27 @@ class EventGraph {
 
   // --- nodes ---
   Node nodes() const { return node_count_; }
-  Node node(std::size_t check, std::int32_t txn, std::int32_t state) const {
-    return base_[check] + txn * automata[check].states + state;
+  Node node(std::size_t check, std::int32_t place, std::int32_t state) const {
+    return base_[check] + place * automata[check].states + state;
   }
+  // Of the transaction that writes, or reads; or of its access to that key.
+  Node writer_node(std::size_t check, std::int32_t writer, std::int32_t state) const {
+    return node(check, places_of(check).of_writer[writer], state);
+  }
+  Node read_node(std::size_t check, std::int32_t read, std::int32_t state) const {
+    return node(check, places_of(check).of_read[read], state);
+  }
+  // Whether some check's places are no transactions.
+  bool walks_keys() const { return accesses_.count() > 0; }
+  // All nodes of a place in a state.
+  Node end_of_places() const { return auxiliary_base_; }
   // A direct check has no nodes in the graph; this number beyond them stands for one of its
   // transactions, in reasons.
   Node label(std::size_t check, std::int32_t txn) const { return base_[check] + txn; }
   // The node whose rank places writer w in its key's version order.
   Node order_node(std::int32_t writer) const {
     return version_base_ >= 0 ? version_base_ + writer
-                              : node(idx(order_check_), problem.writer_txn[writer], 0);
+                              : writer_node(idx(order_check_), writer, 0);
   }
   bool has_version_nodes() const { return version_base_ >= 0; }
   std::int32_t transaction_of(Node v) const {  // -1 for auxiliary and version nodes
@@ -75,8 +99,9 @@ class EventGraph {
     return has_version_nodes() && v >= version_base_ ? v - version_base_ : -1;
   }
   bool is_zero(Node v) const {
-    const std::int32_t txn = transaction_of(v);
-    return txn >= 0 && node(idx(check_of(v)), txn, 0) == v;
+    if (v >= auxiliary_base_) return false;
+    const auto check = idx(check_of(v));
+    return (v - base_[check]) % automata[check].states == 0;
   }
   std::int32_t check_of(Node v) const;                          // -1 for version nodes
   std::int32_t priority(Node v) const { return priority_[v]; }  // a good order to start from
@@ -90,14 +115,14 @@ class EventGraph {
   // All product edges that one pair of the relation adds, in every check.
   template <typename Visit>
   void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
-    each(wr_, writing(a), reading(read), [&](Node from, Node to) {
+    each(wr_, of_writer(a), of_read(read), [&](Node from, Node to) {
       // mutant: no-wr-edges
       visit(Edge{from, to, Relation::wr, read, a, -1});
     });
   }
   template <typename Visit>
   void ww_edges(std::int32_t a, std::int32_t b, Visit visit) const {
-    each(ww_, writing(a), writing(b), [&](Node from, Node to) {
+    each(ww_, of_writer(a), of_writer(b), [&](Node from, Node to) {
       // mutant: no-ww-edges
       visit(Edge{from, to, Relation::ww, -1, a, b});
     });
@@ -107,39 +132,57 @@ class EventGraph {
   template <typename Visit>
   void rw_edges(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
     // mutant: no-rw-edges
-    add_rw(rw_, read, a, b, visit);
+    add_rw(Relation::rw, rw_, read, a, b, visit);
   }
   bool judges(Node v) const {
     if (every_check_judges) return true;
     const std::int32_t check = check_of(v);
     return check < 0 || automata[check].judges;
   }
-  // Those, and the pairs that must not close a return path.
+  // Those of which a cycle is a violation, and the pairs that must not close a return path.
   template <typename Visit>
   void rw_closings(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
-    add_rw(rw_, read, a, b, visit);
-    add_rw(back_, read, a, b, visit);
+    add_rw(Relation::rw, rw_, read, a, b, [&](const Edge& e) {
+      if (judges(e.from)) visit(e);
+    });
+    add_rw(Relation::closing, back_, read, a, b, visit);
   }
 
  private:
   // A step of some check's automaton on its product: from node `from` + T * `states` to node `to` +
-  // S * `states`.
+  // S * `states`, T and S being places.
   struct Step {
     Node from, to;
     std::int32_t states;
+    bool of_one_key;
+  };
+  struct Place {
+    std::int32_t transaction, access;
   };
   template <typename Visit>
-  static void each(std::span<const Step> steps, std::int32_t first, std::int32_t second,
-                   Visit visit) {
-    for (const auto& [from, to, states] : steps) visit(from + first * states, to + second * states);
+  static void each(std::span<const Step> steps, Place first, Place second, Visit visit) {
+    for (const auto& [from, to, states, of_one_key] : steps)
+      if (of_one_key)
+        visit(from + first.access * states, to + second.access * states);
+      else
+        visit(from + first.transaction * states, to + second.transaction * states);
+  }
+  Place of_writer(std::int32_t w) const {
+    return {writing(w), walks_keys() ? accesses_.of_writer[w] : -1};
+  }
+  Place of_read(std::int32_t r) const {
+    return {reading(r), walks_keys() ? accesses_.of_read[r] : -1};
+  }
+  const Places& places_of(std::size_t check) const {
+    return automata[check].of_one_key ? accesses_ : transactions_;
   }
   template <typename Visit>
-  void add_rw(std::span<const Step> steps, std::int32_t read, std::int32_t a, std::int32_t b,
-              Visit visit) const {
+  void add_rw(Relation relation, std::span<const Step> steps, std::int32_t read, std::int32_t a,
+              std::int32_t b, Visit visit) const {
     // mutant: rw-to-itself
     if (reading(read) == writing(b)) return;  // rw = (wr^-1 ; ww) \ id
-    each(steps, reading(read), writing(b),
-         [&](Node from, Node to) { visit(Edge{from, to, Relation::rw, read, a, b}); });
+    each(steps, of_read(read), of_writer(b),
+         [&](Node from, Node to) { visit(Edge{from, to, relation, read, a, b}); });
   }
   std::int32_t reading(std::int32_t read) const { return problem.read_txn[read]; }
   std::int32_t writing(std::int32_t w) const { return problem.writer_txn[w]; }
@@ -152,6 +195,7 @@ class EventGraph {
   Node fresh(std::size_t check);
   std::int32_t transaction_of_label(Node v) const;
 
+  Places transactions_, accesses_;
   std::vector<Node> base_;
   std::vector<Step> wr_, ww_, rw_, back_;
   std::vector<std::int32_t> transaction_;      // of each node, or -1

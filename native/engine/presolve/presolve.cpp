@@ -47,7 +47,8 @@ Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automat
   // A check that allows cycles of its own leans on others that forbid them; that is not proved of
   // edges that no relation has.
   const auto only_forbids = [](const Automaton& m) {
-    return m.judges && !m.forbids_return_paths() && !m.of(Relation::so).empty() &&
+    return m.judges && !m.forbids_return_paths() && !m.of_one_key &&
+           !m.of(Relation::so).empty() &&
            m.of(Relation::rt).empty();  // real time makes chains by itself
   };
   if (!std::ranges::all_of(automata_, only_forbids)) return;

@@ -106,8 +106,8 @@ std::vector<ProofStep> Refuter::from_search(const Search& search) {
 }
 
 void Refuter::known(const Edge& e) {
-  if (e.relation == Relation::wr || e.relation == Relation::rw) source(e.read, e.a);
-  if (e.relation == Relation::ww || e.relation == Relation::rw) before(e.a, e.b);
+  if (e.relation == Relation::wr || overwrites(e.relation)) source(e.read, e.a);
+  if (e.relation == Relation::ww || overwrites(e.relation)) before(e.a, e.b);
 }
 
 // The number of the first edge that says so; of none, the number of edges.
@@ -119,7 +119,7 @@ std::size_t Refuter::first_edge(std::int32_t a, std::int32_t b) const {
   };
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
     for (std::int32_t q = 0; !graph_.automata[c].direct() && q < graph_.automata[c].states; ++q)
-      look(graph_.node(c, p_.writer_txn[b], q));
+      look(graph_.writer_node(c, b, q));
   if (graph_.has_version_nodes()) look(graph_.order_node(b));
   return first;
 }
@@ -152,7 +152,7 @@ void Refuter::derive_before(std::int32_t a, std::int32_t b, std::int32_t pass) {
     return;
   std::vector<Edge> closings;
   const auto add = [&](const Edge& e) {
-    if (e.relation == Relation::rw || graph_.judges(e.from)) closings.push_back(e);
+    if (e.relation == Relation::closing || graph_.judges(e.from)) closings.push_back(e);
   };
   graph_.ww_edges(b, a, add);
   for (const std::int32_t r : readers_.of(b))
@@ -224,7 +224,7 @@ void Refuter::impossible(const Impossible& why, bool refutes_source) {
 // that refutes an order, the order of an rw edge that refutes a source (which the caller has
 // shown).
 void Refuter::closes(const Edge& closing, std::vector<Edge> edges, bool refutes_source) {
-  if (closing.relation == Relation::rw && !refutes_source) source(closing.read, closing.a);
+  if (overwrites(closing.relation) && !refutes_source) source(closing.read, closing.a);
   for (const Edge& e : edges) known(e);
   edges.push_back(closing);
   cycle(edges);
@@ -299,9 +299,9 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
   step.kind = ProofStep::Kind::cycle;
   step.check = check;
   std::size_t start = 0;
-  if (const auto rw = std::ranges::find(edges, Relation::rw, &Edge::relation);
-      rw != edges.end() && graph_.automata[check].of(Relation::rw).empty())
-    start = idx(rw - edges.begin() + 1) % edges.size();  // the return path, then its rw
+  if (const auto closing = std::ranges::find(edges, Relation::closing, &Edge::relation);
+      closing != edges.end())
+    start = idx(closing - edges.begin() + 1) % edges.size();  // the return path, then its rw
   else
     while (!graph_.is_zero(edges[start].from)) ++start;
   std::int32_t entered = -1;  // the transaction from which the auxiliary chain was entered
@@ -313,10 +313,11 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
       entered = from;
       continue;
     }
-    ProofEdge out{e.relation, from < 0 ? entered : from, to, -1, -1, -1};
+    const Relation relation = overwrites(e.relation) ? Relation::rw : e.relation;
+    ProofEdge out{relation, from < 0 ? entered : from, to, -1, -1, -1};
     if (e.a >= 0) out.key = pruner_.key_of(e.a);
     if (e.read >= 0) out.op = p_.read_op[e.read];
-    if (e.relation == Relation::rw) out.writer = p_.writer_txn[e.a];
+    if (relation == Relation::rw) out.writer = p_.writer_txn[e.a];
     step.edges.push_back(out);
   }
   steps_.push_back(std::move(step));

@@ -55,8 +55,9 @@ KeyPruner::KeyPruner(Pruner& pruner)
         m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
     for (const auto& [q, r] : m.of(ww))
       if (m.judges) ww_rows_.push_back({check, q, target_of(check, r)});
-    for (const auto* steps : {&m.of(rw), &m.back})
-      for (const auto& [q, r] : *steps) rw_rows_.push_back({check, q, target_of(check, r)});
+    if (m.judges)
+      for (const auto& [q, r] : m.of(rw)) rw_rows_.push_back({check, q, target_of(check, r)});
+    for (const auto& [q, r] : m.back) rw_rows_.push_back({check, q, target_of(check, r)});
   }
   if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
 }
@@ -134,7 +135,7 @@ template <typename Visit>
 void KeyPruner::each_node(std::int32_t key, Visit visit) const {
   each_reader(key, [&](std::int32_t r) {
     for (const Row& row : rw_rows_)
-      visit(graph_.node(idx(row.check), graph_.problem.read_txn[r], row.state));
+      visit(graph_.read_node(idx(row.check), r, row.state));
   });
   for (const std::int32_t w : some(pairs_.writers(key)))
     for (const Target& target : targets_) visit(node_of(target.check, target.state, w));
@@ -170,7 +171,7 @@ std::uint64_t KeyPruner::writers_from(std::size_t first, std::size_t word) const
 
 Node KeyPruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {
   return check < 0 ? graph_.order_node(writer)
-                   : graph_.node(idx(check), graph_.problem.writer_txn[writer], state);
+                   : graph_.writer_node(idx(check), writer, state);
 }
 
 // Pruning of version orders: a writer precedes another of its key where the reverse would close a
@@ -181,7 +182,7 @@ std::optional<Edge> KeyPruner::closing_order(std::int32_t a, std::int32_t b) con
   std::optional<Edge> found;
   const auto test = [&](const Edge& e) {
     if (!found && clocks_.reaches(e.to, e.from) &&
-        (e.relation == Relation::rw || graph_.judges(e.from)))
+        (e.relation == Relation::closing || graph_.judges(e.from)))
       found = e;
   };
   graph_.ww_edges(a, b, test);
@@ -213,7 +214,7 @@ void KeyPruner::find_starts(std::int32_t writer) {
   for (const std::int32_t r : pruner_.readers_.of(writer))
     // mutant: readers-force-nothing
     for (const Row& row : rw_rows_)
-      starts_.add(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[r], row.state));
+      starts_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
 }
 
 // Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.
@@ -572,7 +573,7 @@ void KeyPruner::find_seen(std::int32_t r) {
   for (const auto& [b, rw, back] : return_paths_) see({b, rw, back});
   reader_.begin(targets_.size());
   for (const Row& row : rw_rows_)
-    reader_.add(row.target, graph_.node(idx(row.check), graph_.problem.read_txn[r], row.state));
+    reader_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
   const std::size_t first = first_before(reader_.top());
   for (std::size_t word = word_of(first); word < overwritten_.size(); ++word) {
     std::uint64_t left = writers_from(first, word);

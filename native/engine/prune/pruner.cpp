@@ -231,12 +231,8 @@ bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
 void Pruner::note_changes() {
   const Problem& p = graph.problem;
   changed_.assign(idx(p.n + 1), 0);
-  for (std::size_t c = 0; c < graph.automata.size(); ++c) {
-    if (graph.automata[c].direct()) continue;  // no nodes
-    for (std::int32_t t = 0; t <= p.n; ++t)
-      for (std::int32_t q = 0; q < graph.automata[c].states; ++q)
-        changed_[t] |= static_cast<std::uint8_t>(clocks.changed(graph.node(c, t, q)));
-  }
+  for (Node v = 0; v < graph.end_of_places(); ++v)
+    changed_[graph.transaction_of(v)] |= static_cast<std::uint8_t>(clocks.changed(v));
   if (graph.has_version_nodes())
     for (std::int32_t w = 0; w < static_cast<std::int32_t>(p.writer_txn.size()); ++w)
       changed_[p.writer_txn[w]] |= static_cast<std::uint8_t>(clocks.changed(graph.order_node(w)));
@@ -329,7 +325,8 @@ std::size_t Pruner::open_candidates() const {
 // The latest reader of each writer first: its rw edge then covers those of most others. What is put
 // down in the order in which it happened is near to what is put down next.
 Adjacency Pruner::latest_readers() const {
-  const auto ranked = std::ranges::find_if_not(graph.automata, &Automaton::direct);
+  const auto ranked = std::ranges::find_if_not(
+      graph.automata, [](const Automaton& m) { return m.direct() || m.of_one_key; });
   if (ranked == graph.automata.end()) return readers();  // no reader has a node
   const auto check = idx(ranked - graph.automata.begin());
   const Problem& p = graph.problem;
@@ -408,7 +405,7 @@ bool Pruner::prune_direct(std::int32_t txn) {
     const auto order = [&](std::int32_t r, std::int32_t b, Relation relation, std::int32_t other,
                            std::int32_t seen) {
       const Node there = graph.label(c, p.writer_txn[b]);
-      return order_behind_source(b, {here, there, Relation::rw, r, source[r], b},
+      return order_behind_source(b, {here, there, Relation::closing, r, source[r], b},
                                  {there, here, relation, other, seen, -1});
     };
     for (const std::int32_t other : reads_of(txn)) {

@@ -213,7 +213,7 @@ void Pruner::direct_return_paths(std::int32_t read, SourceOf source_of,
       const Node there = graph.label(c, p.writer_txn[b]);
       const std::int32_t from = relation == Relation::wr ? source_of(other) : -1;
       found.push_back(
-          {b, {here, there, Relation::rw, read, -1, b}, {there, here, relation, other, from, -1}});
+          {b, {here, there, Relation::closing, read, -1, b}, {there, here, relation, other, from, -1}});
     };
     if (m.back_so)
       for (std::int32_t b = session_writer_[read]; b >= 0; b = session_before_[b]) {

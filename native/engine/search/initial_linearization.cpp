@@ -39,7 +39,8 @@ std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;
-  if (p.sessions * kShortSession > p.n || graph.automata[0].direct()) return {};
+  if (p.sessions * kShortSession > p.n || graph.automata[0].direct() || graph.walks_keys())
+    return {};
   const auto n = idx(p.n);
   std::vector<std::int32_t> order(n), last(idx(p.sessions), -1), previous(n, -1),
       length(idx(p.sessions), 0);

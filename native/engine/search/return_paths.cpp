@@ -73,13 +73,14 @@ void ReturnPaths::build(const Choice& choice) {
     if (choice.source[r] >= 0 && choice.in[p.read_txn[r]])
       graph_.wr_edges(r, choice.source[r], add);
   const auto in = [&](std::int32_t w) { return choice.in[p.writer_txn[w]] != 0; };
+  add_overwrites(choice);
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     const auto& steps = graph_.automata[c].of(Relation::ww);
     if (steps.empty() || graph_.automata[c].back.empty()) continue;
     const auto ww = [&](std::int32_t a, std::int32_t b) {
       for (const auto& [q, r] : steps)
-        edges_.push_back({graph_.node(c, p.writer_txn[a], q), graph_.node(c, p.writer_txn[b], r),
-                          Relation::ww, -1, a, b});
+        edges_.push_back({graph_.writer_node(c, a, q), graph_.writer_node(c, b, r), Relation::ww,
+                          -1, a, b});
     };
     for (std::int32_t key = 0; key < p.keys; ++key)
       for (std::int32_t i = p.key_start[key], last = p.key_start[key + 1]; i < last; ++i) {
@@ -108,6 +109,29 @@ void ReturnPaths::build(const Choice& choice) {
   const auto by_number = group_by(nodes_, edges_.size(), to, from);
   clocks_.build(reversed(successors, order), &by_number, order, false, kClockBytes, budget_);
   via_.assign(idx(nodes_), -1);
+}
+
+void ReturnPaths::add_overwrites(const Choice& choice) {
+  const Problem& p = graph_.problem;
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+    const Automaton& m = graph_.automata[c];
+    if (m.of(Relation::rw).empty() || m.back.empty()) continue;
+    // SOUND BECAUSE the next writer that is not the reader leads on to all later ones by ww.
+    const bool next_only = m.implied_by(Relation::rw, {Relation::rw, Relation::ww});
+    for (std::int32_t r = 0; r < p.reads(); ++r) {
+      const std::int32_t a = choice.source[r], reader = p.read_txn[r];
+      if (a < 0 || !choice.in[reader]) continue;
+      budget_.poll();
+      for (std::int32_t i = choice.place[a] + 1; i < p.key_start[idx(p.read_key[r]) + 1]; ++i) {
+        const std::int32_t b = choice.writers[i];
+        if (!choice.in[p.writer_txn[b]] || p.writer_txn[b] == reader) continue;
+        for (const auto& [q, t] : m.of(Relation::rw))
+          edges_.push_back({graph_.read_node(c, r, q), graph_.writer_node(c, b, t), Relation::rw, r,
+                            a, b});
+        if (next_only) break;
+      }
+    }
+  }
 }
 
 void ReturnPaths::direct(const Choice& choice, std::int32_t r,
@@ -142,15 +166,16 @@ void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
       const std::int32_t b = choice.writers[i], txn = p.writer_txn[b];
       if (!choice.in[txn] || txn == reader) continue;
       for (const auto& [q, start] : graph_.automata[c].back) {
-        const Node from = local_[graph_.node(c, txn, start)],
-                   to = local_[graph_.node(c, reader, q)];
+        const Node from = local_[graph_.writer_node(c, b, start)],
+                   to = local_[graph_.read_node(c, r, q)];
         if (!open || rank_[from] > rank_[to]) continue;
         // Clocks that are short of memory do not know: then the search for a path decides.
         if (clocks_.exact() && !clocks_.reaches(from, to)) continue;
         std::vector<Edge> edges = path(from, to);
         if (edges.empty()) continue;
         edges.push_back(
-            {graph_.node(c, reader, q), graph_.node(c, txn, start), Relation::rw, r, a, b});
+            {graph_.read_node(c, r, q), graph_.writer_node(c, b, start), Relation::closing, r,
+             a, b});
         found.push_back(std::move(edges));
         open = false;
       }

@@ -30,6 +30,7 @@ class ReturnPaths {
 
  private:
   void build(const Choice& choice);
+  void add_overwrites(const Choice& choice);
   std::vector<Edge> path(Node from, Node to);
   void direct(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
   void by_product(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);

@@ -182,7 +182,7 @@ std::int32_t Search::find_order(std::int32_t a, std::int32_t b) const {
 
 // In the order; -1 if there is no such read, or no node for it.
 std::int32_t Search::place_of(std::int32_t read) const {
-  return read < 0 || graph_.automata[0].direct() ? -1 : rank(graph_.node(0, p_.read_txn[read], 0));
+  return read < 0 || graph_.automata[0].direct() ? -1 : rank(graph_.read_node(0, read, 0));
 }
 
 void Search::activate_order(std::int32_t a, std::int32_t b, std::int32_t read) {
@@ -288,13 +288,13 @@ void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
   const auto add_false = [&](Lit l) {
     if (std::ranges::find(conflict, l) == conflict.end()) conflict.push_back(l);
   };
-  if (e.relation == Relation::ww || e.relation == Relation::rw) {
+  if (e.relation == Relation::ww || overwrites(e.relation)) {
     const std::int32_t v = find_order(e.a, e.b);
     // mutant: conflict-forgets-order
     if (v >= 0)
       add_false(e.a < e.b ? Lit::negative(v) : Lit::positive(v));  // else T0 comes first, a fact
   }
-  if (e.relation == Relation::wr || e.relation == Relation::rw) {
+  if (e.relation == Relation::wr || overwrites(e.relation)) {
     if (pruner_.source[e.read] >= 0) return;
     for (const std::size_t i : p_.candidates(e.read))
       // mutant: conflict-forgets-source
@@ -455,7 +455,7 @@ void Search::sort_writers(std::int32_t key) {
       std::int32_t* const lowest = lowest_.data() + step++ * writers_.size();
       std::int32_t least = std::numeric_limits<std::int32_t>::max();
       for (std::int32_t i = last - 1; i >= first; --i) {
-        least = std::min(least, rank(graph_.node(c, p_.writer_txn[writers_[i]], target)));
+        least = std::min(least, rank(graph_.writer_node(c, writers_[i], target)));
         lowest[i] = least;
       }
     }
@@ -468,14 +468,13 @@ void Search::check_key(std::int32_t key, Wants& wants) {
     for (const auto& [q, r] : graph_.automata[c].of(Relation::ww)) {
       std::int32_t highest = -1;
       for (std::int32_t i = first; i < last; ++i) {
-        const std::int32_t w = writers_[i], txn = p_.writer_txn[w];
-        const std::int32_t here = rank(graph_.node(c, txn, r));
+        const std::int32_t w = writers_[i], here = rank(graph_.writer_node(c, w, r));
         if (highest >= here)
           // mutant: neighbours-only
           for (std::int32_t j = first; j < i; ++j)
-            if (rank(graph_.node(c, p_.writer_txn[writers_[j]], q)) >= here)
+            if (rank(graph_.writer_node(c, writers_[j], q)) >= here)
               wants.orders.push_back({writers_[j], w, -1});
-        highest = std::max(highest, rank(graph_.node(c, txn, q)));
+        highest = std::max(highest, rank(graph_.writer_node(c, w, q)));
       }
     }
 }
@@ -489,7 +488,7 @@ bool Search::goes_up(std::int32_t r, std::int32_t a) const {
 // The place of the first writer from `i` on that a read of `a` must not have missed, but did: an rw
 // edge goes down. The end of the key's writers if there is none.
 std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i) const {
-  const std::int32_t reader = p_.read_txn[r], last = p_.key_start[idx(p_.read_key[r]) + 1];
+  const std::int32_t last = p_.key_start[idx(p_.read_key[r]) + 1];
   const std::int32_t own = pruner_.own_writer[r] < 0 ? -1 : place_[pruner_.own_writer[r]];
   const auto up = [&] {
     bool every = true;
@@ -503,7 +502,7 @@ std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i)
     for (std::size_t c = 0; c < graph_.automata.size(); ++c)
       for (const auto& [q, target] : graph_.automata[c].of(Relation::rw))
         every =
-            every && rank(graph_.node(c, reader, q)) < lowest_[step++ * writers_.size() + idx(i)];
+            every && rank(graph_.read_node(c, r, q)) < lowest_[step++ * writers_.size() + idx(i)];
     return every;
   };
   for (; i < last; ++i) {
@@ -701,7 +700,7 @@ bool Search::forbid_return_paths() {
   for (const auto& edges : closed) {
     for (const Edge& e : edges) {
       if (e.read >= 0 && pruner_.source[e.read] < 0) activate_read(e.read);
-      if ((e.relation == Relation::ww || e.relation == Relation::rw) && p_.writer_txn[e.a] != p_.n)
+      if ((e.relation == Relation::ww || overwrites(e.relation)) && p_.writer_txn[e.a] != p_.n)
         activate_order(e.a, e.b, e.read);
     }
     std::vector<Lit> clause;
@@ -791,7 +790,7 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
 void Search::draw_together() {
   const auto nodes_of = [&](std::int32_t txn, auto visit) {
     for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
-      if (graph_.automata[c].direct()) continue;
+      if (graph_.automata[c].direct() || graph_.automata[c].of_one_key) continue;
       for (std::int32_t q = 0; q < graph_.automata[c].states; ++q) visit(graph_.node(c, txn, q));
     }
   };
