@@ -15,8 +15,8 @@ reader ``rw`` u, a cycle. What is observed must be within the order for that (a 
 itself): it is one of the things contained in the order, or made of letters each of which is.
 
 ``vis`` occurs on the left of rules only, so its least value is meant: what it was declared to
-contain, closed under its rules. If ``vis`` relates the writers of each key one way or the other and
-is transitive, ``before`` may mean that a is visible to b, and its least value has ``ww``.
+contain, closed under its rules. If ``vis`` relates the writers of each key one way or the other, as
+it does within ``o``, ``before`` means that a is visible to b, and its least value has ``ww``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _read(check: Check) -> Check:
             glushkov(expr)
         except NotCertifiedError:
             keyless = _without_key(expr.body, expr.key)
-            return replace(check, kind=ONE_KEY, expr=keyless)  # type: ignore[arg-type]
+            return replace(check, kind=ONE_KEY, expr=keyless)
     return replace(check, expr=expr)
 
 
@@ -115,8 +115,8 @@ def _without_key(e: Core, key: str) -> Core:
             isinstance(part, Rel) and part.name in keyed and part.key != key
         ):
             raise NotCertifiedError(
-                f"not certified: 'for {key}:' ties relations to one key beside other keys, which no "
-                "event graph expresses"
+                f"not certified: 'for {key}:' ties relations to one key beside other keys, which "
+                "no event graph expresses"
             )
     return _changed(e, lambda part: replace(part, key=None))
 
@@ -280,8 +280,7 @@ def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
         else:
             raise _refusal(f"a rule for {vis.name}")
     if total:
-        # A version order is visible only if what is visible to what is visible is.
-        _need(Rel("id") in between, f"{vis.name} is not transitive")
+        # Within the order, it can relate the writers of a key in the order's direction only.
         base.append(Rel("ww"))
     _need(bool(base), f"{vis.name} may be empty")
     step: Core = Seq((*_any(before), Union(tuple(base)), *_any(after)))

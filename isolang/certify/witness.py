@@ -105,7 +105,7 @@ def _keys(
     orders: Sequence[Sequence[int]],
     positions: Positions,
 ) -> Iterator[tuple[Sequence[int], list[Read], list[Sequence[int]]]]:
-    """The choice of each key alone; transactions that do not access it matter to given relations."""
+    """The choice of each key alone; to given relations all transactions matter."""
     by_key: list[list[Read]] = [[] for _ in range(facts.keys)]
     for read in reads:
         by_key[read[1]].append(read)

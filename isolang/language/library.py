@@ -129,11 +129,12 @@ def normalise(name: str) -> str:
 
     >>> normalise("Snapshot_Isolation"), normalise("strong si.iso"), normalise("PL-2+")
     ('snapshot-isolation', 'strong-si', 'pl-2-plus')
-    >>> normalise("PL-2.99")
-    'pl-2-99'
+    >>> normalise("PL-2.99"), normalise("1SR")
+    ('pl-2-99', 'one-copy-sr')
     """
     plain = name.strip().lower().removesuffix(".iso")
     plain = re.sub(r"[ _-]+|(?<=\d)\.(?=\d)", "-", plain)
+    plain = re.sub(r"^1sr$", "one-copy-sr", plain)  # the name of a text begins with a letter
     return f"{plain[:-1]}-plus" if plain.endswith("+") else plain
 
 

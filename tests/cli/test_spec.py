@@ -107,7 +107,7 @@ def test_explain_says_what_failed_and_what_is_faster(capfd):
 
 def test_explain_what_only_the_relational_route_takes(capfd, folder):
     """The construct that keeps it from an event graph, and what would be one."""
-    (folder / "a.iso").write_text('include "adya.iso"\nirreflexive for x: rw[x] ; ww[x] as c\n')
+    (folder / "a.iso").write_text('include "adya.iso"\nacyclic for x: rw[x] ; ww[x] as c\n')
     text = " ".join(run_here(capfd, "spec", "explain", "a.iso").out.split())
     assert "class relational" in text
     assert "joins steps on the same key `x`" in text

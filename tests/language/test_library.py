@@ -90,7 +90,34 @@ FILES = {
 }
 FILES |= dict.fromkeys(("pl-1", "pl-2", "pl-3"), "dependencies")
 FILES |= dict.fromkeys(("ryw", "mr", "mw", "wfr"), "visibility")
+for literature in ("pl-cs", "pl-fcv", "pl-3u", "strong-pl-1", "strong-pl-2"):
+    FILES[literature] = "dependencies"
+for literature in ("strong-session-pl-1", "strong-session-pl-2", "update-atomic"):
+    FILES[literature] = FILES[f"{literature}-nosession"] = "dependencies"
+FILES["update-atomic-vis"] = FILES["update-atomic-vis-nosession"] = FILES["pram"] = "visibility"
+for literature in ("rss", "per-key-sequential", "per-key-causal"):
+    FILES[literature] = FILES[f"{literature}-nosession"] = "dependencies"
+FILES |= {"strong-pl-1-nosession": "dependencies", "strong-pl-2-nosession": "dependencies"}
 ALIASES = {
+    "cursor-stability": "pl-cs",
+    "forward-consistent-view": "pl-fcv",
+    "update-serializable": "pl-3u",
+    "monotonic-atomic-view": "rc-nosession",
+    "mav": "rc-nosession",
+    "nmsi": "psi-nosession",
+    "non-monotonic-snapshot-isolation": "psi-nosession",
+    "rola": "update-atomic-nosession",
+    "update-atomicity": "update-atomic",
+    "regular-sequential-serializable": "rss",
+    "coherence": "per-key-sequential",
+    "sequential": "ser",
+    "one-copy-serializable": "ser-nosession",
+    "one-copy-sr": "ser-nosession",
+    "tcc-plus": "cc",
+    "strong-session-read-uncommitted": "strong-session-pl-1",
+    "strong-session-read-committed": "strong-session-pl-2",
+    "strong-read-uncommitted": "strong-pl-1",
+    "strong-read-committed": "strong-pl-2",
     "causal": "cc",
     "causal-consistency": "cc",
     "consistent-view": "psi-nosession",
@@ -160,7 +187,7 @@ def test_every_level_has_its_style() -> None:
 def test_nosession_forms_are_the_level_without_sessions() -> None:
     """The checks and the bounds are those of the level with `init` in place of `so`."""
     pairs = [name for name in FILES if f"{name}-nosession" in FILES]
-    assert len(pairs) == 24
+    assert len(pairs) == 33
     for name in pairs:
         weaker, expected = load_spec(f"{name}-nosession"), facts.without_sessions(load_spec(name))
         assert weaker.exists == expected.exists, name

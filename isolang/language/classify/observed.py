@@ -129,7 +129,6 @@ class _Rules(Struct):
     right: list[Core] = field(default_factory=list)
     middle: list[Core] = field(default_factory=list)
     base: list[Core] = field(default_factory=list)
-    transitive: bool = False
     total: bool = False
 
     @property
@@ -160,7 +159,6 @@ class _Rules(Struct):
                 self.left.append(Seq(tuple(rest)))
             case 2 if places == [0, len(parts) - 1]:
                 self.middle.append(Seq(tuple(rest)) if rest else Rel("id"))
-                self.transitive = self.transitive or not rest
             case _:
                 raise NotObservedError(check.name, f"no rule that makes `{self.name}` regular")
 
@@ -170,10 +168,7 @@ class _Rules(Struct):
             return None
         base = [*_parts(self.vis.containing), *self.base]
         if self.total:
-            if not self.transitive:
-                raise NotObservedError(
-                    "", f"`{self.name}` relates all writers and need not be transitive"
-                )
+            # It is within the order, so it relates them in the direction of that.
             base.append(Rel("ww"))
         if not base:
             raise NotObservedError("", f"`{self.name}` may be empty")

@@ -97,7 +97,9 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     except TooLargeError:
         pos = spec.checks[0].pos
         raise NotAnEventGraph(spec, pos, "its automata are too large", check="", hint="") from None
-    saturates = not any(a.of_one_key or (a.back and {"ww", "rw"} & a.steps.keys()) for a in automata)
+    saturates = not any(
+        a.of_one_key or "rw" in a.steps or ("ww" in a.steps and a.back) for a in automata
+    )
     return Plan(
         spec=spec,
         kind="saturation" if saturates else "reachability",
@@ -171,7 +173,7 @@ class _Compiler:
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:
-        """``irreflexive e``: of words that end in ``rw``, what stands before it is a return path."""
+        """``irreflexive e``: what stands before the last ``rw`` of a word is a return path."""
         language, of_key = self._language(name, _rw_last(plain(e)))
         if language.nullable:
             raise _NotHornError("it contains the identity; nothing satisfies it", name)
@@ -219,7 +221,11 @@ class _Compiler:
             return
         # A return path leads from a writer to a reader, which need not be asked.
         single = between_ends(words, "W", "R")
-        if not of_key and single.letters in _SINGLE and all(not single.moves[t] for t in single.moves[0].values()):
+        if (
+            not of_key
+            and single.letters in _SINGLE
+            and all(not single.moves[t] for t in single.moves[0].values())
+        ):
             self.add_direct(name, single.letters)
             return
         # SOUND BECAUSE rw leaves out the identity: a return path has at least one step.
@@ -274,7 +280,11 @@ def _rw_last(e: Core) -> Core:
             return rebuild(e, tuple(map(_rw_last, facts.children(e))))
         case Seq(parts=parts):
             places = [i for i, part in enumerate(parts) if "rw" in facts.names(part)]
-            if len(places) == 1 and isinstance(parts[places[0]], Rel) and places[0] < len(parts) - 1:
+            if (
+                len(places) == 1
+                and isinstance(parts[places[0]], Rel)
+                and places[0] < len(parts) - 1
+            ):
                 after = places[0] + 1
                 return replace(e, parts=(*parts[after:], *parts[:after]))
     return e

@@ -174,10 +174,10 @@ class _Lowering:
         return result
 
     def _check(self, item: ast.CheckItem) -> Check:
-        """A check. One for each key is one of the union over keys.
+        r"""A check. One for each key is one of the union over keys.
 
         SOUND BECAUSE a union of relations has a loop, or a pair, iff one of them has, and e has a
-        cycle iff e^+ has a loop; a in b says that a \\ b is empty.
+        cycle iff e^+ has a loop; a in b says that a \ b is empty.
         """
         span = item.span
         kind, bound = item.kind, None

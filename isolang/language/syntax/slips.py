@@ -240,10 +240,11 @@ def _form(place: Place) -> _Said | None:
         return "`choice` without `of`", "write `choice of RELATION`"
     if place.last == "relation" and "on" in got.accepts:
         return "`relation` without `on`", "write `relation on SET`"
+    if place.last == "for" and "each" in got.accepts:
+        hint = "write `acyclic for x: EXPRESSION as NAME`, or `for each x: acyclic …`"
+        return "`for` outside a check", hint
     if place.last == "for" or (":" in got.accepts and place.item in TESTS | {"let", "show"}):
         return "`for` without its key", "write `for x: EXPRESSION`"
-    if got.text == "for" and "include" in got.accepts:
-        return "`for` outside a check", "write `acyclic for x: EXPRESSION as NAME`"
     return None
 
 

@@ -58,7 +58,7 @@ SYNTAX = [
     ("acyclic so as show\n", 1, 15, "`show` is a keyword", "my-show"),
     ("let rec f = so\n", 1, 9, "recursion", "`^+`"),
     ("acyclic so | for y: rt as X\n", 1, 14, "`for` inside an expression", "(for x: …)"),
-    ("for x: so\n", 1, 1, "`for` outside a check", "acyclic for x"),
+    ("for x: so\n", 1, 5, "`for` outside a check", "acyclic for x"),
     ("acyclic for so as X\n", 1, 16, "`for` without its key", "for x: EXPRESSION"),
     ("flag so as X\n", 1, 6, "`flag` without a check", "flag acyclic"),
     ("exists co : total on T\n", 1, 13, "unknown kind", "order on SET"),
