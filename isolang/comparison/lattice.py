@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -271,11 +272,14 @@ class Nearest:
 
 
 def library_levels() -> dict[str, Normal]:
-    """The levels of the library, by name; aliases are left out."""
+    """The levels that a history is judged by, by name, in all their styles."""
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library
     from isolang.language.load import load_spec
+    from isolang.levels import IMPLIES
 
     return {
-        entry.name: normal(load_spec(entry.name)) for entry in list_library() if not entry.alias_of
+        entry.name: normal(load_spec(entry.name))
+        for entry in list_library()
+        if not entry.alias_of and re.sub(r"-(adya|co|vis)\b", "", entry.name) in IMPLIES
     }
