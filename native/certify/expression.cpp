@@ -281,11 +281,11 @@ bool Machine::silently(int p, int q) const {
          (looped && q == 0 && std::find(accepting.begin(), accepting.end(), p) != accepting.end());
 }
 
-Machine machine(const Positions& positions, bool looped) {
+Machine machine(const Positions& positions, bool looped, bool merged) {
   const std::size_t count = positions.label.size();
   std::vector<int> block(count,
                          0);  // coarsest first: the start, those that accept, those that do not
-  for (std::size_t p = 1; p < count; ++p) block[p] = positions.accepting[p] ? 1 : 2;
+  for (std::size_t p = merged ? 0 : 1; p < count; ++p) block[p] = positions.accepting[p] ? 1 : 2;
   for (std::size_t blocks = 0;;) {
     std::map<std::pair<int, std::set<std::pair<int, int>>>, int> numbers;
     std::vector<int> refined(count);

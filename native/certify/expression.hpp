@@ -58,7 +58,8 @@ struct Machine {
 // Positions with the same future are merged, the start with none of them: in `so^* ; rw` the start
 // and the position of `so` have the same future, but a cycle of `so` alone would then run through
 // the start and completes no word. When looped, a position where a word must end is the start
-// itself.
-Machine machine(const Positions& positions, bool looped);
+// itself. With `merged`, of a machine that is not looped, the start may be merged, too: then walks
+// that pass it come from one start to another.
+Machine machine(const Positions& positions, bool looped, bool merged = false);
 
 }  // namespace isolang::certify

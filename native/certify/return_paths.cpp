@@ -3,8 +3,9 @@
 // Single pairs (so, wr): the reads of the transaction, and the writers before it in its session,
 // are looked at.
 //
-// Words that compose: one clock row per node of the product, over a greedy cover of transactions by
-// chains: the latest member of each chain that reaches the node. A row lives until its last reader.
+// Walks that lead from one start to another: one clock row per node of the product, over a greedy
+// cover of transactions by chains: the latest member of each chain whose start reaches the node. A
+// row lives until its last reader.
 // What leads to no read has no row, and what nothing leads to neither: in a history of many short
 // sessions that is most.
 //
@@ -150,7 +151,7 @@ bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
   return false;
 }
 
-// Whether a walk from one start to another, of words that compose, is a return path.
+// Whether a walk from a start is a return path.
 class Clocks {
  public:
   Clocks(const History& history, const Choice& choice, const Machine& machine, bool by_next,
@@ -189,10 +190,10 @@ class Clocks {
     std::vector<std::int64_t> row(idx(graph_.nodes), -1);
     for (const std::int32_t v : order_) {
       budget_.poll();
-      const std::int32_t t = start_of(v);
-      if (t >= 0 && row[v] >= 0)
-        for (std::int64_t i = reads.start[t]; i < reads.start[t + 1]; ++i)
+      if (const std::int32_t end = end_of(v); end >= 0 && row[v] >= 0)
+        for (std::int64_t i = reads.start[end]; i < reads.start[end + 1]; ++i)
           if (closes(c_.reads[reads.item[i]], row[v])) return true;
+      const std::int32_t t = start_of(v);
       if (t >= 0 && chain_[t] >= 0) {
         if (row[v] < 0) row[v] = fresh();
         entry(row[v], chain_[t]) = position_[t];
@@ -217,6 +218,15 @@ class Clocks {
                : -1;
   }
 
+  // The transaction at which a word may end here.
+  std::int32_t end_of(std::int32_t v) const {
+    if (m_.looped || v >= static_cast<std::int64_t>(h_.transactions()) * m_.states)
+      return start_of(v);
+    const bool ends =
+        std::find(m_.accepting.begin(), m_.accepting.end(), v % m_.states) != m_.accepting.end();
+    return ends ? v / m_.states : -1;
+  }
+
   // SOUND BECAUSE a row is only looked at where a transaction reads.
   bool needs_row(std::int32_t v) const { return leads_[v] != 0 || reads_[v] != 0; }
 
@@ -224,7 +234,7 @@ class Clocks {
     leads_.assign(idx(graph_.nodes), 0);
     reads_.assign(idx(graph_.nodes), 0);
     for (auto v = order_.rbegin(); v != order_.rend(); ++v) {
-      const std::int32_t t = start_of(*v);
+      const std::int32_t t = end_of(*v);
       reads_[*v] = t >= 0 && reads.start[t] < reads.start[t + 1];
       for (std::int64_t e = graph_.edge_start[*v]; e < graph_.edge_start[*v + 1] && !leads_[*v];
            ++e)
@@ -375,7 +385,20 @@ bool closes_return_path(const History& history, const Choice& choice, const Posi
     return (reads(Relation::wr) && by_reads(history, choice, false, budget)) ||
            (reads(Relation::so) && by_sessions(history, choice, budget));
   }
-  if (!before.repeatable()) return by_search(history, choice, machine(before, false), budget);
+  if (!before.repeatable()) {
+    const Machine once = machine(before, false, true);
+    const auto leads_to_start = [](const auto& steps) {
+      return std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.second == 0; });
+    };
+    // Where walks lead from start to start, starts form chains.
+    if (std::any_of(once.steps.begin(), once.steps.end(), leads_to_start)) {
+      const auto& ww = once.of(Relation::ww);
+      const bool by_next = std::find(ww.begin(), ww.end(), std::pair(0, 0)) != ww.end();
+      Clocks clocks(history, choice, once, by_next, budget);
+      if (clocks.sort()) return clocks.close();
+    }
+    return by_search(history, choice, machine(before, false), budget);
+  }
   const bool by_next = before.reads(static_cast<int>(Relation::ww));
   const Machine walks = machine(before, true);
   // Without session order there are many chains. With it few, and more return paths: if it has none

@@ -1,4 +1,4 @@
-"""Specifications nobody wrote: random expressions over ``so rt wr ww rw``.
+"""Specifications nobody wrote: random expressions over ``so rt wr ww rw``, and of one key.
 
 Either the classifier refuses one with a reason, or its automata decide every small history as the
 oracle does.
@@ -7,22 +7,33 @@ oracle does.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
-from oracle.expressions import HARD, Checks, random_checks, spec_text
+from oracle.expressions import HARD, Checks, random_checks, random_wide_checks, spec_text
 from oracle.history import show
 from oracle.judged import judged
 from oracle.pipeline import tool_verdict
 
 from isolang.api import load_spec
-from isolang.language.classify.event_graph import NotAnEventGraph, classify
+from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
+from isolang.language.classify.route import native_plan
+from isolang.language.meaning.core import Spec
+from isolang.language.meaning.show import show_check
 
 
-def compare(rng: random.Random, checks: Checks, histories: int) -> int:
+def compare(
+    rng: random.Random,
+    checks: Checks,
+    histories: int,
+    *,
+    compiled: Callable[[Spec], Plan] = classify,
+) -> int:
     """Compares on some histories; 0 if the specification is refused."""
-    spec = load_spec(spec_text(checks))
+    text = 'include "adya.iso"\n' + "\n".join(map(show_check, checks)) + "\n"
+    spec = load_spec(text)
     try:
-        plan = classify(spec)
+        plan = compiled(spec)
     except NotAnEventGraph as error:
         refusal = error
     else:
@@ -33,7 +44,7 @@ def compare(rng: random.Random, checks: Checks, histories: int) -> int:
     compared = 0
     for history, expected in judged(rng, checks, histories):
         got = tool_verdict(history, plan, seed=compared)
-        assert got == expected, f"{spec_text(checks)}{show(history)}: {got}, expected {expected}"
+        assert got == expected, f"{text}{show(history)}: {got}, expected {expected}"
         compared += 1
     return compared
 
@@ -42,6 +53,14 @@ def compare(rng: random.Random, checks: Checks, histories: int) -> int:
 def test_random_expressions(part: int) -> None:
     rng = random.Random(2_000 + part)
     results = [compare(rng, random_checks(rng), 6) for _ in range(40)]
+    assert any(results), "nothing was accepted"
+    assert not all(results), "nothing was refused"
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_checks_of_one_key_and_return_paths(part: int) -> None:
+    rng = random.Random(3_000 + part)
+    results = [compare(rng, random_wide_checks(rng), 6, compiled=native_plan) for _ in range(40)]
     assert any(results), "nothing was accepted"
     assert not all(results), "nothing was refused"
 

@@ -64,6 +64,41 @@ def random_expression(rng: random.Random, depth: int) -> core.Core:
     return core.Plus(random_expression(rng, depth - 1))
 
 
+def random_wide_checks(rng: random.Random) -> Checks:
+    """Checks of one key, return paths of words that may use ``rw``, and what goes with them."""
+    checks: list[core.Check] = []
+    for i in range(rng.choice((1, 2, 2, 3))):
+        kind = rng.random()
+        if kind < 0.35:
+            e: core.Core = core.Plus(_of_one_key(rng, rng.choice((1, 2, 2))))
+            checks.append(irreflexive(f"c{i}", core.ForKey("x", e)))
+        elif kind < 0.6:
+            checks.append(irreflexive(f"c{i}", core.ForKey("x", _of_one_key(rng, 2))))
+        else:
+            e = random_expression(rng, 2)
+            word = (core.Star(e), rng.choice((wr, so, ww, rt)), rw)
+            checks += [irreflexive(f"c{i}", core.Seq(word)), acyclic(f"loops{i}", e)]
+    return tuple(checks)
+
+
+_KEYED = (so, rt, *(core.Rel(name, "x") for name in ("wr", "ww", "rw", "wr", "ww", "rw")))
+_KEY_TESTS = (core.Lift(core.Rel("W", "x")), core.Lift(core.Rel("R", "x")))
+
+
+def _of_one_key(rng: random.Random, depth: int) -> core.Core:
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(_KEYED)
+    parts = tuple(_of_one_key(rng, depth - 1) for _ in range(2))
+    kind = rng.random()
+    if kind < 0.12:
+        return core.Seq((rng.choice(_KEY_TESTS), parts[0]))
+    if kind < 0.5:
+        return core.Union(parts)
+    if kind < 0.8:
+        return core.Seq(parts)
+    return core.Opt(parts[0]) if kind < 0.9 else core.Plus(parts[0])
+
+
 def _reflexive(e: core.Core) -> bool:
     """Contains the identity: ``acyclic`` of it can never hold (T0 alone is a cycle)."""
     match e:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec, Union
+from isolang.language.meaning.core import Check, Core, Diff, Exists, ForKey, Rel, Spec, Union
 from isolang.language.meaning.facts import children, names
 from isolang.language.meaning.show import brief
 from isolang.language.syntax.source import Position, message_at
@@ -30,6 +30,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
     chosen = {exists.name for exists in spec.exists}
     warnings: list[str] = []
     for check in own:
+        warnings += _of_all_keys(spec, check)
         warnings += _declared(spec, check)
         warnings += _negated(spec, check, chosen)
         for part in (check.expr, check.bound):
@@ -39,6 +40,18 @@ def polarity_warnings(spec: Spec) -> list[str]:
         if exists.kind == "relation" and _declared_in(spec, exists):
             warnings += _one_sided(spec, exists)
     return warnings
+
+
+def _of_all_keys(spec: Spec, check: Check) -> Iterator[str]:
+    """A cycle of relations of one key, which may have another key at each step."""
+    if check.kind == "acyclic" and isinstance(check.expr, ForKey):
+        key, body = check.expr.key, brief(check.expr.body)
+        what = (
+            f"warning: `acyclic for {key}: …` is one graph over all keys: the steps of a "
+            "cycle may be of different ones"
+        )
+        hint = f"a graph for each key is `for each {key}: acyclic {body}`"
+        yield message_at(check.pos, spec.texts, what, hint=hint)
 
 
 def _declared(spec: Spec, check: Check) -> Iterator[str]:

@@ -147,3 +147,29 @@ def test_definitions_that_double_are_stopped() -> None:
     text = "let f0(p) = p\n" + "".join(f"let f{i + 1}(p) = f{i}(p ; p)\n" for i in range(100))
     with pytest.raises(SpecError):
         load_spec(text + "acyclic f100(so) as X\n")
+
+
+@pytest.mark.parametrize(
+    ("each", "same"),
+    [
+        ("for each x: acyclic so | ww[x]", "irreflexive for x: (so | ww[x])^+"),
+        ("for each k: irreflexive rw[k] ; ww[k]", "irreflexive for x: rw[x] ; ww[x]"),
+        ("for each x: empty rw[x] ; ww[x]", "empty for x: rw[x] ; ww[x]"),
+        ("not for each x: require wr[x] in ww[x]", "not empty for x: wr[x] \\ ww[x]"),
+    ],
+)
+def test_a_check_of_each_key_is_one_of_the_union(each: str, same: str) -> None:
+    one, other = (load_spec(f'include "adya.iso"\n{text} as c\n') for text in (each, same))
+    renamed = {show_check(check).replace("k", "x") for check in one.checks}
+    assert renamed == {show_check(check).replace("k", "x") for check in other.checks}
+    shown = f'include "adya.iso"\n{show_check(one.checks[0])}\n'
+    assert load_spec(shown).checks[0].expr == one.checks[0].expr
+
+
+def test_a_graph_of_all_keys_is_pointed_out() -> None:
+    spec = load_spec('include "adya.iso"\nacyclic for x: ww[x] | rw[x] as c\n')
+    (warning,) = polarity_warnings(spec)
+    assert "one graph over all keys" in warning
+    assert "for each x: acyclic ww[x] | rw[x]" in warning
+    each = load_spec('include "adya.iso"\nfor each x: acyclic ww[x] | rw[x] as c\n')
+    assert polarity_warnings(each) == []
