@@ -36,6 +36,7 @@ LITMUS = {
     "w(x,1) @1-9 || r(x,1) @2-3 || r(x,nil) @4-5": "pl-fcv",
     "w(x,1) @1-2 || w(x,2) @3-4 || r(x,2) @5-6 || r(x,1) @7-8": ("pl-fcv rss"),
     "w(x,1) @1-2 || w(x,2) @3-4 || r(x,2) r(x,2) @1-6 || r(x,1) @1-8": "",
+    "w(x,1) @0-1 || w(x,2) w(z,1) @2-3 || r(x,1) r(z,1) @2-9": "pl-fcv rss",
     "r(x,2) -> w(x,1) || r(x,1) w(x,2)": (
         "pl-fcv update-atomic rss per-key-sequential per-key-causal strong-session-pl-2 strong-pl-2"
     ),
@@ -111,6 +112,10 @@ def test_pram_is_between_the_guarantees_and_causal_consistency(weaker: str) -> N
         assert met == sorted(met, reverse=True), show(history)
         seen.add(tuple(met))
     assert len(seen) >= 3
+
+
+def test_pram_forbids_reading_what_the_session_writes_later() -> None:
+    assert tool_verdict(parse("r(x,1) -> w(x,1)"), route(load_spec("pram"))) == "invalid"
 
 
 def _timed(history: History) -> History:
