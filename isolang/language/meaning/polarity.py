@@ -44,7 +44,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
 
 def _of_all_keys(spec: Spec, check: Check) -> Iterator[str]:
     """A cycle of relations of one key, which may have another key at each step."""
-    if check.kind == "acyclic" and isinstance(check.expr, ForKey):
+    if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _keyed(check.expr):
         key, body = check.expr.key, brief(check.expr.body)
         what = (
             f"warning: `acyclic for {key}: …` is one graph over all keys: the steps of a "
@@ -52,6 +52,10 @@ def _of_all_keys(spec: Spec, check: Check) -> Iterator[str]:
         )
         hint = f"a graph for each key is `for each {key}: acyclic {body}`"
         yield message_at(check.pos, spec.texts, what, hint=hint)
+
+
+def _keyed(e: Core) -> bool:
+    return (isinstance(e, Rel) and e.key is not None) or any(map(_keyed, children(e)))
 
 
 def _declared(spec: Spec, check: Check) -> Iterator[str]:

@@ -45,7 +45,7 @@ COLOURS: Final = (
     Colour(_words("acyclic", "irreflexive", "empty", "require", "flag", "not"), "keyword.control",
            "Keyword"),
     Colour(_words("order", "choice", "relation", "on", "of", "containing", "within", "in", "as",
-                  "for"), "keyword.other", "Keyword.Reserved"),
+                  "for", "each"), "keyword.other", "Keyword.Reserved"),
     Colour(_words("domain", "range", "obs"), "support.function", "Name.Builtin"),
     Colour(_words("so", "rt", "init", "wr", "ww", "rw", "co", "vis", "ar", "vo", "po", "tx", "rf",
                   "cand", "id", "T", "W", "R", "conflict"), "support.constant", "Name.Constant"),
