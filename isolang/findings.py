@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation
 from isolang.certify.steps import AnomalyStep, Step
-from isolang.errors import IsolangError
+from isolang.errors import IsolangError, UnsupportedError
 from isolang.explain import names
 from isolang.explain.explain import explain
 from isolang.explain.known import Cycle, KnownGraph, components, known_graph, short_cycles
@@ -103,24 +103,30 @@ class _Search:
         self._progress("anomalies of reads")
         self._intrinsic()
         self._progress("cycles")
-        part = self._without_wrong_reads()
-        inner = build_problem(part.history)
+        try:
+            part = self._without_wrong_reads()
+            inner = build_problem(part.history)
+        except UnsupportedError as error:  # what is left has elements that several appended
+            return self._result(levels_of(self._history, self._each()), str(error))
         self._cycles(part, inner, known_graph(inner, until=self._cycles_until))
         late = time.perf_counter() > self._cycles_until
         self._progress("levels")
         standing = self._levels(part, inner)
+        late = late or time.perf_counter() > self._until
+        return self._result(standing, "the time was up: there may be more" if late else "")
+
+    def _result(self, standing: Levels, not_finished: str) -> Findings:
         order = {name: i for i, name in enumerate((*names.INTRINSIC.values(), *names.SEVERITY))}
         found = sorted(
             self._found.values(), key=lambda one: order.get(names.strip_suffix(one.anomaly), 99)
         )
         violated = [n for n, level in standing.levels.items() if level.standing == "violated"]
         weakest = standing.weakest_violated()
-        late = late or time.perf_counter() > self._until
         return Findings(
             anomalies=tuple(found),
             weakest_violated=weakest,
             also_violated=tuple(n for n in violated if n not in weakest),
-            not_finished="the time was up: there may be more" if late else "",
+            not_finished=not_finished,
         )
 
     # --- reads that are wrong by themselves ---

@@ -84,16 +84,34 @@ def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
     return found or {Anomaly.THIN_AIR_READ}
 
 
+def shows_anomaly(facts: Facts, op: int, kind: int) -> bool:
+    """Whether the read ``op`` shows an anomaly.
+
+    What its transaction's own appends decide needs no word of who appended the rest.
+
+    Raises:
+        NotCertifiedError: that depends on who did, which is not known.
+    """
+    if facts.is_read(op) and facts.is_list(op) and kind in _against_own_appends(facts, op):
+        return True
+    return kind in anomalies_of(facts, op)
+
+
+def _against_own_appends(facts: Facts, op: int) -> set[Anomaly]:
+    values = facts.list_of(op)
+    own = [facts.value[w] for w in facts.own_before(op)]
+    if not own or values[-len(own) :] == own:
+        return set()
+    broken = {Anomaly.NOT_LAST_OWN_WRITE} if set(own) & set(values) else set()
+    return {Anomaly.NOT_OWN_WRITE} | broken
+
+
 def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
     reader, key, values = facts.txn_of[op], facts.key[op], facts.list_of(op)
     own = [facts.value[w] for w in facts.own_before(op)]
-    found: set[Anomaly] = set()
+    found = _against_own_appends(facts, op)
     if facts.source[op] == FROM_MISSING:
         found.add(Anomaly.THIN_AIR_READ)
-    if own and values[-len(own) :] != own:
-        found.add(Anomaly.NOT_OWN_WRITE)
-        if set(own) & set(values):
-            found.add(Anomaly.NOT_LAST_OWN_WRITE)
     later = {facts.value[w] for w in facts.own_after(op)}
     blocks: list[tuple[int, list[int]]] = []
     for value in values:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from isolang.certify.anomalies import Anomaly, anomalies_of, contradicts_order, incompatible
+from isolang.certify.anomalies import Anomaly, contradicts_order, incompatible, shows_anomaly
 from isolang.certify.checks import EARLIER, ONE_KEY, certifiable, judged, uses_reads
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import Positions
@@ -131,7 +131,7 @@ class _Checker:
             if not incompatible(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: one list read is a prefix of the other")
             readers.append(facts.txn_of[step.other_op])
-        elif step.kind not in anomalies_of(facts, step.op):
+        elif not shows_anomaly(facts, step.op, step.kind):
             raise CertificateRejected(
                 f"anomaly: operation {step.op} shows none of kind {step.kind}"
             )

@@ -288,7 +288,7 @@ class Findings(Struct, frozen=True, kw_only=True):
         anomalies: one of each kind.
         weakest_violated: the violated levels that imply no other violated one: Elle's ``:not``.
         also_violated: the other violated levels: Elle's ``:also-not``.
-        not_finished: what was not looked for, as the time was up; empty if nothing.
+        not_finished: why there may be more; empty if all was looked for.
     """
 
     anomalies: tuple[Finding, ...] = ()

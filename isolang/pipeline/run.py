@@ -367,6 +367,8 @@ def contradiction(problem: Problem, route: Route) -> Refutation | None:
     anomaly = None
     if route.uses_reads_from:
         anomaly = next(iter(problem.anomalies(limit=1)), None)
+    elif problem.native.refusal:
+        raise UnsupportedError(f"{problem.history.name}: {problem.native.refusal}")
     elif route.uses_version_order:
         anomaly = find_order_contradiction(problem)
     if anomaly is None:

@@ -92,7 +92,8 @@ def build_problem(history: History, *, unread: bool = False) -> Problem:
         HistoryError: the columns do not fit together.
         UnsupportedError: what the problem cannot express: a key used as a register and as a list; a
             list element that several transactions appended; a list order that only a transaction of
-            unknown outcome shows.
+            unknown outcome shows. Where the history has anomalies besides, these decide all that
+            judges reads, and ``native.refusal`` says what is missing.
     """
     from isolang._native import NotExpressible
     from isolang._native import build_problem as build

@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include <nanobind/stl/string.h>
+
 #include "bindings/bindings.hpp"
 #include "problem/one_total_order.hpp"
 
@@ -61,6 +63,7 @@ void register_problem(nb::module_& m) {
 #undef ISOLANG_COLUMN
   c.def_prop_ro(
       "anomalies", [](const Problem& p) { return table(p.anomalies); }, nb::rv_policy::automatic);
+  c.def_ro("refusal", &Problem::refusal);
   c.def_prop_ro(
       "impossible_reason", [](const Problem& p) { return table(p.impossible_reason); },
       nb::rv_policy::automatic);

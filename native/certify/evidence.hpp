@@ -102,6 +102,7 @@ class Evidence {
   std::vector<std::int32_t> shown_order(std::int64_t op);
   unsigned anomalies(std::int64_t op);
   unsigned list_anomalies(std::int64_t op);
+  unsigned against_own_appends(std::int64_t op);
   unsigned set_read_anomalies(std::int64_t op);
   unsigned why_not(std::int64_t op, std::span<const Write> writes);
   void find_forced();

@@ -22,8 +22,10 @@ bool repeats(std::vector<std::int32_t> values) {
 }  // namespace
 
 bool Evidence::has_anomaly(std::int64_t op, std::int64_t kind) {
-  return kind >= 0 && kind <= static_cast<std::int64_t>(Kind::split_append) &&
-         (anomalies(op) >> kind & 1U) != 0;
+  if (kind < 0 || kind > static_cast<std::int64_t>(Kind::split_append)) return false;
+  // What the transaction's own appends decide needs no word of who appended the rest.
+  if (is_read(op) && is_list(op) && (against_own_appends(op) >> kind & 1U) != 0) return true;
+  return (anomalies(op) >> kind & 1U) != 0;
 }
 
 unsigned Evidence::anomalies(std::int64_t op) {
@@ -75,6 +77,21 @@ unsigned Evidence::why_not(std::int64_t op, std::span<const Write> writes) {
   return found ? found : bit(Kind::thin_air_read);
 }
 
+unsigned Evidence::against_own_appends(std::int64_t op) {
+  const auto values = list_of(op);
+  std::vector<std::int32_t> own_values;
+  for (const std::int64_t w : own(op, true)) own_values.push_back(value_of(w));
+  const std::size_t tail = own_values.size();
+  if (tail == 0 || (values.size() >= tail &&
+                    std::equal(own_values.begin(), own_values.end(),
+                               values.end() - static_cast<std::ptrdiff_t>(tail))))
+    return 0;
+  const bool some = std::any_of(own_values.begin(), own_values.end(), [&](std::int32_t v) {
+    return std::find(values.begin(), values.end(), v) != values.end();
+  });
+  return bit(Kind::not_own_write) | (some ? bit(Kind::not_last_own_write) : 0U);
+}
+
 unsigned Evidence::list_anomalies(std::int64_t op) {
   const std::int32_t reader = txn_of(op), key = key_of(op);
   const auto values = list_of(op);
@@ -84,17 +101,8 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
   const auto among = [](const auto& all, std::int32_t value) {
     return std::find(all.begin(), all.end(), value) != all.end();
   };
-  unsigned found = h_.op_source[op] == kSourceMissing ? bit(Kind::thin_air_read) : 0;
-  if (!before.empty()) {
-    const std::size_t tail = before.size();
-    if (values.size() < tail || !std::equal(before.begin(), before.end(),
-                                            values.end() - static_cast<std::ptrdiff_t>(tail))) {
-      found |= bit(Kind::not_own_write);
-      if (std::any_of(before.begin(), before.end(),
-                      [&](std::int32_t v) { return among(values, v); }))
-        found |= bit(Kind::not_last_own_write);
-    }
-  }
+  unsigned found = against_own_appends(op);
+  if (h_.op_source[op] == kSourceMissing) found |= bit(Kind::thin_air_read);
   // Blocks of neighbouring elements of one writer.
   struct Block {
     std::int32_t writer;

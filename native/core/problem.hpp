@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <ranges>
+#include <string>
 #include <vector>
 
 #include "core/history.hpp"
@@ -78,6 +79,8 @@ struct Problem {
   std::vector<std::int64_t> vo_op;                // the list read that shows it
 
   std::vector<Anomaly> anomalies;  // of included transactions, in transaction order
+  // Where not empty, what the problem lacks: only that its anomalies are there can be believed.
+  std::string refusal;
   // Optional transactions whose own reads contradict themselves: they cannot be in.
   std::vector<std::int32_t> impossible;    // ascending; those with an empty read are here too
   std::vector<Anomaly> impossible_reason;  // one for each: its first contradiction

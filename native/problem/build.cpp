@@ -184,8 +184,11 @@ Problem build(const History& h, bool each_read, bool unread) {
   put_anomalies(std::move(found), p);
   for (const auto& refusal : lists.refusals)
     if (!(unread && refusal.conditional) &&
-        !std::binary_search(p.impossible.begin(), p.impossible.end(), refusal.txn))
-      throw std::domain_error(refusal.message);
+        !std::binary_search(p.impossible.begin(), p.impossible.end(), refusal.txn)) {
+      if (p.anomalies.empty()) throw std::domain_error(refusal.message);
+      p.refusal = refusal.message;
+      break;
+    }
   return p;
 }
 

@@ -146,17 +146,17 @@ class ListOrders {
   }
 
   // Walks the list in blocks: all elements of a transaction stand together, in its program order,
-  // none missing. Where it is not known whose an element is, the read is refused as a whole: other
-  // names for it would be guesses.
+  // none missing. Where it is not known whose an element is, the read is refused, but for what its
+  // own transaction's appends decide: other names for it would be guesses.
   void examine(const ListRead& l, bool longest) {
     ++epoch_;
     reported_ = 0;
     shown_.clear();
-    const std::size_t anomalies_before = out_.anomalies.size();
     const OwnTail own = own_tail(h_, s_, l);
     const std::int64_t tail = own.length, end = length(l) - tail;
     if (!own.complete && tail > 0) add_once(AnomalyKind::not_last_own_write, l, own.last);
     if (!own.complete && tail == 0) add_once(AnomalyKind::not_own_write, l, l.own_last);
+    const std::size_t anomalies_before = out_.anomalies.size();
     const std::int32_t* list = values(l);
     bool clean = longest;  // up to here, and for any reader that appends nothing to the key
     for (std::int64_t i = 0; i < end;) {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import isolang
+from isolang.certify.certificate import verify
 from isolang.errors import UnsupportedError
 from isolang.history import History, Transaction
 from isolang.problem import AnomalyKind, Inclusion, build_problem, find_order_contradiction
@@ -263,6 +265,24 @@ def test_what_cannot_be_expressed_is_refused(transactions, message):
     with pytest.raises(UnsupportedError) as error:
         build_problem(history(*transactions))
     assert str(error.value) == message
+
+
+def test_what_own_appends_decide_is_judged_whoever_appended_the_rest():
+    """T4 read [1 2] again after its own append of 3: wrong, though several appended 3."""
+    given = history(
+        [(A, "x", 1)],
+        [(A, "x", 2)],
+        [(A, "x", 3)],
+        [(R, "x", [1, 2]), (A, "x", 3), (R, "x", [1, 2])],
+        [(R, "x", [1, 2, 3])],
+    )
+    problem = build_problem(given)
+    assert [a.kind for a in problem.anomalies()] == [AnomalyKind.NOT_OWN_WRITE]
+    assert "appended by T3 (at 1) and T4 (at 2)" in problem.native.refusal
+    verdict = isolang.check(given, "pl-2")
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+    verify(verdict.certificate(), given, isolang.load_spec("pl-2"))
+    assert isolang.check(given, "pl-1").outcome == "unknown"  # it judges no reads
 
 
 def test_an_order_that_only_a_maybe_transaction_shows_is_refused():

@@ -44,6 +44,7 @@ class Result:
     impossible: set[int] = field(default_factory=set)
     failed: int = 0
     unknown: int = 0
+    refused: bool = False
 
 
 class Model:
@@ -340,6 +341,9 @@ class Model:
                 if not repeated and (candidates or result.inclusion[read.txn] == OPTIONAL):
                     result.reads[read.number] = frozenset(candidates)
             if as_list and self.is_ambiguous(read):
+                # What its own appends decide does not depend on whose the others are.
+                own_wrong = self.own_tail(read)[1]
+                wrong[read.txn] |= {(k, read.txn, read.number, *other) for k, *other in own_wrong}
                 continue
             found = self.list_anomalies(read) if as_list else self.register_anomalies(read)
             wrong[read.txn] |= {(kind, read.txn, read.number, *other) for kind, *other in found}
@@ -350,7 +354,8 @@ class Model:
                 result.anomalies |= wrong[t]
             elif wrong[t]:
                 result.impossible.add(t)
-        if doubtful - result.impossible:
+        result.refused = bool(doubtful - result.impossible)
+        if result.refused and not result.anomalies:
             raise RefusedError(
                 "ambiguous, or an order that only an indeterminate transaction shows"
             )
