@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from isolang.errors import IsolangError, WorkerError, internal_error
+from isolang.errors import HistoryError, IsolangError, WorkerError, internal_error
 from isolang.history.history import History
 from isolang.limits import default_memory
 from isolang.machine import processors
@@ -89,6 +89,7 @@ def check_many(
         threads: how many may work on one history.
 
     Raises:
+        HistoryError: one history is given instead of several.
         SpecError: the spec is outside what is supported.
         OptionError: an option is out of bounds.
 
@@ -107,6 +108,11 @@ def check_many(
     from isolang.language.classify.route import Route, route
     from isolang.language.load import load_spec
 
+    if isinstance(histories, History | str | os.PathLike):
+        got = type(histories).__name__
+        raise HistoryError(
+            f"check_many: not several histories (got {got}, expected a list of them)"
+        )
     options = Options(timeout=timeout, memory=memory, certify=certify, seed=seed, threads=threads)
     if isinstance(spec, str | os.PathLike):
         spec = load_spec(spec)

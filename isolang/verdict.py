@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeAlias, cast
 
 from msgspec import Struct, field
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
     from isolang.solvers.answer import Cause
+
+
+NOTHING_OBSERVED: Final = "NOTHING WAS OBSERVED"
+"""How the note of a valid verdict begins that is no evidence."""
 
 
 class Seconds(Struct, frozen=True, kw_only=True):

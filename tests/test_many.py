@@ -132,6 +132,13 @@ def test_an_executor_that_fails_is_an_error_of_that_history():
     assert "no route to host" in str(one.error)
 
 
+@pytest.mark.parametrize("one", [EXAMPLES[0], seen(1)])
+def test_one_history_is_not_several(one):
+    """A path is no list of one-letter paths."""
+    with pytest.raises(isolang.HistoryError, match="not several histories"):
+        check_many(one, "ser")
+
+
 def test_specifications_are_loaded_before_any_history():
     """A misspelt level is an error at the call, not at each history."""
     with pytest.raises(isolang.SpecError):

@@ -9,6 +9,7 @@ from pathlib import Path
 from isolang.cli.parameters import Mistake
 from isolang.cli.report import Report
 from isolang.cli.terminal import complain
+from isolang.verdict import NOTHING_OBSERVED
 
 
 def expanded(histories: Sequence[str], form: str) -> list[str]:
@@ -46,6 +47,9 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
 def brief(report: Report) -> str:
     """A report in one line."""
     said = report.anomaly or report.reason.split("\n", 1)[0]
+    notes = report.level.notes if report.level else ()
+    if any(note.startswith(NOTHING_OBSERVED) for note in notes):
+        said = NOTHING_OBSERVED.lower()
     return "  ".join(x for x in (report.verdict.upper(), report.history, report.spec, said) if x)
 
 

@@ -19,7 +19,15 @@ from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
 from isolang.solvers.answer import Answer, Undecided, Unproved
 from isolang.solvers.registry import choose_pair
-from isolang.verdict import AnomalyCount, Invalid, Seconds, Unknown, Valid, Verdict
+from isolang.verdict import (
+    NOTHING_OBSERVED,
+    AnomalyCount,
+    Invalid,
+    Seconds,
+    Unknown,
+    Valid,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from isolang.certify.steps import Step
@@ -40,7 +48,7 @@ _SOON, _ANYWAY, _WAITED = 0.1, 0.02, 0.2
 _NAMED = 12
 
 _NOTHING_OBSERVED = (
-    "NOTHING WAS OBSERVED: no session read what another session wrote, so that this verdict says "
+    f"{NOTHING_OBSERVED}: no session read what another session wrote, so that this verdict says "
     "next to nothing about the database"
 )
 

@@ -50,12 +50,20 @@ def test_a_store_of_jepsen(folder, capfd):
         shutil.copy(ON_CALL, run / "history.edn")
         (run / "results.edn").write_text("{:valid? true}")
         (run / "jepsen.log").write_text("INFO jepsen started")
+        (run / "test.jepsen").write_bytes(b"JEPSEN\0\0\0\1binary")
     (folder / "store" / "bank" / "latest").symlink_to("20260102T000000Z")
     found = run_here(capfd, "--spec", "ser", "--brief", "store")
     assert [line.split("  ")[1] for line in found.out.splitlines()[:-1]] == [
         "store/bank/20260101T000000Z",
         "store/bank/20260102T000000Z",
     ]
+
+
+def test_a_short_line_says_that_nothing_was_observed(folder, capfd):
+    """A history without a read of another session's write is valid, and no evidence."""
+    (folder / "alone.txt").write_text("w(0,1,1,1)\n")
+    shown = run_here(capfd, "--spec", "si", "--brief", "alone.txt").out
+    assert shown == "VALID  alone.txt  si  nothing was observed\n"
 
 
 def test_quiet_says_it_by_the_exit_code(folder, capfd):

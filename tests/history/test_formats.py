@@ -379,6 +379,11 @@ UNSUPPORTED = [
         "dbcop's YAML; convert it to dbcop JSON: an event {write: true, variable: x, version: v} "
         'is {"Write": {"variable": x, "version": v}} there, and success is "committed"',
     ),
+    (
+        b"JEPSEN\0\0\0\1binary",
+        "Jepsen's binary file of a test (.jepsen); give the history.edn of the same run, which "
+        "Jepsen writes beside it",
+    ),
     (b"3\n0 1 A 5 6\n", "VeriStrong's flat list-append text; convert it to Jepsen EDN"),
     (
         b'{"threadID":"0-0-0","transactionID":"0-0-0,0"}\n',
