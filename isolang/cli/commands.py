@@ -167,14 +167,20 @@ def _is_pair(text: str) -> bool:
     return (begins or text.endswith(("/none", "/known", "/fixpoint"))) and not os.path.exists(text)
 
 
+def version() -> str:
+    """The version of the package, if it is installed."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("isolang")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            typer.echo(f"isocheck {version('isolang')}")
-        except PackageNotFoundError:
-            typer.echo("isocheck (not installed)")
+        typer.echo(f"isocheck {version()}")
         raise typer.Exit
 
 

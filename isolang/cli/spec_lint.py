@@ -10,7 +10,7 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import Include, Output, SpecFiles
+from isolang.cli.parameters import OUTPUT, Include, SpecFiles, one_of
 from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
 from isolang.cli.terminal import complain, data, say, visible
 from isolang.errors import SpecError
@@ -67,7 +67,13 @@ def lint(
             help="At most, for the search through small histories of each file.",
         ),
     ] = 20.0,
-    output: Output = "text",
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
+            **one_of("text", "json", "sarif"),
+        ),
+    ] = "text",
 ) -> int:  # fmt: skip
     """Say what is wrong, or probably not meant.
 
@@ -83,6 +89,13 @@ def lint(
             _print(one, failed=failed)
     if output == "json":
         data(json_text(report))
+    if output == "sarif":
+        from msgspec import to_builtins
+
+        from isolang.cli.commands import version
+        from isolang.report.forms import sarif
+
+        data(sarif(to_builtins([f for one in report for f in one.findings]), version()))
     if unusable:
         return EXIT_INPUT
     return EXIT_INVALID if any(linted.findings for linted in report) else EXIT_VALID

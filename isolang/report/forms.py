@@ -1,6 +1,7 @@
-"""Other forms of a verdict: for Graphviz, Mermaid, Perfetto, JUnit, and for a bug report.
+"""Other forms of a verdict: for Graphviz, Mermaid, Perfetto, JUnit, SARIF, and for a bug report.
 
-Each function takes a verdict and gives text. ``FORMS`` names those of a single verdict.
+Each function takes a verdict, or what a command found, and gives text. ``FORMS`` names those of a
+single verdict.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from isolang.report.columns import Columns, cut, pack
@@ -199,6 +201,46 @@ def junit(reports: Iterable[Mapping[str, Any]]) -> str:
         suite.set(name, str(count))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def sarif(findings: Iterable[Mapping[str, Any]], version: str) -> str:
+    """What ``spec lint`` found, as SARIF 2.1.0: what code scanners of forges show beside the line.
+
+    Args:
+        findings: the objects of docs/schema/spec-lint.json.
+        version: of the program.
+    """
+    results = []
+    for finding in findings:
+        place = re.escape(f"{finding['file']}:{finding['line']}:{finding['column']}: ")
+        text = re.sub(rf"^(?:{place})?(?:warning: )?", "", finding["message"])
+        location: dict[str, Any] = {"artifactLocation": {"uri": quote(finding["file"])}}
+        if finding["line"]:
+            location["region"] = {
+                "startLine": finding["line"],
+                "startColumn": finding["column"],
+            }
+        results.append(
+            {
+                "ruleId": f"isocheck/{finding['severity']}",
+                "level": finding["severity"],
+                "message": {"text": text},
+                "locations": [{"physicalLocation": location}],
+            }
+        )
+    driver = {
+        "name": "isocheck",
+        "version": version,
+        "rules": [{"id": f"isocheck/{severity}"} for severity in ("error", "warning")],
+    }
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+        ],
+    }
+    return json.dumps(log, indent=2) + "\n"
 
 
 FORMS: Final[Mapping[str, Callable[[Verdict], str]]] = {

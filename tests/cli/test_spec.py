@@ -198,6 +198,21 @@ def test_lint_as_json(capfd, folder):
     assert finding["message"].startswith("a.iso:1:9: unknown name `wx`")
 
 
+def test_lint_as_sarif(capfd, folder):
+    """What code scanners take: the place, and the text without it."""
+    (folder / "a b.iso").write_text("acyclic wx as c\n")
+    (run,) = json.loads(run_here(capfd, "spec", "lint", "-o", "sarif", "a b.iso").out)["runs"]
+    (result,) = run["results"]
+    assert result["level"] == "error"
+    assert result["message"]["text"].startswith("unknown name `wx`")
+    (location,) = result["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "a%20b.iso"},
+        "region": {"startLine": 1, "startColumn": 9},
+    }
+    assert result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+
+
 def test_lint_of_a_missing_file_is_an_input_error(capfd, folder):
     run = run_here(capfd, "spec", "lint", "a.iso")
     assert run.code == 2
