@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Cycle: TypeAlias = tuple[Edge, ...]
 
-# An anti-dependency is looked for to so many versions after the one that was read, and of a version
-# with more successors than this none is taken.
-_VERSIONS, _SUCCESSORS = 4, 16
+# An anti-dependency is looked for to versions so far after the one that was read, and to so many of
+# them: lost updates give a version several successors.
+_VERSIONS, _SUCCESSORS = 4, 8
 _LONGEST: Final = 8
 
 
@@ -45,20 +45,25 @@ class KnownGraph(Struct, frozen=True):
     shown: dict[Edge, tuple[int, ...]]
 
 
-def known_graph(problem: Problem, *, until: float) -> KnownGraph:
+def known_graph(
+    problem: Problem, *, until: float, among: tuple[int, int] | None = None
+) -> KnownGraph:
     """Collect the known edges of a history.
 
     Args:
         problem: of the history; reads with intrinsic anomalies give no edge.
         until: a moment of ``time.perf_counter`` after which the rest is left out.
+        among: only those of reads, and of writers, from the first of these transactions to before
+            the second.
     """
     native = problem.native
     n = native.n
+    low, high = (0, n) if among is None else among
     included = native.inclusion == int(Inclusion.IN)
     writers = native.writer_txn.tolist()
     starts = native.candidate_start.tolist()
     candidates = native.candidate.tolist()
-    next_of = _next_versions(problem)
+    next_of = _next_versions(problem, low, high)
     after: defaultdict[int, list[Edge]] = defaultdict(list)
     shown: dict[Edge, tuple[int, ...]] = {}
     for number, (reader, key, op) in enumerate(
@@ -91,7 +96,7 @@ def known_graph(problem: Problem, *, until: float) -> KnownGraph:
                 shown[edge] = ops
     last: dict[int, int] = {}
     unfinished = native.unfinished.tolist()
-    for txn, session in enumerate(native.session.tolist()[:n]):
+    for txn, session in enumerate(native.session[low:high].tolist(), low):
         if not included[txn]:
             continue
         if session in last:
@@ -99,6 +104,14 @@ def known_graph(problem: Problem, *, until: float) -> KnownGraph:
         if not unfinished[txn]:
             last[session] = txn
     return KnownGraph(n, dict(after), shown)
+
+
+def _reads(problem: Problem, low: int, high: int) -> Iterator[tuple[int, int, int, int]]:
+    """The reads of some transactions: number, reader, key and operation; they stand together."""
+    native = problem.native
+    first, last = native.read_txn.searchsorted((low, high)).tolist()
+    columns = (native.read_txn, native.read_key, native.read_op)
+    return zip(range(first, last), *(c[first:last].tolist() for c in columns), strict=True)
 
 
 def _key_of_writers(problem: Problem) -> list[int]:
@@ -112,7 +125,7 @@ def _key_of_writers(problem: Problem) -> list[int]:
 _Next: TypeAlias = dict[int, dict[int, tuple[int, ...]]]
 
 
-def _next_versions(problem: Problem) -> _Next:
+def _next_versions(problem: Problem, low: int, high: int) -> _Next:
     """Per writer, those that come right after it, each with the read that shows it, if one does.
 
     Orders that list reads show need no read here: whoever looks at a key looks at those.
@@ -121,18 +134,16 @@ def _next_versions(problem: Problem) -> _Next:
     n, starts = native.n, native.key_start.tolist()
     writers = native.writer_txn.tolist()
     found: defaultdict[int, dict[int, tuple[int, ...]]] = defaultdict(dict)
-    for before, later in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
+    near = (native.writer_txn >= low) & (native.writer_txn < high) | (native.writer_txn == n)
+    shown = near[native.vo_before] & near[native.vo_after]
+    orders = (native.vo_before[shown].tolist(), native.vo_after[shown].tolist())
+    for before, later in zip(*orders, strict=True):
         found[before][later] = ()
     listed = set(found)
-    writer_of: dict[tuple[int, int], int] = {}
-    for key, (start, end) in enumerate(pairwise(starts)):
-        for writer in range(start, end):
-            writer_of[key, writers[writer]] = writer
+    keys = _key_of_writers(problem)
+    writer_of = {(keys[w], writers[w]): w for w in near.nonzero()[0].tolist()}
     first, candidates = native.candidate_start.tolist(), native.candidate.tolist()
-    reads = zip(
-        native.read_txn.tolist(), native.read_key.tolist(), native.read_op.tolist(), strict=True
-    )
-    for number, (reader, key, op) in enumerate(reads):
+    for number, reader, key, op in _reads(problem, low, high):
         start, end = first[number : number + 2]
         if end - start == 1 and candidates[start] not in listed:
             own = writer_of.get((key, reader))
@@ -157,7 +168,9 @@ def _later(writer: int, next_of: _Next) -> dict[int, tuple[int, ...]]:
                     following.setdefault(later, (*ops, *shown))
         found |= following
         front = following
-    return found
+        if len(found) >= _SUCCESSORS:
+            break
+    return dict(islice(found.items(), _SUCCESSORS))
 
 
 def short_cycles(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
 from isolang.explain.known import Cycle, KnownGraph, known_graph, short_cycles
-from isolang.explain.part import Part, Sources, reads_of
+from isolang.explain.part import Part, Sources, reads_of, transactions_of
 from isolang.language.classify.automaton import TESTS, Automaton
 from isolang.problem import Problem, build_problem
 
@@ -28,8 +28,11 @@ Raises ``TimeoutError``.
 _FOLLOWED = 4
 _RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
-# How many short cycles of known edges are tried, and for how long more are looked for.
+# How many short cycles of known edges are tried; and seconds for which they are looked for, or half
+# of the time that there is, if that is more.
 _TRIED, _LOOKED = 24, 0.1
+# And so many transactions before and after the middle one of the refutation are looked at.
+_AROUND = 400
 # What is looked for nothing shorter than: one cycle, of two edges and one rw.
 _SHORT = (1, 1 + _RW_WEIGHT)
 # A part with more transactions than this is not searched for a smaller one.
@@ -212,9 +215,10 @@ class Finder:
             return None
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
         relations = frozenset(r for a in plan.automata for r in a.steps) | {"rw"}
-        until = min(self._end, time.perf_counter() + _LOOKED)
+        now = time.perf_counter()
+        until = min(self._end, now + max(_LOOKED, (self._end - now) / 2))
         if self._known is None:
-            self._known = known_graph(self._problem, until=until)
+            self._known = known_graph(self._problem, until=until, among=self._around(steps))
         best: Sequence[Step] | None = None
         given = cost(steps)
         least = given[4] if given[3] == 1 and not relaxed else sys.maxsize
@@ -233,6 +237,13 @@ class Finder:
             if found is not None and (best is None or cost(found) < cost(best)):
                 best, least = found, cost(found)[4]
         return best
+
+    def _around(self, steps: Sequence[Step]) -> tuple[int, int]:
+        """Of a large history, the transactions around those of a refutation, from and before."""
+        n = self._problem.native.n
+        middle = sorted(transactions_of(steps, self._problem.history)) or [0]
+        low = max(0, min(middle[len(middle) // 2] - _AROUND, n - 2 * _AROUND))
+        return low, min(n, low + 2 * _AROUND)
 
     def _needs_rw(self, weaker: Sequence[Automaton]) -> bool:
         """Whether one line of all transactions shows that no refutation does without ``rw``.
