@@ -15,7 +15,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
-from isolang.certify.steps import ChoiceStep, Literal
+from isolang.certify.steps import ChoiceStep, CycleStep, Literal, Step
 from isolang.explain.argument import (
     Argument,
     Clause,
@@ -29,9 +29,17 @@ from isolang.explain.argument import (
     tidy,
 )
 
+LARGEST = 20_000
+"""A refutation with more edges in its cycles is not argued from: it would fill books."""
+
 
 class TooLongError(Exception):
     """No argument of reasonable size was found."""
+
+
+def edges_in(steps: Iterable[Step]) -> int:
+    """How many edges the cycles of a refutation have."""
+    return sum(len(step.edges) for step in steps if isinstance(step, CycleStep))
 
 
 class Reasoner:

@@ -34,7 +34,7 @@ from isolang.explain.argument import (
     plain_reason,
     signed,
 )
-from isolang.explain.derivation import Reasoner, TooLongError
+from isolang.explain.derivation import LARGEST, Reasoner, TooLongError, edges_in
 from isolang.explain.part import Part, Sources, operations_of, part_of
 from isolang.explain.premises import Premises
 from isolang.explain.transactions import show_transactions
@@ -186,6 +186,8 @@ class _Explainer:
     # --- the argument ---
 
     def _argument(self) -> Argument:
+        if edges_in(self._steps) > LARGEST:
+            raise TooLongError
         clauses = self._premises.clauses(self._steps)
         return Reasoner(clauses, self._premises.fact, 1 + EFFORT // len(clauses)).argue()
 

@@ -45,8 +45,8 @@ class Part(Struct, frozen=True):
 
     def to_whole(self, steps: Iterable[Step]) -> list[Step]:
         """Steps about the part, in the numbers of the whole."""
-        ops = dict(enumerate(self.ops))
-        return [_renumbered(step, ops, dict(enumerate(self.txns)), self._keys()) for step in steps]
+        ops, txns, keys = dict(enumerate(self.ops)), dict(enumerate(self.txns)), self._keys()
+        return [_renumbered(step, ops, txns, keys) for step in steps]
 
     def to_part(self, steps: Iterable[Step]) -> list[Step]:
         """Steps about the whole, in the numbers of the part, which must have all they speak of."""

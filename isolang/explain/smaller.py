@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec.structs import replace
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
+from isolang.explain.derivation import LARGEST, edges_in
 from isolang.explain.known import Cycle, KnownGraph, known_graph, short_cycles
 from isolang.explain.part import Part, Sources, reads_of, transactions_of
 from isolang.language.classify.automaton import TESTS, Automaton
@@ -113,8 +114,11 @@ class Finder:
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
         """The simplest refutation found; never a worse one than ``steps``."""
         best = steps
-        # Small parts first: a whole history without its sessions may take long.
-        for attempt in (self._short, self.without_rw, self._in_a_part, self._relaxed_steps):
+        attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (self._short,)
+        if edges_in(steps) <= LARGEST:
+            # Small parts first: a whole history without its sessions may take long.
+            attempts += (self.without_rw, self._in_a_part, self._relaxed_steps)
+        for attempt in attempts:
             # Around a short cycle that is no whole argument there may be nothing simpler.
             for start in (best,) if best is steps or cost(best)[3:] <= _SHORT else (best, steps):
                 if time.perf_counter() > self._end:
