@@ -84,7 +84,7 @@ from isolang.solvers.registry import fitting, stages_of
 
 WANTED = 200
 
-#: One history of so many goes through the whole tool; of so many its proofs through both checkers.
+#: One history in this many goes through the whole tool, and one through both checkers.
 WHOLE_TOOL: Final = 64
 BOTH_CHECKERS: Final = 64
 #: Disagreements of one kind that are shrunk and saved; the others are counted.
@@ -425,7 +425,7 @@ class Night:
         )
 
     def run(self, pairs: float) -> None:
-        """Go on until so many pairs are done; Ctrl-C and SIGTERM leave a state to go on from."""
+        """Go on until this many pairs are done; Ctrl-C and SIGTERM leave a state to go on from."""
 
         def stop(*_: object) -> NoReturn:
             raise KeyboardInterrupt

@@ -54,7 +54,7 @@ def cases(recorded: Path | None, *, quick: bool) -> Iterator[tuple[str, History,
 
 
 def skewed(history: History, by: int) -> History:
-    """Each session's clock is ahead by another time, up to so much."""
+    """Each session's clock is ahead by another time, up to this much."""
     columns = history.columns
     ahead = {s: s * 7919 % by for s in range(columns.sessions)}
     moved = [

@@ -73,7 +73,7 @@ class Deadline:
         return Seconds(**self._spent, total=time.perf_counter() - self._start)
 
 
-#: Of the memory that there is, so much may be used by default.
+#: Of the memory that there is, this much may be used by default.
 SHARE: Final = 0.75
 
 

@@ -36,7 +36,7 @@ def transactions(  # noqa: D417 - Hypothesis gives draw
 
     Args:
         keys: that are read and written.
-        sessions: at most so many.
+        sessions: at most this many.
         max_transactions: likewise.
         max_operations: of each transaction.
         lists: append to lists, and read them, instead of writing values.
@@ -105,7 +105,7 @@ def programs(  # noqa: D417
 
     Args:
         keys: of rows.
-        max_transactions: at most so many.
+        max_transactions: at most this many.
         max_operations: of each transaction.
     """
     kinds: st.SearchStrategy[Callable[..., Operation]] = st.sampled_from([Read, Write])
@@ -141,7 +141,7 @@ def interleavings(  # noqa: D417
 
     Args:
         keys: as :func:`programs` has it; likewise the next two.
-        max_transactions: at most so many.
+        max_transactions: at most this many.
         max_operations: of each transaction.
         of: the transactions to choose from, instead.
     """

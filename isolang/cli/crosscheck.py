@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isolang.limits import Deadline
     from isolang.verdict import Verdict
 
-# Of the time that is left, so much is for the pairs; the rest is for writing what came of it.
+# Of the time that is left, this much is for the pairs; the rest is for writing what came of it.
 _SHARE = 0.8
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 
-# Of a history of so many operations, all levels are judged in the time that a start takes; each may
-# take so many seconds.
+# All levels of a history of this many operations are judged in the time of a start; each may
+# take this many seconds.
 _SMALL: Final = 20_000
 _AT_ONCE: Final = 0.1
 _LARGE: Final = 250_000  # bytes of a history that is worth a heap in large pages

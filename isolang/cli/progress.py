@@ -17,7 +17,7 @@ class Bar:
     """Shows how many histories are done and what is being done now."""
 
     def __init__(self, total: int, budget: float | None = None) -> None:
-        """Count ``total`` histories; each phase may be of a verdict with so many seconds."""
+        """Count ``total`` histories; each phase may be of a verdict with this many seconds."""
         self._total = total
         self._budget = budget
         self._began = time.monotonic()

@@ -121,13 +121,13 @@ def run(
         ),
     ] = None,
     transactions: Annotated[
-        int | None, typer.Option("--transactions", help="Stop after so many.", **_WHOLE)
+        int | None, typer.Option("--transactions", help="Stop after this many.", **_WHOLE)
     ] = None,
     sessions: Annotated[
         int, typer.Option("--sessions", help="Clients at a time.", **_WHOLE)
     ] = 10,
     processes: Annotated[
-        int, typer.Option("--processes", help="Share the clients out to so many.", **_WHOLE)
+        int, typer.Option("--processes", help="Share the clients out to this many.", **_WHOLE)
     ] = 1,
     standby: Annotated[
         int,

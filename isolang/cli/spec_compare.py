@@ -96,9 +96,9 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
         relation: what the first is to the second; unknown if a half has neither proof nor witness.
         proof: why one implies the other, for each direction in which it does.
         witnesses: for each direction in which it does not, a history.
-        searched: where there is neither, from ``a implies b`` on: up to so many transactions there
+        searched: where there is neither, from ``a implies b`` on: up to how many transactions there
             is no witness; null where there is one or the other.
-        keys: of which a witness would have had at most so many.
+        keys: of which a witness would have had at most this many.
         seconds: how long it took.
     """
 

@@ -73,7 +73,7 @@ def verify(
 
 
 def _text(path: str) -> str:
-    """The certificate's text; of what is no regular file, only so much as one may have.
+    """The certificate's text; of what is no regular file, only as much as one may have.
 
     Raises:
         CertificateError: it cannot be read, or has no end.

@@ -67,7 +67,7 @@ class Half(Struct, frozen=True, kw_only=True):
     Attributes:
         proof: that it does.
         witness: that it does not.
-        searched: where there is neither: there is no witness of up to so many transactions.
+        searched: where there is neither: there is no witness of up to this many transactions.
     """
 
     proof: Implication | None = None

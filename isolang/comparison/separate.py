@@ -23,8 +23,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
     """How far to look.
 
     Attributes:
-        transactions: up to so many.
-        keys: up to so many.
+        transactions: up to this many.
+        keys: up to this many.
         reads: of one key by one transaction, at most.
         one_by_one: only what a database can show that does one step after the other.
     """

@@ -28,8 +28,8 @@ class Scope(Struct, frozen=True, kw_only=True):
     """Which histories.
 
     Attributes:
-        transactions: exactly so many, beside T0; each does something.
-        keys: at most so many.
+        transactions: exactly this many, beside T0; each does something.
+        keys: at most this many.
         reads: of one key by one transaction, at most; 1 or 2.
         lists: whether keys may be lists.
         sessions: whether there is a session order; else each transaction has a session of its own.

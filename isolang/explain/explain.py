@@ -53,7 +53,7 @@ from isolang.explain.words import Words, counted
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.problem import Problem
 
-# The search for an argument may look at so many clauses: well under a second.
+# The search for an argument may look at this many clauses: well under a second.
 EFFORT = 150_000
 # An argument of several cycles with more edges than this fills screens, and nobody follows it.
 READABLE = 48

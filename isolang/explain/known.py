@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Cycle: TypeAlias = tuple[Edge, ...]
 
-# An anti-dependency is looked for to versions so far after the one that was read, and to so many of
+# Anti-dependencies are looked for to versions this far after the one read, and to this many of
 # them: lost updates give a version several successors.
 _VERSIONS, _SUCCESSORS = 4, 8
 _LONGEST: Final = 8
@@ -249,7 +249,7 @@ def _best(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _path(after: dict[int, list[Edge]], start: int, end: int, longest: int) -> list[Edge] | None:
-    """A shortest path, of at most so many edges; of several, one with less ``rw`` at its start."""
+    """A shortest path of at most ``longest`` edges; of several, one with less rw at its start."""
     came: dict[int, Edge | None] = {start: None}
     front = [start]
     for _ in range(longest):

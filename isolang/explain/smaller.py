@@ -32,7 +32,7 @@ _OBVIOUS = {"wr", "ww"}
 # How many short cycles of known edges are tried; and seconds for which they are looked for, or half
 # of the time that there is, if that is more.
 _TRIED, _LOOKED = 24, 0.1
-# And so many transactions before and after the middle one of the refutation are looked at.
+# And this many transactions before and after the middle one of the refutation are looked at.
 _AROUND = 400
 # What is looked for nothing shorter than: one cycle, of two edges and one rw.
 _SHORT = (1, 1 + _RW_WEIGHT)
@@ -74,7 +74,7 @@ def _weight(edges: Sequence[Edge]) -> int:
 class Finder:
     """Looks for a simpler violation, for a while.
 
-    The steps at hand are about a few transactions, and looking at those costs little, however large
+    These steps are about a few transactions, and looking at those costs little, however large
     the history is. To look at the whole history again, without some relations, costs as much as its
     refutation did, or more: that has a limit of its own.
     """
@@ -262,7 +262,7 @@ class Finder:
         return self._problem.fits_one_total_order(sessions="so" in used, real_time="rt" in used)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """A refutation without session or real-time order, where the one at hand has them."""
+        """A refutation without session or real-time order, where the current one has them."""
         best: Sequence[Step] | None = None
         for relation in ("rt", "so"):
             if relation not in _relations(best or steps):

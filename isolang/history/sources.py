@@ -21,7 +21,7 @@ _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _BZIP2 = b"BZh"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_LARGE = 8 << 20  # bytes: the first touch of so many pages of 4 KiB takes longer than filling them
+_LARGE = 8 << 20  # bytes: touching this many small pages takes longer than filling them
 _SIDE_FILES = (".debug", ".error", ".wlog")  # what Cobra's clients leave beside their logs
 
 

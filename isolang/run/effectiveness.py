@@ -24,7 +24,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     Attributes:
         workload: its name.
-        trials: so many runs, each on new tables with a seed of its own.
+        trials: this many runs, each on new tables with a seed of its own.
         violations: of those, how many violated the level's claim, certified.
         per_hour: violations in an hour of playing and judging.
         first: the place of the counterexample's first transaction in the history, from 1; the

@@ -121,7 +121,7 @@ def interleave_sessions(
 
 
 def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All schedules of transactions with so many steps each, COMMIT counted."""
+    """All schedules of transactions with this many steps each, COMMIT counted."""
     if not any(steps):
         yield ()
     for i, left in enumerate(steps):

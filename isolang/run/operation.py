@@ -72,7 +72,7 @@ class Scan(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Keep the transaction open until so many other transactions have ended."""
+    """Keep the transaction open until this many other transactions have ended."""
 
     transactions: int
 

@@ -89,7 +89,7 @@ class Watcher:
                 return
 
     def _look(self, size: int) -> Look | None:
-        """Have the child judge so many bytes; one that was ended has a successor."""
+        """Have the child judge this many bytes; one that was ended has a successor."""
         if self._child is None or self._child.poll() is not None:
             self._child = self._start()
         child = self._child

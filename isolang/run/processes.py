@@ -25,7 +25,7 @@ _ENDING: Final = 60.0  # seconds for a child to end its last transactions
 
 
 class Share(Struct, frozen=True):
-    """Which part of a run a process has: one of so many, counted from 0."""
+    """Which part of a run a process has: one of several, counted from 0."""
 
     number: int = 0
     of: int = 1

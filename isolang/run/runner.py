@@ -53,10 +53,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         workload: its name; ``auto`` for several.
         shape: the workload's sizes.
         seconds: how long.
-        transactions: stop after so many, if that is earlier.
+        transactions: stop after this many, if that is earlier.
         sessions: clients at a time.
         processes: that the clients are shared out to.
-        standby: so many more read from a standby.
+        standby: this many more read from a standby.
         seed: of all random choices.
         faults: what goes wrong meanwhile, of ``FAULTS``.
         prefix: how the names of tables begin.
@@ -96,9 +96,9 @@ class State(Struct, kw_only=True):
 
     Attributes:
         began: ``time.monotonic()`` at the first transaction.
-        committed: so many transactions did.
-        aborted: so many certainly did not.
-        maybe: so many have an unknown outcome.
+        committed: this many transactions did.
+        aborted: this many certainly did not.
+        maybe: this many have an unknown outcome.
         latency: seconds of all committed ones together.
         level: of the database.
         workload: what is played now.

@@ -78,7 +78,7 @@ class _Client:
 
     def __init__(self, number: int, client: MemoryClient, source: Source) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
-        self.until = 0  # it goes on when so many transactions have ended
+        self.until = 0  # it goes on when this many transactions have ended
         self._number, self._client, self._source = number, client, source
         self._result: Any = None
 

@@ -204,7 +204,7 @@ class Isolation:
             level: of the database; by default its first one.
             workload: its name.
             seconds: how long.
-            transactions: stop after so many, if that is earlier.
+            transactions: stop after this many, if that is earlier.
             clients: how many at a time.
 
         Returns:

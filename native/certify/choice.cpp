@@ -283,7 +283,7 @@ class ChoiceReader {
       std::int32_t key = -1;
       std::int64_t place = -1;
     };
-    std::vector<Write> write(idx(n_));  // of the key at hand, by transaction
+    std::vector<Write> write(idx(n_));  // of the current key, by transaction
     choice_.key_start.assign(keys + 1, 0);
     choice_.order.reserve(order_txn_.size());
     for (std::size_t key = 0; key < keys; ++key) {

@@ -383,7 +383,7 @@ class Line {
   std::vector<std::vector<std::size_t>> chains_;  // events
   std::vector<std::size_t> event_of_;             // per transaction: its first event
   std::vector<std::vector<std::size_t>>
-      before_;  // per event and chain: so many events of that chain come first
+      before_;  // per event and chain: this many events of that chain come first
   std::vector<Version> versions_;
   std::vector<std::vector<std::size_t>> by_key_;  // versions, the initial one first
   std::vector<Read> reads_;

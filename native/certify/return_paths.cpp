@@ -77,7 +77,7 @@ struct Places {
 bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
   const ByReader reads = by_reader(history, choice);
   const Places places(history, choice);
-  // Of the reads of the transaction at hand, or those after the one at hand: per key the least that
+  // Of the reads of the current transaction, or those after the current one: per key the least that
   // one saw.
   std::vector<std::int32_t> least(choice.key_start.size(), -1),
       reader_of(choice.key_start.size(), -1);

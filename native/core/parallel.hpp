@@ -21,7 +21,7 @@ std::size_t in_parts(
     std::size_t parts, std::size_t threads, Budget& budget,
     const std::function<bool(std::size_t worker, std::size_t part, Budget& budget)>& work);
 
-// Cuts the items 0 … count - 1 into parts of at least so much weight, the last one aside: part i is
+// Cuts the items 0 … count - 1 into parts of at least this much weight, the last one aside: part i is
 // cuts[i] … cuts[i + 1] - 1.
 template <typename WeightOf>
 std::vector<std::size_t> cut_into_parts(std::size_t count, std::size_t least, WeightOf weight_of) {

@@ -83,10 +83,10 @@ constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
 // alternative is hopeless.
 constexpr int kLongPresolves = 16;
 constexpr std::int64_t kPresolveConflictsEach = 10;  // per transaction
-// A search before pruning is through: so many conflicts, and another for so many transactions; for
+// A search before pruning is through: this many conflicts, and another for this many transactions; for
 // each transaction, decisions, and variables in all and of the first final check, before any pass
 // and after; for each node, visits (what came to an end took 7 at most, far moves in a million
-// transactions take thousands). No search where so many candidates are open and orders must be
+// transactions take thousands). No search where this many candidates are open and orders must be
 // chosen for each.
 constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kVisitsEach = 10;
 constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assumed times
@@ -123,14 +123,14 @@ class Attempt {
     return search_between_passes(1, std::numeric_limits<std::int64_t>::max());
   }
 
-  // With so many conflicts for the search that comes last.
+  // With this many conflicts for the search that comes last.
   Cdcl::Result search(std::int64_t max_conflicts) {
     if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up)
       return result;
     return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
   }
 
-  // With so many turns of all searches, or else with a short one. Only a refutation that CDCL can
+  // With this many turns of all searches, or else with a short one. Only a refutation that CDCL can
   // prove counts.
   Cdcl::Result try_to_decide(int turns) {
     if (const auto result = search_early(kPresolveConflicts); result != Cdcl::Result::gave_up)

@@ -73,7 +73,7 @@ struct Options {
       0;               // the share of writes that a read of the key precedes in the transaction
   bool mini = false;   // one or two keys, each read and then perhaps written
   bool lists = false;  // appends and list reads
-  std::int32_t appends = 32;  // lists: after so many a key gives way to a fresh one
+  std::int32_t appends = 32;  // lists: after this many a key gives way to a fresh one
   double info_rate = 0;       // outcome unknown to the client; half of them take effect
   double abort_rate = 0;
   bool session_each = false;  // every transaction is a session of its own

@@ -82,7 +82,7 @@ def test_against_enumeration(seed):
 
 
 def knots_in_a_row(rng, density, distant, variables=600):
-    """Clauses (so many a variable) and edges among neighbours, and a share among distant ones."""
+    """Clauses (this many a variable) and edges among neighbours, and a share among distant ones."""
 
     def near(v, reach):
         return min(max(1, v + rng.randint(-reach, reach)), variables)

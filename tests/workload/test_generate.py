@@ -193,7 +193,7 @@ def test_key_distributions(name, first_fifth):
 
 
 def test_values():
-    """All different, or so many, uniform or skewed."""
+    """All different, or this many, uniform or skewed."""
 
     def written(**options):
         columns = generate(Workload(transactions=2000, **options)).columns
@@ -225,7 +225,7 @@ def test_read_modify_write_and_mini_transactions():
 
 
 def test_lists():
-    """Appends and list reads; a key gives way after so many appends."""
+    """Appends and list reads; a key gives way after this many appends."""
     columns = generate(Workload(transactions=500, keys=5, lists=True, appends=10)).columns
     assert set(columns.op_kind.tolist()) == {c.APPEND, c.READ_LIST}
     appended = np.bincount(columns.op_key[columns.op_kind == c.APPEND])
@@ -234,7 +234,7 @@ def test_lists():
 
 
 def test_a_session_each():
-    """As many sessions as transactions, still only so many at a time."""
+    """As many sessions as transactions, still only this many at a time."""
     columns = generate(Workload(transactions=200, sessions=4, session_each=True)).columns
     assert columns.sessions == 200
     events = sorted([(t, 1) for t in columns.txn_begin] + [(t, -1) for t in columns.txn_end])
@@ -303,7 +303,7 @@ def test_refusals(options, message):
 
 
 def test_changed_reads():
-    """Only so many reads change, to values that somebody else writes last; the original stays."""
+    """Only this many reads change, to values that somebody else writes last; the original stays."""
     history = generate(Workload(rule="strict-serializable", values=3, keys=10, seed=4))
     before = history.columns.op_value.copy()
     changed = change_reads(history, 5, seed=1)

@@ -11,7 +11,7 @@ from isolang.run.workloads.workload import Shape, Source, Workload, chooser, num
 class ListAppend(Workload):
     """Elle's list-append: reads return the whole order of a key's writes.
 
-    After so many appends a list gives way to a fresh one, so that reads stay short.
+    After this many appends a list gives way to a fresh one, so that reads stay short.
     """
 
     name: ClassVar = "append"

@@ -29,9 +29,9 @@ class Shape(Struct, frozen=True, kw_only=True):
         distribution: how keys are chosen: ``uniform``; ``zipfian`` with ``theta``; ``hotspot``: 80
             % of the operations on 20 % of the keys; ``exponential``: 95 % on the first 6/7.
         theta: the exponent of ``zipfian``.
-        rotate: after so many transactions of a client other keys are the hot ones; 0 for never.
+        rotate: after this many transactions of a client other keys are the hot ones; 0 for never.
         long: the share of the clients whose transactions stay open for long.
-        span: while a long transaction is open, so many others commit.
+        span: while a long transaction is open, this many others commit.
     """
 
     keys: int | None = None
@@ -112,7 +112,7 @@ class Workload:
         return chosen % self.keys
 
     def keys_of(self, source: Source, count: int) -> list[int]:
-        """Choose so many different keys; all, if there are not so many."""
+        """Choose this many different keys; all, if there are fewer."""
         found: dict[int, None] = {}
         count = min(count, self.keys)
         for _ in range(20 * count):

@@ -111,7 +111,7 @@ void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
 template <typename Latest>
 void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest latest) {
   const auto nodes = std::span(at_).subspan(idx(first), idx(last - first + 1));
-  std::vector<std::int32_t> waiting(nodes.size(), 0);  // for so many successors among them
+  std::vector<std::int32_t> waiting(nodes.size(), 0);  // for this many successors among them
   using Ready = std::pair<std::pair<std::int32_t, std::int32_t>, std::int32_t>;
   std::priority_queue<Ready> ready;
   const auto add = [&](std::int32_t v) { ready.push({{latest(v), rank(v)}, v}); };

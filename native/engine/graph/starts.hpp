@@ -15,7 +15,7 @@ class Starts {
  public:
   explicit Starts(const Clocks& clocks) : clocks_(clocks) {}
 
-  // Each node is a start for one of so many targets, which stand for kinds of questions.
+  // Each node is a start for one of several targets, which stand for kinds of questions.
   void begin(std::size_t targets) {
     targets_ = targets;
     starts_.clear();
@@ -63,7 +63,7 @@ class Starts {
   }
 
  private:
-  // Raising a row of so many columns takes as long as asking one cell of it.
+  // Raising a row of this many columns takes as long as asking one cell of it.
   static constexpr std::size_t kColumnsPerQuestion = 8;
 
   struct Start {

@@ -95,7 +95,7 @@ class Annealing {
   };
   Range range_;
   double temperature_ = 0;
-  std::array<std::uint64_t, 32> threshold_{};  // of accepting a cost that rises by so much
+  std::array<std::uint64_t, 32> threshold_{};  // of accepting a cost that rises by this much
 };
 
 }  // namespace isolang

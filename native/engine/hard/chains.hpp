@@ -16,7 +16,7 @@
 namespace isolang {
 
 struct Need {
-  std::int32_t chain, count;  // so many events of that chain come first
+  std::int32_t chain, count;  // this many events of that chain come first
 };
 
 class Chains {
@@ -58,7 +58,7 @@ class Chains {
   std::size_t values() const { return idx(value_start.back()); }
   std::int32_t value_of(std::int32_t writer) const { return writer_value_[writer]; }
   std::int32_t length(std::size_t chain) const { return start[chain + 1] - start[chain]; }
-  // Replaces the needs of all events. clock: per event and chain, so many events of that chain come
+  // Replaces the needs of all events. clock: per event and chain, this many events of that chain come
   // first.
   void set_needs(const std::vector<Cell>& clock);
   std::vector<Cell> clock() const;

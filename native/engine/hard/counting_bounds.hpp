@@ -91,7 +91,7 @@ class CountingBounds {
 
  private:
   static constexpr std::size_t kComes = 0, kGoes = 1;
-  // Before its event so many more versions of the group have come than have gone (those of T0
+  // Before its event this many more versions of the group have come than have gone (those of T0
   // apart), or at least that.
   struct Demand {
     std::int32_t group, net;

@@ -22,7 +22,7 @@ constexpr std::int64_t kFirstCells =
 constexpr std::int64_t kCells = 8'000'000;
 constexpr double kDemanding = 1.0;               // from this load on states are worth more:
 constexpr std::int64_t kManyCells = 30'000'000;  // what is over-constrained has narrow layers
-constexpr std::int32_t kCoolings = 2;            // annealing that is alone gives up after so many
+constexpr std::int32_t kCoolings = 2;            // annealing that is alone gives up after this many
 
 std::int64_t times(double share, std::int64_t work) {
   return static_cast<std::int64_t>(static_cast<double>(work) * share);

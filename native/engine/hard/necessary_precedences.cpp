@@ -84,7 +84,7 @@ class Closure {
     if (chain_of_[a] == chain_of_[b]) return a < b;
     return clock_[idx(b) * count_ + idx(chain_of_[a])] > place(a);
   }
-  // The first so many events of chain c come before event i, and so before those that follow it in
+  // The first this many events of chain c come before event i, and so before those that follow it in
   // its chain.
   void note(std::size_t c, std::int32_t first, std::int32_t i) {
     const std::int32_t end = chains_.start[idx(chain_of_[i]) + 1];
@@ -124,7 +124,7 @@ class Closure {
         // mutant: engine-no-last-version
         r.at_first[w] = may_be_last_[w];
     std::vector<Cell> follow(chains_.events.size() * count_,
-                             0);  // so many of the last events of each chain
+                             0);  // this many of the last events of each chain
     for (std::size_t i = 0; i < chains_.events.size(); ++i)
       for (std::size_t c = 0; c < count_; ++c)
         if (const std::int32_t n = clock_[i * count_ + c]; n > 0 && idx(chain_of_[i]) != c) {
@@ -288,7 +288,7 @@ class Closure {
   const Problem& p_;
   Budget& budget_;
   std::size_t count_;
-  std::vector<Cell> clock_;  // per event and chain: so many events of that chain come first
+  std::vector<Cell> clock_;  // per event and chain: this many events of that chain come first
   std::vector<std::int32_t> chain_of_;           // per event
   std::vector<std::int32_t> writing_, reading_;  // per writer, per read: the event, or -1
   std::vector<std::vector<std::int32_t>> writes_at_, reads_at_,

@@ -53,7 +53,7 @@ double load(const Problem& problem);
 
 // `search`: where the refuting search is to be found afterwards, if it was CDCL; it is not to be
 // run again. `note` gets what was counted, by name. Throws OutOfTime, OutOfMemory; the search has
-// its own share of `max_bytes`. After so many turns of the other searches it gives up.
+// its own share of `max_bytes`. After this many turns of the other searches it gives up.
 Outcome decide(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
                std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note,
                int turns = kAllTurns);

@@ -19,14 +19,14 @@ class Relaxation {
   // What has happened.
   struct Extent {
     std::vector<std::uint8_t> seen;     // the facts that hold
-    std::vector<Cell> reached;          // per chain, so many steps
+    std::vector<Cell> reached;          // per chain, this many steps
     std::vector<std::int32_t> counted;  // per counter
   };
 
   Relaxation(const std::vector<std::int32_t>& start, std::size_t facts, std::size_t counters = 0)
       : at_first(facts, 0), start_(start), counters_(counters) {}
-  // Step by step, chain by chain: one of these facts must hold, this one does afterwards, so much
-  // comes first; so much must have been counted, the step counts.
+  // Step by step, chain by chain: one of these facts must hold, this one does afterwards, this much
+  // comes first; this much must have been counted, the step counts.
   void want(std::span<const std::int32_t> some);
   void give(std::int32_t fact) { gives_.push_back(fact); }
   void need(Need n) { needs_.push_back(n); }
@@ -45,7 +45,7 @@ class Relaxation {
   void run(Extent& extent, std::int32_t held, std::int32_t stop) const {
     grow(extent, held, stop, [](std::int32_t) {}, [] { return false; });
   }
-  // Only until so many facts hold for which `wanted` is positive: `missing` of them are left.
+  // Only until this many facts hold for which `wanted` is positive: `missing` of them are left.
   void run_until(Extent& extent, std::int32_t& missing,
                  const std::vector<std::int16_t>& wanted) const {
     grow(

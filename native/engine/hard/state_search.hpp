@@ -21,7 +21,7 @@ class StateSearch {
   // The states may take about `max_bytes` of memory; where they need more the search gives up.
   StateSearch(const Chains& chains, Budget& budget, std::size_t max_bytes);
 
-  Answer run(std::int64_t expansions);  // so many states
+  Answer run(std::int64_t expansions);  // this many states
   std::optional<Model> model();         // after `found`
 
   // What one state is made of: the measure of the work on it.

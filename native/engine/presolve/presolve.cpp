@@ -15,8 +15,8 @@ constexpr std::int32_t kFewerChains = 4;  // than sessions, by this factor, or t
 constexpr std::int64_t kMargin =
     4;  // times the distance over which reads contradict the total order
 constexpr std::size_t kOutliers =
-    200;  // of so many reads one may contradict it over a larger distance
-// Times are of use where at most one of so many transactions takes place at one moment.
+    200;  // of this many reads one may contradict it over a larger distance
+// Times are of use where at most one of this many transactions takes place at one moment.
 constexpr double kUseful = 4;
 
 }  // namespace
@@ -84,7 +84,7 @@ class Fit {
     start_.push_back(writers_.size());
   }
 
-  // The reader, the source and what comes between have to change places over so much time.
+  // The reader, the source and what comes between have to change places over this much time.
   std::int64_t distance(std::int32_t read) const {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const std::size_t i : p_.candidates(read))

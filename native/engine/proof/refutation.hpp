@@ -33,7 +33,7 @@ struct ProofStep {
   std::vector<ProofEdge> edges{};        // cycle: a closed walk from state 0 to state 0
   std::vector<std::int32_t> txns{};      // order
   std::vector<ProofLiteral> literals{};  // rup
-  std::int64_t states = 0;               // exhaustion: an exhaustive search went through so many
+  std::int64_t states = 0;               // exhaustion: an exhaustive search went through this many
 };
 
 // Collects exactly the steps that the contradiction needs, premises first.

@@ -274,7 +274,7 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
   }
 }
 
-// Adds an edge to one of the nodes of the writer at hand, unless the clocks or the edges just added
+// Adds an edge to one of the nodes of the current writer, unless the clocks or the edges just added
 // to that node imply it.
 bool KeyPruner::keep_unless_implied(const Edge& e) {
   // ablation: no-reduction
@@ -361,8 +361,8 @@ bool KeyPruner::prune_orders() {
 
 // Orders of many writers. The chains of the clocks go through them: a writer precedes those that come
 // later on its chain, and where a target node reaches something, so do those before it on theirs. So
-// it is enough to know how far along each chain there is a way to the writer at hand; that only
-// grows while the one at hand goes along its own chain, which takes time for each writer and chain,
+// it is enough to know how far along each chain there is a way to the current writer; that only
+// grows while the current one goes along its own chain, which takes time for each writer and chain,
 // not for each pair of writers.
 //
 // SOUND BECAUSE orders compose: what is left out is the order of a, c where a path leads from a to b
@@ -446,7 +446,7 @@ void KeyPruner::find_chains() {
   });
 }
 
-// Adds the edges of those before the writer at hand, and of T0 before it if asked for, each but what
+// Adds the edges of those before the current writer, and of T0 before it if asked for, each but what
 // a later one of them implies.
 void KeyPruner::order_behind(std::vector<std::size_t>& latest, std::int32_t after,
                              bool initial_too) {
@@ -467,7 +467,7 @@ void KeyPruner::order_behind(std::vector<std::size_t>& latest, std::int32_t afte
   findings_->gained += static_cast<std::int64_t>(findings_->edges.size() - known);
 }
 
-// The edges of "`before` before `after`", the writer at hand.
+// The edges of "`before` before `after`", the current writer.
 void KeyPruner::add_order(std::int32_t before, std::int32_t after) {
   bool fresh = false;
   const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };

@@ -116,7 +116,7 @@ class KeyPruner {
   const EventGraph& graph_;
   const Clocks& clocks_;
   WriterPairs& pairs_;
-  Budget* budget_ = nullptr;  // of the call at hand, like these:
+  Budget* budget_ = nullptr;  // of the current call, like these:
   Findings* findings_ = nullptr;
   std::int32_t key_ = -1;
   std::span<const std::int32_t> writers_;  // the latest first
@@ -128,7 +128,7 @@ class KeyPruner {
   // for each reader r of a; if r is b itself, b -ww-> c does.
   bool orders_compose_ = true;
 
-  Starts starts_, reader_;  // of edges "the writer at hand before another"; the read at hand
+  Starts starts_, reader_;  // of edges "the current writer before another"; the current read
   std::vector<std::int32_t>
       lowest_;  // for each of writers_ the lowest rank of it and those before it
   // A bit for each of writers_: see mark_forced, mark_latest_forced; what precedes the writer at
@@ -145,9 +145,9 @@ class KeyPruner {
     std::vector<OnChain> nodes;
   };
   std::vector<Strand> strands_;
-  std::vector<Covered> covered_;  // nodes of the writer at hand
+  std::vector<Covered> covered_;  // nodes of the current writer
   std::vector<std::int32_t> cover_rows_;
-  // Of the read at hand: what it has seen; a bit for each writer before that.
+  // Of the current read: what it has seen; a bit for each writer before that.
   std::vector<Seen> seen_;
   std::vector<std::uint64_t> overwritten_;
   std::vector<Pruner::ReturnPath> return_paths_;

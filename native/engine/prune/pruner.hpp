@@ -187,7 +187,7 @@ class Pruner {
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
   std::vector<std::uint8_t>
       resolved_txn_;  // a read of it has got its source since prune_direct saw it
-  // Of the transaction at hand: the last of its reads of each key, with that transaction; each
+  // Of the current transaction: the last of its reads of each key, with that transaction; each
   // read's predecessor there.
   std::vector<std::pair<std::int32_t, std::int32_t>> last_read_;
   std::vector<std::int32_t> read_before_;

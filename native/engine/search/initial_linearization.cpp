@@ -14,7 +14,7 @@ namespace {
 constexpr int kShortSession =
     8;  // transactions: so short ones are not held together by their sessions
 constexpr int kSweeps = 24;
-constexpr int kSure = 14;  // so many of them by reads of one source alone
+constexpr int kSure = 14;  // this many of them by reads of one source alone
 constexpr double kShare =
     0.1;  // of the time between two writes of a key: how long after a write it is read
 constexpr double kDamping = 0.3;  // what stays of a time in a sweep

@@ -45,7 +45,7 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
   std::vector<std::vector<Edge>> found;
   if (pruner_.saturated) return found;
   if (product_) build(choice);
-  std::int32_t clean = -1;  // the transaction at hand, while nothing was found about it
+  std::int32_t clean = -1;  // the current transaction, while nothing was found about it
   for (std::int32_t r = 0; r < p.reads() && found.size() < kMaxFound; ++r) {
     const std::int32_t reader = p.read_txn[r];
     if (!product_ && changed[reader] == 0) continue;

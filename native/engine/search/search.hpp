@@ -38,7 +38,7 @@ class Search final : public Theory {
     std::span<const std::uint8_t>
         held;  // per transaction: keeps its place in that order among all that are held
   };
-  // Of memory, the search may take about so many bytes for its clauses; then it gives up for good
+  // Of memory, the search may take about this many bytes for its clauses; then it gives up for good
   // (`full`). With transactions held, `unsatisfiable` means only that these cannot stay.
   Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes,
          Start start = {});

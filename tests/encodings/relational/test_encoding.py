@@ -48,7 +48,7 @@ def test_litmus(name: str) -> None:
     for history, row in ROWS.items():
         parsed = parse(row["operations"])
         if len(parsed) > 5 and "-vis" in name:
-            continue  # so many visibilities are not tried one by one in a test
+            continue  # that many visibilities are not tried one by one in a test
         verdict = check(to_tool(parsed if has_time(parsed) else with_wide_times(parsed)), route)
         if verdict.outcome != row[level_of(name)] or not verdict.certified:
             wrong[history] = (verdict.outcome, verdict.certified_reason)
