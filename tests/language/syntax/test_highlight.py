@@ -8,6 +8,7 @@ import re
 import pytest
 from pygments.lexers import get_lexer_by_name  # noqa: F401 - that pygments is there
 from pygments.token import Comment, Error, Keyword
+from support.paths import ROOT
 
 from isolang.language.library import SPECS
 from isolang.language.syntax.highlight import COLOURS, EDITOR, text
@@ -17,7 +18,7 @@ from isolang.language.syntax.pygments_lexer import IsoLexer
 
 def test_the_textmate_grammar_is_of_the_table():
     """``python -m isolang.language.syntax.highlight`` writes it anew."""
-    assert EDITOR.read_text() == text()
+    assert (ROOT / "editors" / EDITOR.name).read_text() == text()
     grammar = json.loads(text())
     assert len(grammar["patterns"]) == len(COLOURS)
     assert grammar["fileTypes"] == ["iso"]

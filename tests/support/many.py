@@ -1,0 +1,41 @@
+"""Histories for tests of many at once; workers import this module by its name."""
+
+import os
+import signal
+
+from isolang import History, Transaction
+
+
+def seen(value, number=0):
+    """A history that is valid if 1 is read."""
+    return History.from_transactions(
+        [Transaction([("w", "x", 1)], session=1), Transaction([("r", "x", value)], session=2)],
+        name=f"h{number}",
+    )
+
+
+class Killer(History, frozen=True, kw_only=True):
+    """A history whose judge is ended while he takes it, as often as the file says."""
+
+    file: str
+
+    def __reduce__(self):
+        return _end, (self.file,)
+
+
+def _end(file):
+    """End this process if it is a worker, and the file still allows it."""
+    with open(file, "r+", encoding="ascii") as left:
+        times = int(left.read())
+        left.seek(0)
+        left.write(f"{max(0, times - 1):4}")
+    if times > 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return seen(1)
+
+
+def killer(tmp_path, times):
+    file = tmp_path / f"left{times}"
+    file.write_text(f"{times:4}", encoding="ascii")
+    history = seen(1)
+    return Killer(**{f: getattr(history, f) for f in History.__struct_fields__}, file=str(file))
