@@ -12,7 +12,7 @@ import re
 import textwrap
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -161,6 +161,10 @@ def _files() -> frozenset[str]:
     return frozenset(path.stem for path in SPECS.glob("*.iso"))
 
 
+# Levels that count anti-dependencies of single rows only; their checks count all.
+_OF_ITEMS: Final = frozenset(("pl-cs",))
+
+
 @cache
 def _aliases() -> dict[str, _Alias]:
     import msgspec
@@ -175,8 +179,12 @@ def weaker_on_predicates(source: str) -> bool:
         source: where its text came from, as :class:`Spec` has it.
     """
     name = source.removeprefix("library:").removesuffix(".iso").removesuffix(NO_SESSION)
-    alias = _aliases().get(name) if source.startswith("library:") else None
-    return alias is not None and alias.weaker_on_predicates
+    if not source.startswith("library:"):
+        return False
+    alias = _aliases().get(name)
+    if alias is None:
+        return name in _OF_ITEMS
+    return alias.weaker_on_predicates or alias.of in _OF_ITEMS
 
 
 def _names() -> list[str]:

@@ -96,8 +96,8 @@ def decide(
     found = limited(run, lambda: _verdict(run))
     if isinstance(found, Invalid) and _allows_more(route, history, found):
         reason = (
-            f"{route.spec.name} is judged here by the checks of the stronger PL-3, which the "
-            "history violates, and its predicate reads may allow that"
+            f"{route.spec.name} counts reads of single rows only; the history violates checks that "
+            "count predicate reads, too, and those may allow it"
         )
         found = Undecided(cause="unsupported", reason=reason)
     return _unknown(run, found) if isinstance(found, Undecided) else found

@@ -280,10 +280,19 @@ def test_repeatable_read_is_weaker_than_pl_3(spec):
     """Its checks are those of PL-3, so that of a history with predicate reads they only prove."""
     assert check(spec, SKEW[0]).outcome == "valid"
     found = isolang.check(history(*SKEW), spec)
-    assert (found.outcome, "predicate reads may allow" in found.reason) == ("unknown", True)
+    assert (found.outcome, "single rows only" in found.reason) == ("unknown", True)
     assert check(spec, [("w", "x", 0)], [("scan", POSITIVE, {"x": 0})]).outcome == "invalid"
     items = [("r", "x", None), ("w", "y", 1)], [("r", "y", None), ("w", "x", 1)]
     assert check(spec, *items).outcome == "invalid"
+
+
+def test_cursor_stability_counts_rows_only():
+    """A predicate read that missed a row is no read of it under PL-CS."""
+    missed = [("scan", ["<=", "value", 2], {}), ("w", "x", 1)]
+    other = [("r", "x", None), ("insert", "x", 0)]
+    found = isolang.check(history(missed, other), "pl-cs")
+    assert (found.outcome, "single rows only" in found.reason) == ("unknown", True)
+    assert check("pl-cs", [("r", "x", None), ("w", "x", 1)], other).outcome == "invalid"
 
 
 def test_what_an_indeterminate_one_returned_may_be_known(tmp_path):
