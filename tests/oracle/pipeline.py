@@ -196,7 +196,9 @@ class Levels:
         names = self.applicable(history)
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}
-        low = lower(_as_edn_says(history) if rich(history) else history, initial)
+        if rich(history):
+            history = _as_edn_says(history)
+        low = lower(history, initial)
         verdicts = expected_verdicts(low, list(known.values()), initial, limit)
         answers = dict(zip(known, verdicts, strict=True))
         for level in ("rc", "rc-nosession"):
