@@ -150,15 +150,18 @@ DEFINED: dict[str, str] = {
 
 
 def _as_edn_says(history: History) -> History:
-    """EDN does not say what a transaction of unknown outcome saw."""
-
-    def said(t: Txn) -> Txn:
-        if t.status != "maybe" or t.times is not None:
-            return t
-        ops = (("r", op[1], UNKNOWN) if op[0] == "r" else op for op in t.ops)
-        return replace(t, ops=tuple(op for op in ops if op[0] not in ("in", "notin", "scan")))
-
-    return tuple(said(t) for t in history)
+    """After an unknown outcome a process is another session; nil is what it may not have read."""
+    found, session = [], {t.session: t.session for t in history}
+    for t in history:
+        ops = t.ops
+        if t.status == "maybe" and t.times is None:
+            ops = tuple(
+                ("r", op[1], UNKNOWN) if op[0] == "r" and op[2] is None else op for op in ops
+            )
+        found.append(replace(t, ops=ops, session=session[t.session]))
+        if t.status == "maybe":
+            session[t.session] = max(session.values()) + 1
+    return sort_by_session(found)
 
 
 class Levels:
