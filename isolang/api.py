@@ -66,7 +66,7 @@ def read(
     path: str | Path | IO[bytes], options: ReadOptions, *, timeout: float | None = None
 ) -> History:
     """Read a history; see :func:`load_history`."""
-    return _load_history(
+    history = _load_history(
         path,
         format=options.format,
         timestamps=options.timestamps,
@@ -74,6 +74,11 @@ def read(
         per_key=options.per_key,
         timeout=timeout,
     )
+    if not options.clock_error:
+        return history
+    from isolang.history.clock_error import with_clock_error
+
+    return with_clock_error(history, options.clock_error)
 
 
 def check(

@@ -61,6 +61,10 @@ NEED_TIMES = frozenset(
 )
 
 
+_LONGEST_ERROR = 10**15
+"""Nanoseconds: eleven days."""
+
+
 class Level(Struct, frozen=True, kw_only=True):
     """Where a history stands with a level.
 
@@ -188,6 +192,51 @@ def levels_of(
         levels={name: found[name] for name in IMPLIES},
         seconds=time.perf_counter() - start,
     )
+
+
+def least_clock_error(
+    history: History,
+    level: str,
+    options: Options = Options(),  # noqa: B008 - frozen
+) -> int | None:
+    """The least error of the clocks, in nanoseconds, with which a history satisfies a level.
+
+    What is ordered with a larger error is ordered with a smaller one, so the verdict changes once.
+
+    Args:
+        history: with times of a clock, and no clock error yet.
+        level: one that uses real time.
+        options: how to check; the timeout is for each verdict.
+
+    Returns:
+        The error; ``None`` if no error helps, or some verdict is unknown.
+
+    Raises:
+        HistoryError: the history has no times of a clock.
+    """
+    from isolang.history.clock_error import with_clock_error
+    from isolang.language.classify.route import route
+    from isolang.language.load import load_spec
+
+    way = route(load_spec(level))
+
+    def satisfied(error: int) -> bool | None:
+        wide = with_clock_error(history, error)
+        verdict = decide(wide, way, Deadline(options.timeout), options)
+        return None if isinstance(verdict, Unknown) else not isinstance(verdict, Invalid)
+
+    high = 1
+    while not (holds := satisfied(high)):
+        if holds is None or high > _LONGEST_ERROR:
+            return None
+        high *= 4
+    low = high // 4  # with this one it does not
+    while high - low > 1:
+        holds = satisfied(middle := (low + high) // 2)
+        if holds is None:
+            return None
+        low, high = (low, middle) if holds else (middle, high)
+    return high
 
 
 def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:

@@ -69,6 +69,14 @@ class ReadOptions(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     per_key: Annotated[
         bool, _about("Sessions order operations on the same key only.", "", READING)
     ] = False
+    clock_error: Annotated[
+        str,
+        _about(
+            "How much two clocks may differ (2ms), or each session's be off (a=2ms,b=1ms).",
+            "TIME",
+            READING,
+        ),
+    ] = ""
 
 
 class Options(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import Positions, glushkov, walk
+from isolang.certify.facts import MOMENTS
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -85,6 +86,10 @@ def _read(check: Check) -> Check:
             glushkov(expr)
         except NotCertifiedError:
             keyless = _without_key(expr.body, expr.key)
+            if not _names(keyless).isdisjoint(MOMENTS):
+                raise NotCertifiedError(
+                    f"not certified: check {check.name} of one key compares moments of transactions"
+                ) from None
             return replace(check, kind=ONE_KEY, expr=keyless)
     return replace(check, expr=expr)
 

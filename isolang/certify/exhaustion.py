@@ -69,8 +69,7 @@ def check_exhaustion(
     reason = why_not_closed(spec)
     if reason and not facts.could_be_included <= set(transactions):
         raise NotCertifiedError(f"not certified: {reason}; a part says nothing about the whole")
-    if "rt" in mentioned(spec):
-        facts.require_times()
+    facts.require(mentioned(spec))
     for t in transactions:
         if t not in facts.could_be_included:
             raise CertificateRejected(f"transaction {t} cannot be included")

@@ -27,7 +27,7 @@ from isolang.language.meaning.core import (
     Union,
 )
 
-RELATIONS = ("init", "so", "rt", "wr", "ww", "rw")
+RELATIONS = ("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw")
 TESTS = ("W", "R")
 """``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
 _KEYED = ("wr", "ww", "rw")

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from isolang.history.history import History
 
 COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
@@ -22,6 +24,8 @@ SET_READS = (READ_ONE_OF, READ_NONE_OF)
 NIL = 0
 UNKNOWN_VALUE = -1
 BY_VALUE, FROM_INITIAL, FROM_MISSING = -1, -2, -3
+MOMENTS = ("done", "late", "locked")
+"""What compares the moments of transactions with the sending of COMMIT."""
 _UNKNOWN_BEGIN = -(2**63)
 _UNKNOWN_END = 2**63 - 1
 
@@ -51,6 +55,11 @@ class Facts:
         self.begin: list[int] = columns.txn_begin.tolist()
         self.end: list[int] = columns.txn_end.tolist()
         self.op_start: list[int] = columns.op_start.tolist()
+        # Of operations and of COMMIT; all empty if none is known.
+        self._op_begin: list[int] = columns.op_begin.tolist()
+        self._op_end: list[int] = columns.op_end.tolist()
+        self._commit_begin: list[int] = columns.commit_begin.tolist()
+        self._commit_end: list[int] = columns.commit_end.tolist()
         self.kind: list[int] = columns.op_kind.tolist()
         self.ok: list[int] = columns.op_ok.tolist()
         self.key: list[int] = columns.op_key.tolist()
@@ -163,6 +172,61 @@ class Facts:
             and self.begin[b] != _UNKNOWN_BEGIN
         )
 
+    @property
+    def has_moments(self) -> bool:
+        """Whether anything is known of when transactions did something."""
+        return self.has_time or bool(self._commit_begin)
+
+    def commit_sent(self, t: int) -> int:
+        """COMMIT was sent at that time or later: not before the last operation was sent."""
+        if not self._commit_begin:
+            return self.begin[t]
+        ops = slice(self.op_start[t], self.op_start[t + 1])
+        return max([self._commit_begin[t], *self._op_begin[ops]])
+
+    def commit_answered(self, t: int) -> int:
+        """``t`` had committed by then."""
+        if self.status[t] != COMMITTED:
+            return _UNKNOWN_END
+        return self._commit_end[t] if self._commit_end else self.end[t]
+
+    def first_answered(self, t: int) -> int:
+        """The first operation of ``t`` was answered by then."""
+        if not self._commit_begin or self.status[t] != COMMITTED:
+            return self.commit_answered(t)
+        first, end = self.op_start[t], self.op_start[t + 1]
+        return self._op_end[first] if first < end else _UNKNOWN_END
+
+    def write_answered(self, t: int, key: int) -> int:
+        """The first write of ``key`` by ``t`` was answered by then."""
+        own = self.writes_by(t, key)
+        if not own or self.status[t] != COMMITTED:
+            return _UNKNOWN_END
+        return self._op_end[own[0]] if self._commit_begin else self.commit_answered(t)
+
+    def _before_commit(self, answered: int, a: int, b: int) -> bool:
+        sent = self.commit_sent(b)
+        known = answered != _UNKNOWN_END and sent != _UNKNOWN_BEGIN
+        return a != b and known and answered < sent
+
+    def _timed(self, a: int, b: int) -> bool:
+        return self.has_moments and self.n not in (a, b) and self.live(a) and self.live(b)
+
+    def done(self, a: int, b: int) -> bool:
+        """``a`` had committed before ``b`` sent its COMMIT."""
+        return self._timed(a, b) and self._before_commit(self.commit_answered(a), a, b)
+
+    def late(self, a: int, b: int) -> bool:
+        """The first operation of ``a`` was answered before ``b`` sent its COMMIT."""
+        return self._timed(a, b) and self._before_commit(self.first_answered(a), a, b)
+
+    def locked(self, a: int, b: int) -> bool:
+        """A write by ``a`` was answered before ``b``, a writer of its key, sent its COMMIT."""
+        return self._timed(a, b) and any(
+            self._before_commit(self.write_answered(a, key), a, b)
+            for key in self.last[a].keys() & self.last[b].keys()
+        )
+
     def begins(self, t: int) -> bool:
         """Whether it is known when a transaction began."""
         return self.has_time and self.begin[t] != _UNKNOWN_BEGIN
@@ -177,6 +241,19 @@ class Facts:
 
     def _ordered(self, a: int, b: int) -> bool:
         return self.status[a] == COMMITTED and self.live(b)
+
+    def require(self, relations: Collection[str]) -> None:
+        """What these relations compare must be known.
+
+        Raises:
+            NotCertifiedError: otherwise.
+        """
+        if any(r in MOMENTS for r in relations) and not self.has_moments:
+            raise NotCertifiedError(
+                "not certified: the spec speaks of times, but the history has none"
+            )
+        if "rt" in relations or (any(r in MOMENTS for r in relations) and not self._commit_begin):
+            self.require_times()
 
     def require_times(self) -> None:
         """Real time must be known, and no transaction may end before it begins.

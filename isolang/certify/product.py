@@ -9,7 +9,7 @@ left out: no edge of any relation leads to it, so no cycle passes through it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -117,6 +117,7 @@ class Product:
                     self._edge(self.node(t, p), self.node(t, q))
         self._session_order()
         self._real_time()
+        self._moments(orders)
         self._version_order(orders)
         self._anti_dependencies(reads, orders)
 
@@ -174,6 +175,35 @@ class Product:
                 if facts.status[t] == COMMITTED:
                     later = bisect_right(begins, facts.end[t])
                     self._to_later("rt", 0, t, step, later, by_begin)
+
+    def _moments(self, orders: Sequence[Sequence[int]]) -> None:
+        """``done``, ``late`` and ``locked``: to whoever sent its COMMIT later."""
+        facts, steps = self._facts, self._machine.steps
+
+        def sent(members: Iterable[int]) -> list[tuple[int, int]]:
+            return sorted((when, t) for t in members if (when := facts.commit_sent(t)) > -(2**63))
+
+        def lead(name: str, number: int, t: int, answered: int, by: list[tuple[int, int]]) -> None:
+            if answered == 2**63 - 1:
+                return
+            later = bisect_right(by, (answered, facts.n))
+            behind = bisect_right(by, (facts.commit_sent(t), facts.n))
+            for step in steps[name]:
+                # No pair leads to itself: single edges up to its own place, the chain behind it.
+                for _, other in by[later:behind]:
+                    if other != t:
+                        self._edge(self.node(t, step[0]), self.node(other, step[1]))
+                targets = [other for _, other in by]
+                self._to_later(f"commit {name}", number, t, step, max(later, behind), targets)
+
+        everyone = sent(self._included) if {"done", "late"} & steps.keys() else []
+        for name, answered in (("done", facts.commit_answered), ("late", facts.first_answered)):
+            for t in self._included if name in steps else ():
+                lead(name, 0, t, answered(t), everyone)
+        for key, order in enumerate(orders) if "locked" in steps else ():
+            writers = sent(order)
+            for t in order:
+                lead("locked", key, t, facts.write_answered(t, key), writers)
 
     def _version_order(self, orders: Sequence[Sequence[int]]) -> None:
         for step in self._machine.steps.get("ww", ()):

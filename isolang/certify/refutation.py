@@ -71,8 +71,7 @@ class _Checker:
         try:
             for check in judged(spec):
                 self._checks[check.name] = (check.kind, certifiable(check))
-            if any("rt" in positions.labels for _, positions in self._checks.values()):
-                facts.require_times()
+            facts.require({r for _, positions in self._checks.values() for r in positions.labels})
         except (NotCertifiedError, CertificateRejected) as error:
             self._beyond = error
         self._judges_reads = uses_reads(spec)
@@ -213,7 +212,7 @@ class _Checker:
         if any(field != _UNUSED for field in unused):
             raise CertificateRejected(f"edge {edge.plain()}: a field that is not used is set")
         match edge.relation:
-            case "so" | "rt" | "init":
+            case "so" | "rt" | "done" | "late" | "locked" | "init":
                 ends = 0 <= edge.a <= facts.n and 0 <= edge.b <= facts.n
                 if not ends or not getattr(facts, edge.relation)(edge.a, edge.b):
                     raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")

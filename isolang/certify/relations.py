@@ -51,8 +51,7 @@ def check_relations(
             f"{LARGEST})"
         )
     facts = Facts(history)
-    if "rt" in mentioned(spec):
-        facts.require_times()
+    facts.require(mentioned(spec))
     world = _world(facts, spec, included, relations)
     for check in spec.checks:
         if not check.flag and not holds(world, check):

@@ -51,8 +51,7 @@ def check_witness(
     checks = [(check, certifiable(check)) for check in judged(spec)]
     facts = Facts(history)
     check_statements(history, facts)
-    if any("rt" in positions.labels for _, positions in checks):
-        facts.require_times()
+    facts.require({r for _, positions in checks for r in positions.labels})
     sources = [int(u) for u in source]
     if len(sources) != facts.operations:
         raise CertificateRejected(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 
 from isolang.certify.facts import APPEND, WRITE, Facts
@@ -194,6 +194,8 @@ class World:
                 return self._session_order()
             case "rt":
                 return self._real_time()
+            case "done" | "late" | "locked":
+                return self._before_commit(getattr(facts, name))
             case "po":
                 return self._program_order()
             case "tx":
@@ -259,6 +261,9 @@ class World:
                 first = bisect_right(begun, (facts.end[t], self.t0))
                 rows[t] = after[len(begun) - first] & ~(1 << t)
         return rows
+
+    def _before_commit(self, holds: Callable[[int, int], bool]) -> Rows:
+        return {a: bits_of(b for b in self._members if holds(a, b)) for a in self._members}
 
     @cached_property
     def _writers(self) -> dict[int, list[int]]:

@@ -275,7 +275,12 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     """Save what the user asked for, and evidence that no one asked for: a rejected certificate."""
     from isolang.verdict import Invalid, Unknown, Valid
 
-    options = {"timestamps": job.reading.timestamps, "initial": job.reading.initial}
+    options: dict[str, bool | int | str | None] = {
+        "timestamps": job.reading.timestamps,
+        "initial": job.reading.initial,
+    }
+    if job.reading.clock_error:
+        options["clock_error"] = job.reading.clock_error
     if job.reading.per_key:
         options["per_key"] = True
     proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.cli.choices import completed, taken_from
 from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Only, Output
@@ -90,6 +91,8 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
         weakest_violated: the violated levels that imply no other violated one.
         levels: all of them.
         own: the same for the specification of ``--spec``; null without it.
+        clock_errors: with ``--clock-error auto``, for each violated level that uses real time the
+            least error of the clocks, in nanoseconds, with which it holds; null if none helps.
         seconds: of all checks together.
     """
 
@@ -99,6 +102,7 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
     weakest_violated: tuple[str, ...]
     levels: tuple[LevelReport, ...]
     own: OwnReport | None = None
+    clock_errors: dict[str, int | None] = {}
     seconds: float
 
 
@@ -154,11 +158,15 @@ def levels(
     if page and len(histories) > 1:
         raise Mistake("--html is one page: give one history")
     memory = default_memory() if options.memory is None else options.memory
+    search = reading.clock_error == "auto"
+    if search:
+        reading = replace(reading, clock_error="")
     codes: set[int] = set()
     with Bar(len(histories), options.timeout) as bar, memory_cap(memory, of_process=True):
         for history in histories:
             try:
                 found, own = _judge(history, options, reading, spec, include, bar=bar)
+                errors = _least_errors(found, options, bar) if search else {}
             except HistoryError as error:
                 if len(histories) == 1:
                     raise
@@ -170,9 +178,9 @@ def levels(
                 _write_page(found, history, options, page)
             bar.pause()
             if output == "json":
-                data(json_text(_report(history, found, own)))
+                data(json_text(_report(history, found, own, errors)))
             else:
-                say(*_text(history, found), *_own_text(own))
+                say(*_text(history, found), *_errors(errors), *_own_text(own))
                 say(*([""] if len(histories) > 1 else []))
             codes.add(_code(found, own, at_least))
             bar.step()
@@ -194,6 +202,28 @@ def _judge(
     bar.phase("read")
     found = levels_of(read(history, reading), options, progress=bar.phase)
     return found, _own(found, spec, include, options, bar.phase) if spec else None
+
+
+def _least_errors(found: Levels, options: Options, bar: Bar) -> dict[str, int | None]:
+    """Of each violated strict level, the least error of the clocks with which it holds."""
+    from isolang.levels import least_clock_error
+
+    violated = [n for n in ("sser", "strong-si") if found.levels[n].standing == "violated"]
+    errors: dict[str, int | None] = {}
+    for name in violated:
+        bar.phase(f"least clock error of {name}")
+        errors[name] = least_clock_error(found.history, name, options)
+    return errors
+
+
+def _errors(errors: Mapping[str, int | None]) -> Iterator[str]:
+    from isolang.history.clock_error import shown
+
+    for name, error in errors.items():
+        if error is None:
+            yield f"  clocks               {name}: no error of theirs was found that explains it"
+        else:
+            yield f"  clocks               {name} holds if they agree within {shown(error)}"
 
 
 def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
@@ -255,7 +285,9 @@ def _own(
     )
 
 
-def _report(history: str, found: Levels, own: OwnReport | None) -> LevelsReport:
+def _report(
+    history: str, found: Levels, own: OwnReport | None, errors: Mapping[str, int | None]
+) -> LevelsReport:
     from isolang.levels import IMPLIES
 
     return LevelsReport(
@@ -276,6 +308,7 @@ def _report(history: str, found: Levels, own: OwnReport | None) -> LevelsReport:
             for level in found.levels.values()
         ),
         own=own,
+        clock_errors=dict(errors),
         seconds=round(found.seconds, 6),
     )
 

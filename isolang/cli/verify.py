@@ -47,6 +47,7 @@ def verify(
                 timestamps=bool(how.get("timestamps", False)),
                 initial=how.get("initial"),
                 per_key=bool(how.get("per_key", False)),
+                clock_error=str(how.get("clock_error") or ""),
             )
             check(proof, read(history, reading), spec)
     except CertificateRejected as error:

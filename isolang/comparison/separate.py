@@ -17,6 +17,7 @@ from isolang.comparison.models import Model, numbered
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
+from isolang.language.meaning.facts import MOMENTS
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         keys=bounds.keys,
         reads=bounds.reads,
         sessions="so" in names,
-        real_time="rt" in names,
+        real_time=bool(names & {"rt", *MOMENTS}),
         operations="po" in names,
         one_by_one=bounds.one_by_one,
     )

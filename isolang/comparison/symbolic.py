@@ -226,7 +226,19 @@ class Symbolic:
         self.plain["init"] = relation_of(init)
         self.plain["so"] = relation_of([*init, *((a, b, x) for (a, b), x in self._so.items())])
         if self.scope.real_time:
-            self.plain["rt"] = relation_of([*init, *((a, b, x) for (a, b), x in self._rt.items())])
+            ended = [(a, b, x) for (a, b), x in self._rt.items()]
+            self.plain["rt"] = relation_of([*init, *ended])
+            # No operation has a time of its own here.
+            self.plain["done"] = self.plain["late"] = relation_of(ended)
+            both = self.circuit.both
+            self.plain["locked"] = relation_of(
+                (
+                    a,
+                    b,
+                    both(x, some([both(self._write[a, k], self._write[b, k]) for k in self._keys])),
+                )
+                for a, b, x in ended
+            )
         wr, writers, readers, shown = [], [], [], []
         for x in self._keys:
             source: dict[tuple[int, int], list[int]] = {}

@@ -80,8 +80,8 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool]) -> 
 
 
 def suffix(relations: Collection[str]) -> str:
-    """``-realtime`` if there is an rt edge, else ``-session`` if there is an so edge."""
-    if "rt" in relations:
+    """``-realtime`` if there is an edge by time, else ``-session`` if there is an so edge."""
+    if set(relations) & {"rt", "done", "late", "locked"}:
         return "-realtime"
     return "-session" if "so" in relations else ""
 

@@ -117,6 +117,14 @@ class Words:
         """``T1 wrote x = 1 before T2 wrote x = 2``."""
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
 
+    def locked(self, a: int, b: int) -> str:
+        """Which write it was that the second one's COMMIT came after."""
+        facts = self.facts
+        common = facts.last[a].keys() & facts.last[b].keys()
+        key = min(common, key=lambda key: (facts.write_answered(a, key), key))
+        written = f"{self.txn(a)}'s write of {self.key(key)}, which {self.txn(b)} wrote too,"
+        return f"{written} was answered before {self.txn(b)} sent its COMMIT"
+
     def edge(self, edge: Edge, only_rw: bool) -> str:
         """Why an edge is there.
 
@@ -134,6 +142,12 @@ class Words:
                 if edge.a == self.facts.n:
                     return f"the initial state comes before {b}"
                 return f"{a} had ended before {b} began"
+            case "done":
+                return f"{a} had committed before {b} sent its COMMIT"
+            case "late":
+                return f"the first statement of {a} was answered before {b} sent its COMMIT"
+            case "locked":
+                return self.locked(edge.a, edge.b)
             case "init":
                 return f"the initial state comes before {b}"
             case "wr":

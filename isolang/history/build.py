@@ -83,6 +83,7 @@ class _Builder:
         self.used: set[tuple[int, Any]] = set()
         self.keys: dict[tuple[int, Any], int] = {}
         self.numbers: list[list[int]] = []  # of the operations given
+        self.scans: dict[tuple[int, int], int] = {}  # number of a predicate read
         self.sources: list[tuple[int, str, int, Any]] = []
         self.initial_at: int | None = None
         if isinstance(initial, Mapping):
@@ -131,6 +132,7 @@ class _Builder:
             if isinstance(op, Sequence) and op and op[0] == "scan":
                 if status == c.INITIAL:
                     raise HistoryError(f"{at}: a predicate read in the initial transaction")
+                self.scans[index, i] = len(self.scans)
                 self.scan(op, at, i + 1, ok=i not in failed)
                 continue
             kind, key, value = self.op(op, at)
@@ -149,9 +151,50 @@ class _Builder:
                     raise HistoryError(f"{at}: a source for {what} (got {shown(op)})")
                 self.sources.append((self.columns.operations(), at, key, op[3]))
             self.columns.add_op(kind, key, value, i + 1, ok)
+        self.times(index, transaction, where)
         if status == c.INITIAL:
             for key, value in last_write.items():
                 self.columns.set_initial_value(key, value)
+
+    def times(self, index: int, transaction: Transaction, where: str) -> None:
+        """The times of the operations and of COMMIT, which are within the transaction's."""
+        given, commit = transaction.times, transaction.commit
+        if given is None and commit is None:
+            return
+        begin = self.clock.time(transaction.begin, c.UNKNOWN_BEGIN, f"{where}: begin")
+        end = self.clock.time(transaction.end, c.UNKNOWN_END, f"{where}: end")
+        intervals = () if given is None else self.sequence(given, f"{where}: times")
+        if given is not None and len(intervals) != len(transaction.ops):
+            raise HistoryError(
+                f"{where}: times (got {len(intervals)}, expected one pair for each of "
+                f"{len(transaction.ops)} operations, or None in its place)"
+            )
+        for i, interval in enumerate(intervals):
+            at = f"{where}: the times of operation {i + 1}"
+            if interval is None:
+                continue
+            pair = self.sequence(interval, at)
+            if len(pair) != 2:
+                raise HistoryError(f"{at}: not a pair (got {shown(interval)}, expected two times)")
+            sent = self.clock.time(pair[0], c.UNKNOWN_BEGIN, at)
+            answered = self.clock.time(pair[1], c.UNKNOWN_END, at)
+            if not begin <= sent <= answered <= end:
+                raise HistoryError(
+                    f"{at}: out of order (got {shown(interval)}, expected within begin "
+                    f"{transaction.begin} and end {transaction.end})"
+                )
+            if (index, i) in self.scans:
+                self.columns.set_statement_times(self.scans[index, i], sent, answered)
+            else:
+                self.columns.set_operation_times(self.numbers[index][i], sent, answered)
+        sent = self.clock.time(commit, c.UNKNOWN_BEGIN, f"{where}: commit")
+        if sent != c.UNKNOWN_BEGIN and not begin <= sent <= end:
+            raise HistoryError(
+                f"{where}: COMMIT was sent at {commit} (expected within begin {transaction.begin} "
+                f"and end {transaction.end})"
+            )
+        answered = end if transaction.status == "committed" else c.UNKNOWN_END
+        self.columns.set_commit_times(index, sent, answered)
 
     def status(self, given: object, where: str) -> int:
         name = STATUS_ALIASES.get(given, given) if isinstance(given, str) else given
@@ -247,6 +290,16 @@ class _Builder:
         for op, at, key, source in self.sources:
             self.columns.set_source(op, self.source(source, key, at))
         self.columns.has_time = self.timed()
+        if self.columns.has_operation_times:  # those that have none of their own ended all the same
+            for index, transaction in enumerate(self.given):
+                if transaction.times is None and transaction.commit is None:
+                    self.columns.set_commit_times(
+                        index,
+                        int(self.columns.txn_begin[index]),
+                        int(self.columns.txn_end[index])
+                        if transaction.status == "committed"
+                        else c.UNKNOWN_END,
+                    )
         try:
             self.columns.lower_predicates()
         except ValueError as error:

@@ -202,10 +202,7 @@ def _is_edn(body: str) -> bool:
 def _detect_json(body: str) -> Guess:
     looks = f"JSON that starts with {_clip(body)}"
     if re.match(r'[\[\s]*\{\s*"threadID"', body):
-        return Guess(
-            looks_like="a Leopard trace",
-            unsupported="a Leopard interval trace (times per operation, predicate locks)",
-        )
+        return Guess(formats=("leopard",), looks_like="a Leopard trace")
     if re.match(r"\[\s*\]\s*$", body):  # without transactions, whichever JSON it is
         return Guess(formats=("jepsen-json",), looks_like="an empty JSON list")
     if re.match(r"\[\s*\[", body):

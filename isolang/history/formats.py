@@ -53,6 +53,7 @@ FORMATS: Final = {
         Format(name="viper", title="Viper JSON logs J*.log", reader="viper:read", log_prefix="J"),
         Format(name="plume", title="Plume, PolySI and IsoVista text", reader="plume:read"),
         Format(name="awdit", title="AWDIT text", reader="awdit:read"),
+        Format(name="leopard", title="Leopard interval traces in JSON", reader="leopard:read"),
     )
 }
 ALIASES: Final = {

@@ -326,7 +326,29 @@ class History(Struct, frozen=True, kw_only=True):
             failed=tuple(
                 sorted({i for i, op in zip(places, ops, strict=True) if not columns.op_ok[op]})
             ),
+            times=self._times(txn),
+            commit=self._commit(txn),
         )
+
+    def _times(self, txn: int) -> list[tuple[int, int] | None] | None:
+        """For each of :meth:`_op_objects` when it was sent and answered."""
+        columns = self.columns
+        if not columns.has_operation_times:
+            return None
+        pairs = [
+            (int(columns.statement_sent[i]), int(columns.statement_answered[i]))
+            if scan
+            else (int(columns.op_begin[i]), int(columns.op_end[i]))
+            for scan, i in self._objects(txn)
+        ]
+        known = [None if c.UNKNOWN_BEGIN in p or c.UNKNOWN_END in p else p for p in pairs]
+        return known if any(known) else None
+
+    def _commit(self, txn: int) -> int | None:
+        if not self.columns.has_operation_times:
+            return None
+        sent = int(self.columns.commit_begin[txn])
+        return None if sent == c.UNKNOWN_BEGIN else sent
 
     def _statements_of(self, txn: int) -> range:
         import numpy as np
@@ -334,17 +356,21 @@ class History(Struct, frozen=True, kw_only=True):
         first, end = np.searchsorted(self.columns.statement_txn, [txn, txn + 1]).tolist()
         return range(first, end)
 
-    def _op_objects(self, txn: int) -> list[Op]:
-        """The operations of a transaction, each predicate read as one."""
+    def _objects(self, txn: int) -> Iterator[tuple[bool, int]]:
+        """The operations of a transaction: whether it is a predicate read, and its number."""
         columns, ops = self.columns, self.operations_of(txn)
-        found: list[Op] = []
         at = ops.start
         for s in self._statements_of(txn):
-            start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
-            found += map(self.op_object, range(at, start))
-            found.append(self._scan_object(s))
-            at = end
-        return [*found, *map(self.op_object, range(at, ops.stop))]
+            yield from ((False, op) for op in range(at, int(columns.statement_start[s])))
+            yield True, s
+            at = int(columns.statement_end[s])
+        yield from ((False, op) for op in range(at, ops.stop))
+
+    def _op_objects(self, txn: int) -> list[Op]:
+        """The operations of a transaction, each predicate read as one."""
+        return [
+            self._scan_object(i) if scan else self.op_object(i) for scan, i in self._objects(txn)
+        ]
 
     def _places(self, txn: int) -> list[int]:
         """For each operation of a transaction its place among those of :meth:`_op_objects`."""

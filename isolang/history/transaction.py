@@ -56,6 +56,9 @@ class Transaction(Struct, frozen=True):
             (seconds) or datetimes, one kind for the whole history.
         end: when its outcome was known.
         label: the number to call it by (``T<label>``); by default its ordinal, from 1.
+        times: when each operation was sent and when it was answered, or ``None``; by the clock of
+            ``begin`` and ``end``.
+        commit: when COMMIT was sent; its answer is at ``end``.
         failed: which of its operations (counted from 0) failed themselves: kept, but ignored.
     """
 
@@ -66,3 +69,5 @@ class Transaction(Struct, frozen=True):
     end: Time | None = None
     label: int | None = None
     failed: tuple[int, ...] = ()
+    times: Sequence[tuple[Time, Time] | None] | None = None
+    commit: Time | None = None

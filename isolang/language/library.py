@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 import textwrap
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -20,6 +21,10 @@ from isolang.language.syntax.source import Source
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
 """Where the library's files are; they are read in place, as package data."""
+
+DATABASES = SPECS / "databases"
+"""What databases promise of recorded times: profiles of them, and the mechanisms of which these are
+made. They can be named and included like levels, but are none: each rests on an assumption."""
 
 NO_SESSION = "-nosession"
 
@@ -40,6 +45,7 @@ Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
 
 _HEADER = re.compile(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)
 _INCLUDE = re.compile(r'^include\s+"([^"\n]+)\.iso"', re.MULTILINE)
+_ASSUMPTION = re.compile(r"^// Assumption: (.*(?:\n// .*)*)", re.MULTILINE)
 _COMMENT_AT_TOP = re.compile(r"(?://.*\n|\n)*")
 _REASON = """\
 // {name} without sessions: {name} with `init` in place of `so`. The library makes this text of the suffix.
@@ -118,6 +124,29 @@ def list_library() -> tuple[LibraryEntry, ...]:
     return tuple(entries)
 
 
+@cache
+def list_profiles() -> tuple[LibraryEntry, ...]:
+    """The profiles of databases and their mechanisms, by name."""
+    entries = []
+    for path in sorted(DATABASES.glob("*.iso")):
+        text = path.read_text(encoding="utf-8")
+        header = _HEADER.search(text)
+        assert header is not None, path
+        entries.append(
+            LibraryEntry(
+                name=path.stem, title=header[2], alias_of="", style="dependencies", text=text
+            )
+        )
+    return tuple(entries)
+
+
+def assumption_of(texts: Iterable[str]) -> str:
+    """What a specification assumes of the database, as the headers of its texts say it."""
+    found = [m[1] for text in texts if (m := _ASSUMPTION.search(text))]
+    said = (re.sub(r"\s*\n//\s*", " ", one).strip() for one in found)
+    return " ".join(dict.fromkeys(said))
+
+
 def plain_levels() -> list[str]:
     """The levels in their usual form: no alias, no other style, with sessions."""
     names = [entry.name for entry in list_library() if not entry.alias_of]
@@ -142,13 +171,16 @@ def normalise(name: str) -> str:
 def library_source(name: str) -> Source | None:
     """The library's text of that name (any case, with or without ``.iso``), fragments included."""
     wanted = normalise(name)
+    profile = next((p for p in list_profiles() if p.name == wanted), None)
+    if profile is not None:
+        return Source(f"library:{wanted}.iso", profile.text)
     return Source(f"library:{wanted}.iso", _text(wanted)) if _is_name(wanted) else None
 
 
 def near_names(name: str) -> list[str]:
     """The library's names that resemble ``name``, best first."""
     wanted = normalise(name)
-    names = _names()
+    names = [*_names(), *(profile.name for profile in list_profiles())]
     close = difflib.get_close_matches(wanted, names, 4, 0.6)
     return close or [known for known in names if wanted and wanted in known][:4]
 

@@ -13,7 +13,8 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import HistoryError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
-from isolang.language.library import weaker_on_predicates
+from isolang.language.library import assumption_of, weaker_on_predicates
+from isolang.language.meaning.facts import mentioned
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
@@ -52,6 +53,11 @@ _NOTHING_OBSERVED = (
     "next to nothing about the database"
 )
 
+_NO_MOMENTS = (
+    "no operation has times of its own: a statement may have been answered as late as its "
+    "transaction, and COMMIT sent as early as it began"
+)
+
 _NOBODY = Certification(outcome="not certified", reason="")
 
 
@@ -81,8 +87,8 @@ def decide(
     """
     if route.uses_real_time and not history.columns.has_time:
         msg = (
-            f"{history.name}: spec {route.spec.name} uses real time (rt), but the history has none "
-            f"({history.real_time or 'no times'}); check it against a level without rt"
+            f"{history.name}: spec {route.spec.name} uses real time, but the history has none "
+            f"({history.real_time or 'no times'}); check it against a level without it"
         )
         raise HistoryError(msg)
     pair, choice = choose_pair(options.encoding, options.solver, options.prune, route=route)
@@ -116,6 +122,11 @@ def _allows_more(route: Route, history: History, found: Invalid) -> bool:
 def _verdict(run: Run) -> Verdict:
     if isinstance(run.route, Plan) and run.route.theorem is not None:
         run.notes.append(run.route.theorem.sentence)
+    if assumption := assumption_of(run.written_spec.texts.values()):
+        run.notes.append(f"assumption: {assumption}")
+    timed = run.history.columns.has_operation_times
+    if not timed and mentioned(run.written_spec) & {"late", "locked", "done"}:
+        run.notes.append(_NO_MOMENTS)
     with run.deadline.during("prepare"):
         run.progress("prepare")
         contradiction = run.contradiction()

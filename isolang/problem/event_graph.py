@@ -7,6 +7,7 @@ what the encodings say without pruning shares nothing with the engine but the pr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -14,7 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from isolang.language.meaning.facts import MOMENTS
+
 if TYPE_CHECKING:
+    from isolang import _native
     from isolang.language.classify.automaton import Automaton
     from isolang.problem.problem import Problem
 
@@ -120,6 +124,11 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
                     _chain(chunks, problem, members, (first + q, first + r), states)
         for q, r in automaton.steps.get("rt", ()):
             _end_times(chunks, problem, present, (first + q, first + r), states)
+        for name in MOMENTS:
+            for q, r in automaton.steps.get(name, ()):
+                pairs = before_commit(native, name)
+                a, b = np.array(pairs, np.int64).reshape(-1, 2).T
+                chunks.add(first + a * states + q, first + b * states + r)
     used = {name for a in automata for name, steps in a.steps.items() if steps}
     uses_orders = bool(used & {"ww", "rw"})
     ordering = next((c for c, a in enumerate(automata) if orders_versions(a)), None)
@@ -153,6 +162,32 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
         u, v, _ = graph.ww(before, after)
         chunks.add(u, v)
     return replace(graph, facts=chunks.edges())
+
+
+def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
+    """The pairs of ``done``, ``late`` or ``locked`` among transactions that may be included."""
+    sent = native.commit_begin.tolist()
+    present = [t for t in range(native.n) if native.inclusion[t]] if sent else []
+    if name == "locked":
+        writers: dict[int, list[tuple[int, int]]] = {}
+        start = native.key_start.tolist()
+        for key, (low, high) in enumerate(pairwise(start)):
+            writers[key] = [
+                (int(native.writer_txn[w]), int(native.write_answer[w]))
+                for w in range(low, high)
+                if native.writer_txn[w] != native.n and sent
+            ]
+        return sorted(
+            {
+                (a, b)
+                for members in writers.values()
+                for a, answered in members
+                for b, _ in members
+                if a != b and answered < sent[b]
+            }
+        )
+    answers = (native.commit_end if name == "done" else native.first_answer).tolist()
+    return [(a, b) for a in present for b in present if a != b and answers[a] < sent[b]]
 
 
 def orders_versions(automaton: Automaton) -> bool:

@@ -28,6 +28,9 @@ _STYLE: Final[Mapping[str, tuple[str, str]]] = {
     "rw": ("#c2410c", "dashed"),
     "so": ("#57606a", "dotted"),
     "rt": ("#8250df", "dashed"),
+    "done": ("#8250df", "dashed"),
+    "late": ("#8250df", "dashed"),
+    "locked": ("#8250df", "dashed"),
     "init": ("#57606a", "dotted"),
 }
 

@@ -220,6 +220,14 @@ def given(history: SmallHistory, *, events: bool) -> Model:
         "init": init,
         "so": init | so,
         "rt": init | relation(iter(history.before)),
+        # No operation has a time of its own here.
+        "done": relation(iter(history.before)),
+        "late": relation(iter(history.before)),
+        "locked": relation(
+            (a, b)
+            for a, b in history.before
+            if any(k.writers >> (a - 1) & k.writers >> (b - 1) & 1 for k in history.keys)
+        ),
     }
     keyed: dict[str, list[int]] = {name: [] for name in ("W", "R", "vo", "wr", "cand", "rf")}
     for k, key in enumerate(history.keys):

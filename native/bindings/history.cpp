@@ -51,6 +51,8 @@ void each_column(H& h, F f) {
   f(h.txn_position), f(h.txn_file), f(h.op_start), f(h.op_kind), f(h.op_ok), f(h.op_key);
   f(h.op_value), f(h.op_source), f(h.op_position), f(h.list_start), f(h.list_values);
   f(h.key_atom), f(h.initial_value);
+  f(h.op_begin), f(h.op_end), f(h.commit_begin), f(h.commit_end);
+  f(h.statement_sent), f(h.statement_answered);
 }
 
 nb::tuple state_of(const Atoms& atoms) {
@@ -151,6 +153,7 @@ void register_history(nb::module_& m) {
   c.def("transactions", &History::transactions).def("operations", &History::operations);
   c.def("n_keys", &History::n_keys);
   c.def_ro("sessions", &History::sessions).def_rw("has_time", &History::has_time);
+  c.def_prop_ro("has_operation_times", &History::has_operation_times);
 #define ISOLANG_COLUMN(name) \
   c.def_prop_ro(#name,       \
                 [](nb::handle self) { return view(nb::cast<const History&>(self).name, self); })
@@ -168,6 +171,10 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(op_value);
   ISOLANG_COLUMN(op_source);
   ISOLANG_COLUMN(op_position);
+  ISOLANG_COLUMN(op_begin);
+  ISOLANG_COLUMN(op_end);
+  ISOLANG_COLUMN(commit_begin);
+  ISOLANG_COLUMN(commit_end);
   ISOLANG_COLUMN(list_start);
   ISOLANG_COLUMN(list_values);
   ISOLANG_COLUMN(statement_start);
@@ -176,6 +183,8 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(statement_predicate);
   ISOLANG_COLUMN(statement_known);
   ISOLANG_COLUMN(statement_position);
+  ISOLANG_COLUMN(statement_sent);
+  ISOLANG_COLUMN(statement_answered);
   ISOLANG_COLUMN(key_atom);
   ISOLANG_COLUMN(initial_value);
 #undef ISOLANG_COLUMN
@@ -272,6 +281,19 @@ void register_history(nb::module_& m) {
     }
   });
   c.def("add_list", &History::add_list, "atoms"_a);
+  c.def("set_operation_times", [](History& h, std::int64_t op, std::int64_t begin, std::int64_t end) {
+    if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
+    h.set_operation_times(op, begin, end);
+  });
+  c.def("set_statement_times", [](History& h, std::int64_t s, std::int64_t begin, std::int64_t end) {
+    if (s < 0 || s >= static_cast<std::int64_t>(h.statement_start.size()))
+      throw nb::index_error("no such predicate read");
+    h.set_statement_times(static_cast<std::size_t>(s), begin, end);
+  });
+  c.def("set_commit_times", [](History& h, std::int32_t txn, std::int64_t begin, std::int64_t end) {
+    if (txn < 0 || txn >= h.transactions()) throw nb::index_error("no such transaction");
+    h.set_commit_times(txn, begin, end);
+  });
   c.def("set_source", [](History& h, std::int64_t op, std::int64_t source) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
     h.op_source[static_cast<std::size_t>(op)] = source;
@@ -290,6 +312,18 @@ void register_history(nb::module_& m) {
     if (key < 0 || key >= h.n_keys()) throw nb::index_error("no such key");
     h.initial_value[static_cast<std::size_t>(key)] = value;
   });
+  c.def(
+      "widened",
+      [](const History& h, const std::vector<std::int64_t>& earlier,
+         const std::vector<std::int64_t>& later) {
+        if (earlier.size() != static_cast<std::size_t>(h.sessions) || later.size() != earlier.size())
+          throw nb::value_error("one number for each session");
+        History wide = h;
+        wide.widen(earlier, later);
+        return wide;
+      },
+      "earlier"_a, "later"_a,
+      "A copy in which each session's begins are so much earlier, and its ends so much later.");
   c.def("validate", &History::validate);
   c.def("__getstate__", [](const History& h) { return state_of(h); });
   c.def("__setstate__", [](History& h, const nb::tuple& state) {

@@ -48,6 +48,10 @@ void register_problem(nb::module_& m) {
   ISOLANG_COLUMN(begin);
   ISOLANG_COLUMN(end);
   ISOLANG_COLUMN(key_start);
+  ISOLANG_COLUMN(first_answer);
+  ISOLANG_COLUMN(commit_begin);
+  ISOLANG_COLUMN(commit_end);
+  ISOLANG_COLUMN(write_answer);
   ISOLANG_COLUMN(writer_txn);
   ISOLANG_COLUMN(writer_value);
   ISOLANG_COLUMN(writer_op);

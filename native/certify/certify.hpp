@@ -34,8 +34,20 @@ struct NotCertified {
 
 // The last two are tests: they relate a transaction that writes, or that has an external read, to
 // itself. No edge of a refutation is one.
-enum class Relation : std::uint8_t { init = 0, so, rt, wr, ww, rw, writes, reads };
-inline constexpr int kRelations = 8;
+enum class Relation : std::uint8_t {
+  init = 0,
+  so,
+  rt,
+  done,
+  late,
+  locked,
+  wr,
+  ww,
+  rw,
+  writes,
+  reads
+};
+inline constexpr int kRelations = 11;
 inline constexpr int kNoRelation = -1;
 int relation_of(std::string_view name);  // kNoRelation if there is none
 

@@ -6,7 +6,7 @@ namespace isolang::certify {
 
 std::vector<ReadCheck> read_checks(const History& history, const std::vector<CheckText>& texts) {
   std::vector<ReadCheck> checks;
-  bool times = false;
+  bool times = false, moments = false;
   for (const CheckText& text : texts) {
     const bool earlier = text.kind == "earlier";
     const bool of_one_key = text.kind == "one key";
@@ -26,8 +26,16 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     if (positions.nullable)
       throw Rejected{"check " + text.name + ": the expression contains the identity"};
     times |= positions.mentions(Relation::rt);
+    const bool compares = positions.mentions(Relation::done) || positions.mentions(Relation::late) ||
+                          positions.mentions(Relation::locked);
+    if (compares && of_one_key)
+      throw NotCertified{"not certified: check " + text.name +
+                         " of one key compares moments of transactions"};
+    moments |= compares;
   }
-  if (!times) return checks;
+  if (moments && !history.has_time && !history.has_operation_times())
+    throw NotCertified{"not certified: the spec speaks of times, but the history has none"};
+  if (!times && !(moments && !history.has_operation_times())) return checks;
   if (!history.has_time)
     throw NotCertified{"not certified: the spec uses rt, but the history has no times"};
   for (std::size_t t = 0; t < history.txn_status.size(); ++t)

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "certify/moments.hpp"
 #include "certify/set_read.hpp"
 #include "core/index.hpp"
 
@@ -60,6 +61,33 @@ bool Evidence::rt(std::int64_t a, std::int64_t b) const {
   if (a == n_ || b == n_) return init(a, b);
   return h_.has_time && certain(a) && live(b) && a != b && h_.txn_end[a] < h_.txn_begin[b] &&
          h_.txn_end[a] != kTimeUnknownEnd && h_.txn_begin[b] != kTimeUnknownBegin;
+}
+
+bool Evidence::timed(std::int64_t a, std::int64_t b) const {
+  return Moments(h_).known() && a != b && a != n_ && b != n_ && live(a) && live(b);
+}
+
+bool Evidence::done(std::int64_t a, std::int64_t b) const {
+  const Moments moments(h_);
+  return timed(a, b) && Moments::before(moments.commit_answered(static_cast<std::int32_t>(a)),
+                                        moments.commit_sent(static_cast<std::int32_t>(b)));
+}
+
+bool Evidence::late(std::int64_t a, std::int64_t b) const {
+  const Moments moments(h_);
+  return timed(a, b) && Moments::before(moments.first_answered(static_cast<std::int32_t>(a)),
+                                        moments.commit_sent(static_cast<std::int32_t>(b)));
+}
+
+bool Evidence::locked(std::int64_t a, std::int64_t b) const {
+  if (!timed(a, b)) return false;
+  const Moments moments(h_);
+  const auto first = static_cast<std::int32_t>(a), second = static_cast<std::int32_t>(b);
+  for (std::int64_t op = h_.op_start[first]; op < h_.op_start[first + 1]; ++op)
+    if (moments.writes(second, h_.op_key[op]) &&
+        Moments::before(moments.write_answered(first, h_.op_key[op]), moments.commit_sent(second)))
+      return true;
+  return false;
 }
 
 std::int64_t Evidence::raw_transaction(std::int64_t op) const {

@@ -32,6 +32,9 @@ class Evidence {
   bool certain(std::int64_t t) const;  // T0 or committed
   bool so(std::int64_t a, std::int64_t b) const;
   bool rt(std::int64_t a, std::int64_t b) const;
+  bool done(std::int64_t a, std::int64_t b) const;
+  bool late(std::int64_t a, std::int64_t b) const;
+  bool locked(std::int64_t a, std::int64_t b) const;
   bool init(std::int64_t a, std::int64_t b) const;
 
   bool is_operation(std::int64_t op) const { return op >= 0 && op < h_.operations(); }
@@ -69,6 +72,7 @@ class Evidence {
       std::int32_t t);  // indeterminate transactions whose list reads show an element of t
 
  private:
+  bool timed(std::int64_t a, std::int64_t b) const;
   struct Write {
     std::int32_t value;
     std::int64_t op;

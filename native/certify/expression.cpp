@@ -146,8 +146,8 @@ bool any_accepting(const Positions& a, const std::vector<int>& states) {
 }  // namespace
 
 int relation_of(std::string_view name) {
-  constexpr std::array<std::string_view, kRelations> names{"init", "so", "rt", "wr",
-                                                           "ww",   "rw", "W",  "R"};
+  constexpr std::array<std::string_view, kRelations> names{
+      "init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "W", "R"};
   const auto* found = std::find(names.begin(), names.end(), name);
   return found == names.end() ? kNoRelation : static_cast<int>(found - names.begin());
 }

@@ -12,6 +12,7 @@
 #include <limits>
 #include <numeric>
 
+#include "certify/moments.hpp"
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
 
@@ -42,7 +43,14 @@ class Product {
   std::vector<std::int32_t> by_session_;  // included transactions, session by session
   std::vector<std::int32_t> by_begin_;    // included transactions
   std::vector<std::int64_t> begins_;      // their begins, ascending
-  std::vector<Node> session_tail_, time_tail_, key_tail_,
+  // Included transactions by the sending of COMMIT: all, and then the writers of each key.
+  struct Sent {
+    std::int64_t time;
+    std::int32_t txn;
+  };
+  std::vector<Sent> sent_, sent_of_key_;
+  std::vector<std::int64_t> sent_start_;  // per key
+  std::vector<Node> session_tail_, time_tail_, key_tail_, sent_tail_, lock_tail_,
       key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
   std::vector<std::int64_t> edge_start_;
@@ -75,12 +83,37 @@ class Product {
     by_session_.resize(idx(members));
     for (std::int32_t t = 0; t < n; ++t)
       if (c_.included[t]) by_session_[start[h_.txn_session[t]]++] = t;
+    sort_by_commit();
     if (m_.of(Relation::rt).empty()) return;
     by_begin_ = by_session_;
     std::sort(by_begin_.begin(), by_begin_.end(), [&](std::int32_t a, std::int32_t b) {
       return std::pair(h_.txn_begin[a], a) < std::pair(h_.txn_begin[b], b);
     });
     for (const std::int32_t t : by_begin_) begins_.push_back(h_.txn_begin[t]);
+  }
+
+  void sort_by_commit() {
+    const bool locks = !m_.of(Relation::locked).empty();
+    if (m_.of(Relation::done).empty() && m_.of(Relation::late).empty() && !locks) return;
+    const Moments moments(h_);
+    const auto by_time = [](const Sent& a, const Sent& b) {
+      return std::pair(a.time, a.txn) < std::pair(b.time, b.txn);
+    };
+    const auto add = [&](std::vector<Sent>& to, std::int32_t t) {
+      if (const std::int64_t time = moments.commit_sent(t); time != kTimeUnknownBegin)
+        to.push_back({time, t});
+    };
+    for (const std::int32_t t : by_session_) add(sent_, t);
+    std::sort(sent_.begin(), sent_.end(), by_time);
+    if (!locks) return;
+    for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key) {
+      const auto first = static_cast<std::ptrdiff_t>(sent_of_key_.size());
+      sent_start_.push_back(first);
+      for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i)
+        add(sent_of_key_, c_.order[i]);
+      std::sort(sent_of_key_.begin() + first, sent_of_key_.end(), by_time);
+    }
+    sent_start_.push_back(static_cast<std::int64_t>(sent_of_key_.size()));
   }
 
   // Whether the pairs (i, i+1) of a sequence reach, through further steps, what all its pairs (i,
@@ -104,13 +137,17 @@ class Product {
       firsts[state] = static_cast<Node>(nodes_);
       nodes_ += static_cast<std::int64_t>(count);
     };
-    for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &key_tree_})
+    for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &sent_tail_, &lock_tail_, &key_tree_})
       firsts->assign(idx(m_.states), -1);
     if (nodes_ > std::numeric_limits<Node>::max())
       throw NotCertified{"not certified: the history is too large for this checker"};
     for (const Step& s : m_.of(Relation::so))
       if (!repeats(s)) reserve(session_tail_, s.second, by_session_.size());
     for (const Step& s : m_.of(Relation::rt)) reserve(time_tail_, s.second, by_begin_.size());
+    for (const Relation r : {Relation::done, Relation::late})
+      for (const Step& s : m_.of(r)) reserve(sent_tail_, s.second, sent_.size());
+    for (const Step& s : m_.of(Relation::locked))
+      reserve(lock_tail_, s.second, sent_of_key_.size());
     for (const Step& s : m_.of(Relation::ww))
       if (!repeats(s)) reserve(key_tail_, s.second, c_.order.size());
     for (const Step& s : m_.of(Relation::rw))
@@ -136,6 +173,8 @@ class Product {
         for (const std::int32_t t : passing(test)) edge(node(t, s.first), node(t, s.second));
     for (const Step& s : m_.of(Relation::so)) session_order(s, edge);
     for (const Step& s : m_.of(Relation::rt)) real_time(s, edge);
+    for (const Relation r : {Relation::done, Relation::late, Relation::locked})
+      for (const Step& s : m_.of(r)) before_commit(r, s, edge);
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
     for (const Step& s : m_.of(Relation::wr))
       each_read([&](const ExternalRead& r) {
@@ -150,6 +189,16 @@ class Product {
         },
         edge);
     tails(time_tail_, by_begin_, [](std::size_t) { return true; }, edge);
+    sent_tails(sent_tail_, sent_, [](std::size_t) { return true; }, edge);
+    std::size_t key = 0;
+    sent_tails(
+        lock_tail_, sent_of_key_,
+        [&](std::size_t i) {
+          if (i == 0) key = 0;
+          while (idx(sent_start_[key + 1]) <= i) ++key;
+          return i + 1 < idx(sent_start_[key + 1]);
+        },
+        edge);
     key_structures(edge);
   }
 
@@ -215,6 +264,57 @@ class Product {
           std::upper_bound(begins_.begin(), begins_.end(), h_.txn_end[t]) - begins_.begin();
       if (idx(later) < begins_.size())
         edge(node(t, s.first), time_tail_[s.second] + static_cast<Node>(later));
+    }
+  }
+
+  // From each transaction to those of a stretch of `sent` that sent COMMIT later: edges of their own
+  // up to its own place, which is no pair, the chain behind it.
+  template <typename F>
+  void to_later(const Step& s, std::int32_t t, std::int64_t answered, const std::vector<Sent>& sent,
+                std::size_t first, std::size_t last, Node chain, F&& edge) {
+    if (answered == kTimeUnknownEnd) return;
+    const auto later = [](std::int64_t time, const Sent& one) { return time < one.time; };
+    auto at = std::upper_bound(sent.begin() + static_cast<std::ptrdiff_t>(first),
+                               sent.begin() + static_cast<std::ptrdiff_t>(last), answered, later);
+    const std::int64_t own = Moments(h_).commit_sent(t);
+    const auto end = sent.begin() + static_cast<std::ptrdiff_t>(last);
+    for (; at != end && at->time <= own; ++at)
+      if (at->txn != t) edge(node(t, s.first), node(at->txn, s.second));
+    if (at != end) edge(node(t, s.first), chain + static_cast<Node>(at - sent.begin()));
+  }
+
+  template <typename F>
+  void before_commit(Relation relation, const Step& s, F&& edge) {
+    const Moments moments(h_);
+    if (relation != Relation::locked) {
+      for (const std::int32_t t : by_session_) {
+        budget_.poll();
+        const std::int64_t answered =
+            relation == Relation::done ? moments.commit_answered(t) : moments.first_answered(t);
+        to_later(s, t, answered, sent_, 0, sent_.size(), sent_tail_[s.second], edge);
+      }
+      return;
+    }
+    for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key)
+      for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i) {
+        budget_.poll();
+        const std::int32_t t = c_.order[i];
+        to_later(s, t, moments.write_answered(t, static_cast<std::int32_t>(key)), sent_of_key_,
+                 idx(sent_start_[key]), idx(sent_start_[key + 1]), lock_tail_[s.second], edge);
+      }
+  }
+
+  template <typename Together, typename F>
+  void sent_tails(const std::vector<Node>& firsts, const std::vector<Sent>& sent, Together together,
+                  F&& edge) {
+    for (int q = 0; q < m_.states; ++q) {
+      const Node first = firsts[q];
+      if (first < 0) continue;
+      for (std::size_t i = 0; i < sent.size(); ++i) {
+        edge(first + static_cast<Node>(i), node(sent[i].txn, q));
+        if (together(i) && i + 1 < sent.size())
+          edge(first + static_cast<Node>(i), first + static_cast<Node>(i) + 1);
+      }
     }
   }
 

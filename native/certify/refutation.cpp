@@ -211,6 +211,15 @@ class Checker {
       case static_cast<int>(Relation::rt):
         fact = evidence_.rt(e.a, e.b);
         break;
+      case static_cast<int>(Relation::done):
+        fact = evidence_.done(e.a, e.b);
+        break;
+      case static_cast<int>(Relation::late):
+        fact = evidence_.late(e.a, e.b);
+        break;
+      case static_cast<int>(Relation::locked):
+        fact = evidence_.locked(e.a, e.b);
+        break;
       case static_cast<int>(Relation::init):
         fact = evidence_.init(e.a, e.b);
         break;
@@ -266,7 +275,8 @@ class Checker {
   }
 
   static std::string text(const Edge& e) {
-    constexpr std::array<const char*, 6> names{"init", "so", "rt", "wr", "ww", "rw"};
+    constexpr std::array<const char*, 9> names{"init",   "so", "rt", "done", "late",
+                                               "locked", "wr", "ww", "rw"};
     const char* name = e.relation >= 0 && e.relation < static_cast<int>(names.size())
                            ? names[idx(e.relation)]
                            : "?";

@@ -117,6 +117,7 @@ std::int32_t History::begin_transaction(std::int32_t session, Status status, std
   txn_label.push_back(label);
   txn_position.push_back(position);
   txn_file.push_back(file);
+  if (has_operation_times()) make_room_for_times();
   op_start.push_back(operations());
   if (session >= sessions) sessions = session + 1;
   return transactions() - 1;
@@ -130,6 +131,7 @@ void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int
   op_value.push_back(value);
   op_source.push_back(source);
   op_position.push_back(position);
+  if (has_operation_times()) make_room_for_times();
   op_start.back() = operations();
 }
 
@@ -160,6 +162,63 @@ void History::begin_statement(std::string_view predicate, std::int64_t position,
   statement_predicate.push_back(number);
   statement_known.push_back(known);
   statement_position.push_back(position);
+  if (has_operation_times()) make_room_for_times();
+}
+
+void History::make_room_for_times() {
+  op_begin.resize(op_kind.size(), kTimeUnknownBegin);
+  op_end.resize(op_kind.size(), kTimeUnknownEnd);
+  statement_sent.resize(statement_start.size(), kTimeUnknownBegin);
+  statement_answered.resize(statement_start.size(), kTimeUnknownEnd);
+  commit_begin.resize(txn_session.size(), kTimeUnknownBegin);
+  commit_end.resize(txn_session.size(), kTimeUnknownEnd);
+}
+
+void History::set_operation_times(std::int64_t op, std::int64_t begin, std::int64_t end) {
+  make_room_for_times();
+  op_begin[op] = begin;
+  op_end[op] = end;
+}
+
+void History::set_statement_times(std::size_t s, std::int64_t begin, std::int64_t end) {
+  make_room_for_times();
+  statement_sent[s] = begin;
+  statement_answered[s] = end;
+  for (std::int64_t op = statement_start[s]; op < statement_end[s]; ++op)
+    set_operation_times(op, begin, end);
+}
+
+void History::set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_t end) {
+  make_room_for_times();
+  commit_begin[txn] = begin;
+  commit_end[txn] = end;
+}
+
+void History::widen(const std::vector<std::int64_t>& earlier,
+                    const std::vector<std::int64_t>& later) {
+  const auto begin_before = [](std::int64_t& time, std::int64_t by) {
+    if (time != kTimeUnknownBegin && __builtin_sub_overflow(time, by, &time))
+      time = kTimeUnknownBegin;
+  };
+  const auto end_after = [](std::int64_t& time, std::int64_t by) {
+    if (time != kTimeUnknownEnd && __builtin_add_overflow(time, by, &time)) time = kTimeUnknownEnd;
+  };
+  for (std::int32_t t = 0; t < transactions(); ++t) {
+    const std::int64_t before = earlier[txn_session[t]], after = later[txn_session[t]];
+    begin_before(txn_begin[t], before);
+    end_after(txn_end[t], after);
+    if (!has_operation_times()) continue;
+    begin_before(commit_begin[t], before);
+    end_after(commit_end[t], after);
+    for (std::int64_t op = op_start[t]; op < op_start[t + 1]; ++op) {
+      begin_before(op_begin[op], before);
+      end_after(op_end[op], after);
+    }
+  }
+  for (std::size_t s = 0; s < statement_sent.size(); ++s) {
+    begin_before(statement_sent[s], earlier[txn_session[statement_txn[s]]]);
+    end_after(statement_answered[s], later[txn_session[statement_txn[s]]]);
+  }
 }
 
 void History::reserve_operations(std::size_t n) {
@@ -187,6 +246,14 @@ void History::validate() const {
       op_position.size() != m || op_start.front() != 0 ||
       op_start.back() != static_cast<std::int64_t>(m))
     bad("the operation columns differ in length");
+  const bool timed = has_operation_times();
+  if (op_begin.size() != (timed ? m : 0) || op_end.size() != op_begin.size() ||
+      commit_begin.size() != (timed ? n : 0) || commit_end.size() != commit_begin.size())
+    bad("the columns of times differ in length");
+  for (std::size_t op = 0; op < op_begin.size(); ++op)
+    if (op_begin[op] > op_end[op]) bad("an operation ends before it begins");
+  for (std::size_t t = 0; t < commit_begin.size(); ++t)
+    if (commit_begin[t] > commit_end[t]) bad("COMMIT is answered before it is sent");
   for (std::size_t t = 0; t < n; ++t) {
     if (op_start[t] > op_start[t + 1]) bad("op_start decreases");
     if (txn_status[t] > 3) bad("unknown status");
@@ -209,6 +276,9 @@ void History::validate() const {
       statement_predicate.size() != statements || statement_known.size() != statements ||
       statement_position.size() != statements)
     bad("the statement columns differ in length");
+  if (statement_sent.size() != (timed ? statements : 0) ||
+      statement_answered.size() != statement_sent.size())
+    bad("the columns of times differ in length");
   for (std::size_t s = 0; s < statements; ++s) {
     if (statement_txn[s] < 0 || idx(statement_txn[s]) >= n) bad("a statement of no transaction");
     const std::int64_t start = statement_start[s], end = statement_end[s];
@@ -218,8 +288,13 @@ void History::validate() const {
     if (statement_predicate[s] < kJudged ||
         statement_predicate[s] >= static_cast<std::int32_t>(predicates.size()))
       bad("a statement without its predicate");
-    for (std::int64_t op = start; op < end; ++op)
+    if (timed && statement_sent[s] > statement_answered[s])
+      bad("a predicate read ends before it begins");
+    for (std::int64_t op = start; op < end; ++op) {
       if (is_write(this->kind(op))) bad("a write in a predicate read");
+      if (timed && (op_begin[op] != statement_sent[s] || op_end[op] != statement_answered[s]))
+        bad("a row with other times than its predicate read");
+    }
   }
 }
 

@@ -114,6 +114,12 @@ struct History {
   std::vector<std::int64_t>
       op_source;  // kSourceByValue, kSourceInitial, kSourceMissing, or a write's number
   std::vector<std::int64_t> op_position;  // line or byte offset
+  // Times of operations, and of the sending and the answer of COMMIT, by one clock, which need not be
+  // that of txn_begin and txn_end; all four are empty if none is known.
+  // Predicate reads have times of their own, since one may have no operations; these are its
+  // operations', too.
+  std::vector<std::int64_t> op_begin, op_end, commit_begin, commit_end;
+  std::vector<std::int64_t> statement_sent, statement_answered;
   // Lists.
   std::vector<std::int64_t> list_start{0};
   std::vector<std::int32_t> list_values;  // atoms
@@ -140,6 +146,7 @@ struct History {
   std::int32_t transactions() const { return static_cast<std::int32_t>(txn_session.size()); }
   std::int64_t operations() const { return static_cast<std::int64_t>(op_kind.size()); }
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(op_kind[idx(op)]); }
+  bool has_operation_times() const { return !commit_begin.empty(); }
   std::int32_t n_keys() const { return static_cast<std::int32_t>(key_atom.size()); }
 
   // The predicate read that the operation is part of, or -1.
@@ -163,11 +170,18 @@ struct History {
   // recorder has judged the rows.
   void begin_statement(std::string_view predicate, std::int64_t position, std::uint8_t known);
   void end_statement() { statement_end.back() = operations(); }
+  // Of an operation, a predicate read and a transaction that are there; the others' are unknown.
+  void set_operation_times(std::int64_t op, std::int64_t begin, std::int64_t end);
+  void set_statement_times(std::size_t s, std::int64_t begin, std::int64_t end);
+  void set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_t end);
+  // All begins of a session's transactions and operations so much earlier, all ends so much later.
+  void widen(const std::vector<std::int64_t>& earlier, const std::vector<std::int64_t>& later);
   void reserve_operations(std::size_t n);             // one allocation per column
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
   void validate() const;  // throws std::invalid_argument when the columns do not fit together
 
  private:
+  void make_room_for_times();
   std::vector<std::int32_t> key_number_;  // atom -> key number, or -1
   std::unordered_map<std::string, std::int32_t> predicate_number_;
 };

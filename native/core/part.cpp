@@ -26,6 +26,9 @@ class Copy {
     part_.history.begin_transaction(session->second, static_cast<Status>(whole_.txn_status[t]),
                                     whole_.txn_label[t], whole_.txn_position[t], whole_.txn_file[t],
                                     whole_.txn_begin[t], whole_.txn_end[t]);
+    if (whole_.has_operation_times())
+      part_.history.set_commit_times(part_.history.transactions() - 1, whole_.commit_begin[t],
+                                     whole_.commit_end[t]);
   }
 
   void add(std::int64_t operation, std::int64_t source) {
@@ -37,6 +40,9 @@ class Copy {
     follow_statement(operation);
     part_.history.add_op(kind, at_key, has_list ? list(seen) : value(seen), whole_.op_position[op],
                          whole_.op_ok[op] != 0, source);
+    if (whole_.has_operation_times())
+      part_.history.set_operation_times(part_.history.operations() - 1, whole_.op_begin[op],
+                                        whole_.op_end[op]);
     if (open_) part_.history.end_statement();
   }
 
@@ -50,10 +56,15 @@ class Copy {
         operation < whole_.statement_start[statement_])
       return;
     const std::int32_t predicate = whole_.statement_predicate[statement_];
-    if (!open_)
+    if (!open_) {
       part_.history.begin_statement(
           predicate == kJudged ? std::string_view{} : whole_.predicates[predicate],
           whole_.statement_position[statement_], kPart);
+      if (whole_.has_operation_times())
+        part_.history.set_statement_times(part_.history.statement_start.size() - 1,
+                                          whole_.statement_sent[statement_],
+                                          whole_.statement_answered[statement_]);
+    }
     open_ = true;
   }
 

@@ -53,6 +53,12 @@ struct Problem {
   bool has_time = false;
   std::vector<std::int64_t> begin, end;  // [n+1] real time, see History
 
+  // The moments that done, late and locked compare; all empty if the history has no times. Of each
+  // transaction: its first statement was answered, COMMIT was sent and answered; of each writer: its
+  // first write of the key was answered.
+  std::vector<std::int64_t> first_answer, commit_begin, commit_end;  // [n+1]
+  std::vector<std::int64_t> write_answer;                            // as writer_txn
+
   // Writers, grouped by key; the first of each key is T0's. Only transactions that are in or
   // optional.
   std::vector<std::int32_t> key_start;  // [keys+1] into writer_*

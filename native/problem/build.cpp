@@ -33,6 +33,49 @@ void put_transactions(const History& h, Problem& p) {
     }
 }
 
+// SOUND BECAUSE COMMIT is sent after the last operation is, and a transaction whose operations have
+// no times of their own has done everything between its begin and its end. An indeterminate one
+// precedes nothing: it may be out, and stands last in every order then.
+void put_moments(const History& h, Problem& p) {
+  if (!h.has_time && !h.has_operation_times()) return;
+  const bool timed = h.has_operation_times();
+  const auto n = idx(p.n);
+  p.first_answer.assign(n + 1, kTimeUnknownEnd);
+  p.commit_begin.assign(n + 1, kTimeUnknownBegin);
+  p.commit_end.assign(n + 1, kTimeUnknownEnd);
+  for (std::size_t t = 0; t < n; ++t) {
+    const std::int64_t first = h.op_start[t], last = h.op_start[t + 1];
+    if (!timed) {
+      p.first_answer[t] = p.commit_end[t] = p.end[t];
+      p.commit_begin[t] = h.txn_begin[t];
+      continue;
+    }
+    if (first < last && p.unfinished[t] == 0) p.first_answer[t] = h.op_end[first];
+    p.commit_begin[t] = h.commit_begin[t];
+    for (std::int64_t op = first; op < last; ++op)
+      p.commit_begin[t] = std::max(p.commit_begin[t], h.op_begin[op]);
+    if (p.unfinished[t] == 0) p.commit_end[t] = h.commit_end[t];
+  }
+  p.write_answer.assign(p.writer_txn.size(), kTimeUnknownEnd);
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w) {
+      const std::int32_t t = p.writer_txn[w];
+      if (t == p.n || p.unfinished[t] != 0) continue;
+      if (!timed) {
+        p.write_answer[w] = p.end[t];
+        continue;
+      }
+      for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
+        const auto kind = static_cast<OpKind>(h.op_kind[op]);
+        if (h.op_key[op] != key || h.op_ok[op] == 0 ||
+            (kind != OpKind::write && kind != OpKind::append))
+          continue;
+        p.write_answer[w] = h.op_end[op];
+        break;
+      }
+    }
+}
+
 // The writers of `c` become the problem's; those that are not included are left out. Returns
 // position in `c` -> writer, or -1; empty if nothing was left out.
 std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidates& c, Problem& p) {
@@ -171,6 +214,7 @@ Problem build(const History& h, bool each_read, bool unread) {
   p.ignored_failed_ops = s.ignored_failed_ops;
   p.ignored_unknown_reads = s.ignored_unknown_reads;
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
+  put_moments(h, p);
   const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
   if (!h.statement_start.empty())

@@ -41,6 +41,10 @@ struct Operation {
   std::int64_t line = 0;
   std::int64_t process = 0, index = 0, time = 0;
   std::size_t first = 0, last = 0;  // its micro-operations
+  // Their times, in Operations, and when COMMIT was sent and answered: :times [[b e] …], :commit [b e].
+  std::size_t times_first = 0, times_last = 0;
+  std::int64_t commit_begin = kTimeUnknownBegin, commit_end = kTimeUnknownEnd;
+  bool has_commit = false;
 };
 
 struct Operations {
@@ -48,6 +52,7 @@ struct Operations {
   std::vector<MicroOp> micro_ops;
   std::vector<Scan> scans;
   std::vector<ScannedRow> rows;
+  std::vector<std::pair<std::int64_t, std::int64_t>> times;
   std::vector<std::size_t> list_start{0};
   std::vector<std::int32_t> list_values;
   bool json = false, enclosed = false;

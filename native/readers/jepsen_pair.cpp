@@ -54,6 +54,7 @@ class Pairing {
       budget_.poll();
       emit(t);
     }
+    take_times();
     try {
       lower_predicates(h_);
     } catch (const PredicateError& e) {
@@ -247,6 +248,51 @@ class Pairing {
       }
       h_.add_op(kind, h_.key_of(op.key), value, op.line);
     }
+    if (from == completion) times_of_operations(*completion, status);
+  }
+
+  // Of the transaction begun last. One that is indeterminate may say more than it knows to be sent.
+  void times_of_operations(const Operation& op, Status status) {
+    const std::size_t given = op.times_last - op.times_first, asked = op.last - op.first;
+    if (given == 0 && !op.has_commit) return;
+    if (given > asked || (given > 0 && given < asked && status == Status::committed))
+      fail_line(name_, op.line, ":times of " + std::to_string(given) + " operations, :value of " +
+                                    std::to_string(asked) + " (expected one interval for each)");
+    const std::int32_t txn = h_.transactions() - 1;
+    std::int64_t next = h_.op_start[txn];
+    auto scan = static_cast<std::size_t>(std::ranges::lower_bound(h_.statement_txn, txn) -
+                                         h_.statement_txn.begin());
+    for (std::size_t i = 0; i < given; ++i) {
+      const auto [begin, end] = in_.times[op.times_first + i];
+      if (op.has_commit && end != kTimeUnknownEnd && end > op.commit_end)
+        fail_line(name_, op.line, "an operation that was answered after COMMIT was (got " + std::to_string(end) +
+                                      ", expected at most " + std::to_string(op.commit_end) + ")");
+      if (in_.micro_ops[op.first + i].scan < 0) {
+        h_.set_operation_times(next++, begin, end);
+      } else {
+        h_.set_statement_times(scan, begin, end);
+        next = h_.statement_end[scan++];
+      }
+    }
+    const bool answered = op.commit_end != kTimeUnknownEnd || !op.has_time;
+    h_.set_commit_times(txn, op.commit_begin,
+                        status != Status::committed ? kTimeUnknownEnd : answered ? op.commit_end : op.time);
+    ++timed_;
+  }
+
+  // Where operations have times, they and the transactions have them by one clock, :time.
+  void take_times() {
+    if (timed_ == 0 || !h_.has_time) return;
+    for (const Transaction& t : transactions_)
+      for (const std::int64_t number : {t.invocation, t.completion})
+        if (number != kNone && !ops_[static_cast<std::size_t>(number)].has_time) return;
+    by_time_ = true;
+    for (std::size_t t = 0; t < transactions_.size(); ++t) {
+      const auto& [invocation, completion, begin, end, process] = transactions_[t];
+      if (begin != kTimeUnknownBegin && invocation != kNone)
+        h_.txn_begin[t] = ops_[static_cast<std::size_t>(invocation)].time;
+      if (end != kTimeUnknownEnd) h_.txn_end[t] = ops_[static_cast<std::size_t>(completion)].time;
+    }
   }
 
   void emit_scan(const Scan& scan, std::int64_t at, bool answered) {
@@ -313,6 +359,8 @@ class Pairing {
     remarks_.emplace_back("odd_times", in_.odd_times);
     remarks_.emplace_back("completion_differs", differing_);
     remarks_.emplace_back("completion_differs_first_line", first_differing_);
+    remarks_.emplace_back("timed_operations", timed_);
+    remarks_.emplace_back("by_time", by_time_);
     remarks_.emplace_back("session_labels", session_labels_);
   }
 
@@ -335,6 +383,8 @@ class Pairing {
   std::vector<std::int64_t> session_labels_;
   std::int64_t counts_[5] = {};           // transactions by the type of their completion
   std::int64_t invocations_ = 0, uninvoked_ = 0, strays_ = 0, others_ = 0, resumed_ = 0, unknown_reads_ = 0;
+  std::int64_t timed_ = 0;  // transactions with times of operations or of COMMIT
+  bool by_time_ = false;
   std::int64_t odd_values_ = 0, differing_ = 0, first_differing_ = 0;
 };
 

@@ -94,7 +94,7 @@ class Parser {
       const std::string_view field = forms_.word();
       // A view into the reader: decide before reading on.
       const int known = field == "type" ? 1 : field == "f" ? 2 : field == "value" ? 3 : field == "process" ? 4
-                      : field == "time" ? 5 : field == "index" ? 6 : 0;
+                      : field == "time" ? 5 : field == "index" ? 6 : field == "times" ? 7 : field == "commit" ? 8 : 0;
       forms_.blank();
       if (forms_.peek() == '}' || forms_.at_end()) forms_.expected("a value for the last field of the operation map");
       switch (known) {
@@ -104,6 +104,8 @@ class Parser {
         case 4: once(8, ":process"); process(op); break;
         case 5: once(16, ":time"); op.has_time = number(op.time); break;
         case 6: once(32, ":index"); op.has_index = number(op.index); break;
+        case 7: once(64, ":times"); times(op); break;
+        case 8: once(128, ":commit"); op.has_commit = interval(op.commit_begin, op.commit_end); break;
         default: forms_.skip();
       }
     }
@@ -166,6 +168,57 @@ class Parser {
     const std::string_view text = forms_.since(start);
     if (text != "nil" && text != "null") ++out_.odd_times;
     return false;
+  }
+
+  // [begin end], each a number or nil, or the begin alone; nil is no interval.
+  bool interval(std::int64_t& begin, std::int64_t& end) {
+    const auto start = forms_.mark();
+    const auto moment = [&](std::int64_t& time) {
+      forms_.blank();
+      if (forms_.integer(time)) return true;
+      const auto at = forms_.mark();
+      forms_.skip();
+      const std::string_view text = forms_.since(at);
+      return text == "nil" || text == "null";
+    };
+    const char c = forms_.peek();
+    if (c != '[' && c != '(') {
+      if (forms_.integer(begin)) return true;
+      forms_.skip();
+      const std::string_view text = forms_.since(start);
+      if (text == "nil" || text == "null") return false;
+      forms_.back_to(start);
+      forms_.expected("times [begin end], in whole nanoseconds");
+    }
+    forms_.next();
+    const bool fine = moment(begin) && moment(end);
+    forms_.blank();
+    if (!fine || forms_.peek() != (c == '[' ? ']' : ')') || begin > end) {
+      forms_.back_to(start);
+      forms_.expected("times [begin end], in whole nanoseconds, with begin no later than end");
+    }
+    forms_.next();
+    return true;
+  }
+
+  void times(Operation& op) {
+    op.times_first = op.times_last = out_.times.size();
+    const char c = forms_.peek();
+    if (c != '[' && c != '(') {
+      std::int64_t none = 0, neither = 0;
+      if (interval(none, neither)) forms_.expected("one interval [begin end] for each operation in :times");
+      return;
+    }
+    const char close = c == '[' ? ']' : ')';
+    forms_.next();
+    for (forms_.blank(); forms_.peek() != close; forms_.blank()) {
+      if (forms_.at_end()) forms_.fail("the file ends inside :times (expected ']'); hint: truncated");
+      std::pair one{kTimeUnknownBegin, kTimeUnknownEnd};
+      interval(one.first, one.second);
+      out_.times.push_back(one);
+    }
+    forms_.next();
+    op.times_last = out_.times.size();
   }
 
   // :value comes before :process often enough, and what is no client's may hold anything: so that it is not a list of

@@ -572,10 +572,15 @@ class Lowering {
     h_ = old;  // everything else as it was
     for (auto* column : {&h_.op_kind, &h_.op_ok}) column->clear();
     for (auto* column : {&h_.op_key, &h_.op_value}) column->clear();
-    for (auto* column : {&h_.op_source, &h_.op_position}) column->clear();
+    for (auto* column : {&h_.op_source, &h_.op_position, &h_.op_begin, &h_.op_end}) column->clear();
     h_.reserve_operations(total);
     std::vector<std::int64_t> now(old.op_kind.size());
     std::size_t s = 0;
+    const bool timed = old.has_operation_times();
+    const auto add_times = [&](std::int64_t begin, std::int64_t end) {
+      h_.op_begin.push_back(begin);
+      h_.op_end.push_back(end);
+    };
     const auto add = [&](OpKind kind, std::int32_t key, std::int32_t value, std::int64_t source, std::int64_t position, std::uint8_t ok) {
       h_.op_kind.push_back(static_cast<std::uint8_t>(kind));
       h_.op_ok.push_back(ok);
@@ -587,8 +592,10 @@ class Lowering {
     const auto finish = [&](std::int64_t op, std::int32_t t) {  // statements that end before it
       for (; s < added_.size() && old.statement_txn[s] == t && old.statement_end[s] <= op; ++s) {
         h_.statement_start[s] = h_.operations() - (old.statement_end[s] - old.statement_start[s]);
-        for (const Added& a : added_[s])
+        for (const Added& a : added_[s]) {
           add(OpKind::read_none_of, a.key, a.list, kSourceByValue, old.statement_position[s], 1);
+          if (timed) add_times(old.statement_sent[s], old.statement_answered[s]);
+        }
         h_.statement_end[s] = h_.operations();
       }
     };
@@ -598,6 +605,7 @@ class Lowering {
         finish(op, t);
         now[op] = h_.operations();
         add(old.kind(op), old.op_key[op], old.op_value[op], old.op_source[op], old.op_position[op], old.op_ok[op]);
+        if (timed) add_times(old.op_begin[op], old.op_end[op]);
       }
       finish(old.op_start[t + 1], t);
     }

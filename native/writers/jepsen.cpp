@@ -122,27 +122,75 @@ class Speller {
       if (!first) out_.text(between());
       first = false;
     };
-    const std::int32_t txn = part_.txns[idx(line.txn)];
-    auto s = idx(std::ranges::lower_bound(h_.statement_txn, txn) - h_.statement_txn.begin());
-    const auto scans_to = [&](std::int64_t op) {  // predicate reads that begin there, or before
-      for (; s < h_.statement_txn.size() && h_.statement_txn[s] == txn && h_.statement_start[s] <= op; ++s) {
-        separate();
-        scan(s, line.type == Type::invoke);
-      }
-    };
-    for (std::int64_t i = part_.start[idx(line.txn)]; i < part_.start[idx(line.txn) + 1]; ++i) {
-      scans_to(part_.ops[idx(i)]);
-      if (h_.in_statement(part_.ops[idx(i)])) continue;
-      separate();
-      operation(i, line.type == Type::invoke);
-    }
-    scans_to(h_.operations());
-    out_.text("]}\n");
+    const bool asked = line.type == Type::invoke;
+    each_operation(
+        line.txn,
+        [&](std::size_t s) {
+          separate();
+          scan(s, asked);
+        },
+        [&](std::int64_t i) {
+          separate();
+          operation(i, asked);
+        });
+    out_.text("]");
+    if (!asked && spelling_.real_time && h_.has_operation_times()) times(line.txn);
+    out_.text("}\n");
   }
 
   void flush() { out_.flush(); }
 
+  // Of the operations, as far as they are known, and of COMMIT.
+  void times(std::int32_t t) {
+    const auto txn = idx(part_.txns[idx(t)]);
+    std::vector<std::pair<std::int64_t, std::int64_t>> found;
+    each_operation(
+        t, [&](std::size_t s) { found.emplace_back(h_.statement_sent[s], h_.statement_answered[s]); },
+        [&](std::int64_t i) {
+          const auto op = idx(part_.ops[idx(i)]);
+          found.emplace_back(h_.op_begin[op], h_.op_end[op]);
+        });
+    const bool json = spelling_.json;
+    const auto known = [](const auto& time) { return time.first != kTimeUnknownBegin; };
+    if (std::ranges::any_of(found, known)) {
+      out_.text(json ? ",\"times\":[" : ", :times [");
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        if (i > 0) out_.text(between());
+        interval(found[i].first, found[i].second);
+      }
+      out_.text("]");
+    }
+    if (h_.commit_begin[txn] == kTimeUnknownBegin && h_.commit_end[txn] == kTimeUnknownEnd) return;
+    out_.text(json ? ",\"commit\":" : ", :commit ");
+    interval(h_.commit_begin[txn], h_.commit_end[txn]);
+  }
+
  private:
+  // Its predicate reads, by their number, and what it does besides, by its place in the outline.
+  template <typename Scan, typename Operation>
+  void each_operation(std::int32_t t, const Scan& scan, const Operation& operation) const {
+    const std::int32_t txn = part_.txns[idx(t)];
+    auto s = idx(std::ranges::lower_bound(h_.statement_txn, txn) - h_.statement_txn.begin());
+    const auto scans_to = [&](std::int64_t op) {  // predicate reads that begin there, or before
+      for (; s < h_.statement_txn.size() && h_.statement_txn[s] == txn && h_.statement_start[s] <= op; ++s)
+        scan(s);
+    };
+    for (std::int64_t i = part_.start[idx(t)]; i < part_.start[idx(t) + 1]; ++i) {
+      scans_to(part_.ops[idx(i)]);
+      if (!h_.in_statement(part_.ops[idx(i)])) operation(i);
+    }
+    scans_to(h_.operations());
+  }
+
+  void interval(std::int64_t begin, std::int64_t end) {
+    if (begin == kTimeUnknownBegin && end == kTimeUnknownEnd) return nil();
+    out_.text("[");
+    begin == kTimeUnknownBegin ? nil() : out_.number(begin);
+    out_.text(between());
+    end == kTimeUnknownEnd ? nil() : out_.number(end);
+    out_.text("]");
+  }
+
   std::string_view between() const { return spelling_.json ? "," : " "; }
 
   // Only EDN has them.

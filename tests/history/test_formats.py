@@ -309,7 +309,7 @@ def test_initial_label_that_repeats():
 
 FORMATS = (
     "the formats are edn, jepsen-json, registers, dbcop, dbcop-json, hist, cobra, viper, plume, "
-    "awdit"
+    "awdit, leopard"
 )
 
 # content → formats, or the start of what is said
@@ -346,6 +346,7 @@ DETECTION = [
     (b"w(1,2,3,-1)\r\n", ("plume",)),
     (b"r 1 2\n", ("awdit",)),
     (b"=====\nw 1 2\nwhat is this\n", ("awdit",)),
+    (b'{"threadID":"0-0-0","transactionID":"0-0-0,0"}\n', ("leopard",)),
     (b"w 1 2 3\n", "text that starts with 'w 1 2 3'"),
     (b"INFO  jepsen.util - 2\t:invoke\t:cas\t[1 0]\n", ("registers",)),
     (b"{:process 1, :type :ok, :f :cas, :value [1 2]}", ("registers",)),
@@ -385,10 +386,6 @@ UNSUPPORTED = [
         "Jepsen writes beside it",
     ),
     (b"3\n0 1 A 5 6\n", "VeriStrong's flat list-append text; convert it to Jepsen EDN"),
-    (
-        b'{"threadID":"0-0-0","transactionID":"0-0-0,0"}\n',
-        "a Leopard interval trace (times per operation, predicate locks)",
-    ),
 ]
 
 

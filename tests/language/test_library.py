@@ -365,7 +365,7 @@ def test_a_form_without_sessions_says_nothing_of_them() -> None:
 
 
 def test_library_files_have_no_crlf_and_end_in_a_newline() -> None:
-    for path in SPECS.iterdir():
+    for path in filter(Path.is_file, SPECS.rglob("*")):
         data = path.read_bytes()
         assert b"\r" not in data
         assert data.endswith(b"\n")

@@ -254,6 +254,8 @@ class _Estimate:
                 return _of(universe.so)
             case "rt":
                 return _of(universe.rt)
+            case "done" | "late" | "locked":
+                return _of(universe.before_commit(name))
             case "po":
                 return _of(universe.po)
             case "tx":

@@ -161,6 +161,8 @@ class RelationalEncoding:
                 return universe.so
             case "rt":
                 return universe.rt
+            case "done" | "late" | "locked":
+                return universe.before_commit(name)
             case "po":
                 return universe.po
             case "tx":

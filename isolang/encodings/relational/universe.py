@@ -18,6 +18,7 @@ from isolang.encodings.relational.relation import Relation, closure, relation_of
 from isolang.encodings.relational.uncertain_lists import UncertainLists
 from isolang.history.columns import APPEND, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
 from isolang.problem import Inclusion, Problem
+from isolang.problem.event_graph import before_commit
 from isolang.rows import bits
 
 if TYPE_CHECKING:
@@ -252,6 +253,12 @@ class Universe:
             if begin[t] != UNKNOWN_BEGIN:
                 pairs += [(a, i) for when, a in ended if when < begin[t] and a != i]
         return self._between(pairs)
+
+    def before_commit(self, name: str) -> Relation:
+        """``done``, ``late`` or ``locked``."""
+        pairs = before_commit(self._native, name)
+        place = {t: i for i, t in enumerate(self.txns) if i != T0}
+        return self._between([(place[a], place[b]) for a, b in pairs if a in place and b in place])
 
     @cached_property
     def _vo(self) -> dict[int, Relation]:

@@ -46,7 +46,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     if say["odd_times"]:
         odd = "of :time or :index that is no integer"
         ignored.append(f"{counted(say['odd_times'], 'value')} {odd}")
-    if say["timed_maps"]:
+    if say["timed_maps"] and not say["by_time"]:
         ignored.append(":time (the order of operations decides)")
     if say["unfinished"]:
         unfinished = counted(say["unfinished"], "invocation")
@@ -81,6 +81,10 @@ def read(files: Files, *, timeout: float) -> Reading:
     if columns.has_time:
         by = ":index" if say["order"] == "index" else "lines"
         real_time = f"the order of {by}, from :invoke to :ok or :fail"
+        if say["by_time"]:
+            real_time = ":time, from :invoke to :ok or :fail, and :times of operations by its clock"
+        elif say["timed_operations"]:
+            real_time += "; :times of operations by a clock of their own"
     session = "one :process"
     if not say["has_process"]:
         session = "each transaction is its own: there is no :process"

@@ -199,6 +199,8 @@ def leaves_the_key(automaton: Automaton) -> str:
     that stands beside no other given one. Two in a row of one order are one step of it, which must
     do, too.
     """
+    if moments := [r for r in facts.MOMENTS if r in automaton.steps]:
+        return f"`{moments[0]}` compares whole transactions"
     given = {r: automaton.steps[r] for r in ("so", "rt") if r in automaton.steps}
     if len(given) > 1:
         return "`so` and `rt` in turn may lead over transactions that do not access the key"

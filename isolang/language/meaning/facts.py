@@ -103,8 +103,11 @@ def uses_sessions(spec: Spec) -> bool:
 
 def uses_real_time(spec: Spec) -> bool:
     """Whether the checks use real time; a history without times cannot be checked then."""
-    return "rt" in mentioned(spec)
+    return bool(mentioned(spec) & {"rt", *MOMENTS})
 
+
+MOMENTS = ("done", "late", "locked")
+"""Relations that compare moments of transactions with the sending of COMMIT."""
 
 _ON_EVENTS = frozenset(("po", "tx", "rf", "cand"))
 
@@ -132,8 +135,8 @@ def without_sessions(spec: Spec) -> Spec:
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """The same specification with ``init``, which ``rt`` contains, in place of ``rt``."""
-    return _replaced(spec, {"rt": "init"}, "without real time")
+    """The same with ``init``, which ``rt`` contains, in place of all that speaks of times."""
+    return _replaced(spec, dict.fromkeys(("rt", *MOMENTS), "init"), "without real time")
 
 
 def _replaced(spec: Spec, renamed: Mapping[str, str], suffix: str) -> Spec:

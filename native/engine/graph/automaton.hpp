@@ -20,6 +20,9 @@ enum class Relation : std::uint8_t {
   init = 0,
   so,
   rt,
+  done,
+  late,
+  locked,
   wr,
   ww,
   rw,
@@ -29,9 +32,10 @@ enum class Relation : std::uint8_t {
   auxiliary,
   closing
 };
-inline constexpr std::size_t kRelations = 8;  // those that a history has: init … reads
+inline constexpr std::size_t kRelations = 11;  // those that a history has: init … reads
 inline constexpr const char* kRelationNames[] = {
-    "init", "so", "rt", "wr", "ww", "rw", "W", "R", "epsilon", "auxiliary", "closing"};
+    "init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "W", "R", "epsilon", "auxiliary",
+    "closing"};
 // An rw pair, whatever it is in the graph.
 constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relation::closing; }
 
@@ -65,6 +69,17 @@ struct Automaton {
   bool forbids_return_paths() const { return direct() || !back.empty(); }
 
   const std::vector<Step>& of(Relation r) const { return steps[idx(r)]; }
+
+  // Does a move inside a transaction do what this step does, and none the opposite?
+  bool is_move(const Step& step) const {
+    const auto moves = [&](std::int32_t from, std::int32_t to) {
+      std::vector<bool> reached(idx(states), false);
+      reached[from] = true;
+      move(reached);
+      return static_cast<bool>(reached[to]);
+    };
+    return moves(step.first, step.second) && !moves(step.second, step.first);
+  }
 
   // Do immediate pairs of so suffice?
   bool repeats(Relation relation) const { return implied_by(relation, {relation, relation}); }

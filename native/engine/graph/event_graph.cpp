@@ -130,6 +130,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add_sessions(c, assumed.breaks);
     add_line(c, assumed);
     add_real_time(c, assumed);
+    add_moments(c);
     for (const auto& [q, r] : m.of(Relation::init))
       for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group)
         for (std::int32_t i = places.group_start[group], t0 = places.group_start[group + 1] - 1;
@@ -230,53 +231,119 @@ void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
           {node(c, order[i - idx(assumed.window)], q), node(c, order[i], r), Relation::so});
 }
 
-// Real time in O(n) edges: a chain of events; T enters at its own end, S leaves from the last end
-// strictly before its begin. T0 ends before everything.
+// All pairs of a tail and a later head in O(n) edges: a chain of events; T enters at its tail, S
+// leaves from the last tail strictly before its head. The tail of `initial`, if it is one, is before
+// everything.
+void EventGraph::add_timeline(std::size_t c, Relation relation, const Automaton::Step& step,
+                              std::vector<Moment>& tails, std::vector<Moment>& heads,
+                              std::int32_t initial) {
+  const auto [q, r] = step;
+  std::ranges::stable_sort(tails, {}, &Moment::time);
+  std::ranges::stable_sort(heads, {}, &Moment::time);
+  Node event = fresh(c);
+  if (initial != kNobody) edges.push_back({node(c, initial, q), event, relation});
+  std::size_t ended = 0;
+  bool left =
+      false;  // has someone left from `event`? only then the next tail needs a event of its own
+  for (const auto& [time, place] : heads) {
+    // mutant: rt-at-begin
+    while (ended < tails.size() && tails[ended].time < time) {
+      // mutant: rt-no-later-ends
+      if (left) {
+        const Node next = fresh(c);
+        // mutant: rt-chain-cut
+        edges.push_back({event, next, Relation::auxiliary});
+        event = next;
+        left = false;
+      }
+      edges.push_back({node(c, tails[ended++].place, q), event, relation});
+    }
+    if (ended == 0 && initial == kNobody) continue;
+    edges.push_back({event, node(c, place, r), relation});
+    left = true;
+  }
+}
+
 void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
   const Automaton& m = automata[c];
   if (m.of(Relation::rt).empty()) return;
   const Places& places = places_of(c);
   const auto& begin = m.rt_is_assumed ? assumed.times.begin : problem.begin;
   const auto& end = m.rt_is_assumed ? assumed.times.end : problem.end;
-  const auto end_of = [&](std::int32_t place) { return end[places.transaction[place]]; };
-  const auto begin_of = [&](std::int32_t place) { return begin[places.transaction[place]]; };
-  std::vector<std::int32_t> by_end, by_begin;
+  std::vector<Moment> tails, heads;
   for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group) {
-    by_end.clear();
-    by_begin.clear();
+    tails.clear();
+    heads.clear();
     const std::int32_t t0 = places.group_start[group + 1] - 1;
     for (std::int32_t i = places.group_start[group]; i < t0; ++i) {
       const std::int32_t t = places.transaction[i];
       if (!included(problem, t)) continue;
-      by_begin.push_back(i);
-      if (problem.unfinished[t] == 0 && end[t] != kTimeUnknownEnd) by_end.push_back(i);
+      heads.push_back({begin[t], i});
+      if (problem.unfinished[t] == 0 && end[t] != kTimeUnknownEnd) tails.push_back({end[t], i});
     }
-    std::ranges::stable_sort(by_end, {}, end_of);
-    std::ranges::stable_sort(by_begin, {}, begin_of);
-    for (const auto& [q, r] : m.of(Relation::rt)) {
-      Node event = fresh(c);
-      if (!m.rt_is_assumed) edges.push_back({node(c, t0, q), event, Relation::rt});
-      std::size_t ended = 0;
-      bool left =
-          false;  // has someone left from `event`? only then the next end needs a event of its own
-      for (const std::int32_t i : by_begin) {
-        // mutant: rt-at-begin
-        while (ended < by_end.size() && end_of(by_end[ended]) < begin_of(i)) {
-          // mutant: rt-no-later-ends
-          if (left) {
-            const Node next = fresh(c);
-            // mutant: rt-chain-cut
-            edges.push_back({event, next, Relation::auxiliary});
-            event = next;
-            left = false;
-          }
-          edges.push_back({node(c, by_end[ended++], q), event, Relation::rt});
-        }
-        edges.push_back({event, node(c, i, r), Relation::rt});
-        left = true;
-      }
+    for (const auto& step : m.of(Relation::rt))
+      add_timeline(c, Relation::rt, step, tails, heads, m.rt_is_assumed ? kNobody : t0);
+  }
+}
+
+// COMMIT of S is sent after something that T has done: after its COMMIT was answered, its first
+// statement, or its first write of a key that S writes, too. A transaction's own COMMIT is later
+// than what it does, but is no pair: it is not there to be met on a timeline of answers to COMMIT,
+// and what lies between is few and gets edges of its own; nor does it matter where a move inside
+// the transaction says the same. No check of one key has them, so places are transactions.
+void EventGraph::add_moments(std::size_t c) {
+  const Automaton& m = automata[c];
+  const Problem& p = problem;
+  if (p.commit_begin.empty()) return;
+  const auto sent = [&](std::vector<Moment>& heads, std::int32_t t) {
+    if (included(p, t) && p.commit_begin[t] != kTimeUnknownBegin)
+      heads.push_back({p.commit_begin[t], t});
+  };
+  const auto answered = [&](std::vector<Moment>& tails, std::int32_t t) {
+    if (included(p, t) && p.commit_end[t] != kTimeUnknownEnd) tails.push_back({p.commit_end[t], t});
+  };
+  const auto between = [&](Relation relation, const Automaton::Step& step, const Moment& from,
+                           const std::vector<Moment>& heads) {
+    const auto [q, r] = step;
+    for (auto i = std::ranges::upper_bound(heads, from.time, {}, &Moment::time);
+         i != heads.end() && i->time <= p.commit_end[from.place]; ++i)
+      if (i->place != from.place)
+        edges.push_back({node(c, from.place, q), node(c, i->place, r), relation});
+  };
+  std::vector<Moment> tails, heads, first;
+  for (std::int32_t t = 0; t < p.n; ++t) {
+    sent(heads, t);
+    answered(tails, t);
+    if (included(p, t) && p.first_answer[t] != kTimeUnknownEnd)
+      first.push_back({p.first_answer[t], t});
+  }
+  for (const auto& step : m.of(Relation::done))
+    add_timeline(c, Relation::done, step, tails, heads, kNobody);
+  for (const auto& step : m.of(Relation::late)) {
+    if (m.is_move(step)) {
+      add_timeline(c, Relation::late, step, first, heads, kNobody);
+    } else {
+      add_timeline(c, Relation::late, step, tails, heads, kNobody);
+      for (const Moment& from : first) between(Relation::late, step, from, heads);
     }
   }
+  for (const auto& step : m.of(Relation::locked))
+    for (std::int32_t key = 0; key < p.keys; ++key) {
+      tails.clear();
+      heads.clear();
+      for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w) {
+        if (p.writer_txn[w] == p.n) continue;
+        sent(heads, p.writer_txn[w]);
+        // What was written was written by then.
+        if (p.write_answer[w] != kTimeUnknownEnd) answered(tails, p.writer_txn[w]);
+      }
+      if (heads.size() < 2) continue;
+      add_timeline(c, Relation::locked, step, tails, heads, kNobody);
+      for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
+        if (const std::int32_t t = p.writer_txn[w];
+            t != p.n && included(p, t) && p.write_answer[w] != kTimeUnknownEnd)
+          between(Relation::locked, step, {p.write_answer[w], t}, heads);
+    }
 }
 
 std::int32_t EventGraph::transaction_of_label(Node v) const { return v - base_[check_of(v)]; }

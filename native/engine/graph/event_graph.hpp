@@ -190,6 +190,14 @@ class EventGraph {
   void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
   void add_line(std::size_t check, const AssumedOrders& assumed);
   void add_real_time(std::size_t check, const AssumedOrders& assumed);
+  void add_moments(std::size_t check);
+  static constexpr std::int32_t kNobody = -1;
+  struct Moment {
+    std::int64_t time;
+    std::int32_t place;
+  };
+  void add_timeline(std::size_t check, Relation relation, const Automaton::Step& step,
+                    std::vector<Moment>& tails, std::vector<Moment>& heads, std::int32_t initial);
   void set_priorities(const AssumedOrders& assumed);
   void set_priorities(std::span<const std::int64_t> when);  // per transaction, T0 too
   Node fresh(std::size_t check);

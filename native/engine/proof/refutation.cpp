@@ -315,6 +315,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     }
     const Relation relation = overwrites(e.relation) ? Relation::rw : e.relation;
     ProofEdge out{relation, from < 0 ? entered : from, to, -1, -1, -1};
+    if (e.relation == Relation::late && out.from == to) continue;  // as a move inside it
     if (e.a >= 0) out.key = pruner_.key_of(e.a);
     if (e.read >= 0) out.op = p_.read_op[e.read];
     if (relation == Relation::rw) out.writer = p_.writer_txn[e.a];

@@ -1,0 +1,95 @@
+"""Clocks that may be wrong: real time counts only where it is longer than the error.
+
+``2ms`` says that no two clocks differ by more than that, one clock a session; ``a=2ms,b=50us`` says
+how far each session's clock may be off, and that the others are right. Every end of what a session
+did is made later by the error (of one for each session: and every begin earlier), so that nothing
+else needs to know of it: not the engine, and neither checker of certificates. Inside a session
+nothing is lost that session order does not say.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec.structs import replace
+
+from isolang.errors import HistoryError
+from isolang.history.history import History
+
+_UNITS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?")
+_LARGEST: Final = 1 << 61
+
+
+def nanoseconds(text: str) -> int:
+    """Read a duration: ``2ms``, ``1.5s``; without a unit, nanoseconds.
+
+    Raises:
+        HistoryError: it is none.
+
+    >>> nanoseconds("2ms"), nanoseconds("1.5 us"), nanoseconds("7")
+    (2000000, 1500, 7)
+    """
+    found = _DURATION.fullmatch(text.strip())
+    amount = round(float(found[1]) * _UNITS[found[2] or "ns"]) if found else _LARGEST
+    if amount >= _LARGEST:
+        raise HistoryError(
+            f"clock error (got {text!r:.40}, expected a duration such as 2ms, 500us or 0.1s)"
+        )
+    return amount
+
+
+def shown(duration: int) -> str:
+    """A duration in its largest fitting unit.
+
+    >>> shown(3_100_000), shown(7)
+    ('3.1 ms', '7 ns')
+    """
+    for unit in ("s", "ms", "us"):
+        if duration >= _UNITS[unit]:
+            return f"{duration / _UNITS[unit]:.4g} {unit}"
+    return f"{duration} ns"
+
+
+def with_clock_error(history: History, error: str | int) -> History:
+    """The history with times that allow for wrong clocks.
+
+    Args:
+        history: with times in nanoseconds.
+        error: nanoseconds, or a text as above.
+
+    Raises:
+        HistoryError: the error cannot be read, names a session that is not there, or the history
+            has no times of a clock.
+    """
+    columns = history.columns
+    if not columns.has_time and not columns.has_operation_times:
+        raise HistoryError(f"{history.name}: a clock error, but the history has no times")
+    if history.real_time.startswith("the order of"):
+        raise HistoryError(
+            f"{history.name}: a clock error, but its real time is {history.real_time}, which no "
+            "clock says; hint: files with :times of operations have real time by :time"
+        )
+    sessions = columns.sessions
+    before, after = [0] * sessions, [0] * sessions
+    if isinstance(error, int) or "=" not in error:
+        wide = error if isinstance(error, int) else nanoseconds(error)
+        after = [wide] * sessions
+        said = f"clocks may differ by {shown(wide)}"
+    else:
+        names = {str(history.session_name(s)): s for s in range(sessions)}
+        for part in error.split(","):
+            name, _, text = part.rpartition("=")
+            if name.strip() not in names:
+                raise HistoryError(
+                    f"{history.name}: a clock error of a session that is not there "
+                    f"(got {name.strip()!r:.40}, expected one of {', '.join(sorted(names)[:12])})"
+                )
+            before[names[name.strip()]] = after[names[name.strip()]] = nanoseconds(text)
+        said = f"clocks may be off by {error}"
+    return replace(
+        history,
+        columns=columns.widened(before, after),
+        real_time=f"{history.real_time}; {said}",
+    )

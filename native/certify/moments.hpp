@@ -1,0 +1,34 @@
+// The moments of transactions that done, late and locked compare, as the history has them.
+#pragma once
+#include <cstdint>
+
+#include "core/history.hpp"
+
+namespace isolang::certify {
+
+class Moments {
+ public:
+  explicit Moments(const History& history) : h_(history) {}
+
+  bool known() const { return h_.has_time || h_.has_operation_times(); }
+  // COMMIT was sent not before; the others were answered by then, if the transaction is committed. A history without times of
+  // operations has only those of transactions.
+  std::int64_t commit_sent(std::int32_t t) const;
+  std::int64_t commit_answered(std::int32_t t) const;
+  std::int64_t first_answered(std::int32_t t) const;
+  std::int64_t write_answered(std::int32_t t, std::int32_t key) const;  // the first write of the key
+  bool writes(std::int32_t t, std::int32_t key) const { return first_write(t, key) >= 0; }
+
+  static bool before(std::int64_t answered, std::int64_t sent) {
+    return answered != kTimeUnknownEnd && sent != kTimeUnknownBegin && answered < sent;
+  }
+
+ private:
+  std::int64_t first_write(std::int32_t t, std::int32_t key) const;
+  bool committed(std::int32_t t) const {
+    return h_.txn_status[t] == static_cast<std::uint8_t>(Status::committed);
+  }
+  const History& h_;
+};
+
+}  // namespace isolang::certify
