@@ -28,7 +28,6 @@ from msgspec.structs import replace
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import Positions, glushkov, walk
-from isolang.certify.facts import MOMENTS
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -44,6 +43,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
+from isolang.language.meaning.facts import MOMENTS
 
 ONE_KEY = "one key"
 """The kind of ``irreflexive for x: e`` whose walks stay with the key x; e stands without it."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.language.meaning.facts import MOMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,8 +25,6 @@ SET_READS = (READ_ONE_OF, READ_NONE_OF)
 NIL = 0
 UNKNOWN_VALUE = -1
 BY_VALUE, FROM_INITIAL, FROM_MISSING = -1, -2, -3
-MOMENTS = ("done", "late", "locked")
-"""What compares the moments of transactions with the sending of COMMIT."""
 _UNKNOWN_BEGIN = -(2**63)
 _UNKNOWN_END = 2**63 - 1
 
