@@ -16,6 +16,7 @@ every verdict is certified, or counted as not certified.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import platform
 import random
@@ -26,12 +27,14 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from isolang.history import History, Transaction
-from isolang.language.classify.event_graph import classify
+from isolang.language.classify.event_graph import Plan, classify
 from isolang.language.load import load_spec
 from isolang.problem import Problem, build_problem
 from isolang.solvers import engine
+from isolang.solvers.answer import Answer
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "hard-region-results.md"
 COLUMNS = (
@@ -116,6 +119,25 @@ def refuted_by_pruning(problem: Problem, spec: str) -> bool:
     )
 
 
+def solve_within(
+    seconds: float, history: History, plan: Plan, **options: Any
+) -> tuple[Answer | None, float]:
+    """Answer of the native engine and CPU seconds; no answer where it takes longer than allowed."""
+    problem = build_problem(history)
+    start = time.process_time()
+
+    def in_time(phase: str) -> None:
+        if time.process_time() - start > seconds:
+            raise TimeoutError(phase)
+
+    answer = None
+    with contextlib.suppress(TimeoutError):
+        answer = engine.solve(
+            history.columns, problem.native, plan.automata, progress=in_time, **options
+        )
+    return answer, time.process_time() - start
+
+
 def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: str) -> Result:
     """Solve and certify."""
     from isolang import _native
@@ -124,26 +146,10 @@ def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: 
 
     loaded = load_spec(spec)
     plan = classify(loaded)
-    problem = build_problem(history)
-    start = time.process_time()
-
-    def in_time(phase: str) -> None:
-        if time.process_time() - start > seconds:
-            raise TimeoutError(phase)
-
-    try:
-        answer = engine.solve(
-            history.columns,
-            problem.native,
-            plan.automata,
-            seed=seed,
-            strategy=strategy,
-            progress=in_time,
-        )
-    except TimeoutError:
-        spent = time.process_time() - start
+    assert isinstance(plan, Plan)
+    answer, spent = solve_within(seconds, history, plan, seed=seed, strategy=strategy)
+    if answer is None:
         return Result(outcome="unknown", seconds=spent, by="", statistics={})
-    spent = time.process_time() - start
     by = _native.strategies()[1:][int(answer.statistics.get("decided_by", 0))]
     outcome = str(answer.outcome)
     try:

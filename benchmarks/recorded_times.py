@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from hard_region import solve_within
+
 from isolang import check
 from isolang.history import History, Transaction, load_history
 from isolang.language.classify.event_graph import Plan, classify
 from isolang.language.library import list_profiles
 from isolang.language.load import load_spec
-from isolang.problem import build_problem
-from isolang.solvers import engine
 from isolang.workload import Workload, generate
 
 
@@ -104,21 +104,8 @@ def measure(history: History, level: str, *, presolve: bool, seconds: float) -> 
     """Outcome and CPU seconds."""
     plan = classify(load_spec(level))
     assert isinstance(plan, Plan)
-    problem = build_problem(history)
-    start = time.process_time()
-
-    def in_time(phase: str) -> None:
-        if time.process_time() - start > seconds:
-            raise TimeoutError(phase)
-
-    try:
-        answer = engine.solve(
-            history.columns, problem.native, plan.automata, presolve=presolve, progress=in_time
-        )
-        outcome = type(answer.says).__name__.lower()
-    except TimeoutError:
-        outcome = "unknown"
-    return outcome, time.process_time() - start
+    answer, spent = solve_within(seconds, history, plan, presolve=presolve)
+    return type(answer.says).__name__.lower() if answer else "unknown", spent
 
 
 def main() -> None:

@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "readers/common.hpp"
+#include "readers/forms.hpp"
 #include "readers/predicates.hpp"
 
 namespace isolang::jepsen {
 
 enum class Type : std::uint8_t { missing, invoke, ok, fail, info };
+Type read_type(Forms& forms);  // fails where another word stands
+
 enum class Process : std::uint8_t { missing, client, other };  // other: :nemesis
 enum class Value : std::uint8_t { missing, micro_ops, other };
 

@@ -1,7 +1,6 @@
 // Pass 1 over Jepsen's EDN and JSON: one record per operation map, micro-operations in flat arrays.
 #include <algorithm>
 
-#include "readers/forms.hpp"
 #include "readers/jepsen.hpp"
 
 namespace isolang::jepsen {
@@ -98,7 +97,7 @@ class Parser {
       forms_.blank();
       if (forms_.peek() == '}' || forms_.at_end()) forms_.expected("a value for the last field of the operation map");
       switch (known) {
-        case 1: once(1, ":type"); op.type = type(); break;
+        case 1: once(1, ":type"); op.type = read_type(forms_); break;
         case 2: once(2, ":f"); op.transactional = function(); break;
         case 3: once(4, ":value"); value(op); break;
         case 4: once(8, ":process"); process(op); break;
@@ -111,17 +110,6 @@ class Parser {
     }
     forms_.next();
     accept(op);
-  }
-
-  Type type() {
-    const auto start = forms_.mark();
-    const std::string_view word = forms_.word();
-    if (word == "invoke") return Type::invoke;
-    if (word == "ok") return Type::ok;
-    if (word == "fail") return Type::fail;
-    if (word == "info") return Type::info;
-    forms_.back_to(start);
-    forms_.expected("a :type of :invoke, :ok, :fail or :info");
   }
 
   // :f; true when it says transaction or nothing.
@@ -463,6 +451,17 @@ class Parser {
 };
 
 }  // namespace
+
+Type read_type(Forms& forms) {
+  const auto start = forms.mark();
+  const std::string_view word = forms.word();
+  if (word == "invoke") return Type::invoke;
+  if (word == "ok") return Type::ok;
+  if (word == "fail") return Type::fail;
+  if (word == "info") return Type::info;
+  forms.back_to(start);
+  forms.expected("a :type of :invoke, :ok, :fail or :info");
+}
 
 Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget) {
   check_size(name, data.size());

@@ -19,12 +19,12 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "readers/forms.hpp"
+#include "readers/jepsen.hpp"
 
 namespace isolang {
 namespace {
 
-enum class Type : std::uint8_t { invoke, ok, fail, info };
+using jepsen::Type;
 enum class Function : std::uint8_t { read, write, cas, acquire, release, append };
 
 struct Event {
@@ -115,7 +115,7 @@ class Parser {
       if (forms_.peek() == '}' || forms_.at_end())
         forms_.expected("a value for the last field of the operation map");
       if (field == "type") {
-        event.type = type();
+        event.type = jepsen::read_type(forms_);
         has_type = true;
       } else if (field == "f") {
         function = forms_.word();
@@ -160,17 +160,6 @@ class Parser {
     forms_.back_to(end);
     check(event);
     log_.events.push_back(event);
-  }
-
-  Type type() {
-    const auto start = forms_.mark();
-    const std::string_view word = forms_.word();
-    if (word == "invoke") return Type::invoke;
-    if (word == "ok") return Type::ok;
-    if (word == "fail") return Type::fail;
-    if (word == "info") return Type::info;
-    forms_.back_to(start);
-    forms_.expected("a :type of :invoke, :ok, :fail or :info");
   }
 
   // Whether an :error leaves no doubt that the operation ran: it is nil, or names a comparison.
