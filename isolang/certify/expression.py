@@ -27,7 +27,9 @@ from isolang.language.meaning.core import (
     Union,
 )
 
-RELATIONS = ("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw")
+FILTERED = tuple(f"{r}[{a},{b}]" for r in ("so", "rt", "done", "late") for a in "WR" for b in "WR")
+"""``rt[W,R]`` as a label: ``rt`` from a writer of some key to a reader of it."""
+RELATIONS = ("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", *FILTERED)
 TESTS = ("W", "R")
 """``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
 _KEYED = ("wr", "ww", "rw")
@@ -233,10 +235,63 @@ def _over_keys(key: str, body: Core) -> Core:
         return Union(tuple(_over_keys(key, part) for part in body.parts))
     if isinstance(body, Rel) and body.key == key and body.name in _KEYED:
         return Rel(body.name)
-    if not any(isinstance(e, Rel) and e.key == key for e in walk(body)):
+    if isinstance(body, Lift) and isinstance(body.arg, Rel) and body.arg.key == key:
+        return Lift(Rel(body.arg.name))  # [W] is the union of the [W[x]]
+    if isinstance(body, Seq) and (found := _filtered(body.parts, key)) is not None:
+        return found
+    if isinstance(body, Seq):  # for x: (a ; b)  =  a ; (for x: b), if a does not speak of x
+        speaking = [i for i, part in enumerate(body.parts) if _speaks_of(part, key)]
+        if len(speaking) > 1:
+            first, last = speaking[0], speaking[-1] + 1
+            inner = _filtered(body.parts[first:last], key)
+            if inner is not None:
+                before, after = body.parts[:first], body.parts[last:]
+                return plain(Seq((*before, inner, *after)))
+        elif speaking:
+            parts = list(body.parts)
+            parts[speaking[0]] = _over_keys(key, parts[speaking[0]])
+            return plain(Seq(tuple(parts)))
+    if not _speaks_of(body, key):
         return plain(body)
     raise NotCertifiedError(
         f"not certified: 'for {key}:' ties relations to one key, which no event graph expresses"
+    )
+
+
+def _speaks_of(e: Core, key: str) -> bool:
+    return any(isinstance(part, Rel) and part.key == key for part in walk(e))
+
+
+def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
+    """``[A[x]] ; r ; [B[x]]``, where A, r and B may each be a union, as labels."""
+    if len(parts) != 3:
+        return None
+    first, given, last = map(_alternatives, parts)
+    names = []
+    for a in first:
+        for r in given:
+            for b in last:
+                ends = [end.arg if isinstance(end, Lift) else None for end in (a, b)]
+                if not isinstance(r, Rel) or any(
+                    not isinstance(end, Rel) or end.key != key or end.name not in TESTS
+                    for end in ends
+                ):
+                    return None
+                if r.name == "init":
+                    names.append("init")  # T0 is on no cycle; nothing depends on whom it precedes
+                    continue
+                label = f"{r.name}[{','.join(end.name for end in ends if isinstance(end, Rel))}]"
+                if label not in FILTERED:
+                    return None
+                names.append(label)
+    return Union(tuple(map(Rel, names)))
+
+
+def _alternatives(e: Core) -> tuple[Core, ...]:
+    if isinstance(e, Lift) and isinstance(e.arg, Union):
+        return tuple(Lift(part) for part in e.arg.parts)
+    return (
+        tuple(a for part in e.parts for a in _alternatives(part)) if isinstance(e, Union) else (e,)
     )
 
 

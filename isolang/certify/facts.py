@@ -152,6 +152,25 @@ class Facts:
             self.key[op] == key and self.is_external(op) and self.candidates(op) for op in ops
         )
 
+    def given(self, relation: str, a: int, b: int) -> bool:
+        """Whether ``a`` and ``b`` are a pair of ``so rt done late locked init``, or ``rt[W,R]``."""
+        name, _, ends = relation.partition("[")
+        pair = bool(getattr(self, name)(a, b))
+        return pair and (not ends or bool(self.shared_keys(relation, a, b)))
+
+    def shared_keys(self, relation: str, a: int, b: int) -> set[int]:
+        """The keys x by which ``a`` and ``b`` are a pair of ``rt[W,R]``, say."""
+        first, last = relation.rstrip("]").partition("[")[2].split(",")
+        return self._accessed(a, first) & self._accessed(b, last)
+
+    def _accessed(self, t: int, test: str) -> set[int]:
+        if t == self.n:
+            return set(range(self.keys)) if test == "W" else set()
+        if test == "W":
+            return set(self.last[t])
+        ops = range(self.op_start[t], self.op_start[t + 1])
+        return {self.key[op] for op in ops if self.is_external(op) and self.candidates(op)}
+
     def so(self, a: int, b: int) -> bool:
         """Session order; an indeterminate transaction precedes nothing."""
         if self.n in (a, b):
@@ -247,6 +266,7 @@ class Facts:
         Raises:
             NotCertifiedError: otherwise.
         """
+        relations = {relation.partition("[")[0] for relation in relations}
         if any(r in MOMENTS for r in relations) and not self.has_moments:
             raise NotCertifiedError(
                 "not certified: the spec speaks of times, but the history has none"

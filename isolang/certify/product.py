@@ -9,7 +9,7 @@ left out: no edge of any relation leads to it, so no cycle passes through it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -115,9 +115,7 @@ class Product:
             for p, q in machine.steps.get(test, ()):
                 for t in members:
                     self._edge(self.node(t, p), self.node(t, q))
-        self._session_order()
-        self._real_time()
-        self._moments(orders)
+        self._given(reads, orders)
         self._version_order(orders)
         self._anti_dependencies(reads, orders)
 
@@ -153,57 +151,80 @@ class Product:
             chain = self._tail(name, number, step[1], targets)
             self._edge(self.node(t, step[0]), chain + later)
 
-    def _session_order(self) -> None:
-        facts = self._facts
-        sessions: list[list[int]] = [[] for _ in range(facts.sessions)]
-        for t in self._included:
-            sessions[facts.session[t]].append(t)
-        for step in self._machine.steps.get("so", ()):
-            for number, session in enumerate(sessions):
-                for i, t in enumerate(session):
-                    if facts.status[t] == COMMITTED:
-                        self._to_later("so", number, t, step, i + 1, session)
+    def _given(
+        self, reads: Sequence[tuple[int, int, int]], orders: Sequence[Sequence[int]]
+    ) -> None:
+        """The given relations, of all transactions or between those that access one key."""
+        lead = {
+            "so": self._session_order,
+            "rt": self._real_time,
+            "done": self._moments,
+            "late": self._moments,
+        }
+        for label in self._machine.steps:
+            relation, _, ends = label.rstrip("]").partition("[")
+            if relation == "locked":
+                for key, order in enumerate(orders):
+                    self._moments(label, key, order, order)
+            elif relation in lead and not ends:
+                lead[relation](label, -1, self._included, self._included)
+            elif relation in lead:
+                passing: dict[str, list[set[int]]] = {
+                    "W": [set(order) for order in orders],
+                    "R": [set() for _ in orders],
+                }
+                for reader, key, _ in reads:
+                    passing["R"][key].add(reader)
+                first, last = (passing[end] for end in ends.split(","))
+                for key in range(len(orders)):
+                    lead[relation](label, key, sorted(first[key]), sorted(last[key]))
 
-    def _real_time(self) -> None:
+    def _session_order(
+        self, label: str, key: int, tails: Sequence[int], heads: Sequence[int]
+    ) -> None:
         facts = self._facts
-        if "rt" not in self._machine.steps:
-            return
-        by_begin = sorted(self._included, key=lambda t: facts.begin[t])
+        sessions: dict[int, list[int]] = {}
+        for t in heads:
+            sessions.setdefault(facts.session[t], []).append(t)
+        for t in tails:
+            number = facts.session[t]
+            if facts.status[t] == COMMITTED and number in sessions:
+                later = bisect_right(sessions[number], t)
+                for step in self._machine.steps[label]:
+                    self._to_later(f"{label} {key}", number, t, step, later, sessions[number])
+
+    def _real_time(self, label: str, key: int, tails: Sequence[int], heads: Sequence[int]) -> None:
+        facts = self._facts
+        by_begin = sorted(heads, key=lambda t: facts.begin[t])
         begins = [facts.begin[t] for t in by_begin]
-        for step in self._machine.steps["rt"]:
-            for t in self._included:
+        for step in self._machine.steps[label]:
+            for t in tails:
                 if facts.status[t] == COMMITTED:
                     later = bisect_right(begins, facts.end[t])
-                    self._to_later("rt", 0, t, step, later, by_begin)
+                    self._to_later(f"{label} {key}", 0, t, step, later, by_begin)
 
-    def _moments(self, orders: Sequence[Sequence[int]]) -> None:
+    def _moments(self, label: str, key: int, tails: Sequence[int], heads: Sequence[int]) -> None:
         """``done``, ``late`` and ``locked``: to whoever sent its COMMIT later."""
-        facts, steps = self._facts, self._machine.steps
-
-        def sent(members: Iterable[int]) -> list[tuple[int, int]]:
-            return sorted((when, t) for t in members if (when := facts.commit_sent(t)) > -(2**63))
-
-        def lead(name: str, number: int, t: int, answered: int, by: list[tuple[int, int]]) -> None:
+        facts = self._facts
+        by = sorted((when, t) for t in heads if (when := facts.commit_sent(t)) > -(2**63))
+        targets = [other for _, other in by]
+        for t in tails:
+            if label == "locked":
+                answered = facts.write_answered(t, key)
+            elif label.startswith("done"):
+                answered = facts.commit_answered(t)
+            else:
+                answered = facts.first_answered(t)
             if answered == 2**63 - 1:
-                return
+                continue
             later = bisect_right(by, (answered, facts.n))
             behind = bisect_right(by, (facts.commit_sent(t), facts.n))
-            for step in steps[name]:
+            for step in self._machine.steps[label]:
                 # No pair leads to itself: single edges up to its own place, the chain behind it.
                 for _, other in by[later:behind]:
                     if other != t:
                         self._edge(self.node(t, step[0]), self.node(other, step[1]))
-                targets = [other for _, other in by]
-                self._to_later(f"commit {name}", number, t, step, max(later, behind), targets)
-
-        everyone = sent(self._included) if {"done", "late"} & steps.keys() else []
-        for name, answered in (("done", facts.commit_answered), ("late", facts.first_answered)):
-            for t in self._included if name in steps else ():
-                lead(name, 0, t, answered(t), everyone)
-        for key, order in enumerate(orders) if "locked" in steps else ():
-            writers = sent(order)
-            for t in order:
-                lead("locked", key, t, facts.write_answered(t, key), writers)
+                self._to_later(f"{label} {key}", 0, t, step, max(later, behind), targets)
 
     def _version_order(self, orders: Sequence[Sequence[int]]) -> None:
         for step in self._machine.steps.get("ww", ()):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from isolang.certify.anomalies import Anomaly, contradicts_order, incompatible, shows_anomaly
 from isolang.certify.checks import EARLIER, ONE_KEY, certifiable, judged, uses_reads
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import Positions
+from isolang.certify.expression import RELATIONS, Positions
 from isolang.certify.facts import Facts
 from isolang.certify.propagation import FALSE, TRUE, Propagation
 from isolang.certify.statements import check_statements
@@ -212,11 +212,6 @@ class _Checker:
         if any(field != _UNUSED for field in unused):
             raise CertificateRejected(f"edge {edge.plain()}: a field that is not used is set")
         match edge.relation:
-            case "so" | "rt" | "done" | "late" | "locked" | "init":
-                ends = 0 <= edge.a <= facts.n and 0 <= edge.b <= facts.n
-                if not ends or not getattr(facts, edge.relation)(edge.a, edge.b):
-                    raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")
-                return []
             case "wr":
                 self._reads(edge, edge.b)
                 return [self._literal(Source(edge.op, edge.a))]
@@ -230,7 +225,12 @@ class _Checker:
                     self._literal(Source(edge.op, edge.writer)),
                     self._literal(Before(edge.key, edge.writer, edge.b)),
                 ]
-        raise CertificateRejected(f"edge {edge.plain()}: no such relation")
+        if edge.relation not in RELATIONS:
+            raise CertificateRejected(f"edge {edge.plain()}: no such relation")
+        ends = 0 <= edge.a <= facts.n and 0 <= edge.b <= facts.n
+        if not ends or not facts.given(edge.relation, edge.a, edge.b):
+            raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")
+        return []
 
     def _reads(self, edge: Edge, reader: int) -> None:
         self._candidates_of(edge.op)

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from isolang.comparison.inclusion import Inclusion, holds, prove
 from isolang.comparison.normal import Axiom, Normal
-from isolang.language.classify.expression import NotRegularError, language_of, plain
+from isolang.language.classify.automaton import RELATIONS
+from isolang.language.classify.expression import NotRegularError, language_of, lettered, plain
 from isolang.language.classify.regular import (
     Dfa,
     Nfa,
@@ -34,6 +35,7 @@ from isolang.language.classify.regular import (
     without,
 )
 from isolang.language.meaning.core import (
+    FILTERED,
     Check,
     Core,
     Diff,
@@ -41,16 +43,27 @@ from isolang.language.meaning.core import (
     Inter,
     Rel,
     Union,
+    ends_of,
+    relation_of,
 )
 from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.show import show_check
 
-_STEPS = frozenset(("so", "rt", "wr", "ww", "rw"))
+_STEPS = frozenset(RELATIONS) - {"init"}
 _TESTS = frozenset("WR")
 _ORDERS = ("so", "rt")
+_PARTS = {
+    relation: tuple(letter for letter in FILTERED if relation_of(letter) == relation)
+    for relation in ("so", "rt", "done", "late")
+}
 _READS = frozenset(("wr", "rw", "rf"))
-_LEAVES: Mapping[str, str] = {"wr": "W", "ww": "W", "rw": "R", "so": "", "rt": ""}
-_ENTERS: Mapping[str, str] = {"wr": "R", "ww": "W", "rw": "W", "so": "", "rt": ""}
+_ENDS: Mapping[str, tuple[str, ...]] = {
+    "wr": ("W", "R"),
+    "ww": ("W", "W"),
+    "rw": ("R", "W"),
+    "locked": ("W", "W"),
+    **{letter: ends_of(letter) for letter in FILTERED},
+}
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -193,7 +206,7 @@ def _forbidden(form: str, e: Core) -> Dfa | None:
 @lru_cache(maxsize=1024)
 def _violating(form: str, e: Core) -> Dfa | None:
     """Words of which each violation spells one; ``None`` if a violation may be no closed walk."""
-    words = language_of(plain(_without_keys(e)))
+    words = language_of(plain(_without_keys(lettered(e))))
     if words.nullable or not without(words, _STEPS | {"init"}).empty:
         return None
     if not words.letters <= _STEPS | _TESTS | {"init"}:
@@ -224,7 +237,8 @@ def _without_keys(e: Core) -> Core:
 def _walks(form: str, e: Core, tests: frozenset[str]) -> Dfa:
     """What closed walks that violate a check spell, read from any of their transactions.
 
-    A `so` or `rt` step may stand for several. Nothing leads to T0, so `init` is in no closed walk.
+    A `so` or `rt` step may stand for several, and a step of any two transactions for one between
+    those that access one key. Nothing leads to T0, so `init` is in no closed walk.
     """
     words = _forbidden(form, e)
     assert words is not None
@@ -239,14 +253,14 @@ def _walks(form: str, e: Core, tests: frozenset[str]) -> Dfa:
     for q, here in enumerate(places):
         for kind in kinds:
             for step, target in _steps(cyclic, q, kind):
-                after, letter = places[target], f"{kind}:{step}"
-                nfa.move(here, letter, after)
-                if step in _ORDERS:
-                    middle = nfa.state()
-                    nfa.move(here, letter, middle)
-                    for other in kinds:
-                        nfa.move(middle, f"{other}:{step}", middle)
-                        nfa.move(middle, f"{other}:{step}", after)
+                after, middle = places[target], nfa.state() if step in _ORDERS else None
+                for part in (step, *_PARTS.get(step, ())):
+                    nfa.move(here, f"{kind}:{part}", after)
+                    if middle is not None:
+                        nfa.move(here, f"{kind}:{part}", middle)
+                        for other in kinds:
+                            nfa.move(middle, f"{other}:{part}", middle)
+                            nfa.move(middle, f"{other}:{part}", after)
     return minimise(determinise(nfa))
 
 
@@ -273,9 +287,10 @@ def _possible(form: str, e: Core, tests: frozenset[str]) -> Dfa:
 
     def follow(here: int, q: int, kind: str, first: str) -> None:
         for step, target in _steps(cyclic, q, kind):
-            if set(_LEAVES[step]) & tests <= set(kind):
+            leaves, enters = _ENDS.get(step, ("", ""))
+            if set(leaves) & tests <= set(kind):
                 letter = f"{kind}:{step}"
-                nfa.move(here, letter, state(target, _ENTERS[step], step, first or letter))
+                nfa.move(here, letter, state(target, enters, step, first or letter))
 
     for kind in kinds:
         follow(nfa.initial, 0, kind, "")

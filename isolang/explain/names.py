@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
+from isolang.language.meaning.core import relation_of
 from isolang.problem.anomalies import AnomalyKind
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool]) -> 
     >>> name_of_cycle([Edge("so", 1, 2), Edge("rw", 2, 1, 1, 8, 9)], lambda txn, key: False)
     'G-single-session'
     """
-    relations = [edge.relation for edge in edges]
+    relations = [relation_of(edge.relation) for edge in edges]
     return _plain_name(edges, relations, writes) + suffix(relations)
 
 

@@ -22,6 +22,7 @@ from isolang.certify.steps import (
     Step,
 )
 from isolang.history.columns import APPEND, READ_LIST, UNKNOWN_VALUE, WRITE
+from isolang.language.meaning.core import FILTERED, ends_of
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
@@ -212,6 +213,32 @@ class Sources:
                 return int(native.read_op[i]), int(native.read_key[i])
         return -1, -1
 
+    def filtering(self, steps: Iterable[Step]) -> set[int]:
+        """The reads by which transactions are ends of steps between those that read some key."""
+        import numpy as np
+
+        native = self._native
+
+        def accesses(txn: int, test: str) -> dict[int, int]:
+            """Per key the read; -1 for a write."""
+            if test == "W":
+                (written,) = np.nonzero(native.writer_txn == txn)
+                keys = np.searchsorted(native.key_start, written, side="right") - 1
+                return dict.fromkeys(keys.tolist(), -1)
+            (some,) = np.nonzero((native.read_txn == txn) & (np.diff(native.candidate_start) > 0))
+            return dict(
+                zip(native.read_key[some].tolist(), native.read_op[some].tolist(), strict=True)
+            )
+
+        found: set[int] = set()
+        cycles = (step.edges for step in steps if isinstance(step, CycleStep))
+        for edge in (edge for edges in cycles for edge in edges if edge.relation in FILTERED):
+            tests = ends_of(edge.relation)
+            first, last = accesses(edge.a, tests[0]), accesses(edge.b, tests[1])
+            key = min(first.keys() & last.keys())
+            found |= {first[key], last[key]}
+        return found - {-1}
+
     def show_orders(self) -> bool:
         """Whether some list read shows a version order."""
         return bool(len(self._native.vo_op))
@@ -253,7 +280,7 @@ class Sources:
         import numpy as np
 
         history, columns = self._history, self._history.columns
-        reads = reads_of(steps) | self.showing(keys_of(steps))
+        reads = reads_of(steps) | self.filtering(steps) | self.showing(keys_of(steps))
         txns = self.closed(steps).union(*(self.appenders(op) for op in reads))
         found = set(reads)
         ops = np.array(operations_of(history, txns), dtype=np.int64)
@@ -279,7 +306,7 @@ class Sources:
     def closed(self, steps: Sequence[Step]) -> set[int]:
         """The transactions of steps, all candidates of their reads, and what shows their orders."""
         txns = transactions_of(steps, self._history)
-        for op in reads_of(steps):
+        for op in reads_of(steps) | self.filtering(steps):
             txns.update(self.candidates(op))
         shown = self.showing(keys_of(steps))
         txns.update(self._history.transaction_of(op) for op in shown)

@@ -14,6 +14,7 @@ from isolang.explain.derivation import LARGEST, edges_in
 from isolang.explain.known import Cycle, KnownGraph, known_graph, short_cycles
 from isolang.explain.part import Part, Sources, reads_of, transactions_of
 from isolang.language.classify.automaton import TESTS, Automaton
+from isolang.language.meaning.core import FILTERED, relation_of
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Finder:
         automata = (plan or self._plan).automata
         orders = (ChoiceStep(op) for edge in cycle for op in known.shown.get(edge, ()))
         about: list[Step] = [CycleStep("", cycle), *orders]
-        tests = any(letter in TESTS for a in automata for letter in a.steps)
+        tests = any(letter in (*TESTS, *FILTERED) for a in automata for letter in a.steps)
         part = self._sources.relevant_part(about, every_write=tests)
         if part.history.t0 > _LARGEST_PART:
             return None
@@ -258,7 +259,7 @@ class Finder:
         """
         if self._sources.show_orders():
             return False
-        used = {r for a in weaker for r in a.steps}
+        used = {relation_of(r) for a in weaker for r in a.steps}
         return self._problem.fits_one_total_order(sessions="so" in used, real_time="rt" in used)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
@@ -331,7 +332,7 @@ class Finder:
             found = steps or found
             return steps is not None
 
-        tests = any(letter in TESTS for a in plan.automata for letter in a.steps)
+        tests = any(letter in (*TESTS, *FILTERED) for a in plan.automata for letter in a.steps)
         part = self._sources.relevant_part(steps, every_write=tests)
         if not refuted(part):
             return None
@@ -448,7 +449,8 @@ def _without_operations(part: Part, first: int, last: int) -> Part:
 
 def _relations(steps: Iterable[Step]) -> set[str]:
     """The relations of the cycles."""
-    return {edge.relation for step in steps if isinstance(step, CycleStep) for edge in step.edges}
+    cycles = (step.edges for step in steps if isinstance(step, CycleStep))
+    return {relation_of(edge.relation) for edges in cycles for edge in edges}
 
 
 def _with_init_as(relation: str, step: Step) -> Step:

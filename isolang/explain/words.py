@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
 from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
+from isolang.language.meaning.core import ends_of, relation_of
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -133,6 +134,12 @@ class Words:
             only_rw: it is the one anti-dependency of its cycle, so that what it misses is wrong.
         """
         a, b = self.txn(edge.a), self.txn(edge.b)
+        if ends := ends_of(edge.relation):
+            key = self.key(min(self.facts.shared_keys(edge.relation, edge.a, edge.b)))
+            first, last = ({"W": "wrote", "R": "read"}[end] for end in ends)
+            both = f"both {first} {key}" if first == last else f"{first} {key}, which {b} {last}"
+            why = self.edge(Edge(relation_of(edge.relation), edge.a, edge.b), only_rw)
+            return f"{a} and {b} {both}; {why}" if first == last else f"{a} {both}; {why}"
         match edge.relation:
             case "so":
                 if edge.a == self.facts.n:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from isolang.language.meaning.core import FILTERED, ends_of, relation_of
 from isolang.language.meaning.facts import MOMENTS
 
 if TYPE_CHECKING:
@@ -129,6 +130,10 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
                 pairs = before_commit(native, name)
                 a, b = np.array(pairs, np.int64).reshape(-1, 2).T
                 chunks.add(first + a * states + q, first + b * states + r)
+        for letter in FILTERED:
+            for q, r in automaton.steps.get(letter, ()):
+                a, b = np.array(between_accesses(native, letter), np.int64).reshape(-1, 2).T
+                chunks.add(first + a * states + q, first + b * states + r)
     used = {name for a in automata for name, steps in a.steps.items() if steps}
     uses_orders = bool(used & {"ww", "rw"})
     ordering = next((c for c, a in enumerate(automata) if orders_versions(a)), None)
@@ -188,6 +193,40 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
         )
     answers = (native.commit_end if name == "done" else native.first_answer).tolist()
     return [(a, b) for a in present for b in present if a != b and answers[a] < sent[b]]
+
+
+def between_accesses(native: _native.Problem, letter: str) -> list[tuple[int, int]]:
+    """The pairs of ``rt[W,R]``, say, T0 left out, which no cycle passes."""
+    relation = relation_of(letter)
+    writers, readers = _accesses(native)
+    first, last = ({"W": writers, "R": readers}[end] for end in ends_of(letter))
+    candidates = {
+        (a, b) for key in first.keys() & last.keys() for a in first[key] for b in last[key]
+    }
+    ended = native.unfinished
+    if relation == "so":
+        session = native.session
+        return sorted(
+            (a, b) for a, b in candidates if a < b and session[a] == session[b] and not ended[a]
+        )
+    if relation == "rt":
+        begin, end = native.begin, native.end
+        return sorted((a, b) for a, b in candidates if not ended[a] and end[a] < begin[b])
+    return sorted(candidates & set(before_commit(native, relation)))
+
+
+def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+    """Per key the transactions that write it, and those that read it from outside."""
+    writers: dict[int, set[int]] = {}
+    for key, (low, high) in enumerate(pairwise(native.key_start.tolist())):
+        writers[key] = set(native.writer_txn[low:high].tolist()) - {native.n}
+    readers: dict[int, set[int]] = {}
+    some = np.diff(native.candidate_start) > 0
+    for key, reader in zip(
+        native.read_key[some].tolist(), native.read_txn[some].tolist(), strict=True
+    ):
+        readers.setdefault(key, set()).add(reader)
+    return writers, readers
 
 
 def orders_versions(automaton: Automaton) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from isolang.language.meaning.core import relation_of
 from isolang.report.columns import Columns, cut, pack
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def dot(verdict: Verdict) -> str:
         style = ", style=dashed" if node["status"] == "maybe" else ""
         lines.append(f"  {number} [label={_quoted(label)}{style}];")
     for a, b, edge in _edges(graph):
-        colour, style = _STYLE.get(edge["relation"], ("#000000", "solid"))
+        colour, style = _STYLE.get(relation_of(edge["relation"]), ("#000000", "solid"))
         label = f"{edge['relation']} {edge['key']}".strip()
         lines.append(
             f'  {a} -> {b} [label={_quoted(label)}, color="{colour}", fontcolor="{colour}", '

@@ -5,9 +5,12 @@
 // exists once more in Python (isolang/certify); the two were written to agree and are compared by
 // the tests.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/budget.hpp"
@@ -32,7 +35,8 @@ struct NotCertified {
   std::string reason;
 };
 
-// The last two are tests: they relate a transaction that writes, or that has an external read, to
+// From so_of_key on: so, rt, done and late between transactions that access one key, four of each:
+// from a writer to a writer, from a writer to a reader, from a reader to either. The last two are tests: they relate a transaction that writes, or that has an external read, to
 // itself. No edge of a refutation is one.
 enum class Relation : std::uint8_t {
   init = 0,
@@ -44,12 +48,25 @@ enum class Relation : std::uint8_t {
   wr,
   ww,
   rw,
-  writes,
+  so_of_key,
+  writes = so_of_key + 16,
   reads
 };
-inline constexpr int kRelations = 11;
+inline constexpr int kRelations = 27;
+// One of the relations between transactions that access one key.
+struct Filtered {
+  Relation relation;  // which it is a part of
+  bool from_reader, to_reader;
+};
+inline std::optional<Filtered> filtered(int relation) {
+  const int at = relation - static_cast<int>(Relation::so_of_key);
+  if (at < 0 || at >= 16) return std::nullopt;
+  constexpr std::array given{Relation::so, Relation::rt, Relation::done, Relation::late};
+  return Filtered{given[static_cast<std::size_t>(at / 4)], at / 2 % 2 == 1, at % 2 == 1};
+}
 inline constexpr int kNoRelation = -1;
 int relation_of(std::string_view name);  // kNoRelation if there is none
+std::string_view name_of(int relation);
 
 // A refutation; see docs/architecture.md. Numbers come from outside: nothing about them is known
 // yet.

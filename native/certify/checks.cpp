@@ -25,9 +25,16 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
                          ": the order of reads matters to 'wr ; rw' only"};
     if (positions.nullable)
       throw Rejected{"check " + text.name + ": the expression contains the identity"};
-    times |= positions.mentions(Relation::rt);
-    const bool compares = positions.mentions(Relation::done) || positions.mentions(Relation::late) ||
-                          positions.mentions(Relation::locked);
+    const auto speaks_of = [&](Relation relation) {
+      return positions.mentions(relation) ||
+             std::any_of(positions.label.begin(), positions.label.end(), [&](int label) {
+               const auto part = filtered(label);
+               return part && part->relation == relation;
+             });
+    };
+    times |= speaks_of(Relation::rt);
+    const bool compares =
+        speaks_of(Relation::done) || speaks_of(Relation::late) || speaks_of(Relation::locked);
     if (compares && of_one_key)
       throw NotCertified{"not certified: check " + text.name +
                          " of one key compares moments of transactions"};

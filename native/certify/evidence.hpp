@@ -36,6 +36,8 @@ class Evidence {
   bool late(std::int64_t a, std::int64_t b) const;
   bool locked(std::int64_t a, std::int64_t b) const;
   bool init(std::int64_t a, std::int64_t b) const;
+  // Whether they access one key, as the relation between such transactions says.
+  bool share_key(std::int64_t a, std::int64_t b, const Filtered& by);
 
   bool is_operation(std::int64_t op) const { return op >= 0 && op < h_.operations(); }
   bool of_transaction(std::int64_t op, std::int64_t t) const;

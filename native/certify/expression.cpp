@@ -14,6 +14,12 @@ constexpr std::size_t kSearchLimit = 50'000;
 constexpr int kDepthLimit = 500;
 constexpr std::size_t kPositionLimit = 2'000;
 
+constexpr std::array<std::string_view, kRelations> kNames{
+    "init",      "so",        "rt",        "done",      "late",      "locked",    "wr",
+    "ww",        "rw",        "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",
+    "rt[W,R]",   "rt[R,W]",   "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]",
+    "late[W,W]", "late[W,R]", "late[R,W]", "late[R,R]", "W",         "R"};
+
 // Recursive descent over "(op e …)", names and "id", building first, last and follow on the way.
 class Reader {
  public:
@@ -146,10 +152,12 @@ bool any_accepting(const Positions& a, const std::vector<int>& states) {
 }  // namespace
 
 int relation_of(std::string_view name) {
-  constexpr std::array<std::string_view, kRelations> names{
-      "init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "W", "R"};
-  const auto* found = std::find(names.begin(), names.end(), name);
-  return found == names.end() ? kNoRelation : static_cast<int>(found - names.begin());
+  const auto* found = std::find(kNames.begin(), kNames.end(), name);
+  return found == kNames.end() ? kNoRelation : static_cast<int>(found - kNames.begin());
+}
+
+std::string_view name_of(int relation) {
+  return relation >= 0 && relation < kRelations ? kNames[idx(relation)] : "?";
 }
 
 Positions read_expression(std::string_view text) { return Reader(text).read(); }

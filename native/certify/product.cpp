@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 #include "certify/moments.hpp"
 #include "core/index.hpp"
@@ -50,6 +51,20 @@ class Product {
   };
   std::vector<Sent> sent_, sent_of_key_;
   std::vector<std::int64_t> sent_start_;  // per key
+  // Per step between transactions that access one key: those where it ends, by key, and for so by
+  // session, and then by what the relation compares; and their chain.
+  struct Head {
+    std::int32_t key, session;
+    std::int64_t time;
+    std::int32_t txn;
+  };
+  struct OfKey {
+    Filtered part;
+    Step step;
+    std::vector<Head> heads;
+    Node chain = -1;
+  };
+  std::vector<OfKey> of_key_;
   std::vector<Node> session_tail_, time_tail_, key_tail_, sent_tail_, lock_tail_,
       key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
@@ -84,12 +99,50 @@ class Product {
     for (std::int32_t t = 0; t < n; ++t)
       if (c_.included[t]) by_session_[start[h_.txn_session[t]]++] = t;
     sort_by_commit();
+    sort_by_key();
     if (m_.of(Relation::rt).empty()) return;
     by_begin_ = by_session_;
     std::sort(by_begin_.begin(), by_begin_.end(), [&](std::int32_t a, std::int32_t b) {
       return std::pair(h_.txn_begin[a], a) < std::pair(h_.txn_begin[b], b);
     });
     for (const std::int32_t t : by_begin_) begins_.push_back(h_.txn_begin[t]);
+  }
+
+  struct Access {
+    std::int32_t key, txn;
+  };
+  std::vector<Access> accessing(bool readers) const {
+    std::vector<Access> found;
+    if (readers) {
+      for (const ExternalRead& r : c_.reads) found.push_back({r.key, r.reader});
+    } else {
+      for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key)
+        for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i)
+          found.push_back({static_cast<std::int32_t>(key), c_.order[i]});
+    }
+    return found;
+  }
+
+  void sort_by_key() {
+    for (int relation = 0; relation < kRelations; ++relation)
+      for (const Step& s : m_.of(static_cast<Relation>(relation)))
+        if (const auto part = filtered(relation)) of_key_.push_back({*part, s, {}});
+    const Moments moments(h_);
+    for (OfKey& one : of_key_) {
+      for (const auto& [key, t] : accessing(one.part.to_reader)) {
+        Head head{key, 0, t, t};
+        if (one.part.relation == Relation::so)
+          head.session = h_.txn_session[t];
+        else
+          head.time = one.part.relation == Relation::rt ? h_.txn_begin[t] : moments.commit_sent(t);
+        if (one.part.relation == Relation::so || head.time != kTimeUnknownBegin)
+          one.heads.push_back(head);
+      }
+      std::sort(one.heads.begin(), one.heads.end(), [](const Head& a, const Head& b) {
+        return std::tie(a.key, a.session, a.time, a.txn) <
+               std::tie(b.key, b.session, b.time, b.txn);
+      });
+    }
   }
 
   void sort_by_commit() {
@@ -130,11 +183,11 @@ class Product {
 
   void lay_out() {
     nodes_ = static_cast<std::int64_t>(h_.transactions()) * m_.states;
-    const auto reserve = [&](std::vector<Node>& firsts, int state, std::size_t count) {
-      if (firsts[state] >= 0) return;
+    const auto reserve = [&](Node& first, std::size_t count) {
+      if (first >= 0) return;
       if (nodes_ + static_cast<std::int64_t>(count) > std::numeric_limits<Node>::max())
         throw NotCertified{"not certified: the history is too large for this checker"};
-      firsts[state] = static_cast<Node>(nodes_);
+      first = static_cast<Node>(nodes_);
       nodes_ += static_cast<std::int64_t>(count);
     };
     for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &sent_tail_, &lock_tail_, &key_tree_})
@@ -142,16 +195,17 @@ class Product {
     if (nodes_ > std::numeric_limits<Node>::max())
       throw NotCertified{"not certified: the history is too large for this checker"};
     for (const Step& s : m_.of(Relation::so))
-      if (!repeats(s)) reserve(session_tail_, s.second, by_session_.size());
-    for (const Step& s : m_.of(Relation::rt)) reserve(time_tail_, s.second, by_begin_.size());
+      if (!repeats(s)) reserve(session_tail_[s.second], by_session_.size());
+    for (const Step& s : m_.of(Relation::rt)) reserve(time_tail_[s.second], by_begin_.size());
     for (const Relation r : {Relation::done, Relation::late})
-      for (const Step& s : m_.of(r)) reserve(sent_tail_, s.second, sent_.size());
+      for (const Step& s : m_.of(r)) reserve(sent_tail_[s.second], sent_.size());
     for (const Step& s : m_.of(Relation::locked))
-      reserve(lock_tail_, s.second, sent_of_key_.size());
+      reserve(lock_tail_[s.second], sent_of_key_.size());
+    for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
     for (const Step& s : m_.of(Relation::ww))
-      if (!repeats(s)) reserve(key_tail_, s.second, c_.order.size());
+      if (!repeats(s)) reserve(key_tail_[s.second], c_.order.size());
     for (const Step& s : m_.of(Relation::rw))
-      if (!continues_by_ww(s)) reserve(key_tree_, s.second, 2 * c_.order.size());
+      if (!continues_by_ww(s)) reserve(key_tree_[s.second], 2 * c_.order.size());
   }
 
   void build() {
@@ -175,6 +229,7 @@ class Product {
     for (const Step& s : m_.of(Relation::rt)) real_time(s, edge);
     for (const Relation r : {Relation::done, Relation::late, Relation::locked})
       for (const Step& s : m_.of(r)) before_commit(r, s, edge);
+    for (const OfKey& one : of_key_) between_accesses(one, edge);
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
     for (const Step& s : m_.of(Relation::wr))
       each_read([&](const ExternalRead& r) {
@@ -302,6 +357,41 @@ class Product {
         to_later(s, t, moments.write_answered(t, static_cast<std::int32_t>(key)), sent_of_key_,
                  idx(sent_start_[key]), idx(sent_start_[key + 1]), lock_tail_[s.second], edge);
       }
+  }
+
+  template <typename F>
+  void between_accesses(const OfKey& one, F&& edge) {
+    const Moments moments(h_);
+    const auto& heads = one.heads;
+    for (const auto& [key, t] : accessing(one.part.from_reader)) {
+      budget_.poll();
+      const Relation relation = one.part.relation;
+      if (!finished(t)) continue;
+      const Head from{key, relation == Relation::so ? h_.txn_session[t] : 0,
+                      relation == Relation::so     ? t
+                      : relation == Relation::rt   ? h_.txn_end[t]
+                      : relation == Relation::done ? moments.commit_answered(t)
+                                                   : moments.first_answered(t),
+                      t};
+      if (relation != Relation::so && from.time == kTimeUnknownEnd) continue;
+      const auto group = [](const Head& head) { return std::pair(head.key, head.session); };
+      auto at = std::upper_bound(heads.begin(), heads.end(), from, [&](const Head& a, const Head& b) {
+        return std::pair(group(a), a.time) < std::pair(group(b), b.time);
+      });
+      const auto same = [&] { return at != heads.end() && group(*at) == group(from); };
+      // A transaction precedes the sending of its own COMMIT, which is no pair: edges up to there.
+      if (relation == Relation::late)
+        for (const std::int64_t own = moments.commit_sent(t); same() && at->time <= own; ++at)
+          if (at->txn != t) edge(node(t, one.step.first), node(at->txn, one.step.second));
+      if (same()) edge(node(t, one.step.first), one.chain + static_cast<Node>(at - heads.begin()));
+    }
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      const Node link = one.chain + static_cast<Node>(i);
+      edge(link, node(heads[i].txn, one.step.second));
+      if (i + 1 < heads.size() && heads[i].key == heads[i + 1].key &&
+          heads[i].session == heads[i + 1].session)
+        edge(link, link + 1);
+    }
   }
 
   template <typename Together, typename F>

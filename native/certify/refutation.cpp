@@ -204,7 +204,8 @@ class Checker {
         (!overwrites && e.writer != kUnused))
       throw Rejected{"edge " + text(e) + ": a field that is not used is set"};
     bool fact = true;
-    switch (e.relation) {
+    const auto part = filtered(e.relation);
+    switch (part ? static_cast<int>(part->relation) : e.relation) {
       case static_cast<int>(Relation::so):
         fact = evidence_.so(e.a, e.b);
         break;
@@ -239,7 +240,8 @@ class Checker {
       default:
         throw Rejected{"edge: no such relation"};
     }
-    if (!fact) throw Rejected{"edge " + text(e) + ": the history does not say so"};
+    if (!fact || (part && !evidence_.share_key(e.a, e.b, *part)))
+      throw Rejected{"edge " + text(e) + ": the history does not say so"};
   }
 
   // Of all edges that have one.
@@ -275,12 +277,7 @@ class Checker {
   }
 
   static std::string text(const Edge& e) {
-    constexpr std::array<const char*, 9> names{"init",   "so", "rt", "done", "late",
-                                               "locked", "wr", "ww", "rw"};
-    const char* name = e.relation >= 0 && e.relation < static_cast<int>(names.size())
-                           ? names[idx(e.relation)]
-                           : "?";
-    return std::string(name) + " " + str(e.a) + " " + str(e.b);
+    return std::string(name_of(e.relation)) + " " + str(e.a) + " " + str(e.b);
   }
 
   // --- literals ---

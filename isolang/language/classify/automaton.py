@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-RELATIONS = ("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw")
+from isolang.language.meaning.core import FILTERED
+
+RELATIONS = ("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", *FILTERED)
 TESTS = ("W", "R")
 """``[W]`` and ``[R]``, as letters of a word: steps that stay at a transaction that writes, or one
 that reads from outside."""

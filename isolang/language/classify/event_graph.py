@@ -32,7 +32,7 @@ from isolang.language.classify.regular import (
     without,
 )
 from isolang.language.meaning import facts
-from isolang.language.meaning.core import TRANSITIVE, Check, Core, ForKey, Spec
+from isolang.language.meaning.core import TRANSITIVE, Check, Core, ForKey, Spec, relation_of
 from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.syntax.source import Position, message_at
 
@@ -183,7 +183,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         _, turn, _ = loop
         shown, word = _shown(turn), _shown(sum(loop, ()))
         reason = f"the loop `{shown}` in `{word}` can turn without ever finishing the whole"
-        construct = closure_around(expr, frozenset(turn)) or check.expr
+        construct = closure_around(expr, frozenset(map(relation_of, turn))) or check.expr
         hint = "a closure is possible where each of its steps alone is a step of the whole"
         raise refuse(reason, construct, hint)
     automaton = replace(automaton_of(check.name, base), of_one_key=of_key)
@@ -251,11 +251,12 @@ def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
 def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     """A warning if no history violates the check.
 
-    SOUND BECAUSE nothing leads to T0, so no cycle has an ``init`` step; and ``so``, or ``rt``,
-    alone is an order.
+    SOUND BECAUSE nothing leads to T0, so no cycle has an ``init`` step; and ``so``, or ``rt``, of
+    one key or of all, alone is an order.
     """
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
-    alive = _letters_on_accepted(Dfa(rows, base.final)) - set(TESTS)
+    letters = _letters_on_accepted(Dfa(rows, base.final)) - set(TESTS)
+    alive = {relation_of(letter) for letter in letters}
     if alive <= {"so"} or alive <= {"rt"}:
         why = f"`{min(alive)}` is an order" if alive else "nothing leads to the initial transaction"
         what = f"warning: check `{check.name}` cannot fail: {why}"
@@ -270,7 +271,12 @@ def _letters_on_accepted(dfa: Dfa) -> frozenset[str]:
 
 
 def _shown(word: Word) -> str:
-    return " ; ".join(f"[{letter}]" if letter in TESTS else letter for letter in word)
+    return " ; ".join(shown_letter(letter) for letter in word)
+
+
+def shown_letter(letter: str) -> str:
+    """A letter as one would write it."""
+    return f"[{letter}]" if letter in TESTS else letter
 
 
 def generators(

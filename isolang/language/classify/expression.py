@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from isolang.language.classify.automaton import RELATIONS, TESTS
 from isolang.language.classify.regular import Dfa, Nfa, determinise, minimise
 from isolang.language.meaning.core import (
+    FILTERED,
     TRANSITIVE,
     Core,
     Diff,
@@ -78,7 +79,47 @@ def plain(e: Core) -> Core:
             return arg
         case Star(arg=arg) if _is_restricted(arg):
             return Opt(arg, e.pos)
+        case Lift(arg=Union(parts=parts)):
+            return plain(Union(tuple(Lift(part, e.pos) for part in parts), e.pos))
     return e
+
+
+def lettered(e: Core) -> Core:
+    """``e``, made ``plain``, with a letter for each step between transactions that access a key."""
+    e = rebuild(e, tuple(map(lettered, children(e))))
+    return _with_filtered(e) if isinstance(e, Seq) else e
+
+
+def _with_filtered(e: Seq) -> Core:
+    """``[A[x]] ; r ; [B[x]]`` among the parts as letters."""
+    for i, (first, middle, last) in enumerate(zip(e.parts, e.parts[1:], e.parts[2:], strict=False)):
+        before, after = _tests_of(first), _tests_of(last)
+        keys = {test.key for test in (*before, *after)}
+        steps = middle.parts if isinstance(middle, Union) else (middle,)
+        names = [step.name for step in steps if isinstance(step, Rel)]
+        if not before or not after or len(keys) != 1 or None in keys or len(names) != len(steps):
+            continue
+        (key,) = keys
+        letters = tuple(
+            # T0 accesses every key.
+            Rel("init" if name == "init" else f"{name}[{a.name},{b.name}]", key, e.pos)
+            for name in names
+            for a in before
+            for b in after
+        )
+        if all(letter.name in (*FILTERED, "init") for letter in letters):
+            one = letters[0] if len(letters) == 1 else Union(letters, e.pos)
+            parts = (*e.parts[:i], one, *e.parts[i + 3 :])
+            return one if len(parts) == 1 else _with_filtered(replace(e, parts=parts))
+    return e
+
+
+def _tests_of(e: Core) -> tuple[Rel, ...]:
+    """The sets of a test, or of tests any of which will do; none if it is something else."""
+    parts = e.parts if isinstance(e, Union) else (e,)
+    sets = [part.arg for part in parts if isinstance(part, Lift)]
+    tests = tuple(one for one in sets if isinstance(one, Rel) and one.name in TESTS)
+    return tests if len(tests) == len(parts) else ()
 
 
 def _is_restricted(e: Core) -> bool:
@@ -100,7 +141,7 @@ def language_of(e: Core, *, stretch: Iterable[str] = ()) -> Dfa:
         TooLargeError: the automaton is.
     """
     nfa = Nfa()
-    _add(nfa, e, nfa.initial, nfa.final, frozenset(stretch))
+    _add(nfa, lettered(e), nfa.initial, nfa.final, frozenset(stretch))
     return minimise(determinise(nfa))
 
 
@@ -173,7 +214,7 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
             nfa.skip(last, end)
             if isinstance(e, Star):
                 nfa.skip(start, end)
-        case Lift(arg=Rel(name=name, key=None)) if name in TESTS:
+        case Lift(arg=Rel(name=name)) if name in TESTS:
             nfa.move(start, name, end)
         case ForKey():
             _check_for(e)
@@ -220,8 +261,8 @@ def _uses(e: Core, key: str) -> tuple[int, int]:
             return (least if isinstance(e, Plus) else 0), (2 if most else 0)
         case ForKey():
             return _uses(e.body, key)
-        case Lift(arg=Rel(name=name, key=None)) if name in TESTS:
-            return 0, 0
+        case Lift(arg=Rel(name=name, key=used)) if name in TESTS:
+            return (1, 1) if used == key else (0, 0)
         case _:
             raise _unsupported(e)
 

@@ -49,6 +49,7 @@ from isolang.language.classify.regular import (
 )
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
+    FILTERED,
     TRANSITIVE,
     Check,
     Core,
@@ -230,7 +231,8 @@ class _Compiler:
             return
         # SOUND BECAUSE rw leaves out the identity: a return path has at least one step.
         dfa = union(words, _EPSILON)
-        strict = [language_of(Star(Rel(r))) for r in ("so", "rt", *(("ww",) if of_key else ()))]
+        orders = [("so", *_part_of("so")), ("rt", *_part_of("rt")), *([("ww",)] if of_key else ())]
+        strict = [language_of(Star(Union(tuple(map(Rel, order))))) for order in orders]
         # What no walk of all keys does, none of one key does.
         acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]
         allowed = union(*strict, *map(rotations, acyclic))
@@ -271,6 +273,10 @@ class _Compiler:
             with suppress(NotRegularError):
                 return language_of(of_one_key(e)), True
             raise _NotHornError(error.reason, name) from None
+
+
+def _part_of(relation: str) -> tuple[str, ...]:
+    return tuple(letter for letter in FILTERED if letter.startswith(f"{relation}["))
 
 
 def _rw_last(e: Core) -> Core:

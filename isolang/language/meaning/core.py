@@ -17,6 +17,21 @@ TRANSITIVE = frozenset(("init", "so", "rt"))
 """Relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
 unfinished transactions too, which have no outgoing pairs), and ``init ; init`` is empty."""
 
+FILTERED = tuple(f"{r}[{a},{b}]" for r in ("so", "rt", "done", "late") for a in "WR" for b in "WR")
+"""Steps of a given relation between transactions that access one key, as letters of words:
+``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``."""
+
+
+def relation_of(letter: str) -> str:
+    """The relation that a letter is a part of: ``rt`` for ``rt[W,R]``."""
+    return letter.partition("[")[0]
+
+
+def ends_of(letter: str) -> tuple[str, ...]:
+    """The tests at its two ends: ``W`` and ``R`` for ``rt[W,R]``; none of a relation."""
+    ends = letter.rstrip("]").partition("[")[2]
+    return tuple(ends.split(",")) if ends else ()
+
 
 class Term(Struct, frozen=True, eq=False):
     """What all expressions share: they are equal if they say the same, wherever they stand."""

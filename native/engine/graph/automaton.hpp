@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,8 @@
 
 namespace isolang {
 
-// writes and reads are tests: steps inside a transaction that writes, or that has an external read.
+// From so_of_key on: given relations between transactions that access one key, four of each, from a
+// writer or reader to a writer or reader (Filtered). writes and reads are tests: steps inside a transaction that writes, or that has an external read.
 // In the graph they are edges like epsilon. closing is an rw pair that closes a return path, see
 // Automaton::back.
 enum class Relation : std::uint8_t {
@@ -26,16 +28,40 @@ enum class Relation : std::uint8_t {
   wr,
   ww,
   rw,
-  writes,
+  so_of_key,
+  rt_of_key = so_of_key + 4,
+  done_of_key = rt_of_key + 4,
+  late_of_key = done_of_key + 4,
+  writes = late_of_key + 4,
   reads,
   epsilon,
   auxiliary,
   closing
 };
-inline constexpr std::size_t kRelations = 11;  // those that a history has: init … reads
+inline constexpr std::size_t kRelations = 27;  // those that a history has: init … reads
 inline constexpr const char* kRelationNames[] = {
-    "init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "W", "R", "epsilon", "auxiliary",
-    "closing"};
+    "init",      "so",        "rt",        "done",      "late",      "locked",    "wr",
+    "ww",        "rw",        "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",
+    "rt[W,R]",   "rt[R,W]",   "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]",
+    "late[W,W]", "late[W,R]", "late[R,W]", "late[R,R]", "W",         "R",         "epsilon",
+    "auxiliary", "closing"};
+static_assert(std::size(kRelationNames) == kRelations + 3);
+// One of the relations between transactions that access one key.
+struct Filtered {
+  Relation relation, letter;  // rt, and rt from a writer to a reader
+  bool from_reader, to_reader;
+};
+inline std::vector<Filtered> filtered_relations() {
+  std::vector<Filtered> all;
+  for (const auto& [relation, first] : {std::pair(Relation::so, Relation::so_of_key),
+                                       {Relation::rt, Relation::rt_of_key},
+                                       {Relation::done, Relation::done_of_key},
+                                       {Relation::late, Relation::late_of_key}})
+    for (int ends = 0; ends < 4; ++ends)
+      all.push_back({relation, static_cast<Relation>(idx(first) + static_cast<std::size_t>(ends)),
+                     ends >= 2, ends % 2 == 1});
+  return all;
+}
 // An rw pair, whatever it is in the graph.
 constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relation::closing; }
 

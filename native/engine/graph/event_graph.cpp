@@ -131,6 +131,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add_line(c, assumed);
     add_real_time(c, assumed);
     add_moments(c);
+    add_filtered(c);
     for (const auto& [q, r] : m.of(Relation::init))
       for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group)
         for (std::int32_t i = places.group_start[group], t0 = places.group_start[group + 1] - 1;
@@ -302,14 +303,6 @@ void EventGraph::add_moments(std::size_t c) {
   const auto answered = [&](std::vector<Moment>& tails, std::int32_t t) {
     if (included(p, t) && p.commit_end[t] != kTimeUnknownEnd) tails.push_back({p.commit_end[t], t});
   };
-  const auto between = [&](Relation relation, const Automaton::Step& step, const Moment& from,
-                           const std::vector<Moment>& heads) {
-    const auto [q, r] = step;
-    for (auto i = std::ranges::upper_bound(heads, from.time, {}, &Moment::time);
-         i != heads.end() && i->time <= p.commit_end[from.place]; ++i)
-      if (i->place != from.place)
-        edges.push_back({node(c, from.place, q), node(c, i->place, r), relation});
-  };
   std::vector<Moment> tails, heads, first;
   for (std::int32_t t = 0; t < p.n; ++t) {
     sent(heads, t);
@@ -324,7 +317,7 @@ void EventGraph::add_moments(std::size_t c) {
       add_timeline(c, Relation::late, step, first, heads, kNobody);
     } else {
       add_timeline(c, Relation::late, step, tails, heads, kNobody);
-      for (const Moment& from : first) between(Relation::late, step, from, heads);
+      for (const Moment& from : first) add_between(c, Relation::late, step, from, heads);
     }
   }
   for (const auto& step : m.of(Relation::locked))
@@ -342,8 +335,85 @@ void EventGraph::add_moments(std::size_t c) {
       for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
         if (const std::int32_t t = p.writer_txn[w];
             t != p.n && included(p, t) && p.write_answer[w] != kTimeUnknownEnd)
-          between(Relation::locked, step, {p.write_answer[w], t}, heads);
+          add_between(c, Relation::locked, step, {p.write_answer[w], t}, heads);
     }
+}
+
+// To those who sent COMMIT after `from`, and before its own was answered; `heads` are sorted.
+void EventGraph::add_between(std::size_t c, Relation relation, const Automaton::Step& step,
+                             const Moment& from, const std::vector<Moment>& heads) {
+  const auto [q, r] = step;
+  for (auto i = std::ranges::upper_bound(heads, from.time, {}, &Moment::time);
+       i != heads.end() && i->time <= problem.commit_end[from.place]; ++i)
+    if (i->place != from.place)
+      edges.push_back({node(c, from.place, q), node(c, i->place, r), relation});
+}
+
+// Given relations between those that access one key: a timeline for each key, and of sessions for
+// each key and session. T0 is left out, as no cycle passes it.
+void EventGraph::add_filtered(std::size_t c) {
+  const Automaton& m = automata[c];
+  const Problem& p = problem;
+  const auto all = filtered_relations();
+  if (std::ranges::all_of(all, [&](const Filtered& f) { return m.of(f.letter).empty(); })) return;
+  std::vector<std::int32_t> seen(idx(p.n + 1), -1);
+  const auto reads = group_by(
+      p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; },
+      [](std::size_t r) { return static_cast<std::int32_t>(r); });
+  std::vector<std::int32_t> members[2];  // that write the key, that read it
+  std::vector<Moment> tails, heads, first;
+  const auto by_session = [&](std::int32_t t) { return std::pair(p.session[t], t); };
+  const auto sessions = [&](const Filtered& f, const Automaton::Step& step) {
+    const auto& from = members[f.from_reader];
+    const auto& to = members[f.to_reader];
+    for (std::size_t i = 0, j = 0; i < from.size() && j < to.size();) {
+      const std::int32_t session = std::max(p.session[from[i]], p.session[to[j]]);
+      tails.clear();
+      heads.clear();
+      for (; i < from.size() && p.session[from[i]] <= session; ++i)
+        if (p.session[from[i]] == session && p.unfinished[from[i]] == 0)
+          tails.push_back({from[i], from[i]});
+      for (; j < to.size() && p.session[to[j]] <= session; ++j)
+        if (p.session[to[j]] == session) heads.push_back({to[j], to[j]});
+      if (!tails.empty() && !heads.empty())
+        add_timeline(c, f.letter, step, tails, heads, kNobody);
+    }
+  };
+  const auto times = [&](const Filtered& f, const Automaton::Step& step) {
+    tails.clear();
+    heads.clear();
+    first.clear();
+    const bool moments = f.relation != Relation::rt;
+    if (moments && p.commit_begin.empty()) return;
+    for (const std::int32_t t : members[f.to_reader])
+      if (!moments || p.commit_begin[t] != kTimeUnknownBegin)
+        heads.push_back({moments ? p.commit_begin[t] : p.begin[t], t});
+    for (const std::int32_t t : members[f.from_reader]) {
+      const std::int64_t end = moments ? p.commit_end[t] : p.end[t];
+      if (end != kTimeUnknownEnd && (moments || p.unfinished[t] == 0)) tails.push_back({end, t});
+      if (f.relation == Relation::late && p.first_answer[t] != kTimeUnknownEnd)
+        first.push_back({p.first_answer[t], t});
+    }
+    if (heads.empty() || (tails.empty() && first.empty())) return;
+    add_timeline(c, f.letter, step, tails, heads, kNobody);
+    for (const Moment& from : first) add_between(c, f.letter, step, from, heads);
+  };
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    for (auto& some : members) some.clear();
+    for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
+      if (const std::int32_t t = p.writer_txn[w]; t != p.n && included(p, t))
+        members[0].push_back(t);
+    for (const std::int32_t r : reads.of(key))
+      if (const std::int32_t t = p.read_txn[r];
+          included(p, t) && p.candidate_start[r] < p.candidate_start[r + 1] && seen[t] != key) {
+        seen[t] = key;
+        members[1].push_back(t);
+      }
+    for (auto& some : members) std::ranges::sort(some, {}, by_session);
+    for (const Filtered& f : all)
+      for (const auto& step : m.of(f.letter))
+        f.relation == Relation::so ? sessions(f, step) : times(f, step);
+  }
 }
 
 std::int32_t EventGraph::transaction_of_label(Node v) const { return v - base_[check_of(v)]; }

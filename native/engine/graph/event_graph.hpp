@@ -191,11 +191,14 @@ class EventGraph {
   void add_line(std::size_t check, const AssumedOrders& assumed);
   void add_real_time(std::size_t check, const AssumedOrders& assumed);
   void add_moments(std::size_t check);
+  void add_filtered(std::size_t check);
   static constexpr std::int32_t kNobody = -1;
   struct Moment {
     std::int64_t time;
     std::int32_t place;
   };
+  void add_between(std::size_t check, Relation relation, const Automaton::Step& step,
+                   const Moment& from, const std::vector<Moment>& heads);
   void add_timeline(std::size_t check, Relation relation, const Automaton::Step& step,
                     std::vector<Moment>& tails, std::vector<Moment>& heads, std::int32_t initial);
   void set_priorities(const AssumedOrders& assumed);
