@@ -153,6 +153,7 @@ void HardRegion::find_precedences(Budget& budget) {
   try {
     if (auto made = Chains::of(total_order, budget)) chains.emplace(std::move(*made));
     budget.phase = "finding necessary precedences";
+    // ablation: no-necessary-precedences
     if (chains && chains->events.size() <= kMostEvents) {
       impossible = !add_necessary_precedences(*chains, budget);
       // mutant: annealing-unconstrained

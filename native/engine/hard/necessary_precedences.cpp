@@ -69,6 +69,7 @@ class Closure {
           !strike_sources())
         return false;
       order_overwriters();
+      // ablation: bounds-order-nothing
       if (!bounds_->order([this](std::int32_t a, std::int32_t b) { return before(a, b); },
                           [this](std::int32_t a, std::int32_t b) { note(a, b); }))
         return false;
@@ -106,6 +107,7 @@ class Closure {
       for (std::size_t c = 0; c < count_; ++c)
         if (const Cell n = clock_[i * count_ + c]; n > 0 && idx(chain_of_[i]) != c)
           r.need({static_cast<std::int32_t>(c), n});
+      // ablation: no-bounds-from-the-beginning
       bounds_->add_to(r, static_cast<std::int32_t>(i), false,
                       [this](std::int32_t a, std::int32_t b) { return before(a, b); });
       r.end_step();
@@ -145,6 +147,7 @@ class Closure {
         for (std::size_t other = 0; other < count_; ++other)
           if (const Cell n = follow[idx(i) * count_ + other]; n > 0)
             r.need({static_cast<std::int32_t>(other), n});
+        // ablation: no-bounds-from-the-end
         bounds_->add_to(r, i, true,
                         [this](std::int32_t a, std::int32_t b) { return before(b, a); });
         r.end_step();
