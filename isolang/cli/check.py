@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from isolang.cli.choices import levels, near, number
 from isolang.cli.job import Job, Unloaded, run_job
 from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Specs, one_of
+from isolang.cli.plot import Plot, require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.report import Report, code_of, exit_code, json_text
 from isolang.cli.routes import load_routes
@@ -97,6 +98,7 @@ def check(
             help="Write the verdict as a page: FILE.html, or one for each in a folder.",
         ),
     ] = "",
+    plot: Plot = "",
     jobs: Annotated[
         int,
         typer.Option(
@@ -131,6 +133,10 @@ def check(
         raise Mistake("--minimal writes one part: give it one history and one --spec")
     if page.endswith(".html") and (len(histories) > 1 or len(specs) > 1):
         raise Mistake("--html FILE.html is one page: give one history and one --spec, or a folder")
+    if plot:
+        require_plottable(plot)
+        if len(histories) > 1 or len(specs) > 1:
+            raise Mistake("--plot draws one verdict: give one history and one --spec")
     if histories.count("-") > 1:
         raise Mistake("the standard input (-) can be read once")
     if certificates:
@@ -156,6 +162,7 @@ def check(
             certificates=certificates,
             minimal=minimal,
             page=page,
+            plot=plot,
             form=output if output in _FORMS else "",
             cross_check=cross_check,
             all_anomalies=all_anomalies,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -22,7 +23,7 @@ from isolang.cli.parameters import (
     named,
     one_of,
 )
-from isolang.cli.plot import draw, require_plottable
+from isolang.cli.plot import require_plottable, time_against_size
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
 from isolang.cli.routes import load_route
@@ -74,7 +75,14 @@ def compare(
         str,
         typer.Option(
             "--plot", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Draw time against size (.svg, .png …).",
+            help="Draw time against size (.svg, .png, .pdf).",
+        ),
+    ] = "",
+    page: Annotated[
+        str,
+        typer.Option(
+            "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
+            help="Write a page: time against size, and a table that can be sorted.",
         ),
     ] = "",
     include: Include = [],  # noqa: B006
@@ -113,13 +121,26 @@ def compare(
     finally:
         children.close()
     _show(rows, output)
-    if plot:
-        draw(rows, plot)
     messages = disagreements(rows)
+    _draw(rows, messages, page=page, plot=plot)
     complain(*(f"isocheck: {message}" for message in messages))
     if messages:
         return EXIT_REJECTED
     return EXIT_INPUT if any(row.verdict == "error" for row in rows) else EXIT_VALID
+
+
+def _draw(rows: Sequence[Row], messages: Sequence[str], *, page: str, plot: str) -> None:
+    if not (page or plot):
+        return
+    from isolang.report import save_page
+    from isolang.report.contest import html
+    from isolang.report.picture import save_picture
+
+    picture = time_against_size(rows)
+    if plot:
+        save_picture(picture, plot)
+    if page:
+        save_page(html(rows, picture, messages=messages), Path(page))
 
 
 def disagreements(rows: Sequence[Row]) -> list[str]:

@@ -54,6 +54,7 @@ class Job(Struct, frozen=True, kw_only=True):
         certificates: where to save certificates; empty for nowhere.
         minimal: where to write the smallest invalid part; empty for nowhere.
         page: the file, or the folder, to write pages to; empty for none.
+        plot: the file to draw the violation in; empty for none.
         form: the form of the verdict that is to be printed (``isolang.report.forms``), if any.
         cross_check: of ``--cross-check``; empty for none.
         all_anomalies: whether to look for every kind of anomaly.
@@ -68,6 +69,7 @@ class Job(Struct, frozen=True, kw_only=True):
     certificates: str = ""
     minimal: str = ""
     page: str = ""
+    plot: str = ""
     form: str = ""
     cross_check: str = ""
     all_anomalies: bool = False
@@ -295,6 +297,8 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
             report = replace(report, minimal=_write_minimal(job, verdict, route))
         if job.page:
             report = replace(report, page=_write_page(job, report, verdict, options))
+        if job.plot:
+            report = replace(report, plot=_draw(job.plot, verdict))
         if job.form:
             from isolang.report.forms import FORMS
 
@@ -313,6 +317,13 @@ def _write_page(job: Job, report: Report, verdict: Verdict, reading: Mapping[str
         stem = f"{Path(job.history).name}-{Path(report.spec).name}"
         path /= re.sub(r"[^\w.-]", "_", stem) + ".html"
     return save_page(page(verdict, name=job.history, reading=reading), path)
+
+
+def _draw(path: str, verdict: Verdict) -> str:
+    from isolang.report.figure import figure
+    from isolang.report.picture import save_picture
+
+    return save_picture(figure(verdict), path)
 
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from isolang.cli.choices import completed, taken_from
 from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Only, Output
+from isolang.cli.plot import Plot, require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.report import (
     EXIT_INPUT,
@@ -145,6 +146,7 @@ def levels(
             help="Draw the levels, and the weakest violated one's verdict, as a page.",
         ),
     ] = "",
+    plot: Plot = "",
 ) -> int:  # fmt: skip
     """Find the strongest levels that a history satisfies, and the weakest it violates.
 
@@ -157,6 +159,10 @@ def levels(
     histories = expanded(histories, reading.format)
     if page and len(histories) > 1:
         raise Mistake("--html is one page: give one history")
+    if plot:
+        require_plottable(plot)
+        if len(histories) > 1:
+            raise Mistake("--plot is one figure: give one history")
     memory = default_memory() if options.memory is None else options.memory
     search = reading.clock_error == "auto"
     if search:
@@ -176,6 +182,8 @@ def levels(
                 continue
             if page:
                 _write_page(found, history, options, page)
+            if plot:
+                _draw(found, plot)
             bar.pause()
             if output == "json":
                 data(json_text(_report(history, found, own, errors)))
@@ -258,6 +266,13 @@ def _write_page(found: Levels, history: str, options: Options, page: str) -> Non
     level = (*found.weakest_violated(), *found.strongest(), "pl-1")[0]
     verdict = check(found.history, level, **asdict(options))
     save_page(make(verdict, name=history, levels=found), Path(page))
+
+
+def _draw(found: Levels, plot: str) -> None:
+    from isolang.report.figure import lattice
+    from isolang.report.picture import save_picture
+
+    save_picture(lattice(found), plot)
 
 
 def _own(

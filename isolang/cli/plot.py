@@ -1,59 +1,54 @@
-"""``compare --plot``: time against size."""
+"""``--plot``: figures for a paper, of verdicts, of levels, and of time against size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from isolang.cli.parameters import Mistake
+import typer
+
+from isolang.cli.parameters import OUTPUT, Mistake
 
 if TYPE_CHECKING:
     from isolang.cli.contest import Row
+    from isolang.report.picture import Picture
+
+Plot: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--plot", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
+        help="Draw it for a paper: .svg, or .png and .pdf with isolang[plot].",
+    ),
+]  # fmt: skip
 
 
 def require_plottable(path: str) -> None:
-    """See before the runs that there can be a picture after them.
+    """See before the work that there can be a picture after it.
 
     Raises:
         Mistake: there cannot.
     """
-    from importlib.util import find_spec
+    from isolang.errors import OptionError
+    from isolang.report.picture import require_kind
 
-    if find_spec("matplotlib") is None:
-        raise Mistake("--plot needs matplotlib; pip install 'isolang[plot]'")
-    kinds = (".svg", ".png", ".pdf")
-    if not path.endswith(kinds):
-        raise Mistake(f"--plot: no kind of picture (got {path}, expected {', '.join(kinds)})")
-    if not Path(path).absolute().parent.is_dir():
-        raise Mistake(f"--plot: there is no folder for it (got {path})")
+    try:
+        require_kind(path)
+    except OptionError as error:
+        raise Mistake(str(error)) from None
 
 
-def draw(rows: Sequence[Row], path: str) -> None:
-    """Draw a line for each pair, both axes logarithmic."""
-    import matplotlib as mpl
+def time_against_size(rows: Sequence[Row]) -> Picture:
+    """A curve for each pair, both axes logarithmic."""
+    from isolang.report.chart import chart
 
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "isolang"  # equal rows give equal files
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(8, 5))
-    lines: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
+    curves: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         if row.total is not None and row.transactions:
-            name = (row.encoding, row.solver, row.prune_stage or "")
-            lines.setdefault(name, []).append((row.transactions, row.total))
-    for i, (name, points) in enumerate(sorted(lines.items())):
-        marker = "osD^vPX*"[i // 10 % 8]
-        points.sort()
-        axes.plot(*zip(*points, strict=True), marker=marker, label="/".join(name))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("transactions")
-    axes.set_ylabel("seconds (prune, encode, solve)")
-    axes.grid(visible=True, which="both", alpha=0.3)
-    axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(
-        path, bbox_inches="tight", metadata={"Date": None} if path.endswith(".svg") else None
+            name = "/".join(filter(None, (row.encoding, row.solver, row.prune_stage)))
+            curves.setdefault(name, []).append((row.transactions, max(row.total, 1e-6)))
+    return chart(
+        dict(sorted(curves.items())),
+        title="time against size",
+        across="transactions",
+        up="seconds (prune, encode, solve)",
     )
-    plt.close(figure)

@@ -158,6 +158,7 @@ class Report(Struct, frozen=True, kw_only=True):
         certificate: where the certificate was saved.
         minimal: what ``--minimal`` wrote.
         page: what ``--html`` wrote.
+        plot: what ``--plot`` drew.
         drawn: the text of the form that ``--output`` asked for, such as ``dot``.
         cross_check: what came of ``--cross-check``.
         findings: of ``--all``: every kind of anomaly that the history has.
@@ -195,6 +196,7 @@ class Report(Struct, frozen=True, kw_only=True):
     certificate: str | None = None
     minimal: str | None = None
     page: str | None = None
+    plot: str | None = None
     drawn: str | None = None
     cross_check: CrossCheckReport | None = None
     findings: Findings | None = None

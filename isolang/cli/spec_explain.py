@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from isolang.cli.parameters import Include, Output, SpecName
+from isolang.cli.parameters import OUTPUT, Include, Output, SpecName
+from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_VALID, json_text
 from isolang.cli.terminal import data, say
 from isolang.errors import SpecError
@@ -151,7 +154,14 @@ def explain(
     name: SpecName,
     include: Include = [],  # noqa: B006
     output: Output = "text",
-) -> int:
+    page: Annotated[
+        str,
+        typer.Option(
+            "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
+            help="Draw the checks as automata, each beside a smallest history that it forbids.",
+        ),
+    ] = "",
+) -> int:  # fmt: skip
     """Say what kind of level it is, and what decides it.
 
     With the conditions that held or failed, and what would make it faster.
@@ -169,11 +179,44 @@ def explain(
             raise
         refused = str(error)
     judged = [_judge(spec, check) for check in spec.checks]
+    if page:
+        _write_page(spec, _explained(spec, way, refused, judged), page)
     if output == "json":
         data(json_text(_explained(spec, way, refused, judged)))
     else:
         say(*_as_text(spec, way, refused, judged))
     return EXIT_VALID
+
+
+def _write_page(spec: Spec, found: Explained, page: str) -> None:
+    """Look for the smallest histories, and write the page."""
+    from isolang.comparison.compare import Half, half
+    from isolang.comparison.forbidden import smallest_forbidden
+    from isolang.comparison.normal import normal
+    from isolang.comparison.separate import Bounds
+    from isolang.language.load import load_spec
+    from isolang.levels import IMPLIES
+    from isolang.report import save_page
+    from isolang.report.explained import Apart, html
+
+    own = spec.source.removeprefix("library:").removesuffix(".iso")
+    weaker = IMPLIES.get(own, ()) if spec.source.startswith("library:") else ()
+    examples: dict[str, Half | str] = {}
+    apart: list[Apart] = []
+    with Bar(len(spec.checks) + len(weaker)) as bar:
+        for check in spec.checks:
+            bar.phase(f"a history that {check.name} forbids")
+            try:
+                examples[check.name] = smallest_forbidden(spec, check)
+            except SpecError as error:
+                examples[check.name] = f"Not looked for: {str(error).splitlines()[0]}"
+            bar.step()
+        for name in weaker:
+            bar.phase(f"a history that {name} allows")
+            both = normal(load_spec(name)), normal(spec)
+            apart.append(Apart(weaker=name, half=half(*both, bounds=Bounds(), seconds=10.0)))
+            bar.step()
+    save_page(html(found, spec.texts, examples, apart), Path(page))
 
 
 def _judge(spec: Spec, check: Check) -> _Judged:

@@ -339,6 +339,7 @@ def _facts(report: Report) -> RenderableType:
         ("certificate", report.certificate),
         ("minimal part", report.minimal),
         ("page", report.page),
+        ("figure", report.plot),
         *(("cross-check", line) for line in _cross_check(report)),
         ("time", _time(report)),
     ]

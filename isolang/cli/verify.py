@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from isolang.cli.parameters import Only
+from isolang.cli.parameters import OUTPUT, Only
+from isolang.cli.plot import Plot, require_plottable
 from isolang.cli.report import EXIT_REJECTED, EXIT_UNKNOWN, EXIT_VALID
 from isolang.cli.terminal import say, visible
 from isolang.errors import SpecError
@@ -17,6 +19,7 @@ from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
+    from isolang.history.history import History
     from isolang.language.meaning.core import Spec
 
 _OF_A_PIPE: Final = 1 << 28  # bytes of a certificate that comes from no regular file
@@ -27,7 +30,15 @@ def verify(
     certificate: Annotated[str, typer.Argument(metavar="CERT", help="Of --certificate.")],
     history: Annotated[str, typer.Argument(metavar="HISTORY", help="What it is about.")],
     options: Annotated[Options, Only("timeout", "memory")],
-) -> int:
+    page: Annotated[
+        str,
+        typer.Option(
+            "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
+            help="Write the verdict that it proves as a page.",
+        ),
+    ] = "",
+    plot: Plot = "",
+) -> int:  # fmt: skip
     """Check a certificate again, with the checkers in plain Python."""
     from isolang.api import read
     from isolang.certify.certificate import Certificate
@@ -35,11 +46,14 @@ def verify(
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.limits import default_memory, interrupted_after, memory_cap
 
+    if plot:
+        require_plottable(plot)
     shown = visible(certificate)
     memory = default_memory() if options.memory is None else options.memory
     try:
         with memory_cap(memory, of_process=True), interrupted_after(options.timeout):
-            proof = Certificate.from_json(_text(certificate), where=certificate)
+            text = _text(certificate)
+            proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
             how = proof.history_options
             reading = ReadOptions(
@@ -49,7 +63,9 @@ def verify(
                 per_key=bool(how.get("per_key", False)),
                 clock_error=str(how.get("clock_error") or ""),
             )
-            check(proof, read(history, reading), spec)
+            about = read(history, reading)
+            check(proof, about, spec)
+            drawn = _drawn(proof, text, about, spec, name=history, page=page, plot=plot)
     except CertificateRejected as error:
         say(f"REJECTED  {shown}", f"  {visible(str(error))}")
         return EXIT_REJECTED
@@ -69,8 +85,38 @@ def verify(
         visible(f"  history sha256 {proof.history_sha256}"),
         visible(f"  spec sha256 {proof.spec_sha256}: {_whose(proof, spec)}"),
         *(visible(f"    {line}") for line in _checks(spec)),
+        *(visible(f"  {line}") for line in drawn),
     )
     return EXIT_VALID
+
+
+def _drawn(
+    proof: Certificate,
+    text: str,
+    about: History,
+    spec: Spec,
+    *,
+    name: str,
+    page: str,
+    plot: str,
+) -> list[str]:
+    """Write the page and the figure that were asked for; a line for each."""
+    if not (page or plot):
+        return []
+    from isolang.pipeline.verified import verdict_of
+    from isolang.report import page as make
+    from isolang.report import save_page
+    from isolang.report.figure import figure
+    from isolang.report.picture import save_picture
+
+    verdict = verdict_of(proof, about, spec)
+    lines = []
+    if page:
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        lines.append(f"page {save_page(make(verdict, name=name, certificate=digest), Path(page))}")
+    if plot:
+        lines.append(f"figure {save_picture(figure(verdict), plot)}")
+    return lines
 
 
 def _text(path: str) -> str:

@@ -5,64 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 from itertools import pairwise
-from typing import TypeAlias
 
 from isolang.comparison.compare import Half
-from isolang.comparison.lattice import Lattice, Order
-
-Node: TypeAlias = tuple[str, str, int]
-"""A level, its row last; or the place in a row of an edge that passes it, by both its levels."""
+from isolang.comparison.lattice import Lattice
+from isolang.report.layers import Node, layers
 
 _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 
 
-def layers(order: Order) -> tuple[list[list[Node]], dict[tuple[str, str], list[Node]]]:
-    """The levels in rows, each below all that imply it, and the way of each edge from row to row.
-
-    Where an edge passes a row without a level of its own, it has a place there, so that it does not
-    run through another one. Neighbours are moved near each other (K. Sugiyama and others, 1981).
-    """
-    depth: dict[str, int] = {}
-
-    def deep(name: str) -> int:
-        if name not in depth:
-            depth[name] = 1 + max((deep(a) for a, b in order.edges if b == name), default=-1)
-        return depth[name]
-
-    rows: list[list[Node]] = [[] for _ in range(1 + max(deep(s[0]) for s in order.classes))]
-    for same in order.classes:
-        rows[depth[same[0]]].append((same[0], "", depth[same[0]]))
-    ways: dict[tuple[str, str], list[Node]] = {}
-    near: dict[Node, list[Node]] = {}
-    for a, b in order.edges:
-        between = [(a, b, row) for row in range(depth[a] + 1, depth[b])]
-        for node in between:
-            rows[node[2]].append(node)
-        ways[a, b] = [(a, "", depth[a]), *between, (b, "", depth[b])]
-        for one, other in pairwise(ways[a, b]):
-            near.setdefault(one, []).append(other)
-            near.setdefault(other, []).append(one)
-
-    def sort(row: list[Node], beside: int) -> None:
-        at = {node: i - len(other) / 2 for other in rows for i, node in enumerate(other)}
-
-        def mean(node: Node) -> tuple[float, Node]:
-            found = [at[other] for other in near.get(node, ()) if other[2] == node[2] + beside]
-            return (sum(found) / len(found) if found else at[node]), node
-
-        row.sort(key=mean)
-
-    for _ in range(6):
-        for row in rows[1:]:
-            sort(row, -1)
-        for row in reversed(rows[:-1]):
-            sort(row, 1)
-    return rows, ways
-
-
 def svg(found: Lattice) -> str:
     """The lattice, the strongest levels at the top; pointing at an edge shows its history."""
-    rows, ways = layers(found.order)
+    rows, ways = layers([same[0] for same in found.order.classes], found.order.edges)
 
     def wide(node: Node) -> float:
         return 0 if node[1] else _CHARACTER * len(node[0]) + 22

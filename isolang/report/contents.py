@@ -110,6 +110,7 @@ def contents(
     levels: Levels | None = None,
     reading: Mapping[str, Any] | None = None,
     course: Course | None = None,
+    certificate: str = "",
 ) -> Contents:
     """Gather what a page shows.
 
@@ -120,9 +121,10 @@ def contents(
         reading: the options the history was read with, which a saved certificate has, so that the
             page shows the hash of that file.
         course: of a run, ``course_of`` what it recorded.
+        certificate: the hash of the file that the verdict was read from, if it was.
     """
     from isolang.cli.report import json_text, report_of
-    from isolang.verdict import Invalid, Valid
+    from isolang.verdict import Invalid, Unknown, Valid
 
     history = verdict.history
     said = report_of(name or history.name, verdict.spec.name, verdict)
@@ -132,11 +134,11 @@ def contents(
     if violation is not None:
         shown = tuple(txn["number"] for txn in violation["transactions"])
         _number_edges(violation, history)
-    certificate = ""
-    if isinstance(verdict, Valid) or (
-        isinstance(verdict, Invalid) and report["anomaly"] != "no model"
-    ):
-        certificate = hashlib.sha256(verdict.certificate(reading).to_json().encode()).hexdigest()
+    part = ""
+    if not certificate and not isinstance(verdict, Unknown) and report["anomaly"] != "no model":
+        text = verdict.certificate(reading).to_json()
+        certificate = hashlib.sha256(text.encode()).hexdigest()
+        part = _part(verdict) if isinstance(verdict, Invalid) else ""
     return Contents(
         tool=_tool(),
         history=report["history"],
@@ -150,7 +152,7 @@ def contents(
         statistics=tuple(_statistics(report)),
         spec=_axioms(verdict.spec, violation),
         violation=violation,
-        part=_part(verdict) if isinstance(verdict, Invalid) and certificate else "",
+        part=part,
         columns=pack(history, around=shown),
         order=order_of(verdict) if isinstance(verdict, Valid) else None,
         levels=_standings(levels),

@@ -7,8 +7,6 @@ JSON in which ``<`` is written as an escape, and the scripts put them into the p
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +16,7 @@ import msgspec
 from isolang.errors import OptionError
 from isolang.files import write_whole
 from isolang.report.contents import contents
+from isolang.report.plain import hashed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +46,7 @@ def page(
     levels: Levels | None = None,
     reading: Mapping[str, Any] | None = None,
     course: Course | None = None,
+    certificate: str = "",
 ) -> str:
     """Make the page of a verdict.
 
@@ -56,13 +56,16 @@ def page(
         levels: of ``levels_of``, to draw where the history stands among the library's levels.
         reading: the options the history was read with, as its saved certificate has them.
         course: of a run, ``course_of`` what it recorded.
+        certificate: of a verdict that was not decided here but read from a certificate, the hash of
+            that file; then nothing is decided for the page either.
 
     Returns:
         The text of an HTML file that needs no other.
     """
-    data = msgspec.json.encode(
-        contents(verdict, name=name, levels=levels, reading=reading, course=course)
-    ).decode()
+    shown = contents(
+        verdict, name=name, levels=levels, reading=reading, course=course, certificate=certificate
+    )
+    data = msgspec.json.encode(shown).decode()
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")
     before, after = _frame()
@@ -94,15 +97,10 @@ def _frame() -> tuple[str, str]:
     style = (here / "page/style.css").read_text("utf-8")
     script = "\n".join((here / name).read_text("utf-8") for name in _SCRIPTS)
     policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        f"default-src 'none'; script-src {hashed(script)}; style-src {hashed(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     text = (here / "page/page.html").read_text("utf-8")
     before, after = text.split('"contents"</script>')
     before = before.replace('content="policy"', f'content="{policy}"').replace("/* style */", style)
     return before, "</script>" + after.replace("/* script */", script)
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"

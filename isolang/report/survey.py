@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import os
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from isolang.report.plain import plain_page, text
 
 if TYPE_CHECKING:
     from isolang.run.survey import Cell, Survey
 
 _MARK: Final = {"valid": "✓", "invalid": "✗", "unknown": "?", "not played": "–"}
-
-_STYLE: Final = """
-:root { color-scheme: light dark; --page: #fff; --ink: #1b1f24; --faint: #57606a; --line: #d0d7de;
-  --valid: #1a7f37; --invalid: #b42318; --unknown: #8a6100; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #0d1117; --ink: #e6edf3; --faint: #9da7b3; --line: #30363d;
-    --valid: #57c46a; --invalid: #ff7b72; --unknown: #e3b341; }
-}
-body { margin: 24px; background: var(--page); color: var(--ink); }
-body { font: 14px/1.45 system-ui, sans-serif; }
-h1 { font-size: 20px; margin: 0; }
-p { color: var(--faint); max-width: 60em; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { border: 1px solid var(--line); padding: 5px 10px; text-align: left; vertical-align: top; }
-td { min-width: 13em; }
-th small, td small { display: block; color: var(--faint); font-weight: 400; }
-a, b { font-weight: 700; }
-.valid { color: var(--valid); }
-.invalid { color: var(--invalid); }
-.unknown { color: var(--unknown); }
-.none { color: var(--faint); }
-"""
 
 
 def markdown(survey: Survey) -> str:
@@ -63,26 +41,24 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
     levels, workloads, cells = _sides(survey)
     where = Path(os.path.relpath(folder.resolve(), page.resolve().parent)).as_posix()
     heads = "".join(
-        f"<th scope=col>{escape(level)}<small>claims {escape(claims)}</small></th>"
+        f"<th scope=col>{text(level)}<small>claims {text(claims)}</small></th>"
         for level, claims in levels.items()
     )
     rows = "".join(
-        f"<tr><th scope=row>{escape(workload)}</th>"
+        f"<tr><th scope=row>{text(workload)}</th>"
         + "".join(_cell_html(cells.get((level, workload)), where) for level in levels)
         + "</tr>\n"
         for workload in workloads
     )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(survey.database)}: what held</title><style>{_STYLE}</style></head>\n"
-        f"<body><h1>{escape(survey.database)}</h1><p>{escape(_how(survey))}. A cell says whether "
+    body = (
+        f"<h1>{text(survey.database)}</h1><p class=note>{text(_how(survey))}. A cell says whether "
         "what the level claims held, the strongest levels that did, and which anomalies there "
         "were, allowed or not. What held was not caught; it is not proved. Throughput is that of "
         "clients, database and checker on one machine.</p>\n"
-        f'<div class="wide"><table><thead><tr><th scope=col>workload</th>{heads}</tr></thead>\n'
-        f"<tbody>{rows}</tbody></table></div></body></html>\n"
+        f'<div class="wide"><table class="survey"><thead><tr><th scope=col>workload</th>{heads}'
+        f"</tr></thead>\n<tbody>{rows}</tbody></table></div>"
     )
+    return plain_page(f"{survey.database}: what held", body)
 
 
 def anomalies(cell: Cell) -> str:
@@ -138,15 +114,15 @@ def _cell_html(cell: Cell | None, where: str) -> str:
     if cell is None:
         return "<td class=none>–</td>"
     if cell.outcome == "not played":
-        return f'<td class=none title="{escape(cell.reason)}">–</td>'
+        return f'<td class=none title="{text(cell.reason)}">–</td>'
     word = f"{_MARK[cell.outcome]} {cell.outcome}{', certified' if cell.certified else ''}"
     shown = f"<b class={cell.outcome}>{word}</b>"
     if cell.page:
-        link = escape(f"{where}/{cell.page}")
+        link = text(f"{where}/{cell.page}")
         shown = f'<a class={cell.outcome} href="{link}">{word}</a>'
     seen = anomalies(cell)
     return (
-        f"<td>{shown}<small>held: {escape(held(cell))}</small>"
-        + (f"<small>{escape(seen)}</small>" if seen else "")
-        + f"<small>{escape(figures(cell))}</small></td>"
+        f"<td>{shown}<small>held: {text(held(cell))}</small>"
+        + (f"<small>{text(seen)}</small>" if seen else "")
+        + f"<small>{text(figures(cell))}</small></td>"
     )

@@ -7,13 +7,14 @@ import re
 import pytest
 from support.paths import ROOT
 
-from isolang.comparison.drawing import dot, layers, markdown, svg
+from isolang.comparison.drawing import dot, markdown, svg
 from isolang.comparison.lattice import lattice, library_levels, order, place
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
 from isolang.levels import IMPLIES
+from isolang.report.layers import layers
 
 BOUNDS = Bounds(transactions=4, keys=3)
 
@@ -56,7 +57,7 @@ def test_the_page_is_of_the_library_as_it_is(whole):
 
 
 def test_edges_of_the_drawing_go_down_and_pass_no_level(whole):
-    rows, ways = layers(whole)
+    rows, ways = layers([same[0] for same in whole.classes], whole.edges)
     assert sorted(n[0] for row in rows for n in row if not n[1]) == sorted(
         same[0] for same in whole.classes
     )

@@ -1,0 +1,50 @@
+"""From a certificate that holds to the verdict that it proves, without solving anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from isolang.certify.proofs import Exhaustion, Refutation, Relations, Witness
+from isolang.problem import build_problem
+from isolang.verdict import Invalid, Valid
+
+if TYPE_CHECKING:
+    from isolang.certify.certificate import Certificate
+    from isolang.history.history import History
+    from isolang.language.meaning.core import Spec
+
+_WHO = "the checkers in plain Python accepted the certificate"
+
+
+def verdict_of(certificate: Certificate, history: History, spec: Spec) -> Valid | Invalid:
+    """The verdict of a certificate, explained anew.
+
+    Args:
+        certificate: ``verify`` has accepted it.
+        history: what it is about.
+        spec: lowered again from the certificate's texts.
+    """
+    match certificate.proof:
+        case Witness() | Relations() as witness:
+            return Valid(
+                history=history, spec=spec, witness=witness, certified=True, certified_reason=_WHO
+            )
+        case Refutation() as refutation:
+            from isolang.explain.explain import explain
+
+            violation = explain(build_problem(history), refutation.steps)
+        case Exhaustion() as refutation:
+            from isolang.explain.exhausted import explain_exhausted
+
+            checks = [check.name for check in spec.checks]
+            violation = explain_exhausted(
+                build_problem(history), refutation.transactions, checks, spec
+            )
+    return Invalid(
+        history=history,
+        spec=spec,
+        violation=violation,
+        refutation=refutation,
+        certified=True,
+        certified_reason=_WHO,
+    )

@@ -1,0 +1,239 @@
+"""A specification as a page: its checks as automata, each beside what it forbids."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from isolang.report.figure import figure_of, moved_into_sight
+from isolang.report.picture import (
+    INK,
+    Box,
+    Line,
+    Picture,
+    Point,
+    Shape,
+    Words,
+    on_curve,
+    tip,
+    width_of,
+)
+from isolang.report.plain import figure, plain_page, text
+
+if TYPE_CHECKING:
+    from isolang.cli.spec_explain import Explained, ExplainedCheck, Graph
+    from isolang.comparison.compare import Half, Witness
+
+_RADIUS: Final = 17.0
+
+
+class Apart(Struct, frozen=True, kw_only=True):
+    """A weaker level, and what tells it apart.
+
+    Attributes:
+        weaker: its name.
+        half: whether it implies this one.
+    """
+
+    weaker: str
+    half: Half
+
+
+def html(
+    found: Explained,
+    texts: Mapping[str, str],
+    examples: Mapping[str, Half | str],
+    apart: Sequence[Apart],
+) -> str:
+    """Make the page.
+
+    Args:
+        found: what ``spec explain`` says.
+        texts: of the specification, by file.
+        examples: by check, what it alone forbids, or why that was not found out.
+        apart: the next weaker levels of the library.
+    """
+    title = f"{found.name}: {found.title}" if found.title else found.name
+    body = [f"<h1>{text(title)}</h1>", _facts(found)]
+    for check in found.checks:
+        body += _check(check, examples.get(check.name, ""))
+    body += _decided(found)
+    if apart:
+        body.append("<h2>Told apart from the next weaker levels</h2>")
+        body.append('<div class="beside">')
+        body += [f"<div>{''.join(_apart(found.name, one))}</div>" for one in apart]
+        body.append("</div>")
+    marked = {(check.file, check.line) for check in found.checks}
+    body.append("<h2>The text</h2>")
+    for number, (file, written) in enumerate(texts.items()):
+        state = " open" if not number else ""
+        body.append(f"<details{state}><summary>{text(file)}</summary><pre>")
+        for line, said in enumerate(written.split("\n"), 1):
+            body.append(
+                f"<mark>{text(said)}</mark>\n" if (file, line) in marked else f"{text(said)}\n"
+            )
+        body.append("</pre></details>")
+    body.append(f'<p class="note">sha256 {found.sha256}</p>')
+    return plain_page(title, "".join(body))
+
+
+def _facts(found: Explained) -> str:
+    used = {
+        "reads": found.uses.reads_from,
+        "the version order": found.uses.version_order,
+        "sessions": found.uses.sessions,
+        "real time": found.uses.real_time,
+    }
+    rows = [
+        ("class", found.kind or "none: no engine decides it"),
+        ("decided by", found.engine or found.refused),
+        ("chosen", ", ".join(f"`{one}`" for one in found.exists) or "nothing"),
+        ("speaks of", ", ".join(name for name, yes in used.items() if yes) or "nothing"),
+        *(("because", reason) for reason in found.reasons),
+        *(("note", note) for note in (*found.notes, *found.warnings)),
+    ]
+    if found.same_level_faster:
+        rows.append(("faster", f"{found.same_level_faster} is the same level, and an event graph"))
+    return f"<dl>{''.join(f'<dt>{text(a)}</dt><dd>{said(b)}</dd>' for a, b in rows)}</dl>"
+
+
+def _check(check: ExplainedCheck, example: Half | str) -> Iterator[str]:
+    yield f"<h2>The check {text(check.name)}</h2><p><code>{text(check.text)}</code></p>"
+    yield '<div class="beside"><div>'
+    if check.event_graph is not None:
+        yield "<h3>As an automaton</h3>"
+        yield figure(
+            automaton(check.event_graph),
+            caption="A history violates the check if its transactions have a cycle that this "
+            "automaton reads from q0 to q0, once or more.",
+        )
+    else:
+        yield f"<h3>No automaton of its own</h3><p>{said(check.why_not)}.</p>"
+        if check.hint:
+            yield f'<p class="note">Faster, if it is meant: {said(check.hint)}</p>'
+    yield "</div><div><h3>A smallest history that it alone forbids</h3>"
+    yield from _example(example)
+    yield "</div></div>"
+
+
+def _example(example: Half | str) -> Iterator[str]:
+    if isinstance(example, str):
+        yield f'<p class="note">{text(example or "not looked for")}</p>'
+    elif example.witness is not None:
+        yield from _witness(example.witness)
+    elif example.proof is not None:
+        yield '<p class="note">None: the other checks imply it.</p>'
+    else:
+        yield (
+            f'<p class="note">None was found of up to {example.searched} '
+            f"transaction{'' if example.searched == 1 else 's'}.</p>"
+        )
+
+
+def _witness(witness: Witness) -> Iterator[str]:
+    violation = witness.violation.violation
+    yield figure(
+        figure_of(violation, witness.violation.spec.name, key=False),
+        caption=f"{violation.anomaly}: {violation.meaning}",
+    )
+    rows = "\n".join(text("  ".join(row)) for row in witness.small.table())
+    yield f"<pre>{rows}</pre>"
+    certified = "both verdicts are certified" if witness.certified else "not certified"
+    least = "none is smaller" if witness.smallest else "a smaller one may exist"
+    yield f'<p class="note">{least}; {certified}</p>'
+
+
+def _apart(name: str, one: Apart) -> Iterator[str]:
+    yield f"<h3>{text(one.weaker)} allows this, {text(name)} forbids it</h3>"
+    if one.half.proof is not None:
+        yield f'<p class="note">Nothing: {text(one.weaker)} implies {text(name)}.</p>'
+    else:
+        yield from _example(one.half)
+
+
+def _decided(found: Explained) -> Iterator[str]:
+    """What the engine is given, where that is not simply the checks' own automata."""
+    own = [check.event_graph for check in found.checks]
+    graphs = [graph for graph in found.graphs if graph not in own]
+    if not graphs:
+        return
+    yield '<h2>What the engine is given</h2><div class="beside">'
+    for graph in graphs:
+        if graph.direct:
+            ways = " or ".join(sorted(graph.direct))
+            caption = f"{graph.name}: no rw from S to B where B is before S by {ways}."
+            yield f"<div><p>{text(caption)}</p></div>"
+            continue
+        caption = f"{graph.name}: no cycle."
+        if graph.return_paths:
+            ends = ", ".join(f"q{b} to q{a}" for a, b in graph.return_paths)
+            caption = f"{graph.name}: no rw from S to B with a path from B back to S, from {ends}."
+        yield f"<div>{figure(automaton(graph), caption=caption)}</div>"
+    yield "</div>"
+
+
+def said(value: str) -> str:
+    """A sentence as HTML; what stands between backticks is code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", text(value))
+
+
+def automaton(graph: Graph) -> Picture:
+    """Draw an automaton: its states in a row, forward moves above it and backward ones below.
+
+    State q0, with two rings, is where words begin and end.
+    """
+    moves: dict[tuple[int, int], list[str]] = {}
+    for relation, steps in graph.steps.items():
+        for step in steps:
+            name = f"[{relation}]" if relation in ("W", "R") else relation
+            moves.setdefault(step, []).append(name)
+    for step in graph.epsilon:
+        moves.setdefault(step, []).append("ε")
+    labels = {step: " | ".join(names) for step, names in moves.items()}
+    room = 70.0
+    for (a, b), label in labels.items():
+        share = max(1, abs(b - a))
+        room = max(room, (width_of(label, 11) + (24 if a != b else 16)) / share)
+    apart = room + 2 * _RADIUS
+    at = [(i * apart, 0.0) for i in range(graph.states)]
+    shapes: list[Box | Line | Shape | Words] = []
+    for (a, b), label in sorted(labels.items()):
+        (x1, y1), (x2, y2) = at[a], at[b]
+        points: tuple[Point, ...]
+        if a == b:
+            points = (
+                (x1 - 9, y1 - _RADIUS + 2), (x1 - 34, y1 - 62), (x1 + 34, y1 - 62),
+                (x1 + 9, y1 - _RADIUS + 2),
+            )  # fmt: skip
+        else:
+            high = (16 + 26 * abs(b - a)) * (-1 if b > a else 1)
+            start, end = (8, -8) if b > a else (-8, 8)
+            sign = -1 if b > a else 1
+            edge = sign * math.sqrt(_RADIUS**2 - start**2)
+            middle = ((x1 + x2) / 2, 2 * high)
+            points = ((x1 + start, y1 + edge), middle, (x2 + end, y2 + edge))
+        shapes.append(Line(points=points, line=INK, thick=1.3))
+        shapes.append(tip(points[-1], on_curve(points, 0.93), INK))
+        x, y = on_curve(points, 0.5)
+        down = b < a
+        shapes.append(
+            Words(x=x, y=y + 14 if down else y - 5, text=label, anchor="middle", bold=True)
+        )  # fmt: skip
+    for number, (x, y) in enumerate(at):
+        for radius in (_RADIUS, _RADIUS - 3.5)[: 2 if number == 0 else 1]:
+            shapes.append(
+                Box(
+                    x=x - radius,
+                    y=y - radius,
+                    width=2 * radius,
+                    height=2 * radius,
+                    round=radius,
+                    line=INK,
+                )
+            )
+        shapes.append(Words(x=x, y=y + 4, text=f"q{number}", anchor="middle"))
+    return moved_into_sight(shapes, f"the automaton of {graph.name}")

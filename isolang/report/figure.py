@@ -1,0 +1,500 @@
+"""The figures of a paper: the cycle, or the tree of cases, of a violation; and the lattice.
+
+Relations differ by their dashes and their labels as well as by their colours, so that a figure can
+be printed without colour.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from isolang.errors import OptionError
+from isolang.explain.violation import (
+    ArgumentView,
+    CycleView,
+    EdgeView,
+    LemmaView,
+    PlainReason,
+    SplitView,
+    TransactionView,
+    Violation,
+)
+from isolang.report.picture import (
+    FAINT,
+    INK,
+    Box,
+    Line,
+    Picture,
+    Point,
+    Shape,
+    Words,
+    on_curve,
+    tip,
+    visible,
+    width_of,
+)
+from isolang.report.relations import RELATIONS, Style
+
+if TYPE_CHECKING:
+    from isolang.levels import Levels
+    from isolang.verdict import Verdict
+
+_MARGIN, _GAP, _STEP = 16.0, 14.0, 22.0
+_LINE = 14.0  # from one line of text to the next
+_NARROWEST = 380.0
+_OPERATIONS = 6  # of a transaction, that its box has room for
+_LONGEST = 34  # characters of an operation, or of a key
+
+
+class Drawn(NamedTuple):
+    """A part of a picture whose top left corner is at 0, 0."""
+
+    width: float
+    height: float
+    shapes: list[Box | Line | Shape | Words]
+
+
+def figure(verdict: Verdict) -> Picture:
+    """Draw why a history violates a level: the cycle, or the tree of cases.
+
+    Raises:
+        OptionError: the verdict is another one, so that there is nothing to draw.
+    """
+    from isolang.verdict import Invalid
+
+    if not isinstance(verdict, Invalid):
+        raise OptionError(f"there is no cycle to draw: the verdict is {verdict.outcome}")
+    return figure_of(verdict.violation, verdict.spec.name)
+
+
+def figure_of(violation: Violation, level: str, *, key: bool = True) -> Picture:
+    """Draw a violation.
+
+    Args:
+        violation: what to draw.
+        level: the name of the specification, for the picture's title.
+        key: whether to say below what the lines mean.
+    """
+    views = {view.number: view for view in violation.transactions}
+    parts = [_argument(violation.argument, views)]
+    if key:
+        parts.append(_key(violation))
+    body = _stacked(parts, gap=_GAP)
+    return _framed(body, f"{violation.anomaly}: why {level} does not hold")
+
+
+def _framed(body: Drawn, title: str) -> Picture:
+    return Picture(
+        title=visible(title),
+        width=math.ceil(body.width + 2 * _MARGIN),
+        height=math.ceil(body.height + 2 * _MARGIN),
+        shapes=tuple(_moved(body.shapes, _MARGIN, _MARGIN)),
+    )
+
+
+def moved_into_sight(shapes: Sequence[Box | Line | Shape | Words], title: str) -> Picture:
+    """A picture of shapes, just as large as they need."""
+    return _framed(_fitted(shapes), title)
+
+
+# --- the argument ---
+
+
+def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Drawn:
+    """The conclusion, and below it the lemmas that it rests on."""
+    match argument.conclusion:
+        case CycleView() as cycle:
+            drawn = _cycle(cycle, views)
+        case SplitView() as split:
+            drawn = _split(split, views)
+        case PlainReason() as reason:
+            boxes = _row([_node(view.number, view.name, views) for view in views.values()])
+            said = _text(_sentence(reason.text, reason.because), max(boxes.width, _NARROWEST))
+            drawn = _stacked([boxes, said], gap=_GAP)
+    if not argument.lemmas:
+        return drawn
+    width = max(drawn.width, _NARROWEST)
+    lemmas = [_text(_lemma(lemma), width) for lemma in argument.lemmas]
+    below = _stacked(lemmas, gap=4)
+    # Lemmas come first where cases rest on them, and last where they only comment a cycle.
+    if isinstance(argument.conclusion, SplitView):
+        return _stacked([below, drawn], gap=_GAP)
+    return _stacked([drawn, below], gap=_GAP)
+
+
+def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
+    """The cases, each a branch of a tree that grows downwards."""
+    parts = [_text(f"{split.text}:", _NARROWEST + 60)]
+    for number, case in enumerate(split.cases, 1):
+        inner = _argument(case.argument, views)
+        head = _text(f"Case {number}: {case.assumption}", max(inner.width, _NARROWEST), bold=True)
+        parts.append(_stacked([head, inner], gap=8))
+    shapes: list[Box | Line | Shape | Words] = list(parts[0].shapes)
+    y, width, last = parts[0].height + _GAP, parts[0].width, 0.0
+    for part in parts[1:]:
+        last = y + 7
+        shapes.append(Line(points=((4, last), (_STEP - 6, last)), thick=1))
+        shapes += _moved(part.shapes, _STEP, y)
+        y += part.height + _GAP
+        width = max(width, _STEP + part.width)
+    shapes.insert(0, Line(points=((4, parts[0].height), (4, last)), thick=1))
+    return Drawn(width, y - _GAP, shapes)
+
+
+def _lemma(lemma: LemmaView) -> str:
+    """A lemma in a line; a cycle that there would be otherwise is spelt out."""
+    start = f"({lemma.number}) {lemma.text}"
+    match lemma.reason:
+        case PlainReason() as reason:
+            return f"{start}: {_sentence(reason.text, reason.because)}"
+        case CycleView() as cycle:
+            return f"{start}; otherwise {_spelt(cycle)}."
+    cases = _cycles_of(lemma.reason)
+    return f"{start}; otherwise, in every case, a cycle: {'; or '.join(map(_spelt, cases))}."
+
+
+def _cycles_of(argument: ArgumentView) -> Iterator[CycleView]:
+    match argument.conclusion:
+        case CycleView() as cycle:
+            yield cycle
+        case SplitView() as split:
+            for case in split.cases:
+                yield from _cycles_of(case.argument)
+
+
+def _spelt(cycle: CycleView) -> str:
+    said = [_short(cycle.edges[0].source)] if cycle.edges else []
+    for edge in cycle.edges:
+        said.append(f"—{_named(edge)}→ {_short(edge.target)}")
+    return " ".join(said)
+
+
+def _sentence(text: str, because: Sequence[int]) -> str:
+    by = f" (by {', '.join(f'({n})' for n in because)})" if because else ""
+    return text.rstrip(".") + by + "."
+
+
+# --- a cycle ---
+
+
+class _Node(NamedTuple):
+    """A transaction's box, by its middle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    name: str
+    lines: tuple[str, ...]
+    status: str
+
+
+def _node(number: int, name: str, views: dict[int, TransactionView]) -> _Node:
+    view = views.get(number)
+    shown = view.operations if view is not None else ()
+    lines = [_clipped(op.text) for op in shown[:_OPERATIONS]]
+    left = len(shown) - len(lines) + (view.omitted if view is not None else 0)
+    if left:
+        lines.append(f"+{left} more")
+    status = view.status if view is not None else "initial"
+    mark = {"maybe": " ?", "aborted": " (aborted)"}.get(status, "")
+    name = _clipped(_short(name)) + mark
+    widest = max([width_of(name, bold=True), *(width_of(x, 10, mono=True) for x in lines)])
+    return _Node(0, 0, widest + 18, 22 + 13 * len(lines), name, tuple(lines), status)
+
+
+def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> Drawn:
+    """The transactions around an ellipse, in the order of the cycle, and its edges."""
+    ends = [(edge.ends[0], edge.source) for edge in cycle.edges]
+    nodes = _placed({number: _node(number, name, views) for number, name in ends}, cycle.edges)
+    shapes: list[Box | Line | Shape | Words] = []
+    labels: list[Box | Words] = []
+    for edge, points in zip(cycle.edges, _ways(nodes, cycle.edges), strict=True):
+        style = RELATIONS.get(edge.relation, Style())
+        shapes.append(Line(points=points, line=style.colour, dash=style.dash))
+        shapes.append(tip(points[-1], on_curve(points, 0.9), style.colour))
+        x, y = on_curve(points, 0.5)
+        text = _label(edge)
+        half = width_of(text, 11, bold=True) / 2 + 3
+        labels.append(
+            Box(x=x - half, y=y - 8, width=2 * half, height=16, line="#ffffff", thick=0, round=0)
+        )
+        labels.append(
+            Words(x=x, y=y + 4, text=text, colour=style.colour, bold=True, anchor="middle")
+        )
+    for node in nodes.values():
+        shapes += _box(node)
+    return _fitted([*shapes, *labels])
+
+
+def _label(edge: EdgeView) -> str:
+    by = f" ({', '.join(map(str, edge.because))})" if edge.because else ""
+    return _named(edge) + (" (assumed)" if edge.assumed else by)
+
+
+def _named(edge: EdgeView) -> str:
+    return _clipped(f"{edge.relation} {edge.key}".strip())
+
+
+def _box(node: _Node) -> Iterator[Box | Line | Words]:
+    """A transaction: its outcome is told by its outline, its operations stand in it."""
+    x, y = node.x - node.width / 2, node.y - node.height / 2
+    yield Box(
+        x=x,
+        y=y,
+        width=node.width,
+        height=node.height,
+        line=INK,
+        fill="#f6f8fa",
+        dash=(4, 3) if node.status == "maybe" else (1.5, 2.5) if node.status == "initial" else (),
+    )
+    if node.status == "aborted":
+        corner = (x + node.width, y + node.height)
+        yield Line(points=((x, y), corner), line="#d0a09c", thick=1)
+    yield Words(x=x + 9, y=y + 15, text=node.name, bold=True)
+    for i, line in enumerate(node.lines):
+        yield Words(x=x + 9, y=y + 29 + 13 * i, text=line, size=10, mono=True)
+
+
+def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _Node]:
+    """Around an ellipse that is just large enough for the boxes and the labels between them."""
+    count = len(nodes)
+    first = -math.pi / 2 - math.pi / max(count, 1)
+    angles = [first + 2 * math.pi * i / max(count, 1) for i in range(count)]
+    radius, flat = 40.0, 0.62 if count > 2 else 0.0
+    while True:
+        put = {
+            number: node._replace(x=radius * math.cos(angle), y=radius * flat * math.sin(angle))
+            for (number, node), angle in zip(nodes.items(), angles, strict=True)
+        }
+        if count < 2 or _roomy(put, edges):
+            return put
+        radius *= 1.06
+
+
+def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
+    """Whether no boxes are near each other, and each label has room between its boxes."""
+    for a, b in combinations(nodes.values(), 2):
+        across = abs(a.x - b.x) - (a.width + b.width) / 2
+        down = abs(a.y - b.y) - (a.height + b.height) / 2
+        if across < 20 and down < 24:
+            return False
+    for edge in edges:
+        a, b = (nodes[n] for n in edge.ends)
+        if a is b:
+            continue
+        start, end = _border(a, (b.x, b.y)), _border(b, (a.x, a.y))
+        across, down = abs(start[0] - end[0]), abs(start[1] - end[1])
+        if across < width_of(_label(edge), 11, bold=True) + 40 and down < 52:
+            return False
+    return True
+
+
+def _ways(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[Point, ...]]:
+    """The way of each edge; edges that join the same two transactions are bent apart."""
+    together: dict[frozenset[int], int] = {}
+    for edge in edges:
+        together[frozenset(edge.ends)] = together.get(frozenset(edge.ends), 0) + 1
+    seen: dict[frozenset[int], int] = {}
+    for edge in edges:
+        pair = frozenset(edge.ends)
+        a, b = (nodes[n] for n in edge.ends)
+        place = seen[pair] = seen.get(pair, -1) + 1
+        if a is b:  # a loop above the box
+            top = a.y - a.height / 2
+            yield (a.x - 12, top), (a.x - 44, top - 48), (a.x + 44, top - 48), (a.x + 12, top)
+            continue
+        if together[pair] == 1:
+            yield _border(a, (b.x, b.y)), _border(b, (a.x, a.y))
+            continue
+        low, high = (nodes[n] for n in (min(pair), max(pair)))
+        dx, dy = high.x - low.x, high.y - low.y
+        out = (
+            (34 + 30 * (place // 2)) * (2 if place % 2 == 0 else -2) / max(1e-9, math.hypot(dx, dy))
+        )
+        middle = ((a.x + b.x) / 2 + out * dy, (a.y + b.y) / 2 - out * dx)
+        yield _border(a, middle), middle, _border(b, middle)
+
+
+def _border(node: _Node, towards: Point) -> Point:
+    """Where a line from the middle of a box towards a point leaves it."""
+    dx, dy = towards[0] - node.x, towards[1] - node.y
+    scale = min(
+        (node.width / 2 + 1.5) / max(1e-9, abs(dx)), (node.height / 2 + 1.5) / max(1e-9, abs(dy))
+    )
+    return node.x + dx * scale, node.y + dy * scale
+
+
+# --- the lattice ---
+
+_STANDING: Final = {
+    "satisfied": ("✓", "#1a7f37", ()),
+    "violated": ("✗", "#b42318", (5, 3)),
+    "unknown": ("?", "#8a6100", (2, 2)),
+    "no times": ("–", FAINT, (1.5, 3)),
+}
+_MEANS: Final = {
+    "satisfied": "the history satisfies it",
+    "violated": "the history violates it",
+    "unknown": "not found out",
+    "no times": "needs real time, which the history has not",
+}
+
+
+def lattice(levels: Levels) -> Picture:
+    """Draw where a history stands among the levels of the library, the strongest at the top."""
+    from isolang.levels import IMPLIES
+    from isolang.report.layers import layers
+
+    rows, ways = layers(list(IMPLIES), [(a, b) for a, weaker in IMPLIES.items() for b in weaker])
+    high, gap, step = 24.0, 22.0, 54.0
+
+    def wide(node: tuple[str, str, int]) -> float:
+        return 0 if node[1] else width_of(f"✓ {node[0]}", 11) + 18
+
+    total = max(sum(wide(node) + gap for node in row) for row in rows)
+    at: dict[tuple[str, str, int], Point] = {}
+    for number, row in enumerate(rows):
+        x = (total - sum(wide(node) + gap for node in row) + gap) / 2
+        for node in row:
+            at[node] = (x + wide(node) / 2, high / 2 + number * step)
+            x += wide(node) + gap
+    shapes: list[Box | Line | Shape | Words] = []
+    for way in ways.values():
+        for one, other in pairwise(way):
+            (x1, y1), (x2, y2) = at[one], at[other]
+            y1, y2 = y1 + (0 if one[1] else high / 2), y2 - (0 if other[1] else high / 2)
+            middle = (y1 + y2) / 2
+            shapes.append(
+                Line(
+                    points=((x1, y1), (x1, middle), (x2, middle), (x2, y2)), line="#a5acb5", thick=1
+                )
+            )
+    for level in levels.levels.values():
+        node = next(n for row in rows for n in row if n[:2] == (level.name, ""))
+        mark, colour, dash = _STANDING[level.standing]
+        (x, y), across = at[node], wide(node)
+        shapes.append(
+            Box(
+                x=x - across / 2,
+                y=y - high / 2,
+                width=across,
+                height=high,
+                line=colour,
+                dash=dash,
+                thick=1.5,
+                round=6,
+            )
+        )
+        shapes.append(
+            Words(x=x, y=y + 4, text=f"{mark} {level.name}", colour=colour, anchor="middle")
+        )
+    found = dict.fromkeys(level.standing for level in levels.levels.values())
+    key = [f"{_STANDING[one][0]} {_MEANS[one]}" for one in _STANDING if one in found]
+    body = _stacked([_fitted(shapes), _text("    ".join(key), total, colour=FAINT)], gap=_GAP)
+    return _framed(body, f"where {levels.history.name} stands among the levels")
+
+
+# --- parts of pictures ---
+
+
+def _key(violation: Violation) -> Drawn:
+    """What the lines and the boxes mean, of those that there are."""
+    edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
+    used = {edge.relation for edge in edges}
+    shapes: list[Box | Line | Shape | Words] = []
+    y = 0.0
+    for name, style in RELATIONS.items():
+        if name not in used:
+            continue
+        line = Line(points=((0, y + 6), (38, y + 6)), line=style.colour, dash=style.dash)
+        shapes += [line, tip((40, y + 6), (0, y + 6), style.colour)]
+        shapes.append(Words(x=48, y=y + 10, text=name, size=10, bold=True, colour=style.colour))
+        left = 54 + max(width_of(one, 10, bold=True) for one in used)
+        shapes.append(Words(x=left, y=y + 10, text=style.says, size=10, colour=FAINT))
+        y += _LINE
+    return _fitted(shapes) if shapes else Drawn(0, 0, [])
+
+
+def _text(
+    text: str, width: float, *, size: float = 10.5, bold: bool = False, colour: str = INK
+) -> Drawn:
+    """Text in lines of about a width."""
+    text = " ".join(
+        word if len(word) <= 60 else f"{word[:40]}…" for word in visible(text).split(" ")
+    )
+    each = max(20, int(width / (size * (0.58 if bold else 0.54))))
+    lines = textwrap.wrap(text, each, break_on_hyphens=False) or [""]
+    shapes: list[Box | Line | Shape | Words] = [
+        Words(x=0, y=size + _LINE * i, text=line, size=size, bold=bold, colour=colour)
+        for i, line in enumerate(lines)
+    ]
+    widest = max(width_of(line, size, bold=bold) for line in lines)
+    return Drawn(widest, _LINE * len(lines) + 2, shapes)
+
+
+def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
+    """Parts below each other, from the left."""
+    parts = [part for part in parts if part.shapes]
+    shapes: list[Box | Line | Shape | Words] = []
+    y = 0.0
+    for part in parts:
+        shapes += _moved(part.shapes, 0, y)
+        y += part.height + gap
+    return Drawn(max((part.width for part in parts), default=0), max(0, y - gap), shapes)
+
+
+def _row(nodes: Sequence[_Node]) -> Drawn:
+    """Boxes side by side, in rows that are not too wide."""
+    shapes: list[Box | Line | Shape | Words] = []
+    x = y = tallest = 0.0
+    for node in nodes:
+        if x and x + node.width > 640:
+            x, y, tallest = 0.0, y + tallest + 16, 0.0
+        shapes += _box(node._replace(x=x + node.width / 2, y=y + node.height / 2))
+        x += node.width + 20
+        tallest = max(tallest, node.height)
+    return _fitted(shapes) if shapes else Drawn(0, 0, [])
+
+
+def _fitted(shapes: Sequence[Box | Line | Shape | Words]) -> Drawn:
+    """Shapes moved such that they begin at 0, 0."""
+    points: list[Point] = []
+    for shape in shapes:
+        match shape:
+            case Box():
+                points += [(shape.x, shape.y), (shape.x + shape.width, shape.y + shape.height)]
+            case Line() | Shape():
+                points += [on_curve(shape.points, t / 10) for t in range(11)]
+            case Words():
+                wide = width_of(shape.text, shape.size, bold=shape.bold, mono=shape.mono)
+                left = shape.x - {"start": 0, "middle": wide / 2, "end": wide}[shape.anchor]
+                points += [(left, shape.y - shape.size), (left + wide, shape.y + 3)]
+    xs, ys = [p[0] for p in points], [p[1] for p in points]
+    moved = list(_moved(shapes, -min(xs), -min(ys)))
+    return Drawn(max(xs) - min(xs), max(ys) - min(ys), moved)
+
+
+def _moved(
+    shapes: Sequence[Box | Line | Shape | Words], dx: float, dy: float
+) -> Iterator[Box | Line | Shape | Words]:
+    for shape in shapes:
+        if isinstance(shape, Line | Shape):
+            yield replace(shape, points=tuple((x + dx, y + dy) for x, y in shape.points))
+        else:
+            yield replace(shape, x=shape.x + dx, y=shape.y + dy)
+
+
+def _short(name: str) -> str:
+    return "T0" if name == "the initial state" else name
+
+
+def _clipped(text: str) -> str:
+    text = visible(text)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

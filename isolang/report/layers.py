@@ -1,0 +1,56 @@
+"""Layers: the nodes of a graph without cycles in rows, such that all edges lead downwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+Node: TypeAlias = tuple[str, str, int]
+"""A name, nothing, and its row; or the place in a row of an edge that passes it, by both ends."""
+
+
+def layers(
+    names: Sequence[str], edges: Sequence[tuple[str, str]]
+) -> tuple[list[list[Node]], dict[tuple[str, str], list[Node]]]:
+    """Put nodes in rows, each below all that lead to it, and say the way of each edge by row.
+
+    Where an edge passes a row without a node of its own, it has a place there, so that it does not
+    run through another one. Neighbours are moved near each other (K. Sugiyama and others, 1981).
+    """
+    depth: dict[str, int] = {}
+
+    def deep(name: str) -> int:
+        if name not in depth:
+            depth[name] = 1 + max((deep(a) for a, b in edges if b == name), default=-1)
+        return depth[name]
+
+    rows: list[list[Node]] = [[] for _ in range(1 + max(map(deep, names)))]
+    for name in names:
+        rows[depth[name]].append((name, "", depth[name]))
+    ways: dict[tuple[str, str], list[Node]] = {}
+    near: dict[Node, list[Node]] = {}
+    for a, b in edges:
+        between = [(a, b, row) for row in range(depth[a] + 1, depth[b])]
+        for node in between:
+            rows[node[2]].append(node)
+        ways[a, b] = [(a, "", depth[a]), *between, (b, "", depth[b])]
+        for one, other in pairwise(ways[a, b]):
+            near.setdefault(one, []).append(other)
+            near.setdefault(other, []).append(one)
+
+    def sort(row: list[Node], beside: int) -> None:
+        at = {node: i - len(other) / 2 for other in rows for i, node in enumerate(other)}
+
+        def mean(node: Node) -> tuple[float, Node]:
+            found = [at[other] for other in near.get(node, ()) if other[2] == node[2] + beside]
+            return (sum(found) / len(found) if found else at[node]), node
+
+        row.sort(key=mean)
+
+    for _ in range(6):
+        for row in rows[1:]:
+            sort(row, -1)
+        for row in reversed(rows[:-1]):
+            sort(row, 1)
+    return rows, ways

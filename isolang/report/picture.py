@@ -1,0 +1,311 @@
+"""Pictures made of a few shapes, as SVG without any library, or as PNG and PDF by matplotlib.
+
+The unit is a point at the top left; a picture has a white ground, since papers have.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, Final, Literal, TypeAlias
+from xml.sax.saxutils import escape, quoteattr
+
+from msgspec import Struct
+
+from isolang.errors import OptionError
+from isolang.files import replacing, write_whole
+
+Point: TypeAlias = tuple[float, float]
+
+INK: Final = "#1b1f24"
+FAINT: Final = "#57606a"
+KINDS: Final = (".svg", ".png", ".pdf")
+"""How the name of a picture's file may end."""
+
+_SANS: Final = ("Helvetica", "Arial", "Liberation Sans", "DejaVu Sans", "sans-serif")
+_MONO: Final = ("DejaVu Sans Mono", "Menlo", "Consolas", "monospace")
+_DOTS: Final = 220  # to the inch, of a PNG
+# Widths of characters of DejaVu Sans, the widest of these fonts, in parts of the size.
+_NARROW, _WIDE = "iljtfrI.,:;'|!()[] ", "mwMW@%→—"
+
+
+class Box(Struct, frozen=True, kw_only=True):
+    """A rectangle with round corners, by its top left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    line: str = FAINT
+    fill: str = "#ffffff"
+    thick: float = 1.2
+    dash: tuple[float, ...] = ()
+    round: float = 4
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A line, or one curve, through two end points and the control points between them."""
+
+    points: tuple[Point, ...]
+    line: str = FAINT
+    thick: float = 1.6
+    dash: tuple[float, ...] = ()
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """A filled polygon."""
+
+    points: tuple[Point, ...]
+    fill: str
+
+
+class Words(Struct, frozen=True, kw_only=True):
+    """A line of text, by its anchor on the base line."""
+
+    x: float
+    y: float
+    text: str
+    size: float = 11
+    colour: str = INK
+    bold: bool = False
+    mono: bool = False
+    anchor: Literal["start", "middle", "end"] = "start"
+
+
+class Picture(Struct, frozen=True, kw_only=True):
+    """What to draw, in this order.
+
+    Attributes:
+        title: what it shows, for those who cannot see it.
+        width: in points.
+        height: likewise.
+        shapes: those behind first.
+    """
+
+    title: str
+    width: float
+    height: float
+    shapes: tuple[Box | Line | Shape | Words, ...]
+
+
+def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = False) -> float:
+    """About how wide a text is; rather too wide than too narrow."""
+
+    def one(character: str) -> float:
+        if unicodedata.east_asian_width(character) in "WF":
+            return 1.2 if mono else 1.05
+        if mono:
+            return 0.61
+        if character in _NARROW:
+            return 0.38
+        return 0.95 if character in _WIDE else 0.7 if character.isupper() else 0.63
+
+    return sum(map(one, text)) * size * (1.08 if bold and not mono else 1.0)
+
+
+def tip(end: Point, before: Point, colour: str, size: float = 8) -> Shape:
+    """The head of an arrow that comes from one point and ends at another."""
+    dx, dy = end[0] - before[0], end[1] - before[1]
+    length = max(1e-9, (dx * dx + dy * dy) ** 0.5)
+    dx, dy = dx / length, dy / length
+    base = (end[0] - size * dx, end[1] - size * dy)
+    side = 0.42 * size
+    left, right = ((base[0] - s * dy, base[1] + s * dx) for s in (side, -side))
+    return Shape(points=(end, left, right), fill=colour)
+
+
+def on_curve(points: Sequence[Point], t: float) -> Point:
+    """The point of a line or curve at t, from 0 to 1 (P. de Casteljau)."""
+    now = list(points)
+    while len(now) > 1:
+        now = [
+            (a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t) for a, b in itertools.pairwise(now)
+        ]
+    return now[0]
+
+
+def svg(picture: Picture) -> str:
+    """The picture as an SVG file, which needs no fonts of its own."""
+    width, height = (f"{x:.0f}" for x in (picture.width, picture.height))
+    sans, mono = (", ".join(f"'{f}'" if " " in f else f for f in names) for names in (_SANS, _MONO))
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" font-family="{sans}">',
+        f"<title>{escape(picture.title)}</title>",
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+    ]
+    for shape in picture.shapes:
+        lines += _svg(shape, mono)
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _svg(shape: Box | Line | Shape | Words, mono: str) -> Iterator[str]:
+    match shape:
+        case Box():
+            yield (
+                f'<rect x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.width:.1f}" '
+                f'height="{shape.height:.1f}" rx="{shape.round:g}" fill="{shape.fill}" '
+                f'stroke="{shape.line}" stroke-width="{shape.thick:g}"{_dashed(shape.dash)}/>'
+            )
+        case Line():
+            letter = {2: "L", 3: "Q", 4: "C"}[len(shape.points)]
+            first, *rest = (f"{x:.1f},{y:.1f}" for x, y in shape.points)
+            yield (
+                f'<path d="M{first}{letter}{" ".join(rest)}" fill="none" stroke="{shape.line}" '
+                f'stroke-width="{shape.thick:g}"{_dashed(shape.dash)}/>'
+            )
+        case Shape():
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in shape.points)
+            yield f'<polygon points="{points}" fill="{shape.fill}"/>'
+        case Words():
+            style = f' font-family="{mono}"' if shape.mono else ""
+            style += ' font-weight="bold"' if shape.bold else ""
+            anchor = "" if shape.anchor == "start" else f' text-anchor="{shape.anchor}"'
+            yield (
+                f'<text x="{shape.x:.1f}" y="{shape.y:.1f}" font-size="{shape.size:g}" '
+                f"fill={quoteattr(shape.colour)}{style}{anchor} "
+                f'xml:space="preserve">{escape(shape.text)}</text>'
+            )
+
+
+def _dashed(dash: Sequence[float]) -> str:
+    return f' stroke-dasharray="{" ".join(f"{x:g}" for x in dash)}"' if dash else ""
+
+
+def save_picture(picture: Picture, path: str | Path) -> str:
+    """Write a picture to a file, whose name says how (``KINDS``).
+
+    Returns:
+        The name of the file.
+
+    Raises:
+        OptionError: it cannot be written, or needs matplotlib, which is not installed.
+    """
+    path = Path(path)
+    require_kind(path)
+    try:
+        if path.suffix == ".svg":
+            write_whole(path, svg(picture))
+        else:
+            with replacing(path) as stream:
+                _painted(picture, stream, path.suffix[1:])
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OptionError(f"{path}: the picture cannot be written: {reason}") from None
+    return str(path)
+
+
+def require_kind(path: str | Path) -> None:
+    """See that there can be a picture of this name.
+
+    Raises:
+        OptionError: there cannot.
+    """
+    from importlib.util import find_spec
+
+    path = Path(path)
+    if path.suffix not in KINDS:
+        raise OptionError(f"--plot: no kind of picture (got {path}, expected {', '.join(KINDS)})")
+    if not path.absolute().parent.is_dir():
+        raise OptionError(f"--plot: there is no folder for it (got {path})")
+    if path.suffix != ".svg" and find_spec("matplotlib") is None:
+        raise OptionError(
+            f"--plot {path} needs matplotlib; pip install 'isolang[plot]', or ask for .svg"
+        )
+
+
+def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
+    """Draw with matplotlib, one unit a point."""
+    import logging
+    import warnings
+
+    from matplotlib import font_manager
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    fonts: list[list[str]] = [
+        [name for name in names if name in installed] for names in (_SANS, _MONO)
+    ]
+    figure = Figure(figsize=(picture.width / 72, picture.height / 72), dpi=72)
+    FigureCanvasAgg(figure)
+    axes: Any = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, picture.width)
+    axes.set_ylim(picture.height, 0)
+    axes.axis("off")
+    for order, shape in enumerate(picture.shapes):
+        _paint(axes, shape, order + 2, fonts)
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a character that no font has is drawn as a box
+        figure.savefig(
+            stream,
+            format=kind,
+            dpi=_DOTS,
+            metadata={"Title": picture.title[:200]}
+            | ({"CreationDate": None} if kind == "pdf" else {}),
+        )
+
+
+def _paint(
+    axes: Any, shape: Box | Line | Shape | Words, order: int, fonts: Sequence[list[str]]
+) -> None:
+    from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
+    from matplotlib.path import Path as Way
+
+    # matplotlib takes dashes in parts of the line's width.
+    match shape:
+        case Box():
+            patch: Any = FancyBboxPatch(
+                (shape.x, shape.y),
+                shape.width,
+                shape.height,
+                boxstyle=f"round,pad=0,rounding_size={shape.round}",
+                facecolor=shape.fill,
+                edgecolor=shape.line,
+                linewidth=shape.thick,
+            )
+        case Line():
+            code = {2: Way.LINETO, 3: Way.CURVE3, 4: Way.CURVE4}[len(shape.points)]
+            codes = [Way.MOVETO, *[code] * (len(shape.points) - 1)]
+            patch = PathPatch(
+                Way(shape.points, codes),
+                facecolor="none",
+                edgecolor=shape.line,
+                linewidth=shape.thick,
+                capstyle="butt",
+            )
+        case Shape():
+            patch = Polygon(shape.points, closed=True, facecolor=shape.fill, linewidth=0)
+        case Words():
+            axes.text(
+                shape.x,
+                shape.y,
+                shape.text,
+                fontsize=shape.size,
+                color=shape.colour,
+                fontweight="bold" if shape.bold else "normal",
+                fontfamily=fonts[shape.mono] or ["sans-serif"],
+                ha={"start": "left", "middle": "center", "end": "right"}[shape.anchor],
+                va="baseline",
+                zorder=order,
+                parse_math=False,
+            )
+            return
+    if not isinstance(shape, Shape) and shape.dash:
+        patch.set_linestyle((0, tuple(x / shape.thick for x in shape.dash)))
+    patch.set_zorder(order)
+    axes.add_patch(patch)
+
+
+_HIDDEN: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """The same, with what would not be seen, or would turn the direction of text, as escapes."""
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,0 +1,73 @@
+"""Pages that are tables and pictures: one file, no network, a content security policy by hash."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+from importlib.resources import files
+
+from isolang.report.picture import Picture, svg, visible
+
+
+def plain_page(title: str, body: str, *, script: str = "") -> str:
+    """Put the body of a page into the file.
+
+    Args:
+        title: what the page is called.
+        body: HTML; whatever is from elsewhere has been escaped (``text``).
+        script: the name of a script of ``page/``; empty for none.
+    """
+    style = (files("isolang.report") / "page/plain.css").read_text("utf-8")
+    code = (files("isolang.report") / f"page/{script}").read_text("utf-8") if script else ""
+    allowed = f"script-src {hashed(code)}; " if code else ""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; {allowed}'
+        f"style-src {hashed(style)}; base-uri 'none'; form-action 'none'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{text(title)}</title><style>{style}</style></head>\n<body>{body}"
+        + (f"<script>{code}</script>" if code else "")
+        + "</body></html>\n"
+    )
+
+
+def hashed(code: str) -> str:
+    """The hash by which a content security policy allows a script or a style."""
+    digest = hashlib.sha256(code.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def text(value: str) -> str:
+    """Text as HTML that is nothing but this text."""
+    return escape(visible(value))
+
+
+def figure(picture: Picture, *, caption: str = "") -> str:
+    """A picture in the page."""
+    said = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
+    return f'<figure class="wide">{svg(picture)}{said}</figure>'
+
+
+def table(heads: list[str], rows: list[list[str]], *, numbers: frozenset[int] = frozenset()) -> str:
+    """A table that the script ``sort.js`` sorts by the column that is chosen.
+
+    Args:
+        heads: of the columns.
+        rows: the texts of the cells.
+        numbers: the columns that hold numbers.
+    """
+    head = "".join(f'<th scope="col"><button>{text(name)}</button></th>' for name in heads)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="number">{text(cell)}</td>' if i in numbers else f"<td>{text(cell)}</td>"
+            for i, cell in enumerate(row)
+        )
+        + "</tr>\n"
+        for row in rows
+    )
+    return (
+        f'<div class="wide"><table class="sorted"><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
+    )

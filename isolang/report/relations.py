@@ -1,0 +1,38 @@
+"""How relations are drawn, in every picture: by a colour, by dashes, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+
+class Style(Struct, frozen=True):
+    """How the edges of a relation are drawn.
+
+    Attributes:
+        colour: on a white ground.
+        dash: how long lines and gaps are, in turn; empty for a line without gaps.
+        says: what an edge from one transaction to a second one means.
+    """
+
+    colour: str = "#1b1f24"
+    dash: tuple[float, ...] = ()
+    says: str = ""
+
+
+_TIME: Final = "#8250df"
+
+RELATIONS: Final[Mapping[str, Style]] = {
+    "wr": Style("#0060a8", (), "the second read what the first wrote"),
+    "ww": Style("#1a7f37", (9, 3), "the second wrote a later version"),
+    "rw": Style("#c2410c", (4, 3), "the second overwrote what the first had read"),
+    "so": Style("#57606a", (1.5, 3), "the same session, one after the other"),
+    "rt": Style(_TIME, (8, 3, 1.5, 3), "the first ended before the second began"),
+    "done": Style(_TIME, (8, 3, 1.5, 3, 1.5, 3), "the first had committed when the second did so"),
+    "late": Style(_TIME, (3, 3, 8, 3, 3, 3), "the first began to read before the second's commit"),
+    "locked": Style(_TIME, (12, 3, 3, 3), "the first had locked what the second wrote"),
+    "init": Style("#57606a", (1.5, 5), "the initial state is before everything"),
+}  # fmt: skip
+"""Per relation its style; the page's scripts have the same."""
