@@ -24,7 +24,7 @@ from itertools import pairwise, permutations, product
 from typing import NamedTuple, TypeVar
 
 from .history import DEAD, UNKNOWN, History, Txn, is_write, keys
-from .moments import follows
+from .moments import Error, follows
 from .predicates import Predicate, matches
 from .visible import inclusions
 
@@ -62,13 +62,17 @@ class Graph:
     edges: tuple[Edge, ...]
     order: Mapping[str, tuple[int, ...]]
     seen: tuple[Seen, ...]
+    #: how wrong the clocks may be
+    error: Error = 0
 
     def of(self, *kinds: str) -> set[tuple[int, int]]:
         """The pairs that edges of these kinds join."""
         return {(e.tail, e.head) for e in self.edges if e.kind in kinds}
 
 
-def graphs(history: History, *, initial: object = None, thesis: bool = False) -> Iterator[Graph]:
+def graphs(
+    history: History, *, initial: object = None, thesis: bool = False, error: Error = 0
+) -> Iterator[Graph]:
     """Every graph of a history of registers and rows.
 
     A history whose reads cannot be explained at all (G1a, G1b) has none.
@@ -98,7 +102,7 @@ def graphs(history: History, *, initial: object = None, thesis: bool = False) ->
                 if any(_ahead(seen, order[seen.key]) for seen in chosen if seen.predicate):
                     continue
                 edges = [e for seen in chosen for e in _edges(seen, order, value, thesis)]
-                yield Graph(history, included, (*ww, *edges), order, chosen)
+                yield Graph(history, included, (*ww, *edges), order, chosen, error)
 
 
 def _installed(t: Txn) -> dict[str, object]:
@@ -193,18 +197,28 @@ Node = TypeVar("Node")
 
 def reachable(pairs: set[tuple[Node, Node]], start: Node) -> set[Node]:
     """Where a walk of at least one step leads."""
+    after: dict[Node, list[Node]] = {}
+    for a, b in pairs:
+        after.setdefault(a, []).append(b)
     found: set[Node] = set()
     todo = [start]
     while todo:
-        a = todo.pop()
-        for b in [b for x, b in pairs if x == a and b not in found]:
-            found.add(b)
-            todo.append(b)
+        for b in after.get(todo.pop(), ()):
+            if b not in found:
+                found.add(b)
+                todo.append(b)
     return found
 
 
 def acyclic(pairs: set[tuple[Node, Node]]) -> bool:
-    return all(a not in reachable(pairs, a) for a, _ in pairs)
+    """Whether nothing is left when what nothing leads to is taken away again and again."""
+    while pairs:
+        reached = {b for _, b in pairs}
+        rest = {(a, b) for a, b in pairs if a in reached}
+        if len(rest) == len(pairs):
+            return False
+        pairs = rest
+    return True
 
 
 def _no_g1(g: Graph) -> bool:
@@ -225,7 +239,7 @@ def _no_g_single(g: Graph, *more: tuple[int, int]) -> bool:
 def _starts(g: Graph) -> set[tuple[int, int]]:
     """Start dependencies, which are taken from real time."""
     pairs = permutations(g.included, 2)
-    return {(a, b) for a, b in pairs if follows(g.history[a], g.history[b])}
+    return {(a, b) for a, b in pairs if follows(g.history[a], g.history[b], g.error)}
 
 
 def _no_g_sib(g: Graph) -> bool:
@@ -325,10 +339,11 @@ def satisfied(
     *,
     initial: object = None,
     thesis: bool = False,
+    error: Error = 0,
 ) -> dict[str, bool]:
     """For each of these levels, whether some graph of the history is allowed."""
     answer = dict.fromkeys(levels, False)
-    for g in graphs(history, initial=initial, thesis=thesis):
+    for g in graphs(history, initial=initial, thesis=thesis, error=error):
         for level in answer:
             answer[level] = answer[level] or LEVELS[level](g)
         if all(answer.values()):

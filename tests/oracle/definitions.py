@@ -78,15 +78,24 @@ def _in_session(history: History) -> Callable[[int, int], bool]:
     return before
 
 
+def _of_each_key(history: History, allowed: Callable[[History, list[int]], bool]) -> bool:
+    """Whether each key by itself is allowed. That a transaction has run is one fact for all keys:
+    with an indeterminate one either all its keys are judged or none.
+    """
+    return any(
+        all(allowed(h, list(range(len(h)))) for h in (project(ran, key) for key in keys(ran)))
+        for ran in (tuple(history[t] for t in included) for included in inclusions(history))
+    )
+
+
 def per_key_sequential(history: History) -> bool:
     """L. Lamport (1979), of each object alone: one order that agrees with every session."""
-    parts = [project(history, key) for key in keys(history)]
-    return all(any(_search(h, i, _in_session(h)) for i in inclusions(h)) for h in parts)
+    return _of_each_key(history, lambda h, all_of: _search(h, all_of, _in_session(h)))
 
 
 def per_key_causal(history: History) -> bool:
     """Causal consistency of each object alone."""
-    return all(visible.satisfied(project(history, key), "cc") for key in keys(history))
+    return _of_each_key(history, lambda h, all_of: visible.explains(h, all_of, "cc"))
 
 
 # --- what each session sees ---
@@ -100,6 +109,13 @@ def pram(history: History, *, coherent: bool = False) -> bool:
     Goodman, 1989; M. Ahamad et al., 1993).
     """
     lists = {k for k in keys(history) if is_list_key(history, k)}
+    every = keys(history)
+    writing = [{op[1] for op in t.ops if is_write(op)} for t in history]
+
+    def writers(order: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Of each key, in their order."""
+        return tuple(tuple(t for t in order if key in writing[t]) for key in every)
+
     for included in inclusions(history):
         before = _in_session(history)
         orders = [
@@ -107,10 +123,15 @@ def pram(history: History, *, coherent: bool = False) -> bool:
             for order in permutations(included)
             if not any(before(b, a) for i, a in enumerate(order) for b in order[i + 1 :])
         ]
-        options = [
-            {_per_key(history, o) for o in orders if _explains(history, o, session, lists)}
-            for session in sorted({history[t].session for t in included})
-        ]
+        options = []
+        for session in sorted({history[t].session for t in included}):
+            shown = {
+                t: history[t]
+                if history[t].session == session
+                else replace(history[t], ops=tuple(filter(is_write, history[t].ops)))
+                for t in included
+            }
+            options.append({writers(o) for o in orders if _explains([shown[t] for t in o], lists)})
         if not coherent and all(options):
             return True
         if coherent and (not options or set.intersection(*options)):
@@ -149,22 +170,11 @@ def shared_pram(history: History) -> bool:
     return visible.search(history, ordered, fits)
 
 
-def _per_key(history: History, order: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """The order of the writers of each key."""
-    return tuple(
-        tuple(t for t in order if any(is_write(o) and o[1] == key for o in history[t].ops))
-        for key in keys(history)
-    )
-
-
-def _explains(history: History, order: tuple[int, ...], session: int, lists: set[str]) -> bool:
-    """Whether the reads of one session return what the order says."""
+def _explains(order: list[Txn], lists: set[str]) -> bool:
+    """Whether all reads return what the order says."""
     store: dict[str, object] = {}
     for t in order:
-        txn = history[t]
-        if txn.session != session:
-            txn = replace(txn, ops=tuple(filter(is_write, txn.ops)))
-        own = run(txn, store, lists)
+        own = run(t, store, lists)
         if own is None:
             return False
         store = _merge(store, own, lists)
@@ -311,7 +321,7 @@ def _consistent_and_free_of_conflicts(g: adya.Graph) -> bool:
 def satisfied(history: History, names: Iterable[str], *, error: Error = 0) -> dict[str, bool]:
     """The levels of these names; those by real time need times."""
     wanted = list(names)
-    answer = adya.satisfied(history, [n for n in wanted if n in adya.LEVELS])
+    answer = adya.satisfied(history, [n for n in wanted if n in adya.LEVELS], error=error)
     return answer | {n: DEFINITIONS[n](history, error) for n in wanted if n in DEFINITIONS}
 
 

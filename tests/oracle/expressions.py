@@ -81,6 +81,42 @@ def random_wide_checks(rng: random.Random) -> Checks:
     return tuple(checks)
 
 
+#: Relations that are given with the history, those of operations last.
+_GIVEN = (so, so, rt, rt, *map(core.Rel, ("done", "late", "locked")))
+
+
+def random_filtered_checks(rng: random.Random) -> Checks:
+    """Checks with steps between accesses to one key: ``for x: [W[x]] ; rt ; [R[x]]``."""
+    given = _GIVEN if rng.random() < 0.3 else _GIVEN[:4]
+    checks: list[core.Check] = []
+    for i in range(rng.choice((1, 1, 2))):
+        parts = [_filtered(rng, given), *(random_expression(rng, 1) for _ in range(2))]
+        if rng.random() < 0.3:
+            parts.append(_filtered(rng, given))
+        rng.shuffle(parts)
+        cut = rng.randint(1, len(parts))
+        whole = core.Union((*parts[:cut], core.Seq(tuple(parts[cut:])))) if parts[cut:] else None
+        e: core.Core = whole or core.Union(tuple(parts))
+        if not _reflexive(e):
+            make = irreflexive if rng.random() < 0.25 else acyclic
+            checks.append(make(f"c{i}", core.Plus(e) if make is irreflexive else e))
+    named = set().union(*(_names(c.expr) for c in checks))
+    return tuple(checks) if named & {"wr", "ww", "rw"} else random_filtered_checks(rng)
+
+
+def _filtered(rng: random.Random, given: tuple[core.Core, ...]) -> core.Core:
+    first, last, relation = rng.choice(_KEY_TESTS), rng.choice(_KEY_TESTS), rng.choice(given)
+    words: tuple[tuple[core.Core, ...], ...] = (
+        (first, relation, last),
+        (first, relation, last),
+        (first, relation, last, rng.choice(_KEYED[2:])),
+        (rng.choice(_KEYED[2:]), first, relation, last),
+        (first, relation),
+        (relation, last),
+    )
+    return core.ForKey("x", core.Seq(rng.choice(words)))
+
+
 _KEYED = (so, rt, *(core.Rel(name, "x") for name in ("wr", "ww", "rw", "wr", "ww", "rw")))
 _KEY_TESTS = (core.Lift(core.Rel("W", "x")), core.Lift(core.Rel("R", "x")))
 

@@ -6,12 +6,14 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
-from . import semantics
+from . import moments, semantics
 from .expressions import Checks
 from .generate import any_history
 from .history import History, timed
+from .simulate import disturbed, timed_history
 
 _LARGEST = 3_000  # assignments
+_OF_OPERATIONS = semantics.TIMES - {"rt"}
 
 
 def judged(
@@ -19,11 +21,12 @@ def judged(
 ) -> Iterator[tuple[History, str]]:
     """``valid`` or ``invalid`` for up to ``count`` histories.
 
-    Left out are those without times where the checks use them, and those with too many assignments,
-    which ``left_out`` counts.
+    They have times of operations where the checks use them. Left out are those without times where
+    the checks use those, and those with too many assignments, which ``left_out`` counts.
     """
+    named = set().union(*(semantics.names(c.expr) for c in checks))
     for _ in range(count):
-        history = any_history(rng)
+        history = _at_work(rng) if named & _OF_OPERATIONS else any_history(rng)
         if semantics.needs_time(checks) and not timed(history):
             continue
         try:
@@ -33,3 +36,10 @@ def judged(
                 left_out["too large for the oracle"] += 1
             continue
         yield history, "valid" if valid else "invalid"
+
+
+def _at_work(rng: random.Random) -> History:
+    """Of a database with the times of operations, or one that errs."""
+    kind = rng.choice(list(moments.KINDS.values()))
+    history = timed_history(rng, kind, fault=rng.random() < 0.7)
+    return disturbed(rng, history) if rng.random() < 0.6 else history

@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from support.paths import TESTS
 from isolang.api import check, load_spec
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction, load_history
+from isolang.history.clock_error import with_clock_error
 from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
 from isolang.language.classify.route import Route, route
 from isolang.language.meaning.core import Check
@@ -37,6 +38,7 @@ from .history import (
     without_time,
 )
 from .levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, WEAK
+from .moments import Error
 from .predicates import lower, rich
 
 REGRESSIONS = TESTS / "regressions"
@@ -51,11 +53,21 @@ LIMIT = 20_000
 _TOOL_NAMES = {"in": "r-in", "notin": "r-not-in"}
 
 
-def to_tool(history: History, initial: object = None) -> ToolHistory:
+def to_tool(
+    history: History, initial: object = None, error: int | Mapping[int, int] = 0
+) -> ToolHistory:
     """Through the public way for people who have their own data; as EDN what only EDN can say."""
-    if rich(history):
-        return load_history(io.BytesIO(to_edn(history).encode()), format="edn")
+    made = _from_edn(history) if rich(history) else _from_python(history, initial)
+    if isinstance(error, Mapping):
+        return with_clock_error(made, ",".join(f"{s}={e}ns" for s, e in error.items()))
+    return with_clock_error(made, error) if error else made
 
+
+def _from_edn(history: History) -> ToolHistory:
+    return load_history(io.BytesIO(to_edn(history).encode()), format="edn")
+
+
+def _from_python(history: History, initial: object) -> ToolHistory:
     def given(op: Op) -> tuple[Any, ...]:
         kind, key, value = op
         if value == UNKNOWN:
@@ -116,13 +128,14 @@ def expected_verdicts(
     specs: Sequence[Sequence[Check] | semantics.Prepared],
     initial: object = None,
     limit: int = LIMIT,
+    error: Error = 0,
 ) -> list[str]:
     """What the oracle says.
 
     Raises:
         semantics.TooLargeError: after ``limit`` assignments.
     """
-    answers = semantics.satisfied(history, specs, initial=initial, limit=limit)
+    answers = semantics.satisfied(history, specs, initial=initial, limit=limit, error=error)
     return ["valid" if a else "invalid" for a in answers]
 
 
@@ -194,7 +207,11 @@ class Levels:
         return defined or (prepared is not None and prepared.real_time)
 
     def expected(
-        self, history: History, initial: object = None, limit: int = LIMIT
+        self,
+        history: History,
+        initial: object = None,
+        limit: int = LIMIT,
+        error: Error = 0,
     ) -> dict[str, str]:
         names = self.applicable(history)
         levels = {level_of(n) for n in names}
@@ -202,7 +219,7 @@ class Levels:
         if rich(history):
             history = _as_edn_says(history)
         low = lower(history, initial)
-        verdicts = expected_verdicts(low, list(known.values()), initial, limit)
+        verdicts = expected_verdicts(low, list(known.values()), initial, limit, error)
         answers = dict(zip(known, verdicts, strict=True))
         for level in ("rc", "rc-nosession"):
             if level in levels:
@@ -210,16 +227,21 @@ class Levels:
                 answers[level] = "valid" if met else "invalid"
         if initial is None:
             defined = {level: DEFINED[level] for level in levels & DEFINED.keys()}
-            met_by = definitions.satisfied(history, defined.values())
+            met_by = definitions.satisfied(history, defined.values(), error=error)
             answers |= {n: "valid" if met_by[of] else "invalid" for n, of in defined.items()}
         return {n: answers[level_of(n)] for n in names if level_of(n) in answers}
 
     def compare(
-        self, history: History, *, seed: int = 0, initial: object = None
+        self,
+        history: History,
+        *,
+        seed: int = 0,
+        initial: object = None,
+        error: int | Mapping[int, int] = 0,
     ) -> tuple[dict[str, str], list[Disagreement]]:
-        expected = self.expected(history, initial)
+        expected = self.expected(history, initial, error=error)
         wrong = []
-        given = to_tool(history, initial)
+        given = to_tool(history, initial, error)
         for name, verdict in expected.items():
             got = tool_verdict_of(given, self.plans[name], seed=seed)
             if got != verdict:

@@ -33,9 +33,11 @@ from itertools import groupby, permutations, product
 
 from isolang.language.meaning import core
 
+from . import moments
 from .history import History, is_write, keys, timed
 from .semantics import (
     T0,
+    TIMES,
     Facts,
     Source,
     TooLargeError,
@@ -51,7 +53,9 @@ from .semantics import (
 
 __all__ = ["TooLargeError", "World", "evaluate", "flags", "holds", "satisfied", "worlds"]
 
-_ON_EVENTS = frozenset(("po", "tx", "rf", "cand"))
+#: What times say of reads: see ``_of_reads``.
+_READ_TIMES = frozenset(("committed-before", "committed-after"))
+_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "statement")) | _READ_TIMES
 _CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
 _SETS = frozenset(("T", "W", "R"))
 
@@ -215,6 +219,7 @@ def _given(
     included: tuple[int, ...],
     all_keys: list[str],
     events: bool,
+    error: moments.Error = 0,
 ) -> tuple[World, dict[tuple[int, int], int], dict[tuple[int, str], int]]:
     """The given relations; and the numbers of events: of operations, and of last writes."""
     number = {T0: 0} | {t: i + 1 for i, t in enumerate(included)}
@@ -247,10 +252,12 @@ def _given(
             first, second = history[a], history[b]
             if a < b and first.session == second.session:
                 so |= edge(number[a], number[b])
-            if a != b and first.end is not None and second.begin is not None:
-                rt |= edge(number[a], number[b]) if first.end < second.begin else 0
+            if a != b and moments.follows(first, second, error):
+                rt |= edge(number[a], number[b])
     w.sets["T"] = (1 << m) - 1
     w.plain |= {"init": init, "so": so, "rt": rt}
+    for name, pairs in moments.relations(history, list(included), error).items():
+        w.plain[name] = init | _union([edge(number[a], number[b]) for a, b in pairs])
     w.keyed["W"], w.keyed["R"], w.keyed["vo"], w.keyed["cand"] = [], [], [], []
     for key in all_keys:
         writes = [t for t in included if any(is_write(o) and o[1] == key for o in history[t].ops)]
@@ -271,6 +278,9 @@ def _given(
                 if history[t].statement(i) < history[t].statement(j)
             ]
         )
+        read_event = {(t, op): op_event[t, op] for t in included for _, _, op in fact[t].reads}
+        for name, found in _of_reads(history, included, read_event, number, error).items():
+            w.plain[name] = _union([edge(a, b) for a, b in found])
         for key in all_keys:
             candidates = 0
             for t in included:
@@ -281,6 +291,36 @@ def _given(
                                 candidates |= edge(write_event[source, key], op_event[t, op])
             w.keyed["cand"].append(candidates)
     return w, op_event, write_event
+
+
+def _of_reads(
+    history: History,
+    included: tuple[int, ...],
+    event: Mapping[tuple[int, int], int],
+    number: Mapping[int, int],
+    error: moments.Error,
+) -> dict[str, list[tuple[int, int]]]:
+    """What is given of external reads, by their numbers.
+
+    ``committed-before``: a transaction had committed before a read of another one was sent.
+    ``committed-after``: it sent its COMMIT after the read was answered. ``statement``: two reads
+    are of one statement. Nothing leads out of an indeterminate transaction or its reads.
+    """
+    out: dict[str, list[tuple[int, int]]] = {name: [] for name in (*_READ_TIMES, "statement")}
+    for (t, op), e in event.items():
+        instant = moments.operation(history[t], op)
+        for (u, other), f in event.items():
+            if t == u and history[t].statement(op) == history[t].statement(other):
+                out["statement"].append((e, f))
+        for u in included:
+            commit = moments.commit(history[u])
+            if u == t:
+                continue
+            if history[u].status != "maybe" and moments.precedes(commit, instant, error):
+                out["committed-before"].append((number[u], e))
+            if history[t].status != "maybe" and moments.precedes(instant, commit, error):
+                out["committed-after"].append((e, number[u]))
+    return out
 
 
 # --- what is chosen ---
@@ -298,14 +338,16 @@ def _with_reads(
     w = World(base.size, base.n_keys, dict(base.plain), dict(base.keyed), base.sets, base.included)
     number = {T0: 0} | {t: i + 1 for i, t in enumerate(w.included)}
     n = w.size
-    wr = [0] * w.n_keys
+    items, missed = [0] * w.n_keys, [0] * w.n_keys
     chosen = [0] * w.n_keys
     for reader, key, source, op in rf:
-        wr[all_keys.index(key)] |= 1 << (number[source] * n + number[reader])
+        of = missed if history[reader].ops[op][0] == "miss" else items
+        of[all_keys.index(key)] |= 1 << (number[source] * n + number[reader])
         if "tx" in w.plain:
             bit = 1 << (write_event[source, key] * n + op_event[reader, op])
             chosen[all_keys.index(key)] |= bit
-    w.keyed["wr"] = wr
+    w.keyed |= {"iwr": items, "pwr": missed}
+    w.keyed["wr"] = [a | b for a, b in zip(items, missed, strict=True)]
     if "tx" in w.plain:
         w.keyed["rf"] = chosen
     return w
@@ -356,9 +398,9 @@ def _values(exists: core.Exists, w: World, binding: Mapping[str, int]) -> Iterat
 def _mentioned(e: core.Core | None) -> set[str]:
     """As `names`, with what the definitions of wr and rw stand for."""
     found = names(e)
-    if "rw" in found:
+    if found & {"rw", "irw", "prw"}:
         found |= {"wr", "ww"}
-    return found | ({"rf"} if "wr" in found else set())
+    return found | ({"rf"} if found & {"wr", "iwr", "pwr"} else set())
 
 
 def worlds(
@@ -367,6 +409,7 @@ def worlds(
     *,
     initial: object = None,
     limit: int | None = None,
+    error: moments.Error = 0,
 ) -> Iterator[World]:
     """Every assignment that meets every unflagged check.
 
@@ -375,6 +418,7 @@ def worlds(
         spec: any specification.
         initial: what T0 wrote to each register, beside nil.
         limit: of assignments, complete or not.
+        error: of the clocks.
 
     Raises:
         ValueError: real time is used and the history has none.
@@ -385,7 +429,7 @@ def worlds(
     bounds = [e for e in spec.exists if e.name not in ("rf", "ww")]
     for e in bounds:
         judged |= _mentioned(e.over) | _mentioned(e.containing) | _mentioned(e.within)
-    if "rt" in judged and not timed(history):
+    if judged & (TIMES | _READ_TIMES) and not timed(history):
         raise ValueError("rt on a history without times is an error, never a pass")
     events = bool(_spelled(spec) & _ON_EVENTS)
     fact = facts(history, initial)
@@ -406,7 +450,7 @@ def worlds(
                 any(fact[i].anomalies for i in included) or _lists_clash(history, fact, included)
             ):
                 continue
-            base, op_event, write_event = _given(history, fact, included, all_keys, events)
+            base, op_event, write_event = _given(history, fact, included, all_keys, events, error)
             w = _with_reads(base, history, fact, rf, all_keys, op_event, write_event)
             yield from _assign(w, declared, stages, 0, budget)
 
@@ -443,7 +487,7 @@ def _spelled(spec: core.Spec) -> set[str]:
 def _stages(checks: list[core.Check], declared: list[core.Exists]) -> list[list[core.Check]]:
     """Stage i has the checks that can be judged once i existentials are there."""
     order = {e.name: i + 1 for i, e in enumerate(declared)}
-    order["rw"] = order.get("ww", 0)
+    order |= dict.fromkeys(("rw", "irw", "prw"), order.get("ww", 0))
     stages: list[list[core.Check]] = [[] for _ in range(len(declared) + 1)]
     for check in checks:
         needs = names(check.expr) | names(check.bound)
@@ -477,10 +521,11 @@ def _assign(
     for combination in product(*per_key):
         w.keyed[exists.name] = list(combination)
         if exists.name == "ww":
-            w.keyed["rw"] = [
-                compose(transpose(wr, w.size), ww, w.size) & ~w.identity
-                for wr, ww in zip(w.keyed["wr"], combination, strict=True)
-            ]
+            for reads, name in (("wr", "rw"), ("iwr", "irw"), ("pwr", "prw")):
+                w.keyed[name] = [
+                    compose(transpose(wr, w.size), ww, w.size) & ~w.identity
+                    for wr, ww in zip(w.keyed[reads], combination, strict=True)
+                ]
         yield from _assign(w, declared, stages, at + 1, budget)
     _forget(w, exists.name)
 
@@ -491,10 +536,16 @@ def _forget(w: World, name: str) -> None:
 
 
 def satisfied(
-    history: History, spec: core.Spec, *, initial: object = None, limit: int | None = None
+    history: History,
+    spec: core.Spec,
+    *,
+    initial: object = None,
+    limit: int | None = None,
+    error: moments.Error = 0,
 ) -> bool:
     """Whether some assignment meets every unflagged check."""
-    return next(worlds(history, spec, initial=initial, limit=limit), None) is not None
+    found = worlds(history, spec, initial=initial, limit=limit, error=error)
+    return next(found, None) is not None
 
 
 def flags(history: History, spec: core.Spec, *, initial: object = None) -> dict[str, bool]:

@@ -43,22 +43,46 @@ def satisfied(
 
     What each must see is what came before in its session, or what ``before`` says.
     """
+    return any(
+        explains(
+            history,
+            included,
+            level,
+            session=session,
+            real_time=real_time,
+            initial=initial,
+            before=before,
+        )
+        for included in inclusions(history)
+    )
+
+
+def explains(
+    history: History,
+    included: list[int],
+    level: str,
+    *,
+    session: bool = True,
+    real_time: bool = False,
+    initial: object = None,
+    before: Callable[[int, int], bool] | None = None,
+) -> bool:
+    """The same, if these transactions have run and no others."""
     lists = {k for k in keys(history) if is_list_key(history, k)}
     store = {} if initial is None else {k: initial for k in keys(history) if k not in lists}
-    for included in inclusions(history):
-        if before is None:
-            needed = earlier(history, included, session=session, real_time=real_time)
-        else:
-            needed = {b: {a for a in included if a != b and before(a, b)} for b in included}
-        runs: dict[object, bool] = {}
-        for order in permutations(included):
-            if any(not needed[t] <= set(order[:place]) for place, t in enumerate(order)):
-                continue
-            if level == "rc":
-                if all(_read_committed(history, order, p, store) for p in range(len(order))):
-                    return True
-            elif _assign(history, order, RULES[level], needed, lists, store, runs):
+    if before is None:
+        needed = earlier(history, included, session=session, real_time=real_time)
+    else:
+        needed = {b: {a for a in included if a != b and before(a, b)} for b in included}
+    runs: dict[object, bool] = {}
+    for order in permutations(included):
+        if any(not needed[t] <= set(order[:place]) for place, t in enumerate(order)):
+            continue
+        if level == "rc":
+            if all(_read_committed(history, order, p, store) for p in range(len(order))):
                 return True
+        elif _assign(history, order, RULES[level], needed, lists, store, runs):
+            return True
     return False
 
 
