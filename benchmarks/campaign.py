@@ -5,6 +5,7 @@
     python benchmarks/campaign.py again campaign/NAME.json
     python benchmarks/campaign.py small --step 10 --offset 3 --log runs.jsonl
     python benchmarks/campaign.py small --weak --step 10 --log runs.jsonl
+    python benchmarks/campaign.py small --scope rows --step 10 --log runs.jsonl
     python benchmarks/campaign.py expressions --specs 2000 --seed 0 --log runs.jsonl
     python benchmarks/campaign.py report --log runs.jsonl
 
@@ -14,13 +15,15 @@ the pair (strategy, presolve, threads, seed), is checked by the native certifica
 a part goes through the whole tool with an encoding, a solver and a stage of pruning drawn as well,
 and a part of the proofs through the checker in Python, too. ``--kinds`` says what the histories
 are of: registers and lists, reads of sets, registers that are compared and set, rows with
-predicates and deletes. A history is a function of seed, kinds and number. What was done is kept in
-``FOLDER/state.json``, and the same command goes on from there.
+predicates and deletes, times, clocks that are wrong, examples of the literature. A history is a
+function of seed, kinds and number. What was done is kept in ``FOLDER/state.json``, and the same
+command goes on from there.
 
 ``small`` compares on every STEP-th history of at most three transactions and two registers (with
-``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees); ``expressions`` compares
-random specifications. Each slice appends one line to the log; ``report`` adds the slices up and
-says how many histories separate each adjacent pair of levels.
+``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees), or of another scope of
+``tests/oracle/small_scopes.py``; ``expressions`` compares random specifications. Each slice appends
+one line to the log; ``report`` adds the slices up and says how many histories separate each
+adjacent pair of levels.
 
 A history on which tool and oracle differ is shrunk, saved, printed, and makes the exit code 1:
 by ``night`` under ``FOLDER`` with all that ``again`` needs, by the slices under
@@ -51,9 +54,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from oracle import moments, semantics
 from oracle.expressions import HARD, Checks, random_checks, spec_text
-from oracle.generate import any_history, every_small_history, separating, unusual, well_formed
+from oracle.generate import (
+    any_history,
+    every_small_history,
+    random_times,
+    separating,
+    unusual,
+    well_formed,
+)
+from oracle.generate_literature import literature_history
 from oracle.generate_rows import cas_history, row_history, set_history
-from oracle.history import History, is_list_key, keys, parse, show, to_edn
+from oracle.history import History, is_list_key, keys, parse, show, timed, to_edn
 from oracle.judged import judged
 from oracle.levels import (
     ADJACENT,
@@ -67,6 +78,7 @@ from oracle.levels import (
 )
 from oracle.pipeline import DEFINED, Levels, keep, level_of, shrink, to_tool, tool_verdict
 from oracle.simulate import disturbed, timed_history
+from oracle.small_scopes import SCOPES, small_histories
 
 from isolang._native import strategies
 from isolang.api import check, load_spec
@@ -113,6 +125,14 @@ def times(rng: random.Random) -> History:
     return history
 
 
+def clocks(rng: random.Random) -> History:
+    """With times that may be wrong, of operations or of transactions alone."""
+    if rng.random() < 0.5:
+        return times(rng)
+    history = (any_history if rng.random() < 0.5 else separating)(rng)
+    return history if timed(history) else random_times(rng, history)
+
+
 #: Where the histories of a kind come from.
 KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
     "registers": registers,
@@ -120,7 +140,13 @@ KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
     "cas": cas_history,
     "rows": row_history,
     "times": times,
+    "clocks": clocks,
+    "literature": literature_history,
 }
+
+
+#: Of any two clocks, or of each session's.
+ClockError = int | dict[int, int]
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -155,6 +181,7 @@ class Case(Struct, frozen=True, kw_only=True):
     initial: int | None
     as_found: str
     kind: str = "registers"
+    error: int | dict[int, int] = 0
     seed: int
     number: int
     edn: str
@@ -261,9 +288,11 @@ class Judges:
             return outcome  # this search leaves no proof, and nobody else asks for it alone
         return f"{outcome}, not certified: {reason}" if reason else outcome
 
-    def expected(self, history: History, initial: int | None, style: str) -> str:
+    def expected(
+        self, history: History, initial: int | None, style: str, error: ClockError = 0
+    ) -> str:
         """What the oracle says of one level."""
-        return self.oracle.expected(history, initial)[level_of(style)]
+        return self.oracle.expected(history, initial, error=error)[level_of(style)]
 
     def draw(self, rng: random.Random, level: str) -> Setting:
         """A setting of the engine."""
@@ -316,26 +345,32 @@ class Night:
                 raise SystemExit(f"{self.state}: {what}; choose another --folder")
         self.judges = Judges()
 
-    def history(self, number: int) -> tuple[random.Random, str, History, int | None]:
-        """Of a number: where further draws come from, the kind, the history, its initial value."""
+    def history(self, number: int) -> tuple[random.Random, str, History, int | None, ClockError]:
+        """Of a number: where further draws come from, kind, history, initial value, clock error."""
         rng = random.Random(self.totals.seed << 40 | number)
         kinds = self.totals.kinds
         kind = kinds[0] if len(kinds) == 1 else rng.choice(kinds)
         while not well_formed(history := KINDS[kind](rng)):
             pass
         valued = kind in ("registers", "sets") and rng.random() < 0.1
-        return rng, kind, history, rng.randint(1, 3) if valued else None
+        initial = rng.randint(1, 3) if valued else None
+        error: ClockError = 0
+        if kind == "clocks":
+            error = rng.choice((1, 2, 3, 5))
+            if rng.random() < 0.4:
+                error = {s: rng.choice((0, 1, 2, 4)) for s in sorted({t.session for t in history})}
+        return rng, kind, history, initial, error
 
     def one(self, number: int) -> None:
         """All levels of one history."""
-        rng, kind, history, initial = self.history(number)
+        rng, kind, history, initial, error = self.history(number)
         totals = self.totals
         try:
-            expected = self.judges.oracle.expected(history, initial, LARGEST)
+            expected = self.judges.oracle.expected(history, initial, LARGEST, error)
         except semantics.TooLargeError:
             add(totals.counts, "too large for the oracle")
             return
-        given = to_tool(history, initial_of(history, initial))
+        given = to_tool(history, initial_of(history, initial), error)
         problem = build_problem(given)
         twice = number % BOTH_CHECKERS == 0
         for level, verdict in expected.items():
@@ -376,14 +411,14 @@ class Night:
 
     def save_case(self, setting: Setting, number: int) -> None:
         """Shrink a disagreement and keep it."""
-        _, history_kind, found, initial = self.history(number)
+        _, history_kind, found, initial, error = self.history(number)
 
         def differs(history: History, initial: int | None) -> bool:
             if not well_formed(history):
                 return False
             with suppress(semantics.TooLargeError, KeyError):  # KeyError: no times left
-                given = to_tool(history, initial_of(history, initial))
-                expected = self.judges.expected(history, initial, setting.style)
+                given = to_tool(history, initial_of(history, initial), error)
+                expected = self.judges.expected(history, initial, setting.style, error)
                 return self.judges.got(given, setting) != expected
             return False
 
@@ -392,11 +427,12 @@ class Night:
         small = shrink(found, lambda h: differs(h, initial)) if differs(found, initial) else found
         case = Case(
             setting=setting,
-            expected=self.judges.expected(small, initial, setting.style),
-            got=self.judges.got(to_tool(small, initial_of(small, initial)), setting),
+            expected=self.judges.expected(small, initial, setting.style, error),
+            got=self.judges.got(to_tool(small, initial_of(small, initial), error), setting),
             operations=show(small),
             initial=initial,
             as_found=show(found),
+            error=error,
             kind=history_kind,
             seed=self.totals.seed,
             number=number,
@@ -457,7 +493,7 @@ def describe(case: Case) -> str:
     initial = "" if case.initial is None else f", initial value {case.initial}"
     return (
         f"{case.setting.style}: expected {case.expected}, got {case.got}: "
-        f"{case.operations}{initial} {setting}"
+        f"{case.operations}{initial}{f', clock error {case.error}' if case.error else ''} {setting}"
     )
 
 
@@ -485,8 +521,9 @@ def again(arguments: argparse.Namespace) -> int:
     case = msgspec.json.decode(arguments.case.read_bytes(), type=Case)
     judges = Judges()
     history = parse(case.operations)
-    got = judges.got(to_tool(history, initial_of(history, case.initial)), case.setting)
-    expected = judges.expected(history, case.initial, case.setting.style)
+    given = to_tool(history, initial_of(history, case.initial), case.error)
+    got = judges.got(given, case.setting)
+    expected = judges.expected(history, case.initial, case.setting.style, case.error)
     print(describe(msgspec.structs.replace(case, got=got, expected=expected)))
     return 0 if got == expected else 1
 
@@ -537,10 +574,10 @@ class Slice:
 
 
 def run_histories(
-    histories: Iterator[History], result: Slice, name: str, names: Sequence[str]
+    histories: Iterator[History], result: Slice, name: str, names: Sequence[str], size: int
 ) -> None:
     """The levels on each history."""
-    levels = Levels(names)
+    levels = Levels(names, size=size)
     for number, history in enumerate(histories):
         try:
             expected, wrong = levels.compare(history, seed=number)
@@ -561,16 +598,32 @@ def run_histories(
 
 
 def names_of(arguments: argparse.Namespace) -> Sequence[str]:
-    """The library's event graphs; or the weak levels in all styles, and their neighbours."""
+    """The library's event graphs; the weak levels and their neighbours; those of a scope."""
+    if arguments.scope:
+        return [name for name in OF_SCOPE[arguments.scope] if in_library(name)]
     neighbours = ("pl-2", "pl-3", "pc", "si", "pc-nosession", "si-nosession")
     return (*WEAK_STYLES, *GUARANTEES, *neighbours) if arguments.weak else tuple(LEVELS)
 
 
+_SNAPSHOTS = ("rc-nosession", "pl-2l", "pl-msr", "pl-cs", "pl-3u", "update-atomic-nosession")
+
+#: The levels that each scope tells apart.
+OF_SCOPE: Final[dict[str, tuple[str, ...]]] = {
+    "statements": ("pl-2", "psi-nosession", "pl-3", *_SNAPSHOTS),
+    "readers": ("pl-2", "psi-nosession", "pl-3", *_SNAPSHOTS),
+    "sessions": ("pram", "processor", "per-key-sequential", "per-key-causal", *GUARANTEES, "ser"),
+    "rows": (
+        *("pl-1", "pl-2", "pl-cs", "pl-2-99", "locking-repeatable-read", "pl-3", "pl-2l", "pl-msr"),
+        *("rc-nosession", "ra-nosession", "psi-nosession", "si-nosession", "pl-3u"),
+    ),
+}
+
+
 def small(arguments: argparse.Namespace, result: Slice) -> None:
-    histories = every_small_history(arguments.offset, arguments.step)
-    run_histories(
-        histories, result, f"small-{arguments.step}-{arguments.offset}", names_of(arguments)
-    )
+    offset, step, scope = arguments.offset, arguments.step, arguments.scope
+    histories = small_histories(scope, offset, step) if scope else every_small_history(offset, step)
+    name = f"small-{scope}{'-' if scope else ''}{step}-{offset}"
+    run_histories(histories, result, name, names_of(arguments), 6)
 
 
 def expressions(arguments: argparse.Namespace, result: Slice) -> None:
@@ -649,6 +702,7 @@ def main(words: Sequence[str] | None = None) -> int:
     run.add_argument("--seed", type=int, default=0)
     commands.add_parser("report")
     commands.choices["small"].add_argument("--weak", action="store_true")
+    commands.choices["small"].add_argument("--scope", choices=[*SCOPES], default="")
     for name in ("small", "expressions", "report"):
         commands.choices[name].add_argument("--log", type=Path, default=Path("campaign.jsonl"))
     arguments = parser.parse_args(words)

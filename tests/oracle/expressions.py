@@ -43,25 +43,48 @@ _BASE = (so, wr, ww, rw, wr, ww, rw, rt)
 _TESTS = (core.Lift(core.Rel("W")), core.Lift(core.Rel("R")))
 
 
-def random_expression(rng: random.Random, depth: int) -> core.Core:
+def random_expression(
+    rng: random.Random, depth: int, base: tuple[core.Core, ...] = _BASE
+) -> core.Core:
     if depth == 0 or rng.random() < 0.2:
-        return rng.choice(_BASE)
-    if rng.random() < 0.08:  # only steps beside a test are restricted by it
+        return rng.choice(base)
+    if rng.random() < 0.08 and base is _BASE:  # only steps beside a test are restricted by it
         step = random_expression(rng, depth - 1)
         test = rng.choice(_TESTS)
         return core.Seq((test, step) if rng.random() < 0.5 else (step, test))
     kind = rng.random()
     if kind < 0.42:
         return core.Union(
-            tuple(random_expression(rng, depth - 1) for _ in range(rng.choice((2, 2, 3))))
+            tuple(random_expression(rng, depth - 1, base) for _ in range(rng.choice((2, 2, 3))))
         )
     if kind < 0.76:
         return core.Seq(
-            tuple(random_expression(rng, depth - 1) for _ in range(rng.choice((2, 2, 3))))
+            tuple(random_expression(rng, depth - 1, base) for _ in range(rng.choice((2, 2, 3))))
         )
     if kind < 0.9:
-        return core.Opt(random_expression(rng, depth - 1))
-    return core.Plus(random_expression(rng, depth - 1))
+        return core.Opt(random_expression(rng, depth - 1, base))
+    return core.Plus(random_expression(rng, depth - 1, base))
+
+
+#: Reads of single keys and of predicates, told apart.
+_READS = (so, ww, wr, rw, *map(core.Rel, ("iwr", "pwr", "irw", "prw", "irw", "prw")))
+
+
+def random_predicate_checks(rng: random.Random) -> Checks:
+    """Checks that tell item from predicate dependencies, some of them return paths."""
+    checks: list[core.Check] = []
+    while not checks:
+        e = random_expression(rng, rng.choice((1, 2)), _READS)
+        if _reflexive(e):
+            continue
+        if rng.random() < 0.6:
+            checks.append(acyclic("c", e))
+        else:
+            last = core.Rel(rng.choice(("irw", "prw")))
+            checks += [irreflexive("c", core.Seq((core.Star(e), last))), acyclic("loops", e)]
+        if not _names(checks[0].expr) & {"iwr", "pwr", "irw", "prw"}:
+            checks.clear()
+    return tuple(checks)
 
 
 def random_wide_checks(rng: random.Random) -> Checks:

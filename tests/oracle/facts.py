@@ -75,6 +75,9 @@ FACTS: list[tuple[str, dict[str, bool | None]]] = [
     ("?w(x,1) @0- || r(x,nil) @1-2 || r(x,1) @3-4", {"linearizable": True}),
     ("?w(x,1) @0- || r(x,1) @1-2 || r(x,nil) @3-4", {"linearizable": False}),
     ("?w(x,1) @0-1 || r(x,nil) @2-3 || r(x,1) @4-5", {"linearizable": True}),
+    # What is indeterminate took effect for all its keys, or for none.
+    ("?r(y,9) w(x,1) || r(x,1)", {"per-key-sequential": False, "per-key-causal": False}),
+    ("?r(y,nil) w(x,1) || r(x,1)", {"per-key-sequential": True, "per-key-causal": True}),
     # The memory of 1988 has no order of all: a value may cause itself.
     ("r(x,1) -> w(y,1) || r(y,1) w(x,1)", {"pram": True, "shared-pram": False}),
     ("r(x,1) -> w(x,1)", {"pram": False, "shared-pram": False}),

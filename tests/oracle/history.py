@@ -280,6 +280,21 @@ def with_wide_times(history: History) -> History:
     return tuple(out)
 
 
+def as_edn_says(history: History) -> History:
+    """After an unknown outcome a process is another session; nil is what it may not have read."""
+    found, session = [], {t.session: t.session for t in history}
+    for t in history:
+        ops = t.ops
+        if t.status == "maybe" and t.times is None:
+            ops = tuple(
+                ("r", op[1], UNKNOWN) if op[0] == "r" and op[2] is None else op for op in ops
+            )
+        found.append(replace(t, ops=ops, session=session[t.session]))
+        if t.status == "maybe":
+            session[t.session] = max(session.values()) + 1
+    return sort_by_session(found)
+
+
 def _edn_line(kind: str, process: str, t: Txn, *, invoke: bool) -> str:
     ops = " ".join(_edn_op(o, invoke=invoke) for o in t.ops)
     more = ""

@@ -8,12 +8,15 @@ from collections.abc import Iterator
 
 from . import moments, semantics
 from .expressions import Checks
-from .generate import any_history
-from .history import History, timed
+from .generate import any_history, well_formed
+from .generate_rows import row_history
+from .history import History, as_edn_says, timed
+from .predicates import lower, rich
 from .simulate import disturbed, timed_history
 
 _LARGEST = 3_000  # assignments
 _OF_OPERATIONS = semantics.TIMES - {"rt"}
+_OF_PREDICATES = {"iwr", "pwr", "irw", "prw"}
 
 
 def judged(
@@ -21,16 +24,20 @@ def judged(
 ) -> Iterator[tuple[History, str]]:
     """``valid`` or ``invalid`` for up to ``count`` histories.
 
-    They have times of operations where the checks use them. Left out are those without times where
-    the checks use those, and those with too many assignments, which ``left_out`` counts.
+    They have rows, or times of operations, where the checks use them. Left out are those without
+    times where the checks use those; and those with too many assignments, which are counted.
     """
     named = set().union(*(semantics.names(c.expr) for c in checks))
     for _ in range(count):
-        history = _at_work(rng) if named & _OF_OPERATIONS else any_history(rng)
-        if semantics.needs_time(checks) and not timed(history):
+        if named & _OF_PREDICATES:
+            history = row_history(rng)
+        else:
+            history = _at_work(rng) if named & _OF_OPERATIONS else any_history(rng)
+        if not well_formed(history) or (semantics.needs_time(checks) and not timed(history)):
             continue
+        said = as_edn_says(history) if rich(history) else history
         try:
-            (valid,) = semantics.satisfied(history, [checks], limit=_LARGEST)
+            (valid,) = semantics.satisfied(lower(said), [checks], limit=_LARGEST)
         except semantics.TooLargeError:
             if left_out is not None:
                 left_out["too large for the oracle"] += 1

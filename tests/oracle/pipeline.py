@@ -28,6 +28,7 @@ from .history import (
     History,
     Op,
     Txn,
+    as_edn_says,
     has_time,
     is_list_key,
     keys,
@@ -162,25 +163,11 @@ DEFINED: dict[str, str] = {
 }
 
 
-def _as_edn_says(history: History) -> History:
-    """After an unknown outcome a process is another session; nil is what it may not have read."""
-    found, session = [], {t.session: t.session for t in history}
-    for t in history:
-        ops = t.ops
-        if t.status == "maybe" and t.times is None:
-            ops = tuple(
-                ("r", op[1], UNKNOWN) if op[0] == "r" and op[2] is None else op for op in ops
-            )
-        found.append(replace(t, ops=ops, session=session[t.session]))
-        if t.status == "maybe":
-            session[t.session] = max(session.values()) + 1
-    return sort_by_session(found)
-
-
 class Levels:
     """Compares on the library's levels; loads each of them once."""
 
-    def __init__(self, names: Iterable[str] = tuple(LEVELS)) -> None:
+    def __init__(self, names: Iterable[str] = tuple(LEVELS), *, size: int = DEFINED_SIZE) -> None:
+        self.size = size
         self.plans = {name: route(load_spec(name)) for name in names}
         known = LEVELS | WEAK | GUARANTEES | PREDICATES | DATABASES
         levels = {level_of(name) for name in self.plans}
@@ -188,7 +175,7 @@ class Levels:
 
     def applicable(self, history: History) -> list[str]:
         """The levels with a defined verdict: real time needs times, definitions a small history."""
-        small = len(history) <= DEFINED_SIZE and not any(
+        small = len(history) <= self.size and not any(
             is_list_key(history, k) for k in keys(history)
         )
         names = [n for n in self.plans if small or level_of(n) not in DEFINED]
@@ -197,7 +184,7 @@ class Levels:
         if any(t.times is None for t in history):
             names = [n for n in names if n not in DATABASES]
         if rich(history):  # who reads is not defined for a statement that returns nothing
-            undefined = {*GUARANTEES, "per-key-sequential", "per-key-causal", "pl-cs"}
+            undefined = {*GUARANTEES, "per-key-sequential", "per-key-causal"}
             names = [n for n in names if level_of(n) not in undefined]
         return names
 
@@ -217,7 +204,7 @@ class Levels:
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}
         if rich(history):
-            history = _as_edn_says(history)
+            history = as_edn_says(history)
         low = lower(history, initial)
         verdicts = expected_verdicts(low, list(known.values()), initial, limit, error)
         answers = dict(zip(known, verdicts, strict=True))

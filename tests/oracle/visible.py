@@ -91,14 +91,18 @@ def search(
     ordered: Callable[[tuple[int, ...]], bool],
     fits: Callable[[dict[int, frozenset[int]]], bool],
 ) -> bool:
-    """Whether some order that is allowed, and sets that fit together, explain every read."""
+    """Whether some order that is allowed, and sets that fit together, explain every read.
+
+    Of what a transaction without reads sees nothing is said: it sees nothing.
+    """
     lists = {k for k in keys(history) if is_list_key(history, k)}
+    reads = [not all(map(is_write, t.ops)) for t in history]
     for included in inclusions(history):
         for order in filter(ordered, permutations(included)):
             options = [
                 [
                     frozenset(seen)
-                    for seen in _sets(order[:place], frozenset())
+                    for seen in _sets(order[:place] if reads[t] else (), frozenset())
                     if run(history[t], _state(history, seen, lists, {}), lists) is not None
                 ]
                 for place, t in enumerate(order)
