@@ -145,6 +145,8 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("hist",), looks_like=f"lines like {first}")
     if not (edn := _skip_edn_comments(body)):
         return Guess(formats=("edn",), looks_like="nothing but comments of EDN")
+    if _is_workload(edn):
+        return Guess(formats=("workload",), looks_like="operations of one of Jepsen's workloads")
     if _are_single_operations(edn):
         return Guess(formats=("registers",), looks_like="operations on single objects")
     if edn[:1] in ("{", "[", "(", "#") and _is_edn(edn):
@@ -155,6 +157,7 @@ def _detect_text(text: str) -> Guess:
 
 
 _CLIENT = re.compile(r"(?<![\w:]):?\"?process\"?[\s:]+\d")
+_OTHERS = re.compile(r"(?<![\w:]):?\"?process\"?[\s:]+[:\"][a-z]")
 _FUNCTION = re.compile(r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?([\w-]+)")
 _OF_OBJECTS = frozenset({"cas", "acquire", "release", "get", "put"})
 _OF_REGISTERS = _OF_OBJECTS | {"read", "write", "append"}
@@ -168,6 +171,30 @@ def _are_single_operations(text: str) -> bool:
     if not functions or not functions <= _OF_REGISTERS:
         return False
     return bool(functions & _OF_OBJECTS) or _OTHER_VALUES.search(text) is None
+
+
+_SET = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?#\{")
+_COLLECTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+[\[(]|\(|\[\s*\])")
+_LONG = re.compile(r"value\"?[\s:]+\[\s*[^][{}()\s,]+[\s,]+[^][{}()\s,]+[\s,]+[^][{}()\s,]+")
+_TRANSACTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[\[(]\s*:?\"?[rwa]")
+
+
+def _is_workload(text: str) -> bool:
+    """Whether clients transfer, add, or write and read collections."""
+    clients = [part for part in text.split("{") if not _OTHERS.search(part)]
+    functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
+    if not functions or "txn" in functions or _TRANSACTION.search(text):
+        return False
+    if functions & {"transfer", "add"}:
+        return not functions & _OF_OBJECTS
+    if functions != {"read", "write"}:
+        return False
+    collections = {
+        found[1]
+        for part in clients
+        if (found := _FUNCTION.search(part)) and (_COLLECTION.search(part) or _LONG.search(part))
+    }
+    return collections == {"read"} or _SET.search(text) is not None
 
 
 def _clip(text: str) -> str:

@@ -46,6 +46,11 @@ FORMATS: Final = {
             title="Jepsen, Knossos and Porcupine logs of single operations",
             reader="registers:read",
         ),
+        Format(
+            name="workload",
+            title="Jepsen's bank, set, counter, comments and sequential",
+            reader="workloads.read:read",
+        ),
         Format(name="dbcop", title="dbcop bincode", reader="dbcop:read_bincode"),
         Format(name="dbcop-json", title="dbcop JSON", reader="dbcop:read_json"),
         Format(name="hist", title="dbcop .hist text", reader="dbcop:read_hist"),
@@ -62,6 +67,13 @@ ALIASES: Final = {
     "bincode": "dbcop",
     "knossos": "registers",
     "porcupine": "registers",
+    "bank": "workload",
+    "set": "workload",
+    "set-full": "workload",
+    "counter": "workload",
+    "comments": "workload",
+    "sequential": "workload",
+    "long-fork": "edn",
 }
 
 

@@ -41,6 +41,7 @@ class History(Struct, frozen=True, kw_only=True):
             phrase each.
         sha256: of the bytes that were read (files in name order).
         session_names: what the input calls each session; empty if it numbers them itself.
+        levels: those of the library that it can be judged by; empty if by any.
     """
 
     columns: Columns
@@ -55,6 +56,7 @@ class History(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     sha256: str = ""
     session_names: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
     _lazy: dict[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -76,6 +76,7 @@ def load_history(
         notes=notes,
         sha256=digest.hex(),
         session_names=names,
+        levels=reading.levels,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
@@ -13,7 +14,7 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import HistoryError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
-from isolang.language.library import assumption_of, weaker_on_predicates
+from isolang.language.library import assumption_of, list_library, weaker_on_predicates
 from isolang.language.meaning.facts import mentioned
 from isolang.limits import Deadline
 from isolang.options import Options
@@ -99,6 +100,8 @@ def decide(
     run = Run(
         history, route, pair, deadline, options, progress=progress, choice=choice, problem=problem
     )
+    if silent := _says_nothing_of(run.written_spec, history):
+        return _unknown(run, Undecided(cause="unsupported", reason=silent))
     found = limited(run, lambda: _verdict(run))
     if isinstance(found, Invalid) and _allows_more(route, history, found):
         reason = (
@@ -107,6 +110,19 @@ def decide(
         )
         found = Undecided(cause="unsupported", reason=reason)
     return _unknown(run, found) if isinstance(found, Undecided) else found
+
+
+def _says_nothing_of(spec: Spec, history: History) -> str:
+    """Why the history cannot be judged by the spec, as its reader knows; empty if it can."""
+    if not history.levels:
+        return ""
+    main = re.fullmatch(r"library:(.*)\.iso", spec.source)
+    level = next((e.alias_of or e.name for e in list_library() if main and e.name == main[1]), "")
+    if level in history.levels:
+        return ""
+    known = ", ".join(name for name in history.levels if "-" not in name)
+    what = history.notes[0] if history.notes else "such a history"
+    return f"{what}; it cannot be judged by {spec.name}, only by {known} and what is as strong"
 
 
 def _allows_more(route: Route, history: History, found: Invalid) -> bool:
@@ -193,7 +209,8 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
         return _rejected(run, proof, certification)
     if isinstance(proof, Relations):
         run.notes += _kept(run, proof)
-    if isinstance(found, Witness) and not _observed(run.history, found):
+    keys = not run.history.levels  # else what was observed is in what the keys stand for
+    if keys and isinstance(found, Witness) and not _observed(run.history, found):
         run.notes.append(_NOTHING_OBSERVED)
     if run.written_spec.shows:
         from isolang.pipeline.shown import shown_of, shown_of_witness
@@ -283,7 +300,10 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
             certification = UNCHECKED
         # A certified violation is not given up for lack of time to explain it.
         with run.deadline.during("solve", to_the_end=True):
-            relaxed = {} if finder is None else finder.relaxed(refutation.steps)
+            if finder is None or run.history.levels:  # then weaker levels are not judged
+                relaxed = {}
+            else:
+                relaxed = finder.relaxed(refutation.steps)
             violation = replace(explain(run.problem, refutation.steps), relaxed=relaxed)
             _show_violation(run)
         return Invalid(violation=violation, refutation=refutation, **_common(run, certification))

@@ -44,6 +44,23 @@ ELLE = [
     ("interleaved-writes.edn", "read-uncommitted", None),
 ]
 
+#: The workloads of docs/from-elle.md.
+WORKLOADS = [
+    ("bank.edn", "snapshot-isolation", "thin-air read"),
+    ("bank.edn", "psi", "thin-air read"),
+    ("bank.edn", "read-committed", "unknown"),
+    ("set.edn", "strict-serializable", "G-single-realtime"),
+    ("set.edn", "serializable", None),
+    ("comments.edn", "strict-serializable", "G-single-realtime"),
+    ("comments.edn", "serializable", None),
+    ("counter.edn", "linearizable", "G-single-realtime"),
+    ("counter.edn", "serializable", "unknown"),
+    ("sequential.edn", "sequential", "causality violation-session"),
+    ("sequential.edn", "serializable", None),
+    ("long-fork.edn", "snapshot-isolation", "long fork"),
+    ("long-fork.edn", "parallel-snapshot-isolation", None),
+]
+
 
 @pytest.fixture(autouse=True)
 def _at_the_root(monkeypatch):
@@ -52,7 +69,12 @@ def _at_the_root(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("history", "spec", "anomaly"), [*EXPECTED, *((f"elle/{h}", s, a) for h, s, a in ELLE)]
+    ("history", "spec", "anomaly"),
+    [
+        *EXPECTED,
+        *((f"elle/{h}", s, a) for h, s, a in ELLE),
+        *((f"workloads/{h}", s, a) for h, s, a in WORKLOADS if a != "unknown"),
+    ],
 )
 def test_example(capfd, history, spec, anomaly):
     """Each example has the verdict that examples/README.md gives it."""
@@ -61,6 +83,14 @@ def test_example(capfd, history, spec, anomaly):
     assert report["anomaly"] == anomaly
     assert report["verdict"] == ("valid" if anomaly is None else "invalid")
     assert report["certified"]
+
+
+@pytest.mark.parametrize(("history", "spec"), [(h, s) for h, s, a in WORKLOADS if a == "unknown"])
+def test_what_a_workload_does_not_tell(capfd, history, spec):
+    """Where its operations say nothing about a level, the verdict is unknown."""
+    run = run_here(capfd, "--spec", spec, "-o", "json", f"examples/workloads/{history}")
+    (report,) = run.reports()
+    assert (report["verdict"], run.code) == ("unknown", 3)
 
 
 def test_every_example_is_listed():
@@ -73,8 +103,9 @@ def test_every_case_of_elle_is_listed():
     """docs/from-elle.md names each history, with the verdicts that are tested."""
     text = (ROOT / "docs/from-elle.md").read_text()
     rows = dict(re.findall(r"^\| `([^`]+\.edn)` \|.*\| ([^|]*) \|$", text, re.M))
-    assert set(rows) == {path.name for path in (ROOT / "examples/elle").iterdir()}
-    for history, spec, anomaly in ELLE:
+    folders = [ROOT / "examples/elle", ROOT / "examples/workloads"]
+    assert set(rows) == {path.name for folder in folders for path in folder.iterdir()}
+    for history, spec, anomaly in ELLE + WORKLOADS:
         assert f"`{spec}`" in rows[history]
         assert (anomaly or "valid") in rows[history]
 

@@ -29,6 +29,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     session_names: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
 
 
 def call_native(

@@ -1,0 +1,148 @@
+"""EDN, and JSON as a dialect of it, as Python objects: for what is read by this package's Python.
+
+Vectors are tuples, lists too, sets frozen sets, maps dictionaries, keywords ``Keyword``; of a
+tagged form (``#jepsen.history.Op{…}``, ``#inst "…"``) the form counts. Transactions in EDN are read
+by the native reader, which makes no object for an operation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from isolang.errors import HistoryError
+from isolang.history.values import Keyword, Literal
+
+_CLOSE: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
+_WORDS: Final[dict[str, Any]] = {"nil": None, "null": None, "true": True, "false": False}
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_TOKEN: Final = {
+    json: re.compile(
+        rf"(?P<blank>[\s,{':' if json else ''}]+|;[^\n]*)"
+        r'|(?P<string>#?"(?:[^"\\]|\\.)*")'
+        r"|(?P<open>\#\{|[(\[{])|(?P<close>[)\]}])|(?P<discard>\#_)"
+        r"|(?P<tag>\#[A-Za-z][\w./+-]*)|(?P<char>\\\w+|\\.)"
+        r'|(?P<atom>[^\s,()\[\]{}";]+)',
+        re.DOTALL,
+    )
+    for json in (False, True)
+}
+_MOST_NESTED = 200
+
+
+def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
+    """Give each form of a text with its line; of one enclosing vector or list, what is in it.
+
+    Args:
+        text: EDN, or JSON if its first map has a string first.
+        name: of the file, for messages.
+
+    Raises:
+        HistoryError: naming the line.
+    """
+    json = re.match(r'[\s\[]*\{\s*"', text) is not None
+    return _Forms(text, name, json=json).all()
+
+
+class _Forms:
+    def __init__(self, text: str, name: str, *, json: bool) -> None:
+        self.text = text
+        self.name = name
+        self.match = _TOKEN[json].match
+        self.at = 0
+        self.line = 1
+
+    def fail(self, what: str) -> HistoryError:
+        return HistoryError(f"{self.name}: line {self.line}: {what}")
+
+    def all(self) -> Iterator[tuple[int, Any]]:
+        kind, token = self.token()
+        if kind == "open" and token in "([":
+            inside: str | None = _CLOSE[token]
+            kind, token = self.token()
+        else:
+            inside = None
+        while kind and not (kind == "close" and token == inside):
+            line = self.line
+            yield line, self.form(kind, token, 0)
+            kind, token = self.token()
+        if inside and not kind:
+            raise self.fail(f"the file ends inside a vector (expected {inside!r}); truncated?")
+        if inside and self.token()[0]:
+            raise self.fail("more after the enclosing vector (expected the end of the file)")
+
+    def token(self) -> tuple[str, str]:
+        """The next token that is no blank; of what ``#_`` discards, nothing."""
+        while self.at < len(self.text):
+            found = self.match(self.text, self.at)
+            if found is None:
+                raise self.fail(f"not EDN (got {self.text[self.at : self.at + 20]!r})")
+            kind, token = str(found.lastgroup), found[0]
+            self.at = found.end()
+            if kind == "discard":
+                self.form(*self.token(), 0)
+                continue
+            if kind == "blank":
+                self.line += token.count("\n")
+                continue
+            return kind, token
+        return "", ""
+
+    def form(self, kind: str, token: str, depth: int) -> Any:
+        if depth > _MOST_NESTED:
+            raise self.fail("forms inside forms (more than 200)")
+        match kind:
+            case "atom":
+                return self.atom(token)
+            case "string":
+                self.line += token.count("\n")
+                if token[0] == "#":
+                    return Literal(token)
+                return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescaped, token[1:-1], flags=re.DOTALL)
+            case "open":
+                return self.collection(token, depth + 1)
+            case "tag":
+                return self.form(*self.token(), depth + 1)
+            case "char":
+                return token[1:]
+        got = repr(token) if token else "the end of the file"
+        raise self.fail(f"a bracket that does not fit (got {got}, expected a form)")
+
+    def collection(self, open_: str, depth: int) -> Any:
+        start = self.line
+        items = []
+        while True:
+            kind, token = self.token()
+            if kind == "close" and token == _CLOSE[open_]:
+                break
+            if not kind:
+                raise self.fail(
+                    f"the file ends inside the {open_} of line {start} (expected "
+                    f"{_CLOSE[open_]!r}); truncated?"
+                )
+            items.append(self.form(kind, token, depth))
+        try:
+            if open_ == "{":
+                if len(items) % 2:
+                    raise self.fail("a map with a key and no value")
+                return dict(zip(items[::2], items[1::2], strict=True))
+            return frozenset(items) if open_ == "#{" else tuple(items)
+        except TypeError:
+            raise self.fail("a map as the element of a set, or as a key of a map") from None
+
+    def atom(self, token: str) -> Any:
+        if token in _WORDS:
+            return _WORDS[token]
+        if token[0] == ":" and len(token) > 1:
+            return Keyword(token[1:])
+        if re.fullmatch(r"[+-]?\d{1,4000}N?", token):
+            return int(token.rstrip("N"))
+        if re.fullmatch(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", token):
+            return float(token)
+        return Literal(token)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1]
+    return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPES.get(code, code)

@@ -1,0 +1,129 @@
+"""A bank: ``:transfer {:from a, :to b, :amount n}``, and ``:read`` of all balances.
+
+Balances do not say who made them, so that a history of keys cannot be had from them; but a
+transfer keeps the total. So what is judged is one derived key, the total: nobody writes it, and a
+read of all accounts reads it. Two reads with different totals cannot both be right where a
+transaction sees all of another one or nothing, and no update is lost: from parallel snapshot
+isolation on. Below, totals may differ, and nothing is judged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from isolang.history import columns as c
+from isolang.history.readers.reading import counted
+from isolang.history.readers.workloads.operations import (
+    Done,
+    Operations,
+    Sink,
+    independent,
+    split_groups,
+)
+from isolang.history.values import Keyword, shown
+
+KEEP_THE_TOTAL: Final = (
+    *("psi", "psi-nosession", "psi-vis", "psi-vis-nosession", "rss", "rss-nosession"),
+    *(
+        level + form + sessions
+        for level in ("si", "strong-si", "ser", "sser")
+        for form in ("", "-co", "-vis")
+        for sessions in ("", "-nosession")
+    ),
+    *("pl-3", "pl-3u", "pl-fcv"),
+)
+"""The levels at which a read of all accounts sees what transfers keep: those from PSI on."""
+
+
+class Totals:
+    """The totals that reads of a bank show.
+
+    Attributes:
+        sink: what is filled.
+        notes: what was understood in a way worth knowing.
+    """
+
+    def __init__(self, ops: Operations, sink: Sink) -> None:
+        self.sink = sink
+        self.notes: list[str] = []
+        self._ops = ops
+
+    def fill(self) -> None:
+        """Translate all operations.
+
+        Raises:
+            HistoryError: naming file and line.
+        """
+        done = self._ops.done
+        grouped = independent(done, lambda d: d.function == "read")
+        if grouped:
+            split_groups(self._ops, done)
+        balances = {id(d): self._balances(d) for d in done if d.function == "read"}
+        accounts: dict[Any, set[Any]] = {}
+        for d in done:
+            accounts.setdefault(d.group, set()).update(balances.get(id(d)) or ())
+        totals = {
+            id(d): sum(found.values())
+            for d in done
+            if (found := balances.get(id(d))) is not None
+            and len(found) == len(accounts[d.group])
+            and None not in found.values()
+        }
+        usual = {
+            group: Counter(totals[id(d)] for d in done if d.group == group and id(d) in totals)
+            for group in accounts
+        }
+        for d in done:
+            self.sink.begin(d)
+            if id(d) in totals:
+                total = usual[d.group].most_common(1)[0][0]
+                name = Keyword("total")
+                key = self.sink.key((d.group, name) if grouped else name, total)
+                self.sink.read(key, self.sink.value(totals[id(d)]), d.line)
+        self._say(balances, totals, usual)
+
+    def _balances(self, d: Done) -> Mapping[Any, Any] | None:
+        """The balance of each account; ``None`` if a read did not succeed."""
+        if d.status != c.COMMITTED or d.value is None:
+            return None
+        if not isinstance(d.value, Mapping):
+            what = f"a :read of a bank (got {shown(d.value)}, expected a map from account to"
+            raise self._ops.fail(d.line, f"{what} balance)")
+        for account, balance in d.value.items():
+            if balance is not None and (isinstance(balance, bool) or not isinstance(balance, int)):
+                what = f"the balance of account {shown(account)} (got {shown(balance)}, expected"
+                raise self._ops.fail(d.line, f"{what} an integer)")
+        return d.value
+
+    def _say(
+        self,
+        balances: Mapping[int, Mapping[Any, Any] | None],
+        totals: Mapping[int, int],
+        usual: Mapping[Any, Counter[int]],
+    ) -> None:
+        self.notes.append(
+            "only the total of each read of all accounts is judged, which transfers keep: the "
+            "balances do not say which transfers a read saw"
+        )
+        for group, seen in usual.items():
+            if len(seen) > 1:
+                (most, often), *_ = seen.most_common(1)
+                of = "" if group is None else f" of {shown(group)}"
+                self.notes.append(
+                    f"the total{of} is taken to be {most}, as {often} of {seen.total()} reads "
+                    "show; the file does not say it"
+                )
+        partial = sum(found is not None for found in balances.values()) - len(totals)
+        if partial:
+            reads = counted(partial, "read")
+            self.notes.append(f"{reads} without the balance of each account: no total to judge")
+        negative = sum(
+            any(b is not None and b < 0 for b in found.values())
+            for found in balances.values()
+            if found is not None
+        )
+        if negative:
+            reads = counted(negative, "read")
+            self.notes.append(f"{reads} of a negative balance, which is for the program to allow")

@@ -1,0 +1,201 @@
+"""A counter: ``:add n``, always the same n, and ``:read`` of the sum.
+
+An add does not say what it made of the counter. Where all add the same, a read of v·n follows
+exactly v of them, so that the history is linearizable iff the adds can be put in a row in which
+the v-th takes effect after each read of less than v·n began, before each read of v·n or more
+ended, and within its own invocation and completion. The bounds of both kinds do not fall as v
+rises, so that the earliest deadline first finds such a row if there is one (W. Horn, 1974). Then
+each add is a read of one value and a write of the next, and a witness for that is one for the
+counter.
+
+If there is no such row, the one that was tried is not linearizable either, and a refutation of it
+shows where: that no other is rests on this file. At weaker levels another row might do, so that
+only strict serializability is judged then.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from typing import Any, Final
+
+from isolang.errors import UnsupportedError
+from isolang.history import columns as c
+from isolang.history.readers.reading import counted
+from isolang.history.readers.workloads.operations import (
+    Done,
+    Operations,
+    Sink,
+    independent,
+    split_groups,
+)
+from isolang.history.values import Keyword, shown
+
+LINEARIZABLE: Final = tuple(
+    "sser" + form + sessions for form in ("", "-co", "-vis") for sessions in ("", "-nosession")
+)
+_FIRST, _NEVER = -1, c.UNKNOWN_END
+
+
+class Sums:
+    """The row of adds of each counter.
+
+    Attributes:
+        sink: what is filled.
+        notes: what was understood in a way worth knowing.
+        levels: those that can be judged; empty for all.
+    """
+
+    def __init__(self, ops: Operations, sink: Sink) -> None:
+        self.sink = sink
+        self.notes: list[str] = []
+        self.levels: tuple[str, ...] = ()
+        self._ops = ops
+
+    def fill(self) -> None:
+        """Translate all operations.
+
+        Raises:
+            HistoryError: naming file and line.
+            UnsupportedError: adds of different amounts.
+        """
+        done = self._ops.done
+        if done and not self._ops.timed:
+            msg = (
+                f"{self._ops.name}: a counter without any :invoke; when an add began and ended is "
+                "what tells which value it made"
+            )
+            raise UnsupportedError(msg)
+        grouped = independent(done, lambda d: d.function == "read")
+        if grouped:
+            split_groups(self._ops, done)
+            self.notes.append("operations on independent keys [k …]: one counter for each k")
+        step = self._step([d for d in done if d.function == "add"])
+        groups: dict[Any, list[Done]] = {}
+        for d in done:
+            groups.setdefault(d.group, []).append(d)
+        place: dict[int, int] = {}  # of an add: which of the adds it is
+        seen: dict[int, int] = {}  # of a read: how many adds it follows
+        thin: set[int] = set()  # reads of what no adds can make
+        for group in groups.values():
+            self._one(group, step, place, seen, thin)
+        unused = sum(
+            d.function == "add" and d.status == c.INDETERMINATE and id(d) not in place for d in done
+        )
+        if unused:
+            adds = counted(unused, "add")
+            self.notes.append(f"{adds} of unknown outcome that no read needs: did not take effect")
+        for d in done:
+            self.sink.begin(d)
+            name = Keyword("counter") if d.group is None else d.group
+            key = self.sink.key(name, 0)
+            if (before := place.get(id(d))) is not None:
+                self.sink.read(key, self.sink.value((before - 1) * step), d.line)
+                self.sink.write(key, self.sink.value(before * step), d.line)
+            elif id(d) in seen or id(d) in thin:
+                self.sink.read(key, self.sink.value(d.value), d.line)
+        self.notes.append(
+            "an add is a read of one value and a write of the next; which add made which value is "
+            "chosen to fit real time"
+        )
+        if self.levels:
+            self.notes.append(
+                "no order of the adds fits real time; the counterexample is about the one that was "
+                "tried, and that there is no other rests on the reader's count"
+            )
+
+    def _step(self, adds: list[Done]) -> int:
+        """What each add adds."""
+        step = adds[0].asked if adds else 1
+        for d in adds:
+            if type(d.asked) is int and d.asked and d.asked == step:
+                continue
+            expected = shown(step) if d.asked != step else "an integer that is not 0"
+            msg = (
+                f"{self._ops.name}: line {d.line}: a counter whose adds differ (got "
+                f"{shown(d.asked)}, expected {expected}); its values do not say how many adds a "
+                "read follows"
+            )
+            raise UnsupportedError(msg)
+        return int(step)
+
+    def _one(
+        self,
+        done: list[Done],
+        step: int,
+        place: dict[int, int],
+        seen: dict[int, int],
+        thin: set[int],
+    ) -> None:
+        """Put the adds of one counter in a row."""
+        adds = [d for d in done if d.function == "add" and d.status != c.ABORTED]
+        for d in done:
+            if d.function != "read" or d.status != c.COMMITTED or d.value is None:
+                continue
+            if type(d.value) is not int:
+                what = f"a :read of a counter (got {shown(d.value)}, expected an integer)"
+                raise self._ops.fail(d.line, what)
+            follows, rest = divmod(d.value, step)
+            if rest or not 0 <= follows <= len(adds):
+                thin.add(id(d))
+            else:
+                seen[id(d)] = follows
+        reads = [d for d in done if id(d) in seen]
+        most = max((seen[id(d)] for d in reads), default=0)
+        after = [_FIRST] * (most + 2)  # by v: the last begin of a read of less
+        before = [_NEVER] * (most + 2)  # by v: the first end of a read of v or more
+        for d in reads:
+            v = seen[id(d)]
+            after[v + 1] = max(after[v + 1], d.begin)
+            before[v] = min(before[v], d.end)
+        for v in range(1, most + 2):
+            after[v] = max(after[v], after[v - 1])
+            before[most + 1 - v] = min(before[most + 1 - v], before[most + 2 - v])
+        row, fits = _in_a_row(adds, after, before, most)
+        for v, d in enumerate(row, 1):
+            place[id(d)] = v
+        if not fits:
+            self.levels = LINEARIZABLE
+
+
+def _in_a_row(
+    adds: list[Done], after: list[int], before: list[int], most: int
+) -> tuple[list[Done], bool]:
+    """Put adds in a row, the earliest deadline first; and whether each is within its bounds.
+
+    Args:
+        adds: those that took effect, or may have.
+        after: by place, the event after which that add takes effect.
+        before: by place, the event before which it does, as far as places matter to reads.
+        most: how many places matter to reads; there are as many adds, or more.
+
+    Returns:
+        All adds that took effect, and those of unknown outcome that are needed to fill the places.
+    """
+    waiting = sorted(adds, key=lambda d: d.begin, reverse=True)
+    ready: list[tuple[bool, int, int, Done]] = []
+    numbers = itertools.count()
+    row: list[Done] = []
+    fits = True
+
+    def release(until: int) -> None:
+        while waiting and waiting[-1].begin < until:
+            push(waiting.pop())
+
+    def push(d: Done) -> None:
+        heapq.heappush(ready, (d.status != c.COMMITTED, d.end, next(numbers), d))
+
+    for v in range(1, most + 1):
+        release(before[v])
+        if not ready:
+            fits = False
+            push(waiting.pop())
+        *_, d = heapq.heappop(ready)
+        fits = fits and max(d.begin, after[v]) < min(d.end, before[v])
+        row.append(d)
+    release(_NEVER + 1)
+    for optional, end, _, d in sorted(ready, key=lambda one: one[:3]):
+        if not optional:
+            fits = fits and max(d.begin, after[most + 1]) < end
+            row.append(d)
+    return row, fits

@@ -1,0 +1,109 @@
+"""Sequential consistency by inserts: k_0, k_1, … by one client, and reads of them from the last on.
+
+``:add [k "k_0"]`` inserts one row, ``:write k`` all rows of k in their order; a read gives
+``[k ["k_1" nil]]``, the last row first, nil where there was none. Each insert and each read of a
+row is a transaction of its own, in the order of its session: that is what the test's clients do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from isolang.errors import UnsupportedError
+from isolang.history import columns as c
+from isolang.history.readers.reading import counted
+from isolang.history.readers.workloads.operations import Done, Operations, Sink
+from isolang.history.values import Keyword, shown
+
+_THERE: Final = Keyword("in")
+
+
+def are_inserts(ops: Operations) -> bool:
+    """Whether reads give rows k_n … k_0 of a key, and nothing else."""
+    known = [d.value for d in ops.done if _answered(d)]
+    return bool(known) and all(
+        isinstance(value, tuple)
+        and len(value) == 2
+        and isinstance(value[1], tuple)
+        and all(
+            row is None or row == name for row, name in zip(value[1], _rows(value), strict=True)
+        )
+        for value in known
+    )
+
+
+def _answered(d: Done) -> bool:
+    return d.function == "read" and d.status == c.COMMITTED and d.value is not None
+
+
+def _rows(value: tuple[Any, Any]) -> list[str]:
+    """The names of the rows that a read looked for, in its order."""
+    key, found = value
+    return [f"{key}_{number}" for number in reversed(range(len(found)))]
+
+
+class Rows:
+    """The rows of all keys.
+
+    Attributes:
+        sink: what is filled.
+        notes: what was understood in a way worth knowing.
+    """
+
+    def __init__(self, ops: Operations, sink: Sink) -> None:
+        self.sink = sink
+        self.notes = ["each insert and each read of a row is a transaction of its own"]
+        self._ops = ops
+
+    def fill(self) -> None:
+        """Translate all operations.
+
+        Raises:
+            HistoryError: naming file and line.
+            UnsupportedError: reads of different numbers of rows.
+        """
+        sizes: dict[int, int] = {}
+        unknown = partly = 0
+        for d in self._ops.done:
+            if _answered(d):
+                sizes.setdefault(len(d.value[1]), d.line)
+        if len(sizes) > 1:
+            (a, _), (b, line) = list(sizes.items())[:2]
+            msg = f"{self._ops.name}: line {line}: a read of {b} rows, while others are of {a}"
+            raise UnsupportedError(msg)
+        (size,) = sizes
+        seen = {row for d in self._ops.done if _answered(d) for row in d.value[1]}
+        for d in self._ops.done:
+            if d.function == "read":
+                if not _answered(d):
+                    unknown += 1
+                    continue
+                for name, row in zip(_rows(d.value), d.value[1], strict=True):
+                    self.sink.begin(d)
+                    value = self.sink.value(None if row is None else _THERE)
+                    self.sink.read(self.sink.key(name), value, d.line)
+                continue
+            names = self._inserted(d, size)
+            partly += len(names) > 1 and d.status != c.COMMITTED
+            last = max((n for n, name in enumerate(names) if name in seen), default=-1)
+            for number, name in enumerate(names):
+                status = d.status
+                if len(names) > 1 and status != c.COMMITTED:  # it inserts none after one that fails
+                    status = c.COMMITTED if number < last else c.INDETERMINATE
+                self.sink.begin(d, status)
+                self.sink.write(self.sink.key(name), self.sink.value(_THERE), d.line)
+        if unknown:
+            reads = counted(unknown, "read")
+            self.notes.append(f"{reads} without an answer, whose results are not known")
+        if partly:
+            writes = counted(partly, "write")
+            self.notes.append(f"{writes} that may have inserted the first rows only")
+
+    def _inserted(self, d: Done, size: int) -> list[str]:
+        match d.asked:
+            case (_, str() as row) if d.function == "add":
+                return [row]
+            case int() | str() if d.function == "write":
+                return [f"{d.asked}_{number}" for number in range(size)]
+        what = f':{d.function} of {shown(d.asked)} (expected :add [k "k_0"], or :write k)'
+        raise self._ops.fail(d.line, what)

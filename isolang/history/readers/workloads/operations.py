@@ -1,0 +1,355 @@
+"""Jepsen's operations on a whole object: one for each pair of an invocation and a completion."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.edn import forms
+from isolang.history.readers.jepsen import session_names
+from isolang.history.readers.reading import counted
+from isolang.history.values import Keyword, encode, shown
+
+_TYPES: Final = {"ok": c.COMMITTED, "fail": c.ABORTED, "info": c.INDETERMINATE}
+_POLL = 4096  # forms between two looks at the clock
+
+
+class Done(Struct, kw_only=True):
+    """An operation, from its invocation to its completion.
+
+    Attributes:
+        function: its ``:f``.
+        line: of the invocation, or of the completion where there is none.
+        label: how messages call it: its ``:index``, or its ordinal.
+        session: a number.
+        begin: where it stands among all events; ``UNKNOWN_BEGIN`` without an invocation.
+        end: likewise; ``UNKNOWN_END`` without a completion, and of ``:info``.
+        status: committed, aborted or indeterminate.
+        asked: the ``:value`` of the invocation, or of the completion where there is none.
+        value: the ``:value`` of an ``:ok`` completion; else ``None``.
+        group: the independent key; ``None`` where there is none.
+    """
+
+    function: str
+    line: int
+    label: int
+    session: int
+    begin: int
+    end: int = c.UNKNOWN_END
+    status: int = c.INDETERMINATE
+    asked: Any = None
+    value: Any = None
+    group: Any = None
+
+
+class Operations(Struct, frozen=True, kw_only=True):
+    """All operations of a file.
+
+    Attributes:
+        name: of the file, for messages.
+        done: the operations, in the order in which they began.
+        timed: whether there are invocations, so that there is real time.
+        by_index: whether ``:index`` orders them, not the lines.
+        processes: whether there is a ``:process``.
+        session_names: what each session is called.
+        ignored: what has no influence, one phrase each.
+        notes: what was understood in a way worth knowing.
+    """
+
+    name: str
+    done: Sequence[Done]
+    timed: bool
+    by_index: bool
+    processes: bool
+    session_names: tuple[str, ...]
+    ignored: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def fail(self, line: int, what: str) -> HistoryError:
+        """An error that names file and line."""
+        return HistoryError(f"{self.name}: line {line}: {what}")
+
+
+def operations(data: bytes, name: str, *, timeout: float) -> Operations:
+    """Read operations and pair them.
+
+    Raises:
+        HistoryError: naming file and line.
+        TimeoutError: after ``timeout`` seconds; 0 is no limit.
+    """
+    try:
+        text = data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        msg = f"{name}: byte {error.start}: not UTF-8"
+        raise HistoryError(msg) from None
+    until = time.monotonic() + timeout if timeout else None
+    events = []
+    for number, (line, form) in enumerate(forms(text, name)):
+        if until is not None and number % _POLL == 0 and time.monotonic() > until:
+            raise TimeoutError
+        if not isinstance(form, Mapping):
+            msg = f"{name}: line {line}: not an operation (got {shown(form)}, expected a map)"
+            raise HistoryError(msg)
+        events.append((line, {_word(key): value for key, value in form.items()}))
+    return _Pairing(name).pair(events)
+
+
+def _word(value: Any) -> Any:
+    return value.name if isinstance(value, Keyword) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class _Event(Struct, frozen=True, kw_only=True):
+    """A map of the file.
+
+    Attributes:
+        position: where it stands among all, in their order.
+        line: where it stands in the file.
+        label: how messages call it.
+        process: an integer, or ``None`` where there is none.
+        function: its ``:f``.
+        value: its ``:value``.
+    """
+
+    position: int
+    line: int
+    label: int
+    process: int | None
+    function: Any
+    value: Any
+
+
+class _Pairing:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.done: list[Done] = []
+        self.open: dict[Any, list[Done]] = {}
+        self.sessions: dict[Any, int] = {}
+        self.labels: list[int] = []  # the process of each session
+        self.overlapping: set[int] = set()
+        self.others: Counter[str] = Counter()
+        self.strays = self.resumed = self.unanswered = 0
+        self.after_info: set[Any] = set()
+
+    def pair(self, maps: list[tuple[int, dict[Any, Any]]]) -> Operations:
+        indices = [fields.get("index") for _, fields in maps]
+        by_index = all(map(_is_number, indices)) and len(set(indices)) == len(indices)
+        if by_index:
+            maps.sort(key=lambda one: one[1]["index"])
+        processes = any(_is_number(fields.get("process")) for _, fields in maps)
+        timed = False
+        for position, (line, fields) in enumerate(maps):
+            process = fields.get("process")
+            if process is not None and not _is_number(process):
+                self.others[str(_word(process))] += 1
+                continue
+            if process is None and processes:
+                raise self.fail(line, "an operation without :process, while others have one")
+            event = _Event(
+                position=position,
+                line=line,
+                label=fields["index"] if by_index else len(self.done) + 1,
+                process=process,
+                function=_word(fields.get("f")),
+                value=fields.get("value"),
+            )
+            kind = _word(fields.get("type"))
+            if kind == "invoke":
+                timed = True
+                self.begin(event)
+            elif kind in _TYPES:
+                self.end(event, kind)
+            else:
+                got = "none" if kind is None else shown(kind)
+                what = f"a :type (got {got}, expected :invoke, :ok, :fail or :info)"
+                raise self.fail(line, what)
+        self.unanswered = sum(map(len, self.open.values()))
+        return Operations(
+            name=self.name,
+            done=self.done,
+            timed=timed,
+            by_index=by_index,
+            processes=processes,
+            session_names=session_names(self.labels) if processes else (),
+            ignored=self.ignored(),
+            notes=self.notes(),
+        )
+
+    def fail(self, line: int, what: str) -> HistoryError:
+        return HistoryError(f"{self.name}: line {line}: {what}")
+
+    def begin(self, event: _Event) -> Done:
+        process = event.process
+        now = self.open.setdefault(process, [])
+        if now and process is not None and process not in self.overlapping:
+            self.overlapping.add(process)  # each of its operations is a session of its own
+            now[0].session = self.session(object(), process)
+        if not isinstance(event.function, str):
+            got = shown(event.function)
+            raise self.fail(event.line, f"an :f that is no name (got {got})")
+        alone = process is None or process in self.overlapping
+        done = Done(
+            function=event.function,
+            line=event.line,
+            label=event.label,
+            session=self.session(object() if alone else process, process),
+            begin=event.position,
+            asked=event.value,
+        )
+        now.append(done)
+        self.done.append(done)
+        return done
+
+    def session(self, key: object, process: int | None) -> int:
+        if key not in self.sessions:
+            self.sessions[key] = len(self.labels)
+            self.labels.append(process or 0)
+            self.resumed += key in self.after_info
+        return self.sessions[key]
+
+    def end(self, event: _Event, kind: str) -> None:
+        now = self.open.setdefault(event.process, [])
+        if now:
+            done = self.which(now, event)
+        elif kind == "ok":
+            done = self.begin(event)
+            done.begin = c.UNKNOWN_BEGIN
+        else:
+            self.strays += 1
+            return
+        now.remove(done)
+        if event.function is not None and done.function != event.function:
+            raise self.fail(
+                event.line,
+                f"the completion of another operation (got :f {event.function}, expected "
+                f":{done.function}, invoked in line {done.line})",
+            )
+        done.status = _TYPES[kind]
+        if kind == "ok":
+            done.value = event.value
+        if kind != "info":
+            done.end = event.position
+        elif event.process is not None:
+            self.sessions.pop(event.process, None)  # it goes on as a new session
+            self.after_info.add(event.process)
+
+    def which(self, now: list[Done], event: _Event) -> Done:
+        """Which of the open operations of a process an event completes."""
+        if len(now) == 1:
+            return now[0]
+        alike = [d for d in now if d.function == event.function]
+        exact = [d for d in alike if d.asked == event.value]
+        found = exact if len(exact) == 1 else alike
+        if len(found) != 1:
+            lines = " and ".join(str(d.line) for d in (found or now)[:2])
+            what = f"several open operations, those of lines {lines}"
+            raise self.fail(event.line, f"{what}, and this completion could be either's")
+        return found[0]
+
+    def ignored(self) -> tuple[str, ...]:
+        found = []
+        if self.others:
+            who = ", ".join(f":{name}" for name in list(self.others)[:8])
+            found.append(f"{counted(self.others.total(), 'operation')} of no client ({who})")
+        if self.strays:
+            found.append(f"{counted(self.strays, 'completion')} without invocation")
+        return tuple(found)
+
+    def notes(self) -> tuple[str, ...]:
+        found = []
+        if self.unanswered:
+            unanswered = counted(self.unanswered, "invocation")
+            found.append(f"{unanswered} without completion: indeterminate")
+        if self.resumed:
+            times = counted(self.resumed, "time")
+            found.append(f"{times} a process went on after :info: as a new session")
+        if self.overlapping:
+            several = counted(len(self.overlapping), "process", "processes")
+            found.append(f"{several} with several open operations: each is a session of its own")
+        return tuple(found)
+
+
+class Sink:
+    """Columns that are filled with the translation of operations."""
+
+    def __init__(self, name: str) -> None:
+        from isolang._native import Columns
+
+        self.columns = Columns()
+        self.name = name
+        self._keys: dict[tuple[int, Any], int] = {}
+        self._values: dict[Any, int] = {}
+
+    def begin(self, done: Done, status: int | None = None) -> None:
+        """Begin the transaction of an operation."""
+        status = done.status if status is None else status
+        self.columns.begin_transaction(
+            done.session, status, done.label, done.line, 0, done.begin, done.end
+        )
+
+    def key(self, key: Any, initial: Any = None) -> int:
+        """The number of a key, whose value is nil at first, or what is given."""
+        atom = encode(key, self.name)
+        if atom not in self._keys:
+            self._keys[atom] = self.columns.intern_key(*atom, self.value(initial))
+        return self._keys[atom]
+
+    def value(self, value: Any) -> int:
+        """The number of a value."""
+        atom = encode(value, self.name)
+        if atom not in self._values:
+            self._values[atom] = self.columns.intern_value(*atom)
+        return self._values[atom]
+
+    def read(self, key: int, value: int, line: int) -> None:
+        """Add a read to the transaction that was begun last."""
+        self.columns.add_op(c.READ, key, value, line)
+
+    def write(self, key: int, value: int, line: int) -> None:
+        """Add a write."""
+        self.columns.add_op(c.WRITE, key, value, line)
+
+
+def independent(done: Sequence[Done], is_read: Callable[[Done], bool]) -> bool:
+    """Whether each operation is on an independent key, ``[k …]``, and says so.
+
+    A read is invoked with ``[k nil]``, or has no invocation and gives ``[k collection]``.
+    """
+    values = [d.asked if d.asked is not None else d.value for d in done]
+    if not done or not all(isinstance(v, tuple) and len(v) == 2 for v in values):
+        return False
+    reads = [v for d, v in zip(done, values, strict=True) if is_read(d)]
+    return bool(reads) and all(
+        not isinstance(k, tuple | frozenset | dict)
+        and (v is None or isinstance(v, tuple | frozenset | dict))
+        for k, v in reads
+    )
+
+
+def split_groups(ops: Operations, done: Sequence[Done]) -> None:
+    """Take the independent key out of each value.
+
+    Raises:
+        HistoryError: an ``:ok`` read gives something else than ``[k …]``.
+    """
+    for d in done:
+        asked = d.asked if d.asked is not None else d.value
+        d.group = asked[0]
+        if d.asked is not None:
+            d.asked = d.asked[1]
+        if d.status != c.COMMITTED or d.value is None:
+            continue
+        pair = d.value
+        if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] == d.group):
+            what = f"a value without its key (got {shown(pair)}, expected [{d.group} …]"
+            raise ops.fail(d.line, f"{what}, as the operations before have it)")
+        d.value = pair[1]

@@ -1,0 +1,140 @@
+"""Which workload it is, and its history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from msgspec import Struct
+
+from isolang.errors import UnsupportedError
+from isolang.history import columns as c
+from isolang.history.readers.reading import Files, Reading, counted
+from isolang.history.readers.workloads.bank import KEEP_THE_TOTAL, Totals
+from isolang.history.readers.workloads.counter import Sums
+from isolang.history.readers.workloads.inserts import Rows, are_inserts
+from isolang.history.readers.workloads.operations import Operations, Sink, operations
+from isolang.history.readers.workloads.sets import Elements
+
+_KNOWN: Final = {
+    "bank": {"transfer", "read"},
+    "added": {"add", "read"},
+    "written": {"write", "read"},
+}
+
+
+class _Translated(Struct, frozen=True, kw_only=True):
+    """How a workload was read: sentences as of ``Reading``, and the levels it speaks of."""
+
+    what: str
+    initial: str
+    notes: list[str]
+    levels: tuple[str, ...] = ()
+
+
+def read(files: Files, *, timeout: float) -> Reading:
+    """Read one file.
+
+    Raises:
+        HistoryError: naming file and line.
+        UnsupportedError: for another workload, or one whose values do not tell enough.
+        TimeoutError: after ``timeout`` seconds; 0 is no limit.
+    """
+    ((name, data),) = files
+    ops = operations(data, name, timeout=timeout)
+    sink = Sink(name)
+    kind, skipped = _kind(ops)
+    found = _translate(kind, ops, sink)
+    sink.columns.has_time = ops.timed
+    sink.columns.validate()
+    order = "index" if ops.by_index else "lines"
+    real_time = "none: the file has completions only, no :invoke"
+    if ops.timed:
+        of = ":index" if order == "index" else "lines"
+        real_time = f"the order of {of}, from :invoke to :ok or :fail"
+    return Reading(
+        columns=sink.columns,
+        position_unit="line",
+        initial=found.initial,
+        session="one :process"
+        if ops.processes
+        else "each operation is its own: there is no :process",
+        real_time=real_time,
+        ignored=(*ops.ignored, *skipped),
+        notes=(found.what, *ops.notes, *found.notes),
+        session_names=ops.session_names,
+        levels=found.levels,
+    )
+
+
+def _kind(ops: Operations) -> tuple[str, list[str]]:
+    """Which kind of workload it is; operations of other kinds are taken out, and counted."""
+    functions = Counter(d.function for d in ops.done)
+    kind = next((k for k, needs in _KNOWN.items() if (needs - {"read"}) & functions.keys()), None)
+    if kind is None:
+        names = ", ".join(f":{name}" for name in list(functions)[:8])
+        msg = (
+            f"{ops.name}: operations of no workload that can be read (got :f {names}, expected "
+            ":transfer and :read, :add and :read, or :write and :read)"
+        )
+        raise UnsupportedError(msg)
+    others = {f: n for f, n in functions.items() if f not in _KNOWN[kind]}
+    if not others:
+        return kind, []
+    ops.done[:] = [d for d in ops.done if d.function in _KNOWN[kind]]  # type: ignore[index]
+    named = ", ".join(f":{name}" for name in list(others)[:8])
+    return kind, [f"{counted(sum(others.values()), 'operation')} of another kind (:f {named})"]
+
+
+def _translate(kind: str, ops: Operations, sink: Sink) -> _Translated:
+    if kind == "bank":
+        totals = Totals(ops, sink)
+        totals.fill()
+        return _Translated(
+            what="a bank: transfers, and reads of all balances",
+            initial="a read of the total",
+            notes=totals.notes,
+            levels=KEEP_THE_TOTAL,
+        )
+    if are_inserts(ops):
+        rows = Rows(ops, sink)
+        rows.fill()
+        return _Translated(
+            what="rows inserted in a row, and read from the last one on",
+            initial="a read without the row",
+            notes=rows.notes,
+        )
+    if kind == "added" and _counts(ops):
+        sums = Sums(ops, sink)
+        sums.fill()
+        return _Translated(
+            what="a counter: equal adds, and reads of their sum",
+            initial="a read of 0",
+            notes=sums.notes,
+            levels=sums.levels,
+        )
+    elements = Elements(ops, sink, adds="add" if kind == "added" else "write")
+    elements.fill()
+    return _Translated(
+        what="a set: each element is a key of its own, as a row that is inserted",
+        initial="a read without the element",
+        notes=elements.notes,
+    )
+
+
+def _counts(ops: Operations) -> bool:
+    """Whether reads give numbers, not collections; a file without results is taken for a set."""
+    reads = [
+        d.value
+        for d in ops.done
+        if d.function == "read" and d.status == c.COMMITTED and d.value is not None
+    ]
+    adds = [d.asked for d in ops.done if d.function == "add"]
+    if all(isinstance(v, tuple) and len(v) == 2 for v in (*reads, *adds)):  # independent keys
+        reads, adds = [v[1] for v in reads], [v[1] for v in adds]
+        return bool(reads) and all(map(_is_count, (*reads, *adds)))
+    return bool(reads) and all(map(_is_count, reads))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,126 @@
+"""A set that grows: ``:add e`` (comments: ``:write id``), and ``:read`` of all its elements.
+
+Each element is a key of its own, which an add writes and a read finds written or not: also those
+that it does not show. This is exact where an add inserts a row. An element that one read shows
+twice, and that was not added twice, is a read of a value that nobody wrote.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Any, Final
+
+from isolang.history import columns as c
+from isolang.history.readers.reading import counted
+from isolang.history.readers.workloads.operations import (
+    Done,
+    Operations,
+    Sink,
+    independent,
+    split_groups,
+)
+from isolang.history.values import Keyword, encode, shown
+
+_THERE: Final = Keyword("in")
+_TWICE: Final = Keyword("in-twice")
+
+
+class Elements:
+    """The elements of each independent set that anybody added, or saw.
+
+    Attributes:
+        sink: what is filled.
+        notes: what was understood in a way worth knowing.
+    """
+
+    def __init__(self, ops: Operations, sink: Sink, *, adds: str) -> None:
+        self.sink = sink
+        self.notes: list[str] = []
+        self._ops = ops
+        self._adds = adds
+        self._unknown = self._twice = 0
+        self._pairs: Any = None
+
+    def fill(self) -> None:
+        """Translate all operations.
+
+        Raises:
+            HistoryError: naming file and line.
+        """
+        done = self._ops.done
+        grouped = independent(done, lambda d: d.function == "read")
+        if grouped:
+            split_groups(self._ops, done)
+            self.notes.append("operations on independent keys [k …]: one set for each k")
+        added = Counter(
+            (atom(d.group), self._element(d, d.asked)) for d in done if d.function == self._adds
+        )
+        self._pairs_only([d.asked for d in done if d.function == self._adds])
+        shown_by = {id(d): self._shown(d) for d in done if d.function == "read"}
+        universe: dict[Any, dict[Any, int]] = {}
+        for d in done:
+            elements = universe.setdefault(atom(d.group), {})
+            found = [d.asked] if d.function == self._adds else shown_by[id(d)] or ()
+            for element in found:
+                if (known := atom(element)) not in elements:
+                    elements[known] = self.sink.key((d.group, element) if grouped else element)
+        there, twice = self.sink.value(_THERE), self.sink.value(_TWICE)
+        absent = self.sink.value(None)
+        for d in done:
+            self.sink.begin(d)
+            group = atom(d.group)
+            if d.function == self._adds:
+                self.sink.write(universe[group][atom(d.asked)], there, d.line)
+                continue
+            shows = shown_by[id(d)]
+            if shows is None:
+                continue
+            often = Counter(map(atom, shows))
+            for element, key in universe[group].items():
+                value = there if often[element] else absent
+                if often[element] > 1:
+                    repeated = added[group, element] > 1
+                    value = there if repeated else twice
+                    self._twice += repeated
+                self.sink.read(key, value, d.line)
+        if self._unknown:
+            reads = counted(self._unknown, "read")
+            self.notes.append(f"{reads} without an answer, whose results are not known")
+        if self._twice:
+            times = counted(self._twice, "time")
+            self.notes.append(
+                f"{times} a read shows an element twice that was added several times: as once"
+            )
+
+    def _element(self, d: Done, element: Any) -> Any:
+        if element is None or isinstance(element, dict | frozenset):
+            what = f"no element (got {shown(element)}, expected a number or a text)"
+            raise self._ops.fail(d.line, f":{d.function} of {what}")
+        return atom(element)
+
+    def _shown(self, d: Done) -> Collection[Any] | None:
+        """The elements that a read shows; ``None`` if that is not known."""
+        if d.status != c.COMMITTED or d.value is None:
+            self._unknown += 1
+            return None
+        if not isinstance(d.value, tuple | frozenset):
+            what = f"a :read of a set (got {shown(d.value)}, expected a collection)"
+            raise self._ops.fail(d.line, what)
+        if self._pairs is not None and not all(isinstance(e, tuple) for e in d.value):
+            what = f"elements are pairs, as {shown(self._pairs)}, and a read shows others (got"
+            hint = "a read of an independent key is [k #{…}]"
+            raise self._ops.fail(d.line, f"{what} {shown(d.value)}); {hint}")
+        for element in d.value:
+            self._element(d, element)
+        return d.value
+
+    def _pairs_only(self, added: Collection[Any]) -> None:
+        """Remember that each element is a pair: then a read of others has lost its key."""
+        if added and all(isinstance(element, tuple) for element in added):
+            self._pairs = next(iter(added))
+
+
+def atom(value: Any) -> tuple[int, Any]:
+    """What tells 1 from 1.0 and from true."""
+    return encode(value, "")
