@@ -30,13 +30,7 @@ def detect(data: bytes) -> Guess:
     if not data:
         return Guess(formats=("edn",), looks_like="an empty file")
     if data.startswith(b"JEPSEN"):
-        return Guess(
-            looks_like="Jepsen's binary file of a test",
-            unsupported=(
-                "Jepsen's binary file of a test (.jepsen); give the history.edn of the same run, "
-                "which Jepsen writes beside it"
-            ),
-        )
+        return Guess(formats=("jepsen",), looks_like="Jepsen's binary file of a test")
     if data.startswith(b"PK\x03\x04"):
         return Guess(looks_like="a zip archive; unpack it first")
     if _is_bincode(data):

@@ -1,6 +1,6 @@
 """EDN, and JSON as a dialect of it, as Python objects: for what is read by this package's Python.
 
-Vectors are tuples, lists too, sets frozen sets, maps dictionaries, keywords ``Keyword``; of a
+Vectors are tuples, lists too, sets ``Elements``, maps dictionaries, keywords ``Keyword``; of a
 tagged form (``#jepsen.history.Op{…}``, ``#inst "…"``) the form counts. Transactions in EDN are read
 by the native reader, which makes no object for an operation.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, Final
+
+from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history.values import Keyword, Literal
@@ -29,6 +31,16 @@ _TOKEN: Final = {
     for json in (False, True)
 }
 _MOST_NESTED = 200
+
+
+class Elements(Struct, frozen=True):
+    """A set, in the order of the file: equal files are read equally.
+
+    Attributes:
+        elements: as the file has them.
+    """
+
+    elements: tuple[Any, ...]
 
 
 def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
@@ -127,9 +139,9 @@ class _Forms:
                 if len(items) % 2:
                     raise self.fail("a map with a key and no value")
                 return dict(zip(items[::2], items[1::2], strict=True))
-            return frozenset(items) if open_ == "#{" else tuple(items)
         except TypeError:
-            raise self.fail("a map as the element of a set, or as a key of a map") from None
+            raise self.fail("a map as a key of a map") from None
+        return Elements(tuple(items)) if open_ == "#{" else tuple(items)
 
     def atom(self, token: str) -> Any:
         if token in _WORDS:

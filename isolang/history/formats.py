@@ -42,6 +42,11 @@ FORMATS: Final = {
         Format(name="edn", title="Jepsen/Elle operations in EDN", reader="jepsen:read"),
         Format(name="jepsen-json", title="Jepsen/Elle operations in JSON", reader="jepsen:read"),
         Format(
+            name="jepsen",
+            title="Jepsen's binary file of a test",
+            reader="jepsen_file:read",
+        ),
+        Format(
             name="registers",
             title="Jepsen, Knossos and Porcupine logs of single operations",
             reader="registers:read",

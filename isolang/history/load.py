@@ -95,7 +95,7 @@ def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
 
 
 # The history of a run in Jepsen's store/, beside its results, its logs and the test itself.
-_OF_A_RUN = ("history.edn", "history.jsonl", "history.json")
+_OF_A_RUN = ("history.edn", "history.jsonl", "history.json", "test.jepsen")
 _LARGE = 1 << 20  # bytes that are worth a thread
 
 

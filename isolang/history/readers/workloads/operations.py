@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.edn import forms
+from isolang.history.edn import Elements, forms
 from isolang.history.readers.jepsen import session_names
 from isolang.history.readers.reading import counted
 from isolang.history.values import Keyword, encode, shown
@@ -329,8 +329,8 @@ def independent(done: Sequence[Done], is_read: Callable[[Done], bool]) -> bool:
         return False
     reads = [v for d, v in zip(done, values, strict=True) if is_read(d)]
     return bool(reads) and all(
-        not isinstance(k, tuple | frozenset | dict)
-        and (v is None or isinstance(v, tuple | frozenset | dict))
+        not isinstance(k, tuple | Elements | dict)
+        and (v is None or isinstance(v, tuple | Elements | dict))
         for k, v in reads
     )
 

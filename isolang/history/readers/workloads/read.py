@@ -14,7 +14,7 @@ from isolang.history.readers.workloads.bank import KEEP_THE_TOTAL, Totals
 from isolang.history.readers.workloads.counter import Sums
 from isolang.history.readers.workloads.inserts import Rows, are_inserts
 from isolang.history.readers.workloads.operations import Operations, Sink, operations
-from isolang.history.readers.workloads.sets import Elements
+from isolang.history.readers.workloads.sets import Members
 
 _KNOWN: Final = {
     "bank": {"transfer", "read"},
@@ -113,12 +113,12 @@ def _translate(kind: str, ops: Operations, sink: Sink) -> _Translated:
             notes=sums.notes,
             levels=sums.levels,
         )
-    elements = Elements(ops, sink, adds="add" if kind == "added" else "write")
-    elements.fill()
+    members = Members(ops, sink, adds="add" if kind == "added" else "write")
+    members.fill()
     return _Translated(
         what="a set: each element is a key of its own, as a row that is inserted",
         initial="a read without the element",
-        notes=elements.notes,
+        notes=members.notes,
     )
 
 

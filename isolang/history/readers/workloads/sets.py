@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from isolang.history import columns as c
+from isolang.history.edn import Elements
 from isolang.history.readers.reading import counted
 from isolang.history.readers.workloads.operations import (
     Done,
@@ -26,7 +27,7 @@ _THERE: Final = Keyword("in")
 _TWICE: Final = Keyword("in-twice")
 
 
-class Elements:
+class Members:
     """The elements of each independent set that anybody added, or saw.
 
     Attributes:
@@ -94,7 +95,7 @@ class Elements:
             )
 
     def _element(self, d: Done, element: Any) -> Any:
-        if element is None or isinstance(element, dict | frozenset):
+        if element is None or isinstance(element, dict | Elements):
             what = f"no element (got {shown(element)}, expected a number or a text)"
             raise self._ops.fail(d.line, f":{d.function} of {what}")
         return atom(element)
@@ -104,16 +105,17 @@ class Elements:
         if d.status != c.COMMITTED or d.value is None:
             self._unknown += 1
             return None
-        if not isinstance(d.value, tuple | frozenset):
+        shows = d.value.elements if isinstance(d.value, Elements) else d.value
+        if not isinstance(shows, tuple):
             what = f"a :read of a set (got {shown(d.value)}, expected a collection)"
             raise self._ops.fail(d.line, what)
-        if self._pairs is not None and not all(isinstance(e, tuple) for e in d.value):
+        if self._pairs is not None and not all(isinstance(e, tuple) for e in shows):
             what = f"elements are pairs, as {shown(self._pairs)}, and a read shows others (got"
             hint = "a read of an independent key is [k #{…}]"
             raise self._ops.fail(d.line, f"{what} {shown(d.value)}); {hint}")
-        for element in d.value:
+        for element in shows:
             self._element(d, element)
-        return d.value
+        return shows
 
     def _pairs_only(self, added: Collection[Any]) -> None:
         """Remember that each element is a pair: then a read of others has lost its key."""
