@@ -68,7 +68,7 @@ def findings_of(
 
     Args:
         history: of ``load_history`` or ``History.from_transactions``.
-        options: how to check; the timeout is for all of it, ten seconds without one.
+        options: how to check; the timeout is for all of it, a minute without one.
         progress: called with the name of each phase as it begins.
 
     Raises:
@@ -135,8 +135,15 @@ class _Search:
         for kind, count in self._problem.anomaly_counts().items():
             (one,) = self._problem.anomalies(kind, 1)
             step = AnomalyStep(int(kind), one.txn, one.op, one.other_txn, one.other_op)
-            level, certified = self._certified([step], ("pl-1", "pl-2"))
-            self._add([step], count, "reads", level or "pl-2", certified)
+            levels = self._judged_by(("pl-1", "pl-2", "psi-nosession"))
+            level, certified = self._certified([step], levels)
+            self._add([step], count, "reads", level or levels[-1], certified)
+
+    def _judged_by(self, levels: Sequence[str]) -> Sequence[str]:
+        """Those of some levels by which the history can be judged; if by none, one by which it can."""
+        allowed = self._history.levels
+        found = [level for level in levels if not allowed or level in allowed]
+        return found or allowed[:1]
 
     def _without_wrong_reads(self) -> Part:
         """The part that lacks the reads with an intrinsic anomaly; all writes are there."""
@@ -175,7 +182,7 @@ class _Search:
         self, part: Part, problem: Problem, graph: KnownGraph, cycle: Cycle, count: int
     ) -> None:
         """Have the engine refute the few transactions of a cycle, by the weakest level it can."""
-        for level in _WEAKEST_FIRST:
+        for level in self._judged_by(_WEAKEST_FIRST):
             plan = self._plan(level)
             left = self._until - time.perf_counter()
             if left <= 0:
