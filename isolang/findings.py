@@ -140,7 +140,7 @@ class _Search:
             self._add([step], count, "reads", level or levels[-1], certified)
 
     def _judged_by(self, levels: Sequence[str]) -> Sequence[str]:
-        """Those of some levels by which the history can be judged; if by none, one by which it can."""
+        """Those levels by which the history can be judged; if by none, one by which it can."""
         allowed = self._history.levels
         found = [level for level in levels if not allowed or level in allowed]
         return found or allowed[:1]
