@@ -19,8 +19,8 @@ from isolang.options import Options
 
 if TYPE_CHECKING:
     from isolang.run.judge import Judged
-    from isolang.run.runner import State
     from isolang.run.sql import Access, Update
+    from isolang.run.state import State
     from isolang.run.workloads.workload import Distribution
 
 _SIZE, _DATABASE = "Size", "The database"
@@ -224,7 +224,8 @@ def run(
 ) -> int:  # fmt: skip
     """Test a real database: run a workload on it, and judge what it did."""
     from isolang.run.judge import judge
-    from isolang.run.runner import Runner, Settings
+    from isolang.run.runner import Runner
+    from isolang.run.settings import Settings
     from isolang.run.workloads import Shape
 
     settings = Settings(

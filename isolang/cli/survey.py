@@ -12,7 +12,7 @@ from isolang.cli.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.cli.run import Line
-    from isolang.run.runner import Settings
+    from isolang.run.settings import Settings
     from isolang.run.survey import Cell
 
 _COLUMNS = "  {:<20} {:<14} {:<11} {}"
@@ -57,7 +57,7 @@ def run_trials(
 ) -> int:
     """Find out how effective workloads are, and print it; gives the exit code."""
     from isolang.run.effectiveness import effectiveness, markdown
-    from isolang.run.runner import AUTO
+    from isolang.run.phases import AUTO
 
     workloads = _named(workload, [name for name, _ in AUTO])
     try:

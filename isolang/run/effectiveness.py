@@ -12,7 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.run.judge import judge
-from isolang.run.runner import Runner, Settings, State
+from isolang.run.runner import Runner
+from isolang.run.settings import Settings
+from isolang.run.state import State
 from isolang.run.target import Target
 from isolang.run.targets import level_named, target_named
 

@@ -11,7 +11,7 @@ from isolang.run.target import TargetError
 
 if TYPE_CHECKING:
     from isolang.run.recorder import Recorder
-    from isolang.run.server import Server
+    from isolang.run.servers.server import Server
 
 FAULTS: Final = ("kill", "pause", "disconnect", "slow")
 """``kill``: SIGKILL to the server and all its processes, and a new start; ``pause``: SIGSTOP for

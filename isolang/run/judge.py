@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from isolang.run.operation import DELETED
-from isolang.run.runner import Recorded
+from isolang.run.state import Run
 from isolang.run.target import Target
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Judged(Struct, frozen=True, kw_only=True):
             there is none.
     """
 
-    recorded: Recorded
+    recorded: Run
     verdict: Verdict
     certificate: Path | None = None
     minimal: Path | None = None
@@ -47,7 +47,7 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 def judge(
-    recorded: Recorded,
+    recorded: Run,
     target: Target,
     *,
     levels: bool = True,
@@ -95,7 +95,7 @@ def judge(
     )
 
 
-def _save_smallest(verdict: Invalid, recorded: Recorded) -> Path:
+def _save_smallest(verdict: Invalid, recorded: Run) -> Path:
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
     from isolang.minimal import minimise
@@ -121,7 +121,7 @@ def _strongest(verdict: Verdict, claims: str, seconds: float) -> tuple[str, ...]
 
 
 def _statements(
-    verdict: Invalid, history: History, recorded: Recorded, target: Target
+    verdict: Invalid, history: History, recorded: Run, target: Target
 ) -> dict[str, tuple[str, ...]]:
     """What was sent in the transactions of a counterexample."""
     found = {}

@@ -1,9 +1,9 @@
 """What an error says about the transaction: whether the server may have applied it.
 
 A *driver* of a database tells the recorder how to commit so that a COMMIT that rolled back is
-noticed, how to roll back for certain, and what an error means. The modules in
-:mod:`isolang.run.targets` hold them for their databases. A connection that none of them knows is
-committed by its own ``commit``, and every error from there on leaves the outcome unknown.
+noticed, how to roll back for certain, and what an error means: :mod:`isolang.run.drivers`. A
+connection that none of them knows is committed by its own ``commit``, and every error from there on
+leaves the outcome unknown.
 """
 
 from __future__ import annotations
@@ -106,5 +106,5 @@ def driver_of(connection: object) -> Driver:
     home = _HOMES.get(type(connection).__module__.split(".", maxsplit=1)[0])
     if home is None:
         return GENERIC
-    driver: Driver = import_module(f"isolang.run.targets.{home}").DRIVER
+    driver: Driver = import_module(f"isolang.run.drivers.{home}").DRIVER
     return driver

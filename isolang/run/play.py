@@ -23,7 +23,7 @@ from isolang.run.operation import (
 )
 from isolang.run.outcome import Driver, Outcome, RolledBack
 from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
-from isolang.run.target import Client, Swapping, Target, TargetError
+from isolang.run.target import Client, Swapping, Target, TargetError, Transacting
 
 
 def driver_for(target: Target) -> Driver:
@@ -67,13 +67,13 @@ def play(
     """
     known = program if isinstance(program, tuple) else ()
     plan = tuple(one for operation in known for one in planned(operation))
-    whole = hasattr(client, "transact")
-    t = recorder.transaction(session, None if whole else client, plan=plan, driver=driver)
+    commits = None if isinstance(client, Transacting) else client
+    t = recorder.transaction(session, commits, plan=plan, driver=driver)
     steps = program if isinstance(program, Generator) else told(known)
     try:
         pace()
         with t:
-            if whole:
+            if isinstance(client, Transacting):
                 _transact(client, t, level, plan)
             else:
                 client.begin(level)
@@ -225,7 +225,9 @@ def _changed(t: Notes, there: bool, key: str, value: object) -> bool:
     return there
 
 
-def _transact(client: Any, t: RecordedTransaction, level: str, plan: tuple[Recorded, ...]) -> None:
+def _transact(
+    client: Transacting, t: RecordedTransaction, level: str, plan: tuple[Recorded, ...]
+) -> None:
     """Have a client run a whole transaction that is known before."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":

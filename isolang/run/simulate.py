@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from itertools import count
 from random import Random
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from isolang.history import History, Transaction
+from isolang.run.address import Address
 from isolang.run.operation import Operation, Wait
 from isolang.run.outcome import RolledBack
 from isolang.run.play import perform, told
 from isolang.run.recorder import Recorded
-from isolang.run.target import Address, TargetError
+from isolang.run.target import TargetError
 from isolang.run.targets.memory import Memory, MemoryClient
 from isolang.run.workloads import Shape, Source, Workload, workload_named
 
@@ -55,7 +56,7 @@ def simulate(
     target.setup(workload.registers, workload.lists)
     random, values, clock = Random(f"{seed}/order"), count(1), count()
     clients = [
-        _Client(number, cast("MemoryClient", target.connect()), Source(seed, number, values))
+        _Client(number, target.connect(), Source(seed, number, values))
         for number in range(sessions)
     ]
     ended: list[Transaction] = []

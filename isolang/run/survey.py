@@ -11,7 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.run.judge import Judged, judge
-from isolang.run.runner import Runner, Settings, State
+from isolang.run.runner import Runner
+from isolang.run.settings import Settings
+from isolang.run.state import State
 from isolang.run.target import Target, TargetError
 from isolang.run.targets import level_named, target_named
 from isolang.run.workloads import NAMES

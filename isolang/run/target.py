@@ -1,21 +1,22 @@
-"""What a database has to offer to be tested: the two protocols of an adapter, and how one is named.
+"""What a database has to offer to be tested: the two protocols of an adapter, and their extras.
 
 ``docs/adding-a-database.md`` leads through writing one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
-from urllib.parse import parse_qsl, unquote, urlsplit
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from isolang.errors import IsolangError
 from isolang.run.outcome import Failure, Outcome, Phase
 
 if TYPE_CHECKING:
-    from isolang.run.server import Server
+    from isolang.run.address import Address
+    from isolang.run.recorder import Recorded
+    from isolang.run.servers.server import Server
 
 
 class TargetError(IsolangError):
@@ -119,6 +120,19 @@ class Swapping(Protocol):
         ...
 
 
+@runtime_checkable
+class Transacting(Protocol):
+    """A client that is given whole transactions, and no single operations."""
+
+    def transact(self, level: str, operations: Sequence[Recorded]) -> list[Any]:
+        """Run a transaction; give the result of each operation, of writes anything.
+
+        Raises:
+            Exception: it has not committed, or nobody knows; ``classify`` tells.
+        """
+        ...
+
+
 class Target(Protocol):
     """A database to be tested.
 
@@ -207,68 +221,3 @@ class Replicated(Protocol):
     def connect_standby(self) -> Client:
         """Open a connection to the standby, over which everything but writing works."""
         ...
-
-
-class Address(Struct, frozen=True, kw_only=True):
-    """A target as the user named it: ``postgres``, or a URL in the syntax of SQLAlchemy.
-
-    Attributes:
-        kind: the part before ``:``, without a driver's name (``mysql+pymysql``).
-        user: of the URL; likewise the next ones, empty or ``None`` if not there.
-        password: never shown.
-        host: a name or an address.
-        port: a number.
-        database: a name; of a file, its path; of ``exec``, the command.
-        options: after ``?``.
-    """
-
-    kind: str
-    user: str = ""
-    password: str = ""
-    host: str = ""
-    port: int | None = None
-    database: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Read what the user wrote.
-
-        Raises:
-            TargetError: it is no name and no URL.
-        """
-        kind, colon, rest = text.partition(":")
-        kind = kind.partition("+")[0].lower()
-        if kind == "exec":
-            return cls(kind=kind, database=rest)
-        if not colon:
-            return cls(kind=kind)
-        try:
-            parts = urlsplit(f"{kind}:{rest}")
-            port = parts.port
-        except ValueError as error:
-            raise TargetError(f"{kind}: not a URL ({error}); {_URL}") from None
-        if not rest.startswith("//"):
-            raise TargetError(f"{kind}: not a URL (got no '//' after {kind + ':'!r}); {_URL}")
-        return cls(
-            kind=kind,
-            user=unquote(parts.username or ""),
-            password=unquote(parts.password or ""),
-            host=parts.hostname or "",
-            port=port,
-            database=unquote(parts.path.removeprefix("/")),
-            options=dict(parse_qsl(parts.query)),
-        )
-
-    def __str__(self) -> str:
-        """The address without what is secret."""
-        where = self.host + ("" if self.port is None else f":{self.port}")
-        if self.kind == "exec":
-            return f"exec:{self.database}"
-        if not (where or self.database):
-            return self.kind
-        user = f"{self.user}@" if self.user else ""
-        return f"{self.kind}://{user}{where}/{self.database}"
-
-
-_URL = "write it as postgresql://user@host:5432/database, or sqlite:///file.db"

@@ -16,7 +16,7 @@ from typing import Final
 from isolang.run.outcome import Outcome
 
 PATIENCE: Final = 30.0  # seconds to find it out
-_POLL: Final = 0.1
+POLL: Final = 0.1
 _NUMBERS: Final = count()
 
 
@@ -41,5 +41,5 @@ def ask(token: str, whether: Callable[[str], bool | None]) -> Outcome:
             committed = None
         if committed is not None:
             return "committed" if committed else "aborted"
-        time.sleep(_POLL)
+        time.sleep(POLL)
     return "maybe"

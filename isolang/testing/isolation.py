@@ -213,7 +213,8 @@ class Isolation:
         Raises:
             IsolangError: it cannot be run; the message says what to do.
         """
-        from isolang.run.runner import Settings, run
+        from isolang.run.runner import run
+        from isolang.run.settings import Settings
 
         recorded = run(
             Settings(

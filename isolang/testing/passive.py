@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
+from isolang.run.drivers.postgres import classify
 from isolang.run.outcome import Driver, Failure, Phase, RolledBack
-from isolang.run.targets.postgres import classify
 
 if TYPE_CHECKING:
     from typing import Self

@@ -12,7 +12,8 @@ import isolang
 from isolang.run.operation import Read, Write
 from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
-from isolang.run.runner import Runner, Settings
+from isolang.run.runner import Runner
+from isolang.run.settings import Settings
 from isolang.run.target import TargetError
 from isolang.run.workloads import Shape
 
@@ -50,15 +51,15 @@ def at_commit(client, wrap):
     if hasattr(client, "_commit"):
         client._commit = wrap(client._commit)
         return
-    name = "ask" if hasattr(client, "ask") else "call"
-    plain = getattr(client, name)
+    name = "ask" if hasattr(client.raw, "ask") else "call"
+    plain = getattr(client.raw, name)
     lossy = wrap(plain)
 
     def sent(*said):
         commits = said[0] == ["MULTI"] or said[0] == "kv/txn"
         return (lossy if commits else plain)(*said)
 
-    setattr(client, name, sent)
+    setattr(client.raw, name, sent)
 
 
 def wrote(target, tmp_path, client, key, program=None):

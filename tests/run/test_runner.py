@@ -14,7 +14,8 @@ from support.servers import started
 import isolang
 from isolang.run.judge import judge
 from isolang.run.operation import Read
-from isolang.run.runner import Runner, Settings
+from isolang.run.runner import Runner
+from isolang.run.settings import Settings
 from isolang.run.target import TargetError
 from isolang.run.targets import target_named
 from isolang.run.workloads import NAMES, Shape, Source, workload_named

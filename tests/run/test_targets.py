@@ -6,11 +6,12 @@ import sys
 
 import pytest
 
+from isolang.run.address import Address
 from isolang.run.operation import Read, Write
 from isolang.run.outcome import RolledBack
 from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
-from isolang.run.target import Address, TargetError
+from isolang.run.target import TargetError
 from isolang.run.targets import BUILT_IN, target_named
 
 psycopg = pytest.importorskip("psycopg")

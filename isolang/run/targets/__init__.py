@@ -12,11 +12,12 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from isolang.run.target import Address, Level, Target, TargetError
+from isolang.run.address import Address
+from isolang.run.target import Level, Target, TargetError
 
 BUILT_IN: Final = {
-    "postgres": "postgres:Postgres",
-    "postgresql": "postgres:Postgres",
+    "postgres": "postgres_standby:PostgresWithStandby",
+    "postgresql": "postgres_standby:PostgresWithStandby",
     "mariadb": "mariadb:MariaDB",
     "mysql": "mariadb:MariaDB",
     "sqlite": "sqlite:SQLite",

@@ -12,37 +12,35 @@ import json
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
-from isolang.run.target import Address, Client, Level, TargetError
+from isolang.run.adapter import BaseClient, BaseTarget
+from isolang.run.outcome import Failure, Phase, RolledBack
+from isolang.run.target import Level, TargetError
 
 
 class Unclear(Exception):  # noqa: N818 - an answer
     """The program does not know the outcome, or did not answer."""
 
 
-class Exec:
-    """A program."""
+class Exec(BaseTarget):
+    """A program; keys begin as nothing and as empty lists: it sees to it."""
 
     name: ClassVar = "exec"
-    tokens = False
     levels: ClassVar = (Level(name="default", claims="ser", says="what the program does"),)
     lacks: ClassVar = frozenset({"range reads", "rows", "conversations", "savepoints"})
 
-    def __init__(self, address: Address, prefix: str) -> None:
-        self.address = address
-
     def start(self) -> None:
-        """The sessions start programs of their own."""
+        if not self.address.database.strip():
+            raise TargetError("exec: no program (expected one); isocheck run exec:'./my-client'")
 
     def version(self) -> str:
         return str(self.address)
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Keys begin as nothing and as empty lists: the program sees to it."""
+        """Set nothing up."""
 
-    def connect(self) -> Client:
+    def connect(self) -> ExecClient:
         return ExecClient(self.address.database)
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
@@ -51,14 +49,8 @@ class Exec:
     def statement(self, operation: str, key: str, value: object) -> str:
         return json.dumps([operation, key, None if operation == "r" else value], default=str)
 
-    def remove(self) -> None:
-        """Keys are the program's."""
 
-    def close(self) -> None:
-        """Programs end with their sessions."""
-
-
-class ExecClient:
+class ExecClient(BaseClient):
     """A running program; it is given whole transactions."""
 
     def __init__(self, command: str) -> None:
@@ -68,13 +60,6 @@ class ExecClient:
         )  # fmt: skip
 
     def transact(self, level: str, operations: Sequence[tuple[str, str, Any]]) -> list[Any]:
-        """Have the program run a transaction.
-
-        Raises:
-            RolledBack: it says ``fail``.
-            Unclear: it says ``info`` or nothing.
-            TargetError: it says something else.
-        """
         assert self.child.stdin is not None
         assert self.child.stdout is not None
         asked = [[name, key, None if name == "r" else value] for name, key, value in operations]
@@ -99,12 +84,6 @@ class ExecClient:
             raise TargetError(f"exec: not an answer (got {line.strip()[:80]!r}, {msg})")
         return [one[2] for one in value]
 
-    def resolve(self) -> Outcome:
-        return "maybe"
-
-    def waits(self) -> bool | None:
-        return None
-
     def usable(self) -> bool:
         return self.child.poll() is None
 
@@ -115,11 +94,3 @@ class ExecClient:
                     stream.close()
         self.child.terminate()
         self.child.wait()
-
-    def _whole(self, *_: object) -> NoReturn:
-        raise TargetError(
-            "exec: one line is one transaction; use a workload whose writes are known"
-        )
-
-    begin = read = write = append = insert = delete = scan = commit = rollback = _whole
-    savepoint = rollback_to_savepoint = _whole

@@ -2,100 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any, ClassVar, Final
 
-from isolang.run.outcome import Autocommit, Driver, Failure, Phase
-from isolang.run.server import Server, program
-from isolang.run.sql import Dialect, ServedTarget, SqlClient
-from isolang.run.target import Level, TargetError
+from isolang.run.adapter import Served, package
+from isolang.run.drivers.mariadb import DRIVER
+from isolang.run.servers import mariadb as servers
+from isolang.run.servers.server import Server
+from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.target import Level
 
-_RENEWED: Final = 0.15
-
-
-class MariaDB(ServedTarget):
-    """A server."""
-
-    name: ClassVar = "mariadb"
-    levels: ClassVar = tuple(
-        Level(name=name, claims=claims, says=f"SET TRANSACTION ISOLATION LEVEL {name.upper()}")
-        for name, claims in (
-            ("repeatable read", "si"),
-            ("read uncommitted", "pl-1"),
-            ("read committed", "pl-2"),
-            ("serializable", "ser"),
-        )
-    )
-    dialect: ClassVar = Dialect(
-        mark="%s", upsert=False, concat="CONCAT(v, {mark})", text="LONGTEXT",
-        key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
-    )  # fmt: skip
-
-    def _start_server(self) -> None:
-        daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
-        if not daemon or not install:
-            hint = "install the package mariadb-server, or give the URL of a server"
-            raise TargetError(f"mariadb: no server is installed; {hint}")
-        server = self.server = Server("mariadb", "mysql")
-        data = os.path.join(server.folder, "data")
-        # Native asynchronous input and output is scarce where many servers run.
-        common = ["--no-defaults", f"--datadir={data}", f"--tmpdir={server.folder}",
-                  "--innodb-use-native-aio=0"]  # fmt: skip
-        server.run([install, *common, "--skip-test-db", "--auth-root-authentication-method=normal"])
-        more = [f"--{name}={value}" for name, value in self.address.options.items()]
-        server.start(
-            [daemon, *common, "--skip-networking", f"--socket={server.folder}/socket",
-             "--innodb-flush-log-at-trx-commit=2", *more],
-            lambda: self._open("mysql", direct=True).close(),
-        )  # fmt: skip
-        self._open("mysql", direct=True).cursor().execute("CREATE DATABASE isocheck")
-
-    def _open(self, database: str, *, direct: bool) -> Any:
-        try:
-            import pymysql
-        except ImportError:
-            raise TargetError("mariadb: no driver; pip install 'isolang[mariadb]'") from None
-        # Without this flag UPDATE counts a row that has the new value already as not found.
-        common = {"database": database, "client_flag": pymysql.constants.CLIENT.FOUND_ROWS}
-        if self.server is not None:
-            socket = f"{self.server.folder}/socket"
-            socket = socket if direct else self.server.reach(socket)
-            return pymysql.connect(unix_socket=socket, user="root", **common)
-        a = self.address
-        return pymysql.connect(
-            host=a.host, port=a.port or 3306, user=a.user, password=a.password, **common
-        )
-
-    def connect(self, *, direct: bool = False) -> SqlClient:
-        try:
-            raw = self._open(self.address.database or "isocheck", direct=direct)
-        except TargetError:
-            raise
-        except Exception as error:
-            what = error.args[-1] if error.args else error
-            raise TargetError(f"{self.address}: no connection ({what}); is it running?") from None
-        raw.cursor().execute("SET SESSION innodb_lock_wait_timeout = 5")
-        return MariaDBClient(self, raw)
-
-    def version(self) -> str:
-        (shown,) = self.admin().execute("SELECT VERSION()", ()).fetchone()
-        self.admin().raw.rollback()
-        number, maria, _ = str(shown).partition("-MariaDB")
-        return f"MariaDB {number}" if maria else f"MySQL {number}"
-
-    def classify(self, error: BaseException, phase: Phase) -> Failure:
-        return classify(error, phase)
+_RENEWED: Final = 0.15  # seconds
 
 
 class MariaDBClient(SqlClient):
     """A connection."""
 
+    asked = 0.0
+
     def _begin(self, level: str) -> None:
         self.execute(f"SET TRANSACTION ISOLATION LEVEL {level.upper()}", ())
         self.execute("START TRANSACTION", ())
-
-    asked = 0.0
 
     def waits(self) -> bool | None:
         # InnoDB renews this table only if nobody has read it for a tenth of a second.
@@ -113,39 +40,53 @@ class MariaDBClient(SqlClient):
     def usable(self) -> bool:
         return bool(self.raw.open)
 
-    def _commit(self) -> None:
-        self.raw.commit()
 
-    def rollback(self) -> None:
-        roll_back(self.raw)
+class MariaDB(Served, SqlTarget):
+    """A server."""
 
+    name: ClassVar = "mariadb"
+    levels: ClassVar = tuple(
+        Level(name=name, claims=claims, says=f"SET TRANSACTION ISOLATION LEVEL {name.upper()}")
+        for name, claims in (
+            ("repeatable read", "si"),
+            ("read uncommitted", "pl-1"),
+            ("read committed", "pl-2"),
+            ("serializable", "ser"),
+        )
+    )
+    dialect: ClassVar = Dialect(
+        mark="%s", upsert=False, concat="CONCAT(v, {mark})", text="LONGTEXT",
+        key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
+    )  # fmt: skip
+    driver: ClassVar = DRIVER
+    client: ClassVar = MariaDBClient
+    runs_as: ClassVar = "mysql"
 
-def roll_back(connection: Any) -> None:
-    """Roll back, also after a lock wait timeout, which ends one statement only; or close.
+    def start_server(self, server: Server) -> None:
+        answers = lambda: self._connect("mysql", direct=True).close()  # noqa: E731
+        servers.start(server, self.address.options, answers)
+        with self._connect("mysql", direct=True) as raw:
+            raw.cursor().execute("CREATE DATABASE isocheck")
 
-    Raises:
-        Autocommit: no transaction was opened.
-    """
-    if connection.get_autocommit() and not connection.server_status & 1:
-        raise Autocommit
-    try:
-        connection.rollback()
-    except Exception:
-        connection.close()
+    def open(self, *, direct: bool) -> Any:
+        raw = self._connect(self.address.database or "isocheck", direct=direct)
+        raw.cursor().execute("SET SESSION innodb_lock_wait_timeout = 5")
+        return raw
 
+    def _connect(self, database: str, *, direct: bool) -> Any:
+        pymysql = package("pymysql", self.name)
+        # Without this flag UPDATE counts a row that has the new value already as not found.
+        common = {"database": database, "client_flag": pymysql.constants.CLIENT.FOUND_ROWS}
+        if self.server is not None:
+            socket = servers.socket_of(self.server)
+            socket = socket if direct else self.server.reach(socket)
+            return pymysql.connect(unix_socket=socket, user="root", **common)
+        a = self.address
+        where = {"host": a.host, "port": a.port or 3306, "user": a.user, "password": a.password}
+        return pymysql.connect(**where, **common)
 
-def commit(connection: Any) -> None:
-    """Commit."""
-    connection.commit()
-
-
-_ROLLED_BACK: Final = (1020, 1213)  # a row has changed since it was read; deadlock
-
-
-def classify(error: BaseException, phase: Phase) -> Failure:
-    """Say what an error means, by its number."""
-    number = error.args[0] if error.args else None
-    return "aborted" if phase == "statement" or number in _ROLLED_BACK else "maybe"
-
-
-DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)
+    def version(self) -> str:
+        (shown,) = self.admin().execute("SELECT VERSION()", ()).fetchone()
+        self.admin().raw.rollback()
+        number, maria, _ = str(shown).partition("-MariaDB")
+        return f"MariaDB {number}" if maria else f"MySQL {number}"

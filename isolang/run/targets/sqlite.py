@@ -7,13 +7,32 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from isolang.run.outcome import Autocommit, Driver, Failure, Phase
+from isolang.run.drivers.sqlite import DRIVER
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
-from isolang.run.target import Address, Level
+from isolang.run.target import Level
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
 
 PATIENCE: Final = 5.0  # seconds to wait for the lock of another connection, the module's default
+
+
+class SQLiteClient(SqlClient):
+    """A connection."""
+
+    raw: sqlite3.Connection
+
+    def _begin(self, level: str) -> None:
+        if level != "python":
+            self.raw.execute("BEGIN IMMEDIATE" if level == "immediate" else "BEGIN")
+
+    def rollback(self) -> None:
+        self.raw.rollback()  # also where BEGIN has failed
+
+    def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
+        return self.raw.execute(sql, values)
 
 
 class SQLite(SqlTarget):
@@ -27,11 +46,12 @@ class SQLite(SqlTarget):
         Level(name="python", claims="ser", says="Python's default: no BEGIN before a SELECT"),
     )
     dialect: ClassVar = Dialect(mark="?", upsert=True)
+    driver: ClassVar = DRIVER
+    client: ClassVar = SQLiteClient
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)
-        self._folder = ""
-        self._path = address.database
+        self._path, self._folder = address.database, ""
 
     def start(self) -> None:
         if not self._path:
@@ -47,67 +67,14 @@ class SQLite(SqlTarget):
         self.admin().raw.execute(f"PRAGMA journal_mode={mode}")
         super().setup(registers, lists)
 
-    def connect(self, *, direct: bool = False) -> SqlClient:
+    def open(self, *, direct: bool) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=PATIENCE, check_same_thread=False)
         connection.execute("PRAGMA synchronous=off")  # matters only if the machine loses power
         if self.level != "python":
             connection.isolation_level = None
-        return SQLiteClient(self, connection)
-
-    def classify(self, error: BaseException, phase: Phase) -> Failure:
-        return classify(error, phase)
+        return connection
 
     def close(self) -> None:
         super().close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-class SQLiteClient(SqlClient):
-    """A connection."""
-
-    raw: sqlite3.Connection
-
-    def _begin(self, level: str) -> None:
-        if level != "python":
-            self.raw.execute("BEGIN IMMEDIATE" if level == "immediate" else "BEGIN")
-
-    def _commit(self) -> None:
-        commit(self.raw)
-
-    def rollback(self) -> None:
-        self.raw.rollback()
-
-    def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
-        return self.raw.execute(sql, values)
-
-
-def commit(connection: sqlite3.Connection) -> None:
-    """Commit; a COMMIT that finds the file locked leaves the transaction open: end it."""
-    try:
-        connection.commit()
-    except sqlite3.Error:
-        connection.rollback()
-        raise
-
-
-def roll_back(connection: sqlite3.Connection) -> None:
-    """Roll back the transaction that is open.
-
-    Raises:
-        Autocommit: none is, and none is opened by itself.
-    """
-    if not connection.in_transaction and connection.isolation_level is None:
-        raise Autocommit
-    connection.rollback()
-
-
-def classify(error: BaseException, phase: Phase) -> Failure:
-    """Say what an error means."""
-    name = getattr(error, "sqlite_errorname", "")
-    if phase == "statement" or name.startswith(("SQLITE_BUSY", "SQLITE_CONSTRAINT")):
-        return "aborted"
-    return "maybe"
-
-
-DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)

@@ -1,7 +1,7 @@
 """Servers of our own: started in a temporary folder, as an unprivileged user, and removed.
 
-A keeper process (:mod:`isolang.run.keeper`) is the server's parent, so that server and folder go
-away also if this process is killed.
+A keeper process (:mod:`isolang.run.servers.keeper`) is the server's parent, so that server and
+folder go away also if this process is killed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
-from isolang.run import keeper
-from isolang.run.proxy import Proxy
+from isolang.run.servers import keeper
+from isolang.run.servers.proxy import Proxy
 from isolang.run.target import TargetError
 
 PATIENCE: Final = 30.0  # seconds until a server has to answer

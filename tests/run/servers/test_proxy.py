@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from isolang.run.proxy import Proxy
+from isolang.run.servers.proxy import Proxy
 
 
 @pytest.fixture(params=["port", "socket"])

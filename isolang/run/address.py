@@ -1,0 +1,75 @@
+"""How a database is named on the command line: ``postgres``, or a URL in SQLAlchemy's syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec import Struct, field
+
+from isolang.run.target import TargetError
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """A target as the user named it: ``postgres``, or a URL in the syntax of SQLAlchemy.
+
+    Attributes:
+        kind: the part before ``:``, without a driver's name (``mysql+pymysql``).
+        user: of the URL; likewise the next ones, empty or ``None`` if not there.
+        password: never shown.
+        host: a name or an address.
+        port: a number.
+        database: a name; of a file, its path; of ``exec``, the command.
+        options: after ``?``.
+    """
+
+    kind: str
+    user: str = ""
+    password: str = ""
+    host: str = ""
+    port: int | None = None
+    database: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read what the user wrote.
+
+        Raises:
+            TargetError: it is no name and no URL.
+        """
+        kind, colon, rest = text.partition(":")
+        kind = kind.partition("+")[0].lower()
+        if kind == "exec":
+            return cls(kind=kind, database=rest)
+        if not colon:
+            return cls(kind=kind)
+        try:
+            parts = urlsplit(f"{kind}:{rest}")
+            port = parts.port
+        except ValueError as error:
+            raise TargetError(f"{kind}: not a URL ({error}); {_URL}") from None
+        if not rest.startswith("//"):
+            raise TargetError(f"{kind}: not a URL (got no '//' after {kind + ':'!r}); {_URL}")
+        return cls(
+            kind=kind,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            host=parts.hostname or "",
+            port=port,
+            database=unquote(parts.path.removeprefix("/")),
+            options=dict(parse_qsl(parts.query)),
+        )
+
+    def __str__(self) -> str:
+        """The address without what is secret."""
+        where = self.host + ("" if self.port is None else f":{self.port}")
+        if self.kind == "exec":
+            return f"exec:{self.database}"
+        if not (where or self.database):
+            return self.kind
+        user = f"{self.user}@" if self.user else ""
+        return f"{self.kind}://{user}{where}/{self.database}"
+
+
+_URL = "write it as postgresql://user@host:5432/database, or sqlite:///file.db"

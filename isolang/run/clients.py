@@ -1,0 +1,187 @@
+"""The clients of a run that live in this process, a thread each."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Final
+
+from msgspec import Struct
+
+from isolang.run.operation import Program, Read, Wait, only_reads, with_savepoints
+from isolang.run.phases import Plan
+from isolang.run.play import driver_for, play
+from isolang.run.recorder import Recorder
+from isolang.run.settings import Settings
+from isolang.run.state import State
+from isolang.run.target import Client, Level, Replicated, Target
+from isolang.run.workloads import Source
+
+_RECONNECTING: Final = 60.0  # seconds
+_READ_BACK: Final = 100  # keys of a transaction
+_TRIES: Final = 20  # to read them
+
+
+class Share(Struct, frozen=True):
+    """Which part of the clients a process has: one of several, counted from 0."""
+
+    number: int = 0
+    of: int = 1
+
+
+class Clients:
+    """Play what it is time for, until they are told to end.
+
+    Attributes:
+        state: how it goes.
+        stopped: they are to end, or one of them cannot go on.
+    """
+
+    def __init__(
+        self, settings: Settings, plan: Plan, target: Target, level: Level, recorder: Recorder
+    ) -> None:
+        """Prepare; no thread is started."""
+        self.state = State(level=level.name, workload=plan.workload(0.0))
+        self.stopped = threading.Event()
+        self._settings, self._plan, self._target = settings, plan, target
+        self._level, self._recorder = level, recorder
+        self._driver = driver_for(target)
+        self._lock = threading.Lock()
+        self._share, self._values = Share(), count(1)
+        self._threads: list[threading.Thread] = []
+        self._fatal: BaseException | None = None
+
+    def start(self, share: Share = Share()) -> None:  # noqa: B008 - it cannot change
+        """Start a share of them.
+
+        Args:
+            share: of this process; the recorder is then one of several, too.
+        """
+        if share.of > 1:
+            self._share = share
+            self._recorder.divide(share.number, share.of)
+            self._values = count(1 + share.number, share.of)
+        everybody = range(self._settings.sessions + self._settings.standby)
+        for number in everybody[share.number :: share.of]:
+            thread = threading.Thread(target=self._client, args=(number,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def choose(self) -> None:
+        """Have them play what it is time for."""
+        passed = (time.monotonic() - self.state.began) / self._settings.seconds
+        self.state.workload = self._plan.workload(passed)
+
+    def alive(self) -> bool:
+        """Whether one of them still plays."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def end(self) -> None:
+        """Have them end their last transactions, and wait for that.
+
+        Raises:
+            IsolangError: one of them could not go on.
+        """
+        self.stopped.set()
+        for thread in self._threads:
+            thread.join()
+        if self._fatal is not None:
+            raise self._fatal
+
+    def fail(self, error: BaseException) -> None:
+        """End all of them because of an error."""
+        self._fatal = self._fatal or error
+        self.stopped.set()
+
+    def read_back(self, keys: Sequence[str]) -> None:
+        """Read every key by sessions of its own: what was acknowledged before must be there."""
+        client, tries = None, 0
+        for start in range(0, len(keys), _READ_BACK):
+            program = tuple(Read(key) for key in keys[start : start + _READ_BACK])
+            read = False
+            while not read and tries < _TRIES:
+                client = client or self._connect(always=True)
+                assert client is not None
+                read = self._transact(program, client, ("read back", tries)) == "committed"
+                if not read:
+                    tries += 1
+                    _close(client)
+                    client = None
+        if client is not None:
+            _close(client)
+
+    def _client(self, number: int) -> None:
+        try:
+            self._play(number)
+        except BaseException as error:
+            self.fail(error)
+
+    def _play(self, number: int) -> None:
+        settings, source = self._settings, Source(self._settings.seed, number, self._values)
+        workloads = {phase.workload.name: phase.workload for phase in self._plan.phases}
+        standby = number >= settings.sessions
+        client: Client | None = None
+        connections = 0
+        while not self.stopped.is_set():
+            if client is None:
+                client = self._connect(standby=standby)
+                connections += 1
+                continue
+            program = workloads[self.state.workload].program(source)
+            if standby:
+                program = only_reads(program)
+            elif settings.savepoints:
+                program = with_savepoints(program, source.random, settings.savepoints, self._values)
+            outcome = self._transact(program, client, (number, connections))
+            source.made += 1
+            if outcome == "maybe" or not client.usable():
+                _close(client)
+                client = None
+        if client is not None:
+            _close(client)
+
+    def _transact(self, program: Program, client: Client, session: tuple[object, int]) -> str:
+        began = time.monotonic()
+        outcome, error = play(
+            program,
+            recorder=self._recorder,
+            session=session,
+            client=client,
+            driver=self._driver,
+            level=self._level.name,
+            wait=self._wait,
+        )
+        with self._lock:
+            self.state.count(outcome, time.monotonic() - began, error)
+        return outcome
+
+    def _connect(self, *, standby: bool = False, always: bool = False) -> Client | None:
+        """Connect, as soon as the server can be reached; ``None`` if the run ends before."""
+        until = time.monotonic() + _RECONNECTING
+        while True:
+            try:
+                if standby and isinstance(self._target, Replicated):
+                    return self._target.connect_standby()
+                return self._target.connect()
+            except Exception:
+                if time.monotonic() > until:
+                    raise
+                if self.stopped.is_set() and not always:
+                    return None
+                time.sleep(0.1)
+
+    def _wait(self, operation: Wait) -> None:
+        # Aborted ones count: what is held open here may be what makes the others abort.
+        enough = self.state.total() + operation.transactions // self._share.of
+        until = time.monotonic() + self._settings.seconds / 4
+        while self.state.total() < enough and time.monotonic() < until:
+            if self.stopped.wait(0.01):
+                return
+
+
+def _close(client: Client) -> None:
+    with suppress(Exception):  # the connection is lost
+        client.close()

@@ -1,0 +1,38 @@
+"""PyMySQL."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from isolang.run.outcome import Autocommit, Driver, Failure, Phase
+
+
+def roll_back(connection: Any) -> None:
+    """Roll back, also after a lock wait timeout, which ends one statement only; or close.
+
+    Raises:
+        Autocommit: no transaction was opened.
+    """
+    if connection.get_autocommit() and not connection.server_status & 1:
+        raise Autocommit
+    try:
+        connection.rollback()
+    except Exception:
+        connection.close()
+
+
+def commit(connection: Any) -> None:
+    """Commit."""
+    connection.commit()
+
+
+_ROLLED_BACK: Final = (1020, 1213)  # a row has changed since it was read; deadlock
+
+
+def classify(error: BaseException, phase: Phase) -> Failure:
+    """Say what an error means, by its number."""
+    number = error.args[0] if error.args else None
+    return "aborted" if phase == "statement" or number in _ROLLED_BACK else "maybe"
+
+
+DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)

@@ -1,0 +1,201 @@
+"""What the adapters of key-value stores share: writes that wait for one request at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from isolang.run.adapter import BaseClient, Served, connecting
+from isolang.run.operation import DELETED
+from isolang.run.outcome import Outcome, RolledBack
+from isolang.run.target import Level, TargetError
+from isolang.run.tokens import ask, new_token
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
+
+
+class Store(Protocol):
+    """What connections have."""
+
+    def version(self) -> str:
+        """The server's."""
+        ...
+
+    def exists(self, keys: Sequence[str]) -> str:
+        """Give one of these keys that is there; empty if none is."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class KeyValueTarget(Served):
+    """A key-value store; the keys of the history stand behind the prefix."""
+
+    name: ClassVar[str]
+    levels: ClassVar[tuple[Level, ...]]
+    lacks: ClassVar = frozenset({"range reads", "savepoints"})
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        self.lists: frozenset[str] = frozenset()
+        self._keys: list[str] = []
+
+    def start(self) -> None:
+        """Start the server if there is to be one, and connect once."""
+        super().start()
+        self.connect(direct=True).close()
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        """Put a value for each key: registers with nothing, lists empty."""
+        self.lists = frozenset(lists)
+        first = dict.fromkeys(registers) | {key: [] for key in lists}
+        with closing(self.connect(direct=True)) as client:
+            for part in _parts(list(first)):
+                there = client.raw.exists([self.prefix + key for key in part])
+                if there:
+                    hint = "--table-prefix NAME gives other names"
+                    raise TargetError(f"{self.name}: the key {there} is there already; {hint}")
+        self._put(first)
+        self._keys = list(first)
+
+    def _put(self, values: Mapping[str, Any]) -> None:
+        with closing(self.connect(direct=True)) as client:
+            for part in _parts(list(values)):
+                client.begin(self.levels[0].name)
+                client.own = {key: values[key] for key in part}
+                client.commit()
+
+    def connect(self, *, direct: bool = False) -> BufferedClient:
+        """Open a connection for one session, or a direct one, which no fault goes between.
+
+        Raises:
+            TargetError: that is not possible.
+        """
+        with connecting(self.address):
+            return self.open(direct=direct)
+
+    def open(self, *, direct: bool) -> BufferedClient:
+        """Open a connection."""
+        raise NotImplementedError
+
+    def version(self) -> str:
+        """Name the store and its version, as it says itself."""
+        with closing(self.connect(direct=True)) as client:
+            return f"{self.name} {client.raw.version()}"
+
+    def remove(self) -> None:
+        """Remove the keys that were put here, and no other."""
+        if self._keys:
+            self._put(dict.fromkeys(self._keys, DELETED))
+            self._keys = []
+
+
+def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many keys as stores take in one transaction: etcd 128."""
+    return (keys[start : start + 100] for start in range(0, len(keys), 100))
+
+
+class BufferedClient(BaseClient):
+    """A client that sends its writes with COMMIT, and sees them before in its own reads.
+
+    Attributes:
+        own: the values of the keys that the transaction has written.
+        appended: the elements that it appends to lists.
+        token: what it leaves; empty for nothing.
+        swapping: whether a comparison was sent that has not answered.
+        raw: the connection.
+    """
+
+    raw: Store
+
+    def __init__(self, target: KeyValueTarget, raw: Any) -> None:
+        self.target, self.raw = target, raw
+
+    def begin(self, level: str) -> None:
+        """Begin a transaction; nothing is sent."""
+        self.own: dict[str, Any] = {}
+        self.appended: dict[str, list[int]] = {}
+        self.token, self.swapping = "", False
+        self._begin(level)
+
+    def _begin(self, level: str) -> None:
+        raise NotImplementedError
+
+    def read(self, key: str) -> Any:
+        """Give what the transaction has written, or what is there."""
+        return self.own[key] if key in self.own else self._fetch(key)
+
+    def _fetch(self, key: str) -> Any:
+        raise NotImplementedError
+
+    def write(self, key: str, value: int) -> bool:
+        """Keep a value to be written."""
+        self.own[key] = value
+        return True
+
+    def append(self, key: str, value: int) -> bool:
+        """Keep an element to be appended."""
+        self.own[key] = [*self.read(key), value]
+        self.appended.setdefault(key, []).append(value)
+        return True
+
+    def insert(self, key: str, value: int) -> None:
+        """Keep a value to be written where there is none."""
+        if self.read(key) != DELETED:
+            raise RolledBack(f"{key} is there already")
+        self.own[key] = value
+
+    def delete(self, key: str) -> bool:
+        """Keep in mind to delete a key."""
+        there = bool(self.read(key) != DELETED)
+        if there:
+            self.own[key] = DELETED
+        return there
+
+    def swap(self, key: str, expected: int | None, value: int) -> bool:
+        """Compare and set at once; nobody knows of one that has not answered."""
+        self.swapping = True
+        swapped = self._swap(self.target.prefix + key, expected, value)
+        self.swapping = False
+        return swapped
+
+    def rollback(self) -> None:
+        """Send nothing of what was kept."""
+        if self.swapping:
+            raise ConnectionError("the comparison was sent, and has not answered")
+
+    def leave_token(self) -> str:
+        """Give the token that COMMIT is to write besides; empty if it is to write none."""
+        if self.own or self.appended:
+            self.token = self.target.prefix + new_token() if self.target.tokens else ""
+        return self.token
+
+    def resolve(self) -> Outcome:
+        """Ask for the transaction's token."""
+        return ask(self.token, self._has_committed)
+
+    def _has_committed(self, token: str) -> bool:
+        # SOUND BECAUSE: COMMIT fails once the token is there.
+        with closing(self.target.connect(direct=True)) as other:
+            return other.wins(token)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.raw.close()
+
+    # --- what an adapter says ---
+
+    def commit(self) -> None:
+        """Send what was kept; raise ``RolledBack`` if it was refused."""
+        raise NotImplementedError
+
+    def _swap(self, name: str, expected: int | None, value: int) -> bool:
+        raise NotImplementedError
+
+    def wins(self, token: str) -> bool:
+        """Write 0 to a token unless it is there; whether it is there, and has the value 1."""
+        raise NotImplementedError

@@ -1,0 +1,38 @@
+"""MariaDB: an installed server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from isolang.run.servers.server import Server, program
+from isolang.run.target import TargetError
+
+
+def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:
+    """Make the data and start the server on a socket in its folder; root has no password.
+
+    Args:
+        server: it runs there.
+        options: settings of the server.
+        answers: raises as long as it does not.
+    """
+    daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
+    if not daemon or not install:
+        hint = "install the package mariadb-server, or give the URL of a server"
+        raise TargetError(f"mariadb: no server is installed; {hint}")
+    # Native asynchronous input and output is scarce where many servers run.
+    common = ["--no-defaults", f"--datadir={os.path.join(server.folder, 'data')}",
+              f"--tmpdir={server.folder}", "--innodb-use-native-aio=0"]  # fmt: skip
+    server.run([install, *common, "--skip-test-db", "--auth-root-authentication-method=normal"])
+    more = [f"--{name}={value}" for name, value in options.items()]
+    server.start(
+        [daemon, *common, "--skip-networking", f"--socket={socket_of(server)}",
+         "--innodb-flush-log-at-trx-commit=2", *more],
+        answers,
+    )  # fmt: skip
+
+
+def socket_of(server: Server) -> str:
+    """Where the server listens."""
+    return f"{server.folder}/socket"

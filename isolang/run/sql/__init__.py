@@ -1,0 +1,13 @@
+"""What the adapters of SQL databases share: two tables, and one statement for each operation.
+
+``registers`` has a number for each key, ``lists`` the elements of each key as a text. Both have an
+indexed and an un-indexed copy of the key, so that rows can be reached by the index or by a scan.
+``statements`` says what is sent, ``target`` makes the tables, ``client`` does the operations over a
+DB-API connection.
+"""
+
+from isolang.run.sql.client import SqlClient
+from isolang.run.sql.statements import Access, Dialect, Update
+from isolang.run.sql.target import SqlTarget
+
+__all__ = ["Access", "Dialect", "SqlClient", "SqlTarget", "Update"]

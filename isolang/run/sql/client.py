@@ -1,0 +1,158 @@
+"""The operations of a transaction, over a DB-API connection."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from isolang.run.adapter import BaseClient
+from isolang.run.operation import DELETED
+from isolang.run.outcome import Outcome, RolledBack
+from isolang.run.tokens import ask, new_token
+
+if TYPE_CHECKING:
+    from isolang.run.sql.statements import Statements
+    from isolang.run.sql.target import SqlTarget
+
+
+class Cursor(Protocol):
+    """What DB-API cursors have."""
+
+    rowcount: int
+
+    def fetchone(self) -> Any:
+        """The next row, or ``None``."""
+        ...
+
+    def fetchall(self) -> Any:
+        """All rows that are left."""
+        ...
+
+
+class SqlClient(BaseClient):
+    """The operations over one DB-API connection."""
+
+    def __init__(self, target: SqlTarget, raw: Any) -> None:
+        self.target = target
+        self.raw = raw
+        self.wrote = False
+        self.token = ""
+
+    def begin(self, level: str) -> None:
+        """Begin a transaction."""
+        self.wrote, self.token = False, ""
+        self._begin(level)
+
+    def _begin(self, level: str) -> None:
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Commit, after a token where there are to be some.
+
+        Raises:
+            RolledBack: no token could be written, so that COMMIT was not sent.
+        """
+        if self.wrote and self.target.tokens:
+            self.token = new_token()
+            try:
+                self.execute(*self._leave(self.token, 1))
+            except Exception as error:
+                self.rollback()
+                raise RolledBack(str(error)) from error
+        self._commit()
+
+    def _commit(self) -> None:
+        self.target.driver.commit(self.raw)
+
+    def rollback(self) -> None:
+        """Roll back for certain."""
+        self.target.driver.rollback(self.raw)
+
+    def _leave(self, token: str, value: int) -> tuple[str, tuple[str, int]]:
+        mark = self.target.dialect.mark
+        sql = f"INSERT INTO {self.target.prefix}tokens (k, v) VALUES ({mark}, {mark})"
+        return sql, (token, value)
+
+    def execute(self, sql: str, values: tuple[Any, ...]) -> Cursor:
+        """Send a statement."""
+        cursor: Cursor = self.raw.cursor()
+        cursor.execute(sql, values)  # type: ignore[attr-defined]
+        return cursor
+
+    def written(self, cursor: Cursor) -> int:
+        """Give the number of rows that a write has changed."""
+        return cursor.rowcount
+
+    def _wrote(self, cursor: Cursor) -> int:
+        self.wrote = True
+        return self.written(cursor)
+
+    def _of(self, key: str) -> Statements:
+        return self.target.lists if self.target.holds_list(key) else self.target.registers
+
+    def read(self, key: str) -> Any:
+        """Give the value of a row."""
+        row = self.execute(self._of(key).read, (key,)).fetchone()
+        return DELETED if row is None else self._value(key, row[0])
+
+    def _value(self, key: str, value: Any) -> Any:
+        if self.target.holds_list(key):
+            return [int(element) for element in value.split()]
+        return value
+
+    def write(self, key: str, value: int) -> bool:
+        """Update a row."""
+        s = self._of(key)
+        given = (key, key, value) if s.upsert else (value, key)
+        found = self._wrote(self.execute(s.write, given)) > 0
+        if not found and self.target.update == "insert":
+            self.insert(key, value)
+            return True
+        return found
+
+    def append(self, key: str, value: int) -> bool:
+        """Append to the list of a row."""
+        return self._wrote(self.execute(self._of(key).append, (f" {value}", key))) > 0
+
+    def insert(self, key: str, value: int) -> None:
+        """Insert a row."""
+        self._wrote(self.execute(self._of(key).insert, (key, key, value)))
+
+    def delete(self, key: str) -> bool:
+        """Delete a row."""
+        return self._wrote(self.execute(self._of(key).delete, (key,))) > 0
+
+    def scan(self, low: str, high: str) -> dict[str, Any]:
+        """Give the rows of a range of keys."""
+        rows = self.execute(self._of(low).scan, (low, high)).fetchall()
+        return {key: self._value(key, value) for key, value in rows}
+
+    def savepoint(self) -> None:
+        """Set a savepoint."""
+        self.execute("SAVEPOINT isocheck", ())
+
+    def rollback_to_savepoint(self) -> None:
+        """Undo what was done since the savepoint."""
+        self.execute("ROLLBACK TO SAVEPOINT isocheck", ())
+
+    def resolve(self) -> Outcome:
+        """Ask for the transaction's token.
+
+        SOUND BECAUSE: tokens are unique, and an INSERT waits for an open transaction that has
+        inserted the same one.
+        """
+        return ask(self.token, self._has_committed)
+
+    def _has_committed(self, token: str) -> bool | None:
+        with closing(self.target.connect(direct=True)) as other:
+            with suppress(Exception):
+                other.execute(*self._leave(token, 0))
+                other.raw.commit()
+            other.raw.rollback()
+            mark, name = self.target.dialect.mark, f"{self.target.prefix}tokens"
+            found = other.execute(f"SELECT v FROM {name} WHERE k = {mark}", (token,)).fetchone()
+            return None if found is None else bool(found[0] == 1)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.raw.close()

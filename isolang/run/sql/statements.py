@@ -1,0 +1,93 @@
+"""The SQL that is sent: one statement for each operation on a table, in a database's dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+Access: TypeAlias = Literal["index", "scan"]
+"""How rows are found: by the primary key, or by a column without an index."""
+
+Update: TypeAlias = Literal["update", "upsert", "insert"]
+"""How rows are written: by UPDATE; by the dialect's INSERT that updates; by UPDATE, and INSERT
+where there is no row."""
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """How a database writes its SQL.
+
+    Attributes:
+        mark: a parameter.
+        upsert: whether it takes ``ON CONFLICT (k) DO UPDATE``; else ``ON DUPLICATE KEY UPDATE``.
+        concat: joins the column v and a parameter.
+        key: the type of keys.
+        text: the type of long texts, which lists are.
+        returning: what a write returns besides: a clause, with its blank.
+        by_index: what to say to a connection that is to find rows by the index, also in a table of
+            one page.
+        tables: what follows CREATE TABLE (…).
+    """
+
+    mark: str
+    upsert: bool
+    concat: str = "v || {mark}"
+    key: str = "VARCHAR(64)"
+    text: str = "TEXT"
+    returning: str = ""
+    by_index: str = ""
+    tables: str = ""
+
+
+class Statements(Struct, frozen=True, kw_only=True):
+    """One statement for each operation on a table; parameters stand in this order.
+
+    Attributes:
+        read: the key.
+        write: value and key; of an upsert twice the key, then the value.
+        append: text and key.
+        insert: twice the key, then the value.
+        delete: the key.
+        scan: the first and the last key.
+        upsert: whether ``write`` is one.
+    """
+
+    read: str
+    write: str
+    append: str
+    insert: str
+    delete: str
+    scan: str
+    upsert: bool
+
+
+def statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
+    """The statements on a table."""
+    m, r = d.mark, d.returning
+    column = "k" if access == "index" else "j"
+    insert = f"INSERT INTO {table} (k, j, v) VALUES ({m}, {m}, {m})"
+    conflict = "ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+    if not d.upsert:
+        conflict = "ON DUPLICATE KEY UPDATE v = VALUES(v)"
+    change = f"UPDATE {table} SET v = {m} WHERE {column} = {m}"
+    return Statements(
+        read=f"SELECT v FROM {table} WHERE {column} = {m}",
+        write=(f"{insert} {conflict}" if update == "upsert" else change) + r,
+        append=f"UPDATE {table} SET v = {d.concat.format(mark=m)} WHERE {column} = {m}{r}",
+        insert=insert + r,
+        delete=f"DELETE FROM {table} WHERE {column} = {m}{r}",
+        scan=f"SELECT k, v FROM {table} WHERE {column} BETWEEN {m} AND {m}",
+        upsert=update == "upsert",
+    )
+
+
+def filled(sql: str, mark: str, values: Sequence[str]) -> str:
+    """A statement with its parameters, for people."""
+    parts = sql.split(mark)
+    return "".join(part + value for part, value in zip(parts, [*values, ""], strict=True))
+
+
+def literal(text: str) -> str:
+    """A text, quoted."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,169 @@
+"""A database with SQL: its tables, and how rows are found and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from isolang.run.adapter import BaseTarget, connecting
+from isolang.run.operation import DELETED
+from isolang.run.outcome import Driver, Failure, Phase
+from isolang.run.sql.client import SqlClient
+from isolang.run.sql.statements import Access, Dialect, Update, filled, literal, statements
+from isolang.run.target import Level, TargetError
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
+
+_BATCH: Final = 500  # rows of an INSERT that loads a table
+
+
+class SqlTarget(BaseTarget):
+    """A database with SQL.
+
+    Attributes:
+        dialect: how it writes its SQL.
+        driver: how its connections commit and roll back, and what their errors mean.
+        client: the operations over one of them.
+    """
+
+    name: ClassVar[str]
+    levels: ClassVar[tuple[Level, ...]]
+    dialect: ClassVar[Dialect]
+    driver: ClassVar[Driver]
+    client: ClassVar[type[SqlClient]] = SqlClient
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        self.level = self.levels[0].name
+        self.access: Access = "index"
+        self.update: Update = "update"
+        self._created: list[str] = []
+        self._admin: Any = None
+        self._compile()
+
+    def start(self) -> None:
+        """Connect once, so that what is wrong is said before anything else is done."""
+        self.admin()
+
+    def connect(self, *, direct: bool = False) -> SqlClient:
+        """Open a connection for one session, or a direct one, which no fault goes between.
+
+        Raises:
+            TargetError: that is not possible.
+        """
+        with connecting(self.address):
+            client = self.client(self, self.open(direct=direct))
+            if self.access == "index" and self.dialect.by_index:
+                client.execute(self.dialect.by_index, ())
+                client.raw.commit()
+            return client
+
+    def open(self, *, direct: bool) -> Any:
+        """Open a DB-API connection."""
+        raise NotImplementedError
+
+    def options(self, *, level: str, access: Access = "index", update: Update = "update") -> None:
+        """Choose how transactions run and how rows are found and written."""
+        self.level, self.access, self.update = level, access, update
+        self._compile()
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        """Say what an error means, by the driver."""
+        return self.driver.classify(error, phase)
+
+    def admin(self) -> Any:
+        """The connection that creates and removes tables."""
+        if self._admin is None or not self._admin.usable():
+            self._admin = self.connect(direct=True)
+        return self._admin
+
+    def _compile(self) -> None:
+        self.registers, self.lists = (
+            statements(self.dialect, f"{self.prefix}{table}", self.access, self.update)
+            for table in ("registers", "lists")
+        )
+
+    # --- tables ---
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        """Create the tables, and a row for each key."""
+        self._lists = frozenset(lists)
+        d = self.dialect
+        for table, kind, keys, value in (
+            ("registers", "BIGINT", registers, None),
+            ("lists", d.text, lists, ""),
+        ):
+            name = f"{self.prefix}{table}"
+            columns = f"k {d.key} PRIMARY KEY, j {d.key} NOT NULL, v {kind}"
+            self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
+            rows: Iterable[tuple[str, str, str | None]] = ((key, key, value) for key in keys)
+            self._load(name, list(rows))
+        if self.tokens:
+            name = f"{self.prefix}tokens"
+            self._create(name, f"CREATE TABLE {name} (k {d.key} PRIMARY KEY, v INTEGER){d.tables}")
+        self.loaded()
+
+    def _create(self, name: str, sql: str) -> None:
+        client = self.admin()
+        try:
+            client.execute(sql, ())
+            client.raw.commit()
+        except Exception as error:
+            client.raw.rollback()
+            what = " ".join(str(error).split())
+            hint = "--table-prefix NAME gives other names" if "exist" in what else "may you do so?"
+            msg = f"{self.name}: the table {name} cannot be created ({what}); {hint}"
+            raise TargetError(msg) from None
+        self._created.append(name)
+
+    def _load(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        client = self.admin()
+        for start in range(0, len(rows), _BATCH):
+            part = rows[start : start + _BATCH]
+            marks = ", ".join([f"({', '.join([self.dialect.mark] * len(part[0]))})"] * len(part))
+            flat = tuple(value for row in part for value in row)
+            client.execute(f"INSERT INTO {name} (k, j, v) VALUES {marks}", flat)
+        client.raw.commit()
+
+    def loaded(self) -> None:
+        """Do what makes sense once the tables are full, such as collecting statistics."""
+
+    def holds_list(self, key: str) -> bool:
+        """Whether a key is one of lists."""
+        return key in self._lists
+
+    def statement(self, operation: str, key: str, value: object) -> str:
+        """Give the statement that was sent for a recorded operation."""
+        s = self.lists if self.holds_list(key) else self.registers
+        text = literal(key)
+        if operation == "r":
+            return filled(s.read, self.dialect.mark, (text,))
+        if operation == "append":
+            return filled(s.append, self.dialect.mark, (f"' {value}'", text))
+        if value == DELETED:
+            return filled(s.delete, self.dialect.mark, (text,))
+        given = (text, text, str(value)) if s.upsert else (str(value), text)
+        return filled(s.write, self.dialect.mark, given)
+
+    def remove(self) -> None:
+        """Remove the tables that were created here, and no other."""
+        while self._created:
+            self.admin().execute(f"DROP TABLE {self._created.pop()}", ())
+            self.admin().raw.commit()
+
+    def close(self) -> None:
+        """Remove the tables, and end the connection that created them."""
+        if self._admin is None:
+            return
+        with suppress(Exception):  # the server is gone
+            self.remove()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End the connection that creates and removes tables."""
+        with suppress(Exception):  # it is lost
+            if self._admin is not None:
+                self._admin.close()
+        self._admin = None

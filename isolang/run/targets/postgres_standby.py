@@ -1,0 +1,51 @@
+"""PostgreSQL that may have a standby: a second server, which streams the log of the first one."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from isolang.run.adapter import connecting, package
+from isolang.run.servers import postgres as servers
+from isolang.run.servers.server import Server
+from isolang.run.targets.postgres import Postgres, PostgresClient
+
+
+class StandbyClient(PostgresClient):
+    """A connection to the standby, which knows no serializable: it reads snapshots."""
+
+    def _begin(self, level: str) -> None:
+        weaker = "repeatable read" if level == "serializable" else level
+        super()._begin(weaker)
+
+
+class PostgresWithStandby(Postgres):
+    """A server, and another one beside it if ``standby`` is set before the start."""
+
+    standby = False
+    follower: Server | None = None
+
+    def start_server(self, server: Server) -> None:
+        super().start_server(server)
+        if self.standby:
+            self.follower = Server("postgres (standby)", self.runs_as)
+            answers = lambda: self.connect_standby().close()  # noqa: E731
+            servers.follow(self.follower, server, self.started, answers)
+
+    def connect_standby(self) -> StandbyClient:
+        assert self.follower is not None
+        with connecting(self.address):
+            where = {"host": self.follower.folder, "user": "postgres", "dbname": "postgres"}
+            raw = package("psycopg", self.name).connect(**where, connect_timeout=10)
+            return StandbyClient(self, raw)
+
+    def loaded(self) -> None:
+        super().loaded()
+        if self.follower is not None:
+            with closing(self.connect_standby()) as client:
+                client.raw.autocommit = True
+                servers.wait_until_followed(self.admin().raw, client.raw)
+
+    def close(self) -> None:
+        if self.follower is not None:
+            self.follower.stop()
+        super().close()
