@@ -12,7 +12,7 @@ import typer
 
 from isolang.cli.choices import number
 from isolang.cli.convert import TO, say_written
-from isolang.cli.parameters import Mistake, one_of
+from isolang.cli.parameters import Mistake, Seed, one_of
 from isolang.cli.report import EXIT_VALID
 from isolang.files import write_whole
 
@@ -125,13 +125,7 @@ def generate(
         typer.Option("--lists", help="Appends and list reads; EDN only.", rich_help_panel=_KEYS),
     ] = False,
     appends: Annotated[int, _count("--appends", "With --lists: to each key.", _KEYS)] = 32,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed", metavar="N", parser=number(int, 0, (1 << 63) - 1), rich_help_panel=_RULE,
-            help="Of all random choices.",
-        ),
-    ] = 0,
+    seed: Seed = 0,
 ) -> int:  # fmt: skip
     """Write a simulated history whose truth is known."""
     given = dict(locals())

@@ -9,15 +9,21 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import Include, Mistake, Output
+from isolang.cli.parameters import (
+    DATABASE,
+    Include,
+    Levels,
+    Mistake,
+    Output,
+    Seed,
+    TablePrefix,
+)
 from isolang.cli.progress import Bar
 from isolang.cli.report import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.cli.terminal import data, say, visible
 
 if TYPE_CHECKING:
     from isolang.run.litmus import Litmus, Observed, Ops, Outcome, Question
-
-_DATABASE = "The database"
 
 
 class OutcomeReport(Struct, frozen=True, kw_only=True):
@@ -106,17 +112,11 @@ def litmus(
     target: Annotated[
         str,
         typer.Option(
-            "--run", metavar="TARGET", rich_help_panel=_DATABASE, show_default=False,
+            "--run", metavar="TARGET", rich_help_panel=DATABASE, show_default=False,
             help="Where to play it: postgres, sqlite, duckdb, mariadb, or a URL.",
         ),
     ] = "",
-    level: Annotated[
-        list[str],
-        typer.Option(
-            "--level", metavar="LEVEL", rich_help_panel=_DATABASE, show_default=False,
-            help="Of the database; may be repeated. By default its first, with --suite all.",
-        ),
-    ] = [],  # noqa: B006
+    level: Levels = [],  # noqa: B006
     spec: Annotated[
         str,
         typer.Option(
@@ -141,16 +141,8 @@ def litmus(
             parser=number(int, 1, 100_000),
         ),
     ] = 200,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Of their order.", parser=number(int))
-    ] = 0,
-    prefix: Annotated[
-        str,
-        typer.Option(
-            "--table-prefix", metavar="NAME", help="Names of tables begin so.",
-            rich_help_panel=_DATABASE,
-        ),
-    ] = "isocheck_",
+    seed: Seed = 0,
+    prefix: TablePrefix = "isocheck_",
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:  # fmt: skip

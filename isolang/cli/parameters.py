@@ -27,7 +27,7 @@ from isolang.cli import choices
 from isolang.errors import OptionError
 from isolang.options import described
 
-OUTPUT: Final = "Output"
+OUTPUT, DATABASE = "Output", "The database"
 
 
 class Mistake(typer.TyperException):
@@ -92,6 +92,33 @@ SpecName: TypeAlias = Annotated[
 SpecFiles: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Specifications.")
 ]
+Level: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--level", metavar="LEVEL", rich_help_panel=DATABASE, show_default=False,
+        help="Of the database; by default its first.",
+    ),
+]  # fmt: skip
+Levels: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--level", metavar="LEVEL", rich_help_panel=DATABASE, show_default=False,
+        help="Of the database; may be repeated. By default its first, of a suite all.",
+    ),
+]  # fmt: skip
+TablePrefix: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--table-prefix", metavar="NAME", help="Names of tables begin so.", rich_help_panel=DATABASE
+    ),
+]
+Seed: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--seed", metavar="N", parser=choices.number(int, 0, (1 << 63) - 1),
+        help="Of all random choices.",
+    ),
+]  # fmt: skip
 Color: TypeAlias = Annotated[
     str,
     typer.Option(

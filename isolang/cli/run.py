@@ -6,13 +6,13 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import duration, number
-from isolang.cli.parameters import OUTPUT, Only, one_of
+from isolang.cli.parameters import DATABASE, OUTPUT, Level, Only, Seed, TablePrefix, one_of
 from isolang.cli.report import Report, code_of, json_text, report_of
 from isolang.cli.terminal import console, data, say, visible
 from isolang.options import Options
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from isolang.run.state import State
     from isolang.run.workloads.workload import Distribution
 
-_SIZE, _DATABASE = "Size", "The database"
+_SIZE: Final = "Size"
 _WHOLE: Any = {"metavar": "N", "parser": number(int, 1, (1 << 31) - 1), "rich_help_panel": _SIZE}
 
 
@@ -74,28 +74,17 @@ def run(
             help="postgres, mariadb, sqlite, duckdb, redis, etcd, exec:COMMAND; or a URL.",
         ),
     ],
-    options: Annotated[Options, Only("seed", timeout=120.0)],
-    level: Annotated[
-        str,
-        typer.Option(
-            "--level", metavar="LEVEL", help="Of the database.", rich_help_panel=_DATABASE,
-            show_default=False,
-        ),
-    ] = "",
+    options: Annotated[Options, Only(timeout=120.0)],
+    level: Level = "",
     claims: Annotated[
         str,
         typer.Option(
             "--claims", metavar="SPEC", help="What to judge by; by default what the level claims.",
-            rich_help_panel=_DATABASE, show_default=False,
+            rich_help_panel=DATABASE, show_default=False,
         ),
     ] = "",
-    prefix: Annotated[
-        str,
-        typer.Option(
-            "--table-prefix", metavar="NAME", help="Names of tables begin so.",
-            rich_help_panel=_DATABASE,
-        ),
-    ] = "isocheck_",
+    prefix: TablePrefix = "isocheck_",
+    seed: Seed = 0,
     workload: Annotated[
         str,
         typer.Option(
@@ -132,8 +121,8 @@ def run(
     standby: Annotated[
         int,
         typer.Option(
-            "--standby", metavar="N", parser=number(int, 0, 1000), rich_help_panel=_DATABASE,
-            help="So many more clients read from a standby (postgres, started here).",
+            "--standby", metavar="N", parser=number(int, 0, 1000), rich_help_panel=DATABASE,
+            help="This many more clients read from a standby (postgres, started here).",
             show_default=False,
         ),
     ] = 0,
@@ -141,13 +130,13 @@ def run(
         str,
         typer.Option(
             "--access", help="Find rows by the key's index, or by a scan.",
-            rich_help_panel=_DATABASE, **one_of("index", "scan"),
+            rich_help_panel=DATABASE, **one_of("index", "scan"),
         ),
     ] = "index",
     update: Annotated[
         str,
         typer.Option(
-            "--update", rich_help_panel=_DATABASE, **one_of("update", "upsert", "insert"),
+            "--update", rich_help_panel=DATABASE, **one_of("update", "upsert", "insert"),
             help="Write by UPDATE; by INSERT that updates; by UPDATE, else INSERT.",
         ),
     ] = "update",
@@ -156,7 +145,7 @@ def run(
         typer.Option(
             "--savepoints", metavar="P", parser=number(float, 0.0, 1.0), show_default=False,
             help="Before this share of writes, do another one and undo it by a savepoint.",
-            rich_help_panel=_DATABASE,
+            rich_help_panel=DATABASE,
         ),
     ] = 0.0,
     keys: Annotated[
@@ -168,7 +157,7 @@ def run(
     faults: Annotated[
         list[str],
         typer.Option(
-            "--fault", metavar="FAULT", rich_help_panel=_DATABASE, show_default=False,
+            "--fault", metavar="FAULT", rich_help_panel=DATABASE, show_default=False,
             help="Of a server started here, at random times: kill, pause, disconnect, slow; "
             "may be repeated.",
         ),
@@ -247,7 +236,7 @@ def run(
         ),
         folder=folder,
         to_the_end=to_the_end,
-        seed=options.seed,
+        seed=seed,
         faults=tuple(faults),
         processes=processes,
         standby=standby,

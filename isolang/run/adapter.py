@@ -136,6 +136,14 @@ class BaseClient:
         """Refuse range reads."""
         raise NotImplementedError
 
+    def select(self, low: int, high: int) -> dict[str, Any]:
+        """Refuse range reads."""
+        raise NotImplementedError
+
+    def change(self, low: int, high: int, value: int) -> list[str]:
+        """Refuse range reads."""
+        raise NotImplementedError
+
     def savepoint(self) -> None:
         """Refuse savepoints."""
         raise NotImplementedError

@@ -64,6 +64,7 @@ class Clients:
             self._share = share
             self._recorder.divide(share.number, share.of)
             self._values = count(1 + share.number, share.of)
+        self.choose()
         everybody = range(self._settings.sessions + self._settings.standby)
         for number in everybody[share.number :: share.of]:
             thread = threading.Thread(target=self._client, args=(number,), daemon=True)
@@ -130,12 +131,14 @@ class Clients:
                 client = self._connect(standby=standby)
                 connections += 1
                 continue
-            program = workloads[self.state.workload].program(source)
+            workload = workloads[self.state.workload]
+            program = workload.program(source)
             if standby:
                 program = only_reads(program)
             elif settings.savepoints:
                 program = with_savepoints(program, source.random, settings.savepoints, self._values)
-            outcome = self._transact(program, client, (number, connections))
+            session = (number, connections)
+            outcome = self._transact(program, client, session, rows=workload.rows)
             source.made += 1
             if outcome == "maybe" or not client.usable():
                 _close(client)
@@ -143,7 +146,9 @@ class Clients:
         if client is not None:
             _close(client)
 
-    def _transact(self, program: Program, client: Client, session: tuple[object, int]) -> str:
+    def _transact(
+        self, program: Program, client: Client, session: tuple[object, int], *, rows: bool = False
+    ) -> str:
         began = time.monotonic()
         outcome, error = play(
             program,
@@ -152,6 +157,7 @@ class Clients:
             client=client,
             driver=self._driver,
             level=self._level.name,
+            rows=rows,
             wait=self._wait,
         )
         with self._lock:

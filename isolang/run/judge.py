@@ -28,7 +28,8 @@ class Judged(Struct, frozen=True, kw_only=True):
         recorded: the run.
         verdict: by what the level claims.
         certificate: where it was saved; ``None`` if there is none.
-        minimal: where the smallest part that is still invalid was saved.
+        minimal: where the smallest part that is still invalid was saved; ``None`` also where it has
+            a part of a predicate read, which no file can say.
         strongest: the strongest levels of the library that the history satisfies.
         statements: of each transaction of the counterexample, what was sent, by its name.
         anomaly: of a violation, its name.
@@ -95,14 +96,19 @@ def judge(
     )
 
 
-def _save_smallest(verdict: Invalid, recorded: Run) -> Path:
+def _save_smallest(verdict: Invalid, recorded: Run) -> Path | None:
+    from isolang.errors import HistoryError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
     from isolang.minimal import minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
     part = minimise(verdict, route(verdict.spec), seconds=_SMALLEST, seed=recorded.settings.seed)
-    write_history(part, str(path), format="edn", renumber=True)
+    try:
+        write_history(part, str(path), format="edn", renumber=True)
+    except HistoryError:
+        path.unlink(missing_ok=True)
+        return None
     return path
 
 

@@ -71,6 +71,28 @@ class Scan(Struct, frozen=True):
     keys: tuple[str, ...]
 
 
+class Select(Struct, frozen=True):
+    """Read the rows whose value lies in a range, by one statement; the result maps keys to values.
+
+    Workloads with it have no rows as loaded, and record that there is none as that.
+    """
+
+    low: int
+    high: int
+
+
+class Change(Struct, frozen=True):
+    """Update the rows whose value lies in a range, by one statement; the result is their keys.
+
+    What is written is not known before, so it stands in conversations only. What the predicate of
+    the update did not match is not recorded.
+    """
+
+    low: int
+    high: int
+    value: int
+
+
 class Wait(Struct, frozen=True):
     """Keep the transaction open until this many other transactions have ended."""
 
@@ -87,10 +109,33 @@ class Undone(Struct, frozen=True):
     operation: Write | Append | Insert | Delete
 
 
-Operation: TypeAlias = Abort | Undone | Read | Write | Swap | Append | Insert | Delete | Scan | Wait
+Operation: TypeAlias = (
+    Abort | Append | Change | Delete | Insert | Read | Scan | Select | Swap | Undone | Wait | Write
+)
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
 
-_WRITES: Final = (Write, Append, Insert, Delete)
+
+def conversation(
+    program: Generator[Operation, Any, None],
+    change: Callable[[Operation], tuple[Operation, ...]],
+) -> Generator[Operation, Any, None]:
+    """A conversation with other operations in place of its own.
+
+    Args:
+        program: is told the result of the last one in place of its operation.
+        change: gives them; none ends the conversation.
+    """
+    result: Any = None
+    while True:
+        try:
+            operation = program.send(result)
+        except StopIteration:
+            return
+        changed = change(operation)
+        if not changed:
+            return
+        for one in changed:
+            result = yield one
 
 
 def with_savepoints(
@@ -105,49 +150,31 @@ def with_savepoints(
         value: what the undone ones write.
     """
 
-    def undone(operation: Operation) -> tuple[Undone, ...]:
+    def undone(operation: Operation) -> tuple[Operation, ...]:
         if isinstance(operation, Write | Append) and random.random() < share:
-            return (Undone(replace(operation, value=next(value))),)
-        return ()
+            return (Undone(replace(operation, value=next(value))), operation)
+        return (operation,)
 
-    if isinstance(program, tuple):
-        return tuple(one for operation in program for one in (*undone(operation), operation))
-    return _converse_undoing(program, undone)
-
-
-def _converse_undoing(
-    program: Generator[Operation, Any, None], undone: Callable[[Operation], tuple[Undone, ...]]
-) -> Generator[Operation, Any, None]:
-    result: Any = None
-    while True:
-        try:
-            operation = program.send(result)
-        except StopIteration:
-            return
-        yield from undone(operation)
-        result = yield operation
+    return _changed(program, undone)
 
 
 def only_reads(program: Program) -> Program:
     """The program of a client that may not write: it reads where another one would write."""
+
+    def reading(operation: Operation) -> tuple[Operation, ...]:
+        match operation:
+            case Abort():
+                return ()
+            case Change(low, high):
+                return (Select(low, high),)
+            case Append() | Delete() | Insert() | Swap() | Write():
+                return (Read(operation.key),)
+        return (operation,)
+
+    return _changed(program, reading)
+
+
+def _changed(program: Program, change: Callable[[Operation], tuple[Operation, ...]]) -> Program:
     if isinstance(program, tuple):
-        return tuple(_reading(one) for one in program if not isinstance(one, Abort))
-    return _converse_reading(program)
-
-
-def _converse_reading(
-    program: Generator[Operation, Any, None],
-) -> Generator[Operation, Any, None]:
-    result: Any = None
-    while True:
-        try:
-            operation = program.send(result)
-        except StopIteration:
-            return
-        if isinstance(operation, Abort):
-            return
-        result = yield _reading(operation)
-
-
-def _reading(operation: Operation) -> Operation:
-    return Read(operation.key) if isinstance(operation, (*_WRITES, Swap)) else operation
+        return tuple(one for operation in program for one in change(operation))
+    return conversation(program, change)

@@ -6,23 +6,26 @@ from collections.abc import Callable, Generator, Hashable
 from typing import Any, Protocol
 
 from isolang.errors import IsolangError
+from isolang.run.lines import Recorded, between
 from isolang.run.operation import (
     DELETED,
     Abort,
     Append,
+    Change,
     Delete,
     Insert,
     Operation,
     Program,
     Read,
     Scan,
+    Select,
     Swap,
     Undone,
     Wait,
     Write,
 )
 from isolang.run.outcome import Driver, Outcome, RolledBack
-from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
+from isolang.run.recorder import RecordedTransaction, Recorder
 from isolang.run.target import Client, Swapping, Target, TargetError, Transacting
 
 
@@ -44,6 +47,7 @@ def play(
     client: Client,
     driver: Driver,
     level: str,
+    rows: bool = False,
     wait: Callable[[Wait], None] = lambda operation: None,
     pace: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, Exception | None]:
@@ -56,6 +60,8 @@ def play(
         client: a connection without an open transaction.
         driver: of :func:`driver_for`.
         level: of the target.
+        rows: record that there is no row as that, not as the value ``DELETED``: of a workload with
+            predicates.
         wait: keeps the transaction open.
         pace: called before each operation, and before COMMIT: whoever wants to say when.
 
@@ -66,7 +72,7 @@ def play(
         IsolangError: the run cannot go on.
     """
     known = program if isinstance(program, tuple) else ()
-    plan = tuple(one for operation in known for one in planned(operation))
+    plan = tuple(one for operation in known for one in planned(operation, rows=rows))
     commits = None if isinstance(client, Transacting) else client
     t = recorder.transaction(session, commits, plan=plan, driver=driver)
     steps = program if isinstance(program, Generator) else told(known)
@@ -77,7 +83,7 @@ def play(
                 _transact(client, t, level, plan)
             else:
                 client.begin(level)
-                _converse(steps, t, client, wait, pace)
+                _converse(steps, t, client, wait, pace, rows=rows)
     except (IsolangError, AttributeError, NameError, TypeError):
         raise  # a mistake of an adapter or a program is no answer of a database
     except Exception as error:
@@ -97,6 +103,8 @@ def _converse(
     client: Client,
     wait: Callable[[Wait], None],
     pace: Callable[[], None],
+    *,
+    rows: bool,
 ) -> None:
     result = None
     while True:
@@ -104,12 +112,12 @@ def _converse(
             operation = program.send(result)
         except StopIteration:
             return
-        result = perform(operation, t, client, wait)
+        result = perform(operation, t, client, wait, rows=rows)
         pace()
 
 
-def planned(operation: Operation) -> tuple[Recorded, ...]:
-    """What an operation is in the history, before its result is known."""
+def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]:
+    """What an operation is in the history, before its result is known; ``rows`` as of a play."""
     match operation:
         case Read(key):
             return (("r", key, None),)
@@ -122,7 +130,11 @@ def planned(operation: Operation) -> tuple[Recorded, ...]:
         case Swap(key, _, value):
             return (("r", key, None), ("w", key, value))
         case Delete(key):
-            return (("w", key, DELETED),)
+            return (("delete", key, None) if rows else ("w", key, DELETED),)
+        case Select(low, high):
+            return (("rp", between(low, high), None),)
+        case Change():
+            raise TypeError("what is written is not known before: make the program a conversation")
         case Wait() | Abort() | Undone():
             return ()
 
@@ -145,22 +157,36 @@ class Notes(Protocol):
     def append(self, key: Any, value: Any) -> None:
         """Something was appended to a list."""
 
+    def delete(self, key: Any) -> None:
+        """A row was deleted."""
+
+    def select(self, low: int, high: int, rows: dict[Any, Any]) -> None:
+        """The rows were read whose value lies in a range."""
+
 
 def perform(
     operation: Operation,
     t: Notes,
     client: Client,
     wait: Callable[[Wait], None] = lambda operation: None,
+    *,
+    rows: bool = False,
 ) -> Any:
-    """Perform one operation, record what it did, and give its result."""
+    """Perform one operation, record what it did, and give its result; ``rows`` as of a play.
+
+    An UPDATE or DELETE that found no row has read that there is none.
+    """
+    absent = None if rows else DELETED
     t.sending()
     match operation:
         case Read(key):
             value = client.read(key)
-            t.read(key, value)
+            t.read(key, absent if value == DELETED else value)
             return value
         case Write(key, value):
-            return _changed(t, client.write(key, value), key, value)
+            there = client.write(key, value)
+            (t.write if there else t.read)(key, value if there else absent)
+            return there
         case Append(key, value):
             if not client.append(key, value):
                 raise TargetError(f"the list {key} is gone: somebody else has removed its row")
@@ -171,11 +197,25 @@ def perform(
         case Swap():
             return _swap(operation, t, client)
         case Delete(key):
-            return _changed(t, client.delete(key), key, DELETED)
+            there = client.delete(key)
+            if there and rows:
+                t.delete(key)
+            else:
+                (t.write if there else t.read)(key, absent)
+            return there
+        case Select(low, high):
+            found = client.select(low, high)
+            t.select(low, high, found)
+            return found
+        case Change(low, high, value):
+            changed = client.change(low, high, value)
+            for key in changed:
+                t.write(key, value)
+            return changed
         case Scan(keys):
             found = client.scan(keys[0], keys[-1])
             for key in keys:
-                t.read(key, found.get(key, DELETED))
+                t.read(key, found.get(key, absent))
             return found
         case Wait():
             wait(operation)
@@ -192,7 +232,7 @@ def _swap(operation: Swap, t: Notes, client: Client) -> bool:
     if not isinstance(client, Swapping):
         found = client.read(key)
         t.read(key, found)
-        return bool(found == expected) and _changed(t, client.write(key, value), key, value)
+        return bool(found == expected) and bool(perform(Write(key, value), t, client))
     if not client.swap(key, expected, value):
         t.read_none_of(key, [expected])
         return False
@@ -214,15 +254,6 @@ def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
         case Delete(key):
             client.delete(key)
     client.rollback_to_savepoint()
-
-
-def _changed(t: Notes, there: bool, key: str, value: object) -> bool:
-    """Record an UPDATE or DELETE: one that found no row has read that there is none."""
-    if there:
-        t.write(key, value)
-    else:
-        t.read(key, DELETED)
-    return there
 
 
 def _transact(

@@ -18,17 +18,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Hashable, Iterator, Sequence
-from functools import lru_cache
-from io import FileIO
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from isolang.errors import HistoryError, IsolangError
-from isolang.history.values import Keyword, encode, show
+from isolang.run import lines
+from isolang.run.lines import UNKNOWN_START, Recorded
 from isolang.run.outcome import Connection, Driver, Outcome, driver_of
 
 if TYPE_CHECKING:
@@ -36,9 +35,7 @@ if TYPE_CHECKING:
 
     from isolang.history.history import History
 
-Recorded: TypeAlias = tuple[str, Any, Any]
-"""``("r", key, value)``, ``("w", key, value)`` or ``("append", key, value)``."""
-
+_CLOSED: Final = -1  # no file
 _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
@@ -74,17 +71,17 @@ class Recorder:
         """
         self.path: Final = Path(path)
         try:
-            self._file: Final = FileIO(self.path, "x", opener=_appending)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            self._file = os.open(self.path, flags, 0o644)
         except FileExistsError:
             msg = f"{path}: the file is there already; record into a new one"
             raise HistoryError(msg) from None
         except OSError as error:
             raise HistoryError(f"{path}: cannot be written ({error.strerror})") from None
-        self._lock = threading.Lock()
         self._indices: Iterator[int] = count()
         self._processes: Iterator[int] = count()
         self._process: dict[Hashable, int] = {}
-        self._busy: set[Hashable] = set()
+        self._busy: dict[Hashable, RecordedTransaction] = {}
         self._began = monotonic_ns()
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()))
@@ -127,11 +124,7 @@ class Recorder:
             what: a word, such as ``kill``.
             value: more about it.
         """
-        said = show(*encode(value, "a note"))
-        self._write(
-            f"{{:index {next(self._indices)}, :type :info, :process :nemesis, "
-            f":time {self.now()}, :f :{what}, :value {said}}}\n"
-        )
+        self._write(lines.note(next(self._indices), self.now(), what, value))
 
     def divide(self, number: int, of: int) -> None:
         """Record as one of several processes that have been forked and write to one file.
@@ -162,7 +155,9 @@ class Recorder:
 
     def close(self) -> None:
         """End the file; transactions that have not ended stay of unknown outcome."""
-        self._file.close()
+        file, self._file = self._file, _CLOSED
+        if file != _CLOSED:
+            os.close(file)
 
     def __enter__(self) -> Self:
         return self
@@ -172,38 +167,41 @@ class Recorder:
 
     # --- what transactions call ---
 
-    def _begin(self, session: Hashable) -> tuple[int, int, int]:
+    # No lock, which threads would queue for. SOUND BECAUSE: a session is used by the one
+    # transaction that has put itself into a table, which is one step; so is to draw an index.
+
+    def _begin(self, transaction: RecordedTransaction, session: Hashable) -> tuple[int, int, int]:
         """Give the index, process and time of a transaction that begins now."""
-        with self._lock:
-            if session in self._busy:
-                msg = f"session {session!r}: a transaction begins before its last one has ended"
-                raise IsolangError(f"{msg}; give each thread or connection a session of its own")
-            if session not in self._process:
-                self._process[session] = next(self._processes)
-            self._busy.add(session)
-            return next(self._indices), self._process[session], self.now()
+        if self._busy.setdefault(session, transaction) is not transaction:
+            msg = f"session {session!r}: a transaction begins before its last one has ended"
+            raise IsolangError(f"{msg}; give each thread or connection a session of its own")
+        process = self._process.get(session)
+        if process is None:
+            process = self._process[session] = next(self._processes)
+        return next(self._indices), process, monotonic_ns() - self._began
 
     def _complete(
         self, session: Hashable, process: int, outcome: Outcome, value: str, more: str
     ) -> None:
-        self._write(
-            f"{{:index {next(self._indices)}, :type :{_COMPLETION[outcome]}, :process {process}, "
-            f":time {self.now()}, :f :txn, :value [{value}]{more}}}\n"
-        )
-        with self._lock:
-            self._busy.discard(session)
-            if outcome == "maybe":
-                del self._process[session]  # nobody knows when it took effect: a new session
+        now = monotonic_ns() - self._began
+        head = lines.head(next(self._indices), _COMPLETION[outcome], process, now)
+        self._write(f"{head}[{value}]{more}}}\n")
+        if outcome == "maybe":
+            del self._process[session]  # nobody knows when it took effect: a new session
+        del self._busy[session]
 
     def _write(self, text: str) -> None:
-        # Without the lock, which threads would queue for while the system writes. SOUND BECAUSE:
-        # the order of events is that of :index, and the lines of one process have one writer.
-        if self._file.closed:
-            raise HistoryError(f"{self.path}: the recording has ended; nothing can be added")
+        # SOUND BECAUSE: the order of events is that of :index, and the lines of one process have
+        # one writer.
         data = text.encode()
-        written = self._file.write(data) or 0
-        while written < len(data):  # a full disk raises at the second try
-            written += self._file.write(data[written:]) or 0
+        try:
+            written = os.write(self._file, data)
+            while written < len(data):  # a full disk raises at the second try
+                written += os.write(self._file, data[written:])
+        except OSError as error:
+            ended = self._file == _CLOSED
+            what = "the recording has ended" if ended else f"cannot be written ({error.strerror})"
+            raise HistoryError(f"{self.path}: {what}; nothing can be added") from None
 
 
 class _Clock:
@@ -244,15 +242,17 @@ class RecordedTransaction:
         self._connection = connection
         self._plan = plan
         self._driver = driver
+        self._began = recorder._began
         self._announced = False
-        self._sent: int | None = None
-        self._times: list[tuple[int | None, int]] = []
-        self._commit_time: tuple[int, int] | None = None
+        self._sent = UNKNOWN_START
+        self._times: list[int] = []  # of each operation two
+        self._commit_time = ""
         self.outcome: Outcome | None = None
         self.operations: list[Recorded] = []
 
     def __enter__(self) -> Self:
-        self._index, self._process, self._when = self._recorder._begin(self._session)
+        began = self._recorder._begin(self, self._session)
+        self._index, self._process, self._when = began
         if self._plan:
             self.announce()
         return self
@@ -273,13 +273,21 @@ class RecordedTransaction:
         """Say what is appended to the list of a key: before or after it is sent."""
         self._done(("append", key, value))
 
+    def delete(self, key: Any) -> None:
+        """Say that a row is deleted: before or after it is sent. Reads see it as ``None``."""
+        self._done(("delete", key, None))
+
+    def select(self, low: int, high: int, rows: Mapping[Any, Any]) -> None:
+        """Say which rows there were whose value lies in a range: by their key, their value."""
+        self._done(("rp", lines.between(low, high), dict(rows)))
+
     def sending(self) -> None:
         """Note the time just before a statement is sent; the operation named next has times."""
-        self._sent = monotonic_ns()
+        self._sent = monotonic_ns() - self._began
 
     def _done(self, operation: Recorded) -> None:
         self.operations.append(operation)
-        self._times.append((self._sent, monotonic_ns()))
+        self._times += (self._sent, monotonic_ns() - self._began)
 
     def __exit__(
         self,
@@ -294,9 +302,9 @@ class RecordedTransaction:
             return
         try:
             if self._connection is not None:
-                sent = self._recorder.now()
+                sent = monotonic_ns() - self._began
                 self._driver.commit(self._connection)
-                self._commit_time = (sent, self._recorder.now())
+                self._commit_time = f", :commit [{sent} {monotonic_ns() - self._began}]"
         except BaseException as problem:
             self._end(self._not_committed(problem))
             raise
@@ -321,67 +329,15 @@ class RecordedTransaction:
 
     def announce(self) -> None:
         """Write down what is to be written, where it was not planned; COMMIT may be sent next."""
-        value = _planned(self._plan or self.operations)
-        self._recorder._write(
-            f"{{:index {self._index}, :type :invoke, :process {self._process}, "
-            f":time {self._when}, :f :txn, :value [{value}]}}\n"
-        )
+        head = lines.head(self._index, "invoke", self._process, self._when)
+        self._recorder._write(f"{head}[{lines.planned(self._plan or self.operations)}]}}\n")
         self._announced = True
 
     def _end(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        done = self.operations
-        value = " ".join([_operation(name, key, value) for name, key, value in done])
-        if outcome == "maybe" and len(self._plan) > len(done):
-            value += " " + _planned(self._plan[len(done) :])
-        self._recorder._complete(self._session, self._process, outcome, value, self._clock())
-
-    def _clock(self) -> str:
-        """The times of the operations and of COMMIT, as further fields of the completion."""
-        text, began = "", self._recorder._began
-        if self._sent is not None:
-            pairs = [
-                "nil" if sent is None else f"[{sent - began} {done - began}]"
-                for sent, done in self._times
-            ]
-            text = f", :times [{' '.join(pairs)}]"
-        if self._commit_time is not None:
-            text += f", :commit [{self._commit_time[0]} {self._commit_time[1]}]"
-        return text
-
-
-def _planned(operations: Sequence[Recorded]) -> str:
-    """Operations as they stand in an invocation: what reads return is not known."""
-    return " ".join(
-        [_operation(name, key, None if name == "r" else value) for name, key, value in operations]
-    )
-
-
-def _appending(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_APPEND, 0o644)
-
-
-def _operation(name: str, key: Any, value: Any) -> str:
-    shown = _text(key) if type(key) is str else _atom(key)
-    return f"[:{name} {shown} {value if type(value) is int else _atom(value)}]"
-
-
-def _atom(value: Any) -> str:
-    if value is None:
-        return "nil"
-    kind = type(value)
-    if kind is int:
-        return str(value)
-    if kind is list or kind is tuple:
-        return "[" + " ".join([_atom(one) for one in value]) + "]"
-    if kind is Keyword:
-        return f":{value.name}"
-    return show(*encode(value, "recorder"))
-
-
-@lru_cache(maxsize=1 << 16)
-def _text(value: str) -> str:
-    """A text as an atom; most are keys, which come again and again."""
-    if value.isascii() and value.isprintable() and not set(value) & {'"', "\\"}:
-        return f'"{value}"'
-    return show(*encode(value, "recorder"))
+        value, done = lines.done(self.operations), len(self.operations)
+        if outcome == "maybe" and len(self._plan) > done:
+            value += " " + lines.planned(self._plan[done:])
+        timed = self._sent != UNKNOWN_START
+        more = (lines.times(self._times) if timed else "") + self._commit_time
+        self._recorder._complete(self._session, self._process, outcome, value, more)

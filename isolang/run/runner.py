@@ -136,8 +136,8 @@ class Runner:
     def _play_scripts(
         self, clients: Clients, recorder: Recorder, show: Callable[[State], None]
     ) -> None:
-        clients.state.workload = "scripted"
         for script in self.plan.scripts:
+            clients.state.workload = "scripted"
             played = interleave(
                 script.on_its_keys(),
                 script.schedule,
@@ -160,7 +160,6 @@ class Runner:
         settings, state = self.settings, clients.state
         until = state.began + settings.seconds
         most = settings.transactions
-        clients.choose()
         while time.monotonic() < until and not clients.stopped.wait(0.1):
             state.look = watcher.last
             clients.choose()

@@ -12,7 +12,6 @@ from isolang.run.address import Address
 from isolang.run.operation import Operation, Wait
 from isolang.run.outcome import RolledBack
 from isolang.run.play import perform, told
-from isolang.run.recorder import Recorded
 from isolang.run.target import TargetError
 from isolang.run.targets.memory import Memory, MemoryClient
 from isolang.run.workloads import Shape, Source, Workload, workload_named
@@ -85,10 +84,10 @@ class _Client:
 
     def start(self, workload: Workload, level: str, now: int) -> None:
         """Begin a transaction."""
-        program = workload.program(self._source)
+        program, self._rows = workload.program(self._source), workload.rows
         self._source.made += 1
         self.steps = told(program) if isinstance(program, tuple) else program
-        self._begin, self._result, self._operations = now, None, list[Recorded]()
+        self._begin, self._result, self._operations = now, None, list[Any]()
         self._client.begin(level)
 
     def step(self, ended: int, clock: Iterator[int]) -> list[Transaction]:
@@ -98,7 +97,7 @@ class _Client:
             operation = self.steps.send(self._result)
             if isinstance(operation, Wait):
                 self.until = ended + operation.transactions
-            self._result = perform(operation, self, self._client)
+            self._result = perform(operation, self, self._client, rows=self._rows)
         except StopIteration:
             return [self._end(clock)]
         except RolledBack:
@@ -136,6 +135,14 @@ class _Client:
     def read_none_of(self, key: str, values: Any) -> None:
         """Note a read that had none of these values."""
         self._operations.append(("r-not-in", key, values))
+
+    def delete(self, key: str) -> None:
+        """Note a delete."""
+        self._operations.append(("delete", key))
+
+    def select(self, low: int, high: int, rows: dict[str, Any]) -> None:
+        """Note a predicate read."""
+        self._operations.append(("scan", ("between", "value", low, high), rows))
 
     def append(self, key: str, value: Any) -> None:
         """Note an append."""

@@ -15,7 +15,7 @@ from isolang.run.outcome import Failure, Outcome, Phase
 
 if TYPE_CHECKING:
     from isolang.run.address import Address
-    from isolang.run.recorder import Recorded
+    from isolang.run.lines import Recorded
     from isolang.run.servers.server import Server
 
 
@@ -70,6 +70,14 @@ class Client(Protocol):
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Give the rows with keys from ``low`` to ``high`` by one statement."""
+        ...
+
+    def select(self, low: int, high: int) -> dict[str, Any]:
+        """Give the rows with values from ``low`` to ``high`` by one statement."""
+        ...
+
+    def change(self, low: int, high: int, value: int) -> list[str]:
+        """Update the rows with values from ``low`` to ``high`` at once; give their keys."""
         ...
 
     def savepoint(self) -> None:
@@ -143,9 +151,9 @@ class Target(Protocol):
             ``resolve`` finds out what became of them. Whoever writes it first decides: the
             transaction, or the client that asks, so that it can never commit.
         levels: its isolation levels, the default first.
-        lacks: what it cannot do: ``range reads``; ``savepoints``; clients in several ``processes``;
-            ``rows`` that are inserted and deleted; ``conversations``, in which what is written
-            depends on what was read.
+        lacks: what it cannot do: ``range reads``, of keys and of values; ``savepoints``; clients in
+            several ``processes``; ``rows`` that are inserted and deleted; ``conversations``, in
+            which what is written depends on what was read.
     """
 
     name: ClassVar[str]

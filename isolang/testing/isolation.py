@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import registry
 
     from isolang.history.history import History
+    from isolang.run.lines import Recorded
     from isolang.run.outcome import Connection, Driver
-    from isolang.run.recorder import Recorded, RecordedTransaction, Recorder
+    from isolang.run.recorder import RecordedTransaction, Recorder
     from isolang.testing.passive import Watch
     from isolang.verdict import Valid, Verdict
 

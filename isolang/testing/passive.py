@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.orm import Mapper, Session, registry
 
-    from isolang.run.recorder import Recorded, Recorder
+    from isolang.run.lines import Recorded
+    from isolang.run.recorder import Recorder
 
 _XMIN: Final = "isolang_xmin"  # the attribute of mapped objects
 _GONE: Final = Keyword("deleted")

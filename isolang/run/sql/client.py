@@ -127,6 +127,26 @@ class SqlClient(BaseClient):
         rows = self.execute(self._of(low).scan, (low, high)).fetchall()
         return {key: self._value(key, value) for key, value in rows}
 
+    def select(self, low: int, high: int) -> dict[str, Any]:
+        """Give the rows of a range of values."""
+        return dict(self.execute(self.target.registers.select, (low, high)).fetchall())
+
+    def change(self, low: int, high: int, value: int) -> list[str]:
+        """Update the rows of a range of values, and give their keys.
+
+        Raises:
+            RolledBack: it changed others than those that were locked before, which are not known.
+        """
+        s, told = self.target.registers, bool(self.target.dialect.changed)
+        rows = None if told else self.execute(s.lock, (low, high)).fetchall()
+        cursor = self.execute(s.change, (value, low, high))
+        self.wrote = True
+        if rows is None:
+            rows = cursor.fetchall()
+        elif len(rows) != cursor.rowcount:
+            raise RolledBack("rows came between SELECT FOR UPDATE and UPDATE")
+        return [key for (key,) in rows]
+
     def savepoint(self) -> None:
         """Set a savepoint."""
         self.execute("SAVEPOINT isocheck", ())

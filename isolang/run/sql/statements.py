@@ -24,6 +24,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
         concat: joins the column v and a parameter.
         key: the type of keys.
         text: the type of long texts, which lists are.
+        changed: what an UPDATE of many rows returns their keys by; empty: they are locked by a
+            SELECT before it.
         returning: what a write returns besides: a clause, with its blank.
         by_index: what to say to a connection that is to find rows by the index, also in a table of
             one page.
@@ -35,6 +37,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     concat: str = "v || {mark}"
     key: str = "VARCHAR(64)"
     text: str = "TEXT"
+    changed: str = " RETURNING k"
     returning: str = ""
     by_index: str = ""
     tables: str = ""
@@ -50,6 +53,9 @@ class Statements(Struct, frozen=True, kw_only=True):
         insert: twice the key, then the value.
         delete: the key.
         scan: the first and the last key.
+        select: the least and the largest value.
+        lock: likewise; the keys, for update.
+        change: the new value, and likewise.
         upsert: whether ``write`` is one.
     """
 
@@ -59,6 +65,9 @@ class Statements(Struct, frozen=True, kw_only=True):
     insert: str
     delete: str
     scan: str
+    select: str
+    lock: str
+    change: str
     upsert: bool
 
 
@@ -78,6 +87,9 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
         insert=insert + r,
         delete=f"DELETE FROM {table} WHERE {column} = {m}{r}",
         scan=f"SELECT k, v FROM {table} WHERE {column} BETWEEN {m} AND {m}",
+        select=f"SELECT k, v FROM {table} WHERE v BETWEEN {m} AND {m}",
+        lock=f"SELECT k FROM {table} WHERE v BETWEEN {m} AND {m} FOR UPDATE",
+        change=f"UPDATE {table} SET v = {m} WHERE v BETWEEN {m} AND {m}{d.changed}",
         upsert=update == "upsert",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -136,8 +137,13 @@ class SqlTarget(BaseTarget):
 
     def statement(self, operation: str, key: str, value: object) -> str:
         """Give the statement that was sent for a recorded operation."""
+        if operation == "scan":
+            bounds = re.findall(r"[<>]= :value (-?\d+)", key)
+            return filled(self.registers.select, self.dialect.mark, bounds)
         s = self.lists if self.holds_list(key) else self.registers
         text = literal(key)
+        if operation == "delete":
+            return filled(s.delete, self.dialect.mark, (text,))
         if operation == "r":
             return filled(s.read, self.dialect.mark, (text,))
         if operation == "append":

@@ -55,7 +55,7 @@ class MariaDB(Served, SqlTarget):
         )
     )
     dialect: ClassVar = Dialect(
-        mark="%s", upsert=False, concat="CONCAT(v, {mark})", text="LONGTEXT",
+        mark="%s", upsert=False, changed="", concat="CONCAT(v, {mark})", text="LONGTEXT",
         key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
     )  # fmt: skip
     driver: ClassVar = DRIVER

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
 from isolang.run.operation import DELETED
-from isolang.run.outcome import Failure, Phase, RolledBack
+from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
 from isolang.run.versions import Changes, Versions
 
@@ -37,9 +37,6 @@ class Memory(BaseTarget):
     def connect(self) -> MemoryClient:
         return MemoryClient(self)
 
-    def classify(self, error: BaseException, phase: Phase) -> Failure:
-        return "aborted"  # what raises is never applied
-
     def statement(self, operation: str, key: str, value: object) -> str:
         return f"{operation} {key}" + ("" if operation == "r" else f" {value}")
 
@@ -60,10 +57,10 @@ class MemoryClient(BaseClient):
 
     def write(self, key: str, value: Any) -> bool:
         with self.target.lock:
-            if self.changes.read(key) == DELETED:
-                return False
-            self.changes.write(key, value)
-            return True
+            there = bool(self.changes.read(key) != DELETED)
+            if there:
+                self.changes.write(key, value)
+            return there
 
     def append(self, key: str, value: int) -> bool:
         with self.target.lock:
@@ -84,6 +81,13 @@ class MemoryClient(BaseClient):
             keys = [key for key in self.target.versions.of if low <= key <= high]
             rows = [(key, self.changes.read(key)) for key in keys]
             return {key: value for key, value in rows if value != DELETED}
+
+    def select(self, low: int, high: int) -> dict[str, Any]:
+        rows = self.scan("", "\U0010ffff").items()
+        return {k: v for k, v in rows if isinstance(v, int) and low <= v <= high}
+
+    def change(self, low: int, high: int, value: int) -> list[str]:
+        return [key for key in self.select(low, high) if self.write(key, value)]
 
     def commit(self) -> None:
         with self.target.lock:

@@ -79,10 +79,13 @@ class Workload:
         registers: the keys that hold numbers.
         lists: the keys that hold lists.
         needs: what a target must not lack.
+        rows: whether it has predicates, so that it is recorded as such that there is no row; there
+            are none at the beginning, or rows whose value is NULL.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    rows: ClassVar[bool] = False
     default: ClassVar[Shape] = Shape()
     fewest: ClassVar[int] = 1  # keys
 

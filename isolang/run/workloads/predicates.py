@@ -1,0 +1,113 @@
+"""Workloads whose reads and writes find their rows by a predicate: that the value lies in a range.
+
+Rows belong to groups: the values of group 3 lie between 3,000,000,000 and 3,999,999,999, and what
+is written is one of them that nobody else writes. So a write moves a row to another group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar, Final
+
+from isolang.run.operation import (
+    Change,
+    Delete,
+    Insert,
+    Operation,
+    Program,
+    Read,
+    Select,
+    Write,
+)
+from isolang.run.workloads.workload import Shape, Source, Workload, numbered
+
+_WIDTH: Final = 1_000_000_000  # values of a group
+_ROWS: Final = 10  # of a pair of groups
+_NEEDS: Final = frozenset({"range reads", "rows", "conversations"})
+
+
+class _Groups(Workload):
+    """Pairs of groups: a row is in either group of its pair, or in none, as it is loaded."""
+
+    needs: ClassVar = _NEEDS
+    rows: ClassVar = True
+    default: ClassVar = Shape(keys=200, operations=4)
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.pairs = max(1, self.keys // _ROWS)
+        self.registers = self._names = numbered("row", self.keys)
+
+    def groups(self, source: Source) -> tuple[int, int]:
+        """The groups of a pair, either first."""
+        pair, first = self.key(source) % self.pairs, source.random.randrange(2)
+        return 2 * pair + first, 2 * pair + 1 - first
+
+    def row(self, source: Source, group: int) -> str:
+        """A row that belongs to the pair of a group."""
+        return source.random.choice(self._names[group // 2 :: self.pairs])
+
+    def value(self, source: Source, group: int) -> int:
+        """A value of a group that nobody else writes."""
+        return group * _WIDTH + source.value()
+
+    def select(self, group: int) -> Select:
+        """Read the rows of a group."""
+        return Select(group * _WIDTH, (group + 1) * _WIDTH - 1)
+
+
+class PairsPred(_Groups):
+    """Predicate write skew: reads a group of rows, and moves a row to the other one of its pair."""
+
+    name: ClassVar = "pairs-pred"
+
+    def program(self, source: Source) -> Program:
+        one, other = self.groups(source)
+        return (self.select(one), Write(self.row(source, one), self.value(source, other)))
+
+
+class BlindPred(_Groups):
+    """Vbox's BlindW-Pred: half of the transactions read by predicates, half write, many so."""
+
+    name: ClassVar = "blindw-pred"
+
+    def program(self, source: Source) -> Program:
+        count = source.random.randint(1, self.operations)
+        if source.random.random() < self.reads:
+            return tuple(self.select(self.groups(source)[0]) for _ in range(count))
+        return self._write(source, count)
+
+    def _write(self, source: Source, count: int) -> Generator[Operation, Any, None]:
+        for _ in range(count):
+            one, other = self.groups(source)
+            if source.random.random() < 0.5:
+                yield Write(self.row(source, one), self.value(source, other))
+            else:
+                rows = self.select(one)
+                yield Change(rows.low, rows.high, self.value(source, other))
+
+
+class InsertDeletePred(_Groups):
+    """Reads a group, then deletes one of its rows or inserts one; there are none at first."""
+
+    name: ClassVar = "insert-delete-pred"
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.registers = ()
+
+    def program(self, source: Source) -> Program:
+        return self._touch(source)
+
+    def _touch(self, source: Source) -> Generator[Operation, Any, None]:
+        group, other = self.groups(source)
+        found = yield self.select(group)
+        if found and source.random.random() < 0.5:
+            yield Delete(source.random.choice(sorted(found)))
+            return
+        row = self.row(source, group)
+        there = yield Read(row)
+        if isinstance(there, int):
+            yield Write(row, self.value(source, other))
+        else:
+            yield Insert(row, self.value(source, other))
