@@ -20,7 +20,7 @@ from isolang.options import Options
 if TYPE_CHECKING:
     from isolang.run.judge import Judged
     from isolang.run.sql import Access, Update
-    from isolang.run.state import State
+    from isolang.run.state import Run, State
     from isolang.run.workloads.workload import Distribution
 
 _SIZE: Final = "Size"
@@ -215,6 +215,7 @@ def run(
     from isolang.run.judge import judge
     from isolang.run.runner import Runner
     from isolang.run.settings import Settings
+    from isolang.run.target import TargetError
     from isolang.run.workloads import Shape
 
     settings = Settings(
@@ -261,6 +262,8 @@ def run(
     finally:
         line.end()
         runner.close()
+    if not recorded.state.committed:
+        raise TargetError(_nothing(recorded))
     judged = judge(recorded, runner.target)
     report = report_of_run(judged)
     if page:
@@ -279,6 +282,16 @@ def run(
     else:
         _print(report, judged)
     return code_of(report)
+
+
+def _nothing(run: Run) -> str:
+    """Why there is nothing to judge."""
+    state = run.state
+    said = "".join(f"; most often: {error}" for error, _ in state.errors.most_common(1))
+    return (
+        f"{run.settings.workload}: no transaction has committed ({state.aborted:,} aborted, "
+        f"{state.maybe:,} of unknown outcome{said}); what was recorded is in {run.path}"
+    )
 
 
 def report_of_run(judged: Judged) -> RunReport:

@@ -44,7 +44,8 @@ def connecting(address: Address) -> Iterator[None]:
         raise
     except Exception as error:
         what = " ".join(str(error.args[-1] if error.args else error).split())
-        raise TargetError(f"{address}: no connection ({what}); is it running?") from None
+        hint = "; is it running?" if address.host else ""
+        raise TargetError(f"{address}: no connection ({what}){hint}") from None
 
 
 class BaseTarget:

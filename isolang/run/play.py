@@ -84,7 +84,7 @@ def play(
             else:
                 client.begin(level)
                 _converse(steps, t, client, wait, pace, rows=rows)
-    except (IsolangError, AttributeError, NameError, TypeError):
+    except (IsolangError, AttributeError, LookupError, NameError, TypeError):
         raise  # a mistake of an adapter or a program is no answer of a database
     except Exception as error:
         return t.outcome or "maybe", error

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from isolang.language.load import load_spec
 from isolang.run.clients import Clients
 from isolang.run.faults import Nemesis
 from isolang.run.interleave import interleave
@@ -43,6 +44,7 @@ class Runner:
         self.target = target or target_named(settings.target, prefix=settings.prefix)
         self.level = level_named(self.target, settings.level)
         self.claims = settings.claims or self.level.claims
+        load_spec(self.claims)  # what cannot be judged is said before anything is started
         self.plan = plan_of(settings, self.target)
         if isinstance(self.target, SqlTarget):
             self.target.options(

@@ -10,8 +10,10 @@ is real time.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
+from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 
 
@@ -24,7 +26,7 @@ class Versions:
 
     def __init__(self) -> None:
         self.now = 0
-        self.of: dict[str, list[tuple[int, Any]]] = {}
+        self.of: defaultdict[str, list[tuple[int, Any]]] = defaultdict(lambda: [(0, DELETED)])
         self.dirty: dict[str, list[tuple[Changes, Any]]] = {}
 
 

@@ -12,6 +12,7 @@ from support.cli import ENVIRONMENT, run_here
 from support.servers import started
 
 import isolang
+from isolang.errors import IsolangError
 from isolang.run.judge import judge
 from isolang.run.operation import Read
 from isolang.run.runner import Runner
@@ -133,6 +134,17 @@ def test_a_run_on_the_command_line(tmp_path):
     assert isolang.check(isolang.load_history(report["history"]), "sser").outcome == "valid"
 
 
+def test_where_nothing_commits_nothing_is_judged(tmp_path, capfd):
+    """A program that ends at once is no database that keeps its promise."""
+    done = run_here(
+        capfd, "run", "exec:false", "--workload", "mini", "--transactions", "20", "--seconds", "60",
+        "--save", str(tmp_path),
+    )  # fmt: skip
+    assert done.code == 2
+    assert "no transaction has committed" in done.err
+    assert "the program ended without an answer" in done.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -150,6 +162,11 @@ def test_what_cannot_be_run_is_said_in_a_line(options, message):
     with pytest.raises(TargetError, match=message) as caught:
         Runner(Settings(**options))
     assert "\n" not in str(caught.value)
+
+
+def test_a_claim_that_is_no_level_is_said_before_anything_is_started():
+    with pytest.raises(IsolangError, match="did you mean `serializable`"):
+        Runner(Settings(target="sqlite", claims="serialisable"))
 
 
 def test_no_password_is_shown():

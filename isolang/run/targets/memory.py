@@ -32,7 +32,7 @@ class Memory(BaseTarget):
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         first = dict.fromkeys(registers) | {key: [] for key in lists}
         self.versions = Versions()
-        self.versions.of = {key: [(0, value)] for key, value in first.items()}
+        self.versions.of |= {key: [(0, value)] for key, value in first.items()}
 
     def connect(self) -> MemoryClient:
         return MemoryClient(self)
