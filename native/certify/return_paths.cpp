@@ -1,7 +1,7 @@
 // Three ways to find a return path, by what U is.
 //
-// Single pairs (so, wr): the reads of the transaction, and the writers before it in its session,
-// are looked at.
+// Single pairs (so, wr, rt, ww): the reads of the transaction, the writers before it in its session,
+// in time, or in the version order of a key that both write, are looked at.
 //
 // Walks that lead from one start to another: one clock row per node of the product, over a greedy
 // cover of transactions by chains: the latest member of each chain whose start reaches the node. A
@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <tuple>
 
 #include "certify/product.hpp"
 #include "core/index.hpp"
@@ -24,6 +26,7 @@ namespace {
 constexpr std::int64_t kWide = 4;  // writes for each read
 constexpr std::int64_t kVisitLimit =
     400'000'000;  // edge visits, when every writer is a start of its own
+constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // of keys that a transaction writes
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
 
 void raise(std::int32_t* row, const std::int32_t* other, std::size_t chains) {
@@ -32,6 +35,7 @@ void raise(std::int32_t* row, const std::int32_t* other, std::size_t chains) {
 
 bool single_pair(int label) {
   return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) ||
+         label == static_cast<int>(Relation::rt) || label == static_cast<int>(Relation::ww) ||
          label == static_cast<int>(Relation::init);
 }
 
@@ -148,6 +152,78 @@ bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
         session_of[key] = session;
       }
     }
+  return false;
+}
+
+// Whether a transaction missed a write by one that had ended before it began.
+bool by_real_time(const History& history, const Choice& choice, Budget& budget) {
+  struct Ended {
+    std::int64_t end;
+    std::int32_t latest;  // place of a version among those that ended by then
+  };
+  std::vector<Ended> ended(choice.order.size());
+  std::vector<std::int64_t> last(choice.key_start.begin(), choice.key_start.end());
+  for (std::size_t key = 0; key + 1 < choice.key_start.size(); ++key) {
+    budget.poll();
+    const std::int64_t start = choice.key_start[key];
+    for (std::int64_t i = start; i < choice.key_start[key + 1]; ++i) {
+      const std::int32_t t = choice.order[i];
+      if (history.txn_status[t] == static_cast<std::uint8_t>(Status::committed))
+        ended[last[key]++] = {history.txn_end[t], static_cast<std::int32_t>(i - start)};
+    }
+    std::sort(ended.begin() + start, ended.begin() + last[key],
+              [](const Ended& a, const Ended& b) { return a.end < b.end; });
+    for (std::int64_t i = start + 1; i < last[key]; ++i)
+      ended[i].latest = std::max(ended[i].latest, ended[i - 1].latest);
+  }
+  return std::any_of(choice.reads.begin(), choice.reads.end(), [&](const ExternalRead& r) {
+    budget.poll();
+    const auto first = ended.begin() + choice.key_start[r.key];
+    const auto at = std::lower_bound(
+        first, ended.begin() + last[r.key], history.txn_begin[r.reader],
+        [](const Ended& one, std::int64_t begin) { return one.end < begin; });
+    return at != first && (at - 1)->latest > r.source;
+  });
+}
+
+// Whether a transaction missed a write by one that precedes it in the version order of a key that
+// both write. Nothing: too many keys are written together.
+std::optional<bool> by_versions(const History& history, const Choice& choice, Budget& budget) {
+  const Places places(history, choice);
+  // A transaction writes the keys x and y; the least place in y of those from here on in x.
+  struct Both {
+    std::int32_t x, y, in_x, in_y;
+  };
+  std::size_t count = 0;
+  for (std::int32_t t = 0; t < history.transactions(); ++t) {
+    const auto writes = idx(places.start[t + 1] - places.start[t]);
+    count += writes * writes;
+  }
+  if (count > kPairLimit) return std::nullopt;
+  std::vector<Both> both;
+  both.reserve(count);
+  const auto written = [&](std::int32_t t) {
+    return std::span(places.item).subspan(idx(places.start[t]), idx(places.start[t + 1] - places.start[t]));
+  };
+  for (std::int32_t t = 0; t < history.transactions(); ++t)
+    for (const auto& [x, in_x] : written(t))
+      for (const auto& [y, in_y] : written(t))
+        if (x != y) both.push_back({x, y, in_x, in_y});
+  const auto less = [](const Both& a, const Both& b) {
+    return std::tie(a.x, a.y, a.in_x) < std::tie(b.x, b.y, b.in_x);
+  };
+  std::sort(both.begin(), both.end(), less);
+  for (std::size_t i = both.size(); i-- > 1;)
+    if (both[i].x == both[i - 1].x && both[i].y == both[i - 1].y)
+      both[i - 1].in_y = std::min(both[i - 1].in_y, both[i].in_y);
+  for (const ExternalRead& r : choice.reads) {
+    budget.poll();
+    if (r.own > r.source + 1) return true;
+    for (const auto& [y, in_y] : written(r.reader)) {
+      const auto at = std::lower_bound(both.begin(), both.end(), Both{r.key, y, r.source + 1, 0}, less);
+      if (at != both.end() && at->x == r.key && at->y == y && at->in_y < in_y) return true;
+    }
+  }
   return false;
 }
 
@@ -382,9 +458,20 @@ bool closes_return_path(const History& history, const Choice& choice, const Posi
   if (single) {
     const auto reads = [&](Relation r) { return before.reads(static_cast<int>(r)); };
     // init leads from T0 alone, which no rw leads to.
-    return (reads(Relation::wr) && by_reads(history, choice, false, budget)) ||
-           (reads(Relation::so) && by_sessions(history, choice, budget));
+    const auto versions = reads(Relation::ww) ? by_versions(history, choice, budget) : false;
+    if (versions)
+      return *versions || (reads(Relation::wr) && by_reads(history, choice, false, budget)) ||
+             (reads(Relation::so) && by_sessions(history, choice, budget)) ||
+             (reads(Relation::rt) && by_real_time(history, choice, budget));
   }
+  // Without session order there are many chains. With it few, and more return paths: if it has none
+  // of those, all is well.
+  const auto with_sessions = [&](Machine more, const std::vector<std::pair<int, int>>& steps,
+                                 bool by_next) {
+    more.steps[idx(Relation::so)] = steps;
+    Clocks narrow(history, choice, more, by_next, budget);
+    return narrow.sort() && !narrow.close();
+  };
   if (!before.repeatable()) {
     const Machine once = machine(before, false, true);
     const auto leads_to_start = [](const auto& steps) {
@@ -394,6 +481,7 @@ bool closes_return_path(const History& history, const Choice& choice, const Posi
     if (std::any_of(once.steps.begin(), once.steps.end(), leads_to_start)) {
       const auto& ww = once.of(Relation::ww);
       const bool by_next = std::find(ww.begin(), ww.end(), std::pair(0, 0)) != ww.end();
+      if (once.of(Relation::so).empty() && with_sessions(once, {{0, 0}}, by_next)) return false;
       Clocks clocks(history, choice, once, by_next, budget);
       if (clocks.sort()) return clocks.close();
     }
@@ -401,14 +489,9 @@ bool closes_return_path(const History& history, const Choice& choice, const Posi
   }
   const bool by_next = before.reads(static_cast<int>(Relation::ww));
   const Machine walks = machine(before, true);
-  // Without session order there are many chains. With it few, and more return paths: if it has none
-  // of those, all is well.
-  if (walks.of(Relation::so).empty() && !walks.of(Relation::wr).empty()) {
-    Machine more = walks;
-    more.steps[idx(Relation::so)] = walks.of(Relation::wr);
-    Clocks narrow(history, choice, more, by_next, budget);
-    if (narrow.sort() && !narrow.close()) return false;
-  }
+  if (walks.of(Relation::so).empty() && !walks.of(Relation::wr).empty() &&
+      with_sessions(walks, walks.of(Relation::wr), by_next))
+    return false;
   Clocks clocks(history, choice, walks, by_next, budget);
   if (!clocks.sort())
     throw NotCertified{

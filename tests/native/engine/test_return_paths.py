@@ -12,7 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from oracle import relational, semantics
-from oracle.generate import any_history, every_small_history, mutated_litmus, well_formed
+from oracle.generate import (
+    any_history,
+    every_small_history,
+    mutated_litmus,
+    random_times,
+    well_formed,
+)
 from oracle.guarantees import GUARANTEE_LITMUS
 from oracle.history import History, parse, show, timed
 from oracle.levels import WEAK_STYLES
@@ -167,6 +173,33 @@ def test_checkers_agree_on_changed_witnesses() -> None:
             changed = Witness(witness.source, witness.order_start, order)
             says[accepted(given, PLANS[name].spec, changed)] += 1
     assert min(says.values()) > 20, says
+
+
+@pytest.mark.parametrize("name", ["update-atomic", "rss", "pl-3u", "pl-cs", "pl-fcv"])
+def test_checkers_agree_on_changed_witnesses_of_single_steps(name: str) -> None:
+    """Likewise with real time, and return paths that are a step of time or of the versions."""
+    changed_witnesses_agree(name, random.Random(83), 30)
+
+
+def changed_witnesses_agree(name: str, rng: random.Random, number: int) -> None:
+    says: Counter[bool] = Counter()
+    plan = native_plan(load_spec(name))
+    for _ in range(number):
+        given = to_tool(random_times(rng, any_history(rng)))
+        problem = build_problem(given)
+        if not given.columns.transactions() or problem.anomalies(limit=1):
+            continue
+        witness = solved(given, native_plan(load_spec("pl-1")))
+        if isinstance(witness, Refutation):
+            continue
+        order = np.array(witness.order_txn)
+        for start, end in zip(witness.order_start[:-1], witness.order_start[1:], strict=True):
+            if rng.random() < 0.5:
+                rng.shuffle(part := order[start:end].tolist())
+                order[start:end] = part
+        for some in (witness, Witness(witness.source, witness.order_start, order)):
+            says[accepted(given, plan.spec, some)] += 1
+    assert min(says.values()) > 5, says
 
 
 def test_refutations_are_of_their_level() -> None:
