@@ -41,7 +41,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -72,6 +72,7 @@ from oracle.levels import (
     GUARANTEES,
     LEVELS,
     PREDICATES,
+    STATEMENTS,
     WEAK,
     WEAK_ADJACENT,
     WEAK_STYLES,
@@ -211,13 +212,14 @@ def in_library(name: str) -> bool:
 class Judges:
     """The oracle, and the tool under any setting."""
 
-    def __init__(self) -> None:
+    def __init__(self, levels: Collection[str] = ()) -> None:
         self.strategies = strategies()
         self.styles: dict[str, list[str]] = {}
         known = {*LEVELS, *WEAK, *GUARANTEES, *PREDICATES, *DEFINED, "rc", "rc-nosession"}
         own = [entry.name for entry in list_library() if not entry.alias_of]
         names = [name for name in own if level_of(name) in known]
-        names += [name for name in DATABASES if in_library(name)]
+        names += [name for name in (*DATABASES, *STATEMENTS) if in_library(name)]
+        names = [name for name in names if not levels or level_of(name) in levels]
         for name in names:
             self.styles.setdefault(level_of(name), []).append(name)
         self.levels = Levels(names)
@@ -332,7 +334,13 @@ def add(counts: dict[str, int], name: str, count: int = 1) -> None:
 class Night:
     """A campaign in its folder."""
 
-    def __init__(self, folder: Path, seed: int, kinds: tuple[str, ...] = ("registers",)) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        kinds: tuple[str, ...] = ("registers",),
+        levels: Collection[str] = (),
+    ) -> None:
         self.folder = folder
         self.state = folder / "state.json"
         folder.mkdir(parents=True, exist_ok=True)
@@ -343,7 +351,7 @@ class Night:
             if before != (seed, kinds):
                 what = f"another seed or other kinds (got {seed}, {kinds}, expected {before})"
                 raise SystemExit(f"{self.state}: {what}; choose another --folder")
-        self.judges = Judges()
+        self.judges = Judges(levels)
 
     def history(self, number: int) -> tuple[random.Random, str, History, int | None, ClockError]:
         """Of a number: where further draws come from, kind, history, initial value, clock error."""
@@ -503,7 +511,8 @@ def night(arguments: argparse.Namespace) -> int:
     if unknown := set(kinds) - set(KINDS):
         known = ", ".join(KINDS)
         raise SystemExit(f"--kinds: {', '.join(unknown)} is no kind (expected some of {known})")
-    campaign = Night(arguments.folder, arguments.seed, kinds)
+    levels = {*arguments.levels.split(",")} - {""}
+    campaign = Night(arguments.folder, arguments.seed, kinds, levels)
     campaign.run(arguments.pairs)
     t = campaign.totals
     for title, table in (("verdicts", t.verdicts), ("counts", t.counts)):
@@ -691,6 +700,7 @@ def main(words: Sequence[str] | None = None) -> int:
     run.add_argument("--seed", type=int, default=0)
     run.add_argument("--folder", type=Path, default=Path("campaign"))
     run.add_argument("--kinds", default="registers", help="some of " + ", ".join(KINDS))
+    run.add_argument("--levels", default="", help="some levels; all, without")
     run = commands.add_parser("again")
     run.add_argument("case", type=Path)
     run = commands.add_parser("small")

@@ -104,17 +104,34 @@ DATABASES: dict[str, Checks] = {
     ),
     "first-updater-wins": (acyclic("wins", union(seq(union(so, rt, ww), core.Opt(_late)), _done)),),
     "mutual-exclusion": _EXCLUSION,
-    "postgresql-read-committed": (
-        *_EXCLUSION,
-        acyclic("commits", union(so, rt, wr, ww, _done)),
-        irreflexive("stale", seq(union(so, rt), rw)),
-    ),
     "postgresql-repeatable-read": (*_EXCLUSION, *BOUNDED),
     "postgresql-serializable": (*_EXCLUSION, *BOUNDED, acyclic("serial", union(so, wr, ww, rw))),
     "innodb-repeatable-read": (
         *_EXCLUSION,
         acyclic("snapshot", union(seq(union(so, rt, wr), core.Opt(rw)), ww, _done)),
     ),
+}
+
+_tx, _po, _statement = core.Rel("tx"), core.Rel("po"), core.Rel("statement")
+_saw = union(
+    core.Rel("committed-before"),
+    seq(so, core.Inverse(_tx)),
+    seq(core.Inverse(_tx), core.Rel("rf")),
+)
+_overwriting = core.ForKey("x", seq(core.Inverse(core.Rel("rf", "x")), _tx, core.Rel("ww", "x")))
+_missed = union(core.Rel("committed-after"), _tx, _overwriting)
+_later = seq(union(core.Rel("answered-before"), _po), _statement)
+_BY_STATEMENT: Checks = (
+    acyclic(
+        "snapshot",
+        union(seq(_saw, _statement, core.Opt(_later), _missed), so, rt, ww, _done),
+    ),
+)
+
+#: Those whose statements each read what is committed: with relations of single reads.
+STATEMENTS: dict[str, Checks] = {
+    "consistent-read-by-statement": _BY_STATEMENT,
+    "postgresql-read-committed": (*_EXCLUSION, *_BY_STATEMENT),
 }
 
 _hb_nosession = core.Plus(union(init, wr))

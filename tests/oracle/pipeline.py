@@ -22,7 +22,7 @@ from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
 from isolang.language.classify.route import Route, route
 from isolang.language.meaning.core import Check
 
-from . import definitions, read_committed, semantics
+from . import definitions, read_committed, relational, semantics
 from .history import (
     UNKNOWN,
     History,
@@ -38,7 +38,7 @@ from .history import (
     to_edn,
     without_time,
 )
-from .levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, WEAK
+from .levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, STATEMENTS, WEAK
 from .moments import Error
 from .predicates import lower, rich
 
@@ -182,7 +182,7 @@ class Levels:
         if not timed(history):
             names = [n for n in names if not self._real_time(level_of(n))]
         if any(t.times is None for t in history):
-            names = [n for n in names if n not in DATABASES]
+            names = [n for n in names if n not in DATABASES and n not in STATEMENTS]
         if rich(history):  # who reads is not defined for a statement that returns nothing
             undefined = {*GUARANTEES, "per-key-sequential", "per-key-causal"}
             names = [n for n in names if level_of(n) not in undefined]
@@ -212,6 +212,10 @@ class Levels:
             if level in levels:
                 met = read_committed.satisfied(low, sessions=level == "rc", initial=initial)
                 answers[level] = "valid" if met else "invalid"
+        for level in levels & STATEMENTS.keys():
+            spec = relational.over_versions(STATEMENTS[level])
+            met = relational.satisfied(low, spec, initial=initial, limit=limit, error=error)
+            answers[level] = "valid" if met else "invalid"
         if initial is None:
             defined = {level: DEFINED[level] for level in levels & DEFINED.keys()}
             met_by = definitions.satisfied(history, defined.values(), error=error)

@@ -31,6 +31,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, permutations, product
 
+import msgspec
+
+from isolang.language.load import load_spec
 from isolang.language.meaning import core
 
 from . import moments
@@ -54,7 +57,7 @@ from .semantics import (
 __all__ = ["TooLargeError", "World", "evaluate", "flags", "holds", "satisfied", "worlds"]
 
 #: What times say of reads: see ``_of_reads``.
-_READ_TIMES = frozenset(("committed-before", "committed-after"))
+_READ_TIMES = frozenset(("committed-before", "committed-after", "answered-before"))
 _ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "statement")) | _READ_TIMES
 _CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
 _SETS = frozenset(("T", "W", "R"))
@@ -303,8 +306,9 @@ def _of_reads(
     """What is given of external reads, by their numbers.
 
     ``committed-before``: a transaction had committed before a read of another one was sent.
-    ``committed-after``: it sent its COMMIT after the read was answered. ``statement``: two reads
-    are of one statement. Nothing leads out of an indeterminate transaction or its reads.
+    ``committed-after``: it sent its COMMIT after the read was answered. ``answered-before``: a read
+    was answered before the other was sent. ``statement``: two reads are of one statement. Nothing
+    leads out of an indeterminate transaction or its reads.
     """
     out: dict[str, list[tuple[int, int]]] = {name: [] for name in (*_READ_TIMES, "statement")}
     for (t, op), e in event.items():
@@ -312,6 +316,9 @@ def _of_reads(
         for (u, other), f in event.items():
             if t == u and history[t].statement(op) == history[t].statement(other):
                 out["statement"].append((e, f))
+            later = moments.operation(history[u], other)
+            if history[t].status != "maybe" and moments.precedes(instant, later, error):
+                out["answered-before"].append((e, f))
         for u in included:
             commit = moments.commit(history[u])
             if u == t:
@@ -533,6 +540,12 @@ def _assign(
 def _forget(w: World, name: str) -> None:
     w.plain.pop(name, None)
     w.keyed.pop(name, None)
+
+
+def over_versions(checks: Sequence[core.Check]) -> core.Spec:
+    """The specification of these checks over the sources of reads and the orders of versions."""
+    spec = load_spec('include "adya.iso"\nacyclic ww as c\n')
+    return msgspec.structs.replace(spec, checks=tuple(checks))
 
 
 def satisfied(

@@ -104,7 +104,10 @@ def timed_history(
             old = fault and rng.random() < 0.3
             t.taken = max(0, len(past) - 1 - (rng.randint(1, 2) if old else 0))
             t.snapshot = past[t.taken]
-        base = store if kind.snapshot == "statement" else t.snapshot or {}
+        base = t.snapshot or {}
+        if kind.snapshot == "statement":
+            old = fault and rng.random() < 0.15
+            base = rng.choice(past[-3:]) if old else store
         if is_write(op):
             key = op[1]
             if kind.locks and locks.get(key, t) is not t and not (fault and rng.random() < 0.1):
