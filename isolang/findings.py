@@ -19,7 +19,7 @@ from isolang.certify.steps import AnomalyStep, Step
 from isolang.errors import IsolangError, UnsupportedError
 from isolang.explain import names
 from isolang.explain.explain import explain
-from isolang.explain.known import Cycle, KnownGraph, components, known_graph, short_cycles
+from isolang.explain.known import Cycle, KnownGraph, known_graph, short_cycles
 from isolang.explain.part import Part, part_of
 from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
@@ -158,25 +158,27 @@ class _Search:
 
     def _cycles(self, part: Part, problem: Problem, graph: KnownGraph) -> None:
         seen: dict[str, list[Cycle]] = {}
-        where: dict[str, set[int]] = {}
+        where: dict[str, dict[frozenset[str], set[int]]] = {}  # by the edges, which components
         native = problem.native
         keys = native.key_start.searchsorted(range(len(native.writer_txn)), side="right") - 1
         writes = set(zip(native.writer_txn.tolist(), keys.tolist(), strict=True))
         for closing, back in _SHAPES:
             if time.perf_counter() > self._cycles_until:
                 break
-            component = components(graph, closing | back)
+            edges = closing | back
+            component = graph.components(edges)
             for cycle in short_cycles(graph, back, closing=closing, until=self._cycles_until):
                 if len({edge.a for edge in cycle}) < len(cycle):
                     continue
                 name = names.name_of_cycle(cycle, lambda txn, key: (txn, key) in writes)
                 seen.setdefault(name, []).append(cycle)
-                where.setdefault(name, set()).add(component[cycle[0].a])
+                where.setdefault(name, {}).setdefault(edges, set()).add(component[cycle[0].a])
         for name, cycles in seen.items():
             for cycle in sorted(cycles, key=len)[:_ATTEMPTS]:
                 if name in self._found or time.perf_counter() > self._until:
                     break
-                self._try(part, problem, graph, cycle, len(where[name]))
+                count = max(map(len, where[name].values()))
+                self._try(part, problem, graph, cycle, count)
 
     def _try(
         self, part: Part, problem: Problem, graph: KnownGraph, cycle: Cycle, count: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -29,6 +30,10 @@ Given: TypeAlias = History | str | os.PathLike[str]
 # How many histories are with the executor at a time: enough for a large cluster, and little to lose
 # where a worker takes the others with it.
 _AHEAD = 256
+
+# Handing a history over costs an executor up to several milliseconds. Quick ones are handed over
+# together, as many as take this many seconds, up to so many.
+_TOGETHER = 0.05, 16
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -122,6 +127,10 @@ def check_many(
     return _results(histories, task, own, executor)
 
 
+_Judged: TypeAlias = tuple[list["Verdict | IsolangError"], float]
+"""What a worker gives: a result for each history, and the seconds that it took."""
+
+
 class _Waiting(Struct, frozen=True):
     """A history that is to be judged."""
 
@@ -165,35 +174,49 @@ def _with(
     executor: Executor, left: Iterator[_Waiting], task: bytes, lost: list[_Waiting], *, ahead: int
 ) -> Iterator[Checked]:
     """The results of an executor, until all is done or it is broken; adds what it lost."""
-    there: dict[Future[Verdict | IsolangError], _Waiting] = {}
+    there: dict[Future[_Judged], list[_Waiting]] = {}
+    alone: list[_Waiting] = []  # of those handed over together and lost, one may be to blame
     broken = False
+    size = 1
     try:
         while True:
-            while not broken and len(there) < ahead and (one := next(left, None)) is not None:
+            while not broken and len(there) < ahead:
+                some = [alone.pop()] if alone else list(islice(left, size))
+                if not some:
+                    break
                 try:
-                    there[executor.submit(_judge, task, one.history)] = one
+                    given = [one.history for one in some]
+                    there[executor.submit(_judge_all, task, given)] = some
                 except BrokenExecutor:
                     broken = True
-                    lost.append(one)
+                    lost += some
             if not there:
+                lost += alone
                 return
             done, _ = wait(there, return_when=FIRST_COMPLETED)
             for future in done:
-                one = there.pop(future)
+                some = there.pop(future)
                 try:
-                    found = future.result()
+                    found, seconds = future.result()
                 except BrokenExecutor:
                     broken = True
-                    lost.append(one)
+                    lost += some
                     continue
                 except Exception as error:  # of the executor's own: its transport, its scheduler
+                    if len(some) > 1:
+                        alone += some
+                        continue
                     what = f"{type(error).__name__}: {error}"
-                    found = WorkerError(f"{_name(one.history)}: the executor failed ({what})")
-                yield (
-                    one.failed(found)
-                    if isinstance(found, IsolangError)
-                    else _with_history(one, found)
-                )
+                    name = _name(some[0].history)
+                    found, seconds = [WorkerError(f"{name}: the executor failed ({what})")], 0.0
+                enough, most = _TOGETHER
+                size = max(1, min(most, int(enough * len(some) / max(seconds, 1e-9))))
+                for one, result in zip(some, found, strict=True):
+                    yield (
+                        one.failed(result)
+                        if isinstance(result, IsolangError)
+                        else _with_history(one, result)
+                    )
     finally:
         for future in there:
             future.cancel()
@@ -217,6 +240,12 @@ def _with_history(one: _Waiting, verdict: Verdict) -> Checked:
 def _task(task: bytes) -> tuple[Route, Options]:
     found: tuple[Route, Options] = pickle.loads(task)
     return found
+
+
+def _judge_all(task: bytes, histories: list[Given]) -> _Judged:
+    """Judge some histories; and how long that took."""
+    start = time.perf_counter()
+    return [_judge(task, one) for one in histories], time.perf_counter() - start
 
 
 def _judge(task: bytes, history: Given) -> Verdict | IsolangError:

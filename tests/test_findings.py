@@ -7,6 +7,8 @@ import isolang
 from isolang import History, Transaction
 from isolang.findings import findings_of
 from isolang.options import Options
+from isolang.workload.generate import generate
+from isolang.workload.workload import Workload
 
 T = Transaction
 SHAPES = {
@@ -115,3 +117,11 @@ def test_the_time_ends_the_search_and_is_said():
     """What was found by then is given."""
     history = isolang.load_history(ROOT / "examples" / "on-call.edn")
     assert "time was up" in findings_of(history, Options(timeout=1e-6)).not_finished
+
+
+def test_a_cycle_is_counted_once():
+    """What happened once is one component, whichever relations its cycles are looked for by."""
+    bugs = ("fractured read", "long fork", "write skew", "lost update")
+    workload = Workload(transactions=600, keys=200, rule="snapshot", bugs=bugs, seed=3)
+    found = {one.anomaly: one.count for one in findings_of(generate(workload)).anomalies}
+    assert found == dict.fromkeys(bugs, 1)

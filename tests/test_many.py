@@ -146,3 +146,31 @@ def test_verdicts_and_histories_travel():
             assert str(other) == str(verdict)
             verify(other.certificate(), history, isolang.load_spec(spec))
             verify(verdict.certificate(), other.history, isolang.load_spec(spec))
+
+
+class Losing(ThreadPoolExecutor):
+    """Loses what it is given together with one history, as dask does with what ends its workers."""
+
+    def __init__(self, culprit):
+        super().__init__(1)
+        self.culprit = culprit
+        self.sizes = []
+
+    def submit(self, judge, task, histories):
+        self.sizes.append(len(histories))
+        if not any(one is self.culprit for one in histories):
+            return super().submit(judge, task, histories)
+        lost = Future()
+        lost.set_exception(RuntimeError("the worker is gone"))
+        return lost
+
+
+def test_what_is_handed_over_together_is_lost_alone():
+    """Quick histories travel together; of those lost, only the one to blame has no verdict."""
+    given = [seen(1, number) for number in range(600)]
+    with Losing(given[500]) as executor:
+        found = {one.number: one for one in check_many(given, "ser", executor=executor)}
+        assert max(executor.sizes) > 1
+    assert [number for number, one in sorted(found.items()) if one.error] == [500]
+    assert "the executor failed (RuntimeError: the worker is gone)" in str(found[500].error)
+    assert len(found) == 600

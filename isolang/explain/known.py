@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from isolang.certify.steps import Edge
 from isolang.problem.problem import Inclusion
@@ -30,6 +30,9 @@ _VERSIONS, _SUCCESSORS = 4, 8
 _LONGEST: Final = 8
 
 
+ALL: Final = frozenset(("so", "wr", "ww", "rw", "rt"))
+
+
 class KnownGraph(Struct, frozen=True):
     """Known edges between the included transactions, by where they begin.
 
@@ -43,6 +46,19 @@ class KnownGraph(Struct, frozen=True):
     n: int
     after: dict[int, list[Edge]]
     shown: dict[Edge, tuple[int, ...]]
+    _components: dict[frozenset[str], list[int]] = field(default_factory=dict)
+
+    def components(self, relations: frozenset[str]) -> list[int]:
+        """Per transaction the number of its strongly connected component, -1 where it is alone.
+
+        Those of all edges are found first: components of some edges lie within them.
+        """
+        if not self._components:
+            self._components[ALL] = _strong(self.n, _targets(self.after, ALL, [0] * (self.n + 1)))
+        if relations not in self._components:
+            within = self._components[ALL]
+            self._components[relations] = _strong(self.n, _targets(self.after, relations, within))
+        return self._components[relations]
 
 
 def known_graph(
@@ -193,7 +209,7 @@ def short_cycles(
         below: cycles have fewer edges than that; asked again and again.
     """
     closing = relations if closing is None else closing
-    component = components(graph, relations | closing)
+    component = graph.components(relations | closing)
     inner = {
         a: _best([e for e in edges if component[e.b] == component[a]])
         for a, edges in graph.after.items()
@@ -274,20 +290,25 @@ def _back(came: dict[int, Edge | None], end: int) -> list[Edge]:
     return path[::-1]
 
 
-def components(graph: KnownGraph, relations: frozenset[str]) -> list[int]:
-    """Per transaction the number of its strongly connected component, -1 where it is alone.
+def _targets(
+    after: Mapping[int, Sequence[Edge]], relations: frozenset[str], within: Sequence[int]
+) -> dict[int, list[int]]:
+    """The edges of some relations whose ends are in one component."""
+    return {
+        a: [e.b for e in edges if e.relation in relations and within[e.b] == within[a]]
+        for a, edges in after.items()
+        if within[a] >= 0
+    }
 
-    Tarjan's algorithm, without recursion.
-    """
+
+def _strong(n: int, targets: Mapping[int, Sequence[int]]) -> list[int]:
+    """Tarjan's algorithm, without recursion."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
     on_stack: set[int] = set()
-    found = [-1] * (graph.n + 1)
+    found = [-1] * (n + 1)
     number = 0
-    targets = {
-        a: [e.b for e in edges if e.relation in relations] for a, edges in graph.after.items()
-    }
     for root, first in targets.items():
         if root in index:
             continue
