@@ -6,7 +6,7 @@ import pytest
 
 import isolang
 from isolang import History, Transaction
-from isolang.explain.known import components, known_graph, short_cycles
+from isolang.explain.known import known_graph, short_cycles
 from isolang.problem import build_problem
 
 DEPENDENCIES = frozenset(("ww", "wr", "rw"))
@@ -72,8 +72,8 @@ def test_components_are_those_of_the_relations():
     """Without rw nothing is in a circle here; with it, the two halves of the skew are."""
     problem = build_problem(History.from_transactions([*missed(3), *SKEW]))
     graph = known_graph(problem, until=time.perf_counter() + 60)
-    assert set(components(graph, frozenset(("ww", "wr")))) == {-1}
-    found = components(graph, DEPENDENCIES)
+    assert set(graph.components(frozenset(("ww", "wr")))) == {-1}
+    found = graph.components(DEPENDENCIES)
     assert found[3] == found[4] >= 0
     assert found[0] == found[1] == found[2] >= 0 != found[3]
 
