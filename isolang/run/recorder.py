@@ -117,6 +117,25 @@ class Recorder:
         driver = driver or driver_of(connection)
         return RecordedTransaction(self, session, connection, tuple(plan), driver)
 
+    def initially(self, values: Mapping[Any, Any]) -> None:
+        """Say what keys held before the first transaction, where that is not nothing.
+
+        Recorded as a first transaction, which writes them: else a read of what was there is one of
+        a value that nobody wrote.
+
+        Args:
+            values: by key.
+
+        Raises:
+            IsolangError: a transaction has begun already.
+        """
+        if self._process:
+            msg = f"{self.path}: what keys held at first is said before the first transaction"
+            raise IsolangError(msg)
+        with self.transaction("initially") as transaction:
+            for key, value in values.items():
+                transaction.write(key, value)
+
     def note(self, what: str, value: str = "") -> None:
         """Record an event that is no client's, such as a fault: a line of the process ``:nemesis``.
 

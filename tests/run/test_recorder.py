@@ -242,3 +242,16 @@ def test_sqlite_that_is_locked_at_commit_is_aborted(tmp_path, recorder):
     assert statuses(recorder) == ["aborted"]
     assert one.execute("select * from t").fetchall() == []
     assert not one.in_transaction
+
+
+def test_what_was_there_before_is_said_first(tmp_path):
+    """Values that no transaction writes are those that the keys held; later nobody can say so."""
+    with isolang.Recorder(tmp_path / "shop.edn") as recorder:
+        recorder.initially({"item 7": 100})
+        with recorder.transaction("till") as t:
+            t.read("item 7", 100)
+            t.write("item 7", 99)
+        with pytest.raises(IsolangError, match="is said before the first transaction"):
+            recorder.initially({"item 8": 100})
+    verdict = isolang.check(recorder.history(), "sser")
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
