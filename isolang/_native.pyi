@@ -213,6 +213,21 @@ def write_jepsen(
     write: Callable[[bytes], object],
 ) -> tuple[int, int] | None: ...
 
+# --- recording ---
+
+def recorded_line(
+    index: int,
+    kind: str,
+    process: int,
+    when: int,
+    began: int,
+    operations: Sequence[tuple[str, Any, Any]],
+    planned: bool,
+    times: list[int],
+    commit: tuple[int, ...],
+    spell: Callable[[Any], str],
+) -> bytes: ...
+
 # --- engine ---
 
 class OutOfTime(TimeoutError): ...  # noqa: N818 - as the core calls it

@@ -65,6 +65,7 @@ SECTIONS = {
     "pruning": "problem",
     "certify": "certify",
     "workload": "workload",
+    "recording": "run",
 }
 
 # native/<layer>: the prefixes of what it may include.

@@ -25,6 +25,7 @@ from time import monotonic_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError
 from isolang.run import lines
 from isolang.run.lines import UNKNOWN_START, Recorded
@@ -84,7 +85,7 @@ class Recorder:
         self._busy: dict[Hashable, RecordedTransaction] = {}
         self._began = monotonic_ns()
         if about:
-            self._write("".join(f"; {line}\n" for line in about.splitlines()))
+            self._write("".join(f"; {line}\n" for line in about.splitlines()).encode())
 
     def transaction(
         self,
@@ -197,26 +198,21 @@ class Recorder:
         process = self._process.get(session)
         if process is None:
             process = self._process[session] = next(self._processes)
-        return next(self._indices), process, monotonic_ns() - self._began
+        return next(self._indices), process, monotonic_ns()
 
-    def _complete(
-        self, session: Hashable, process: int, outcome: Outcome, value: str, more: str
-    ) -> None:
-        now = monotonic_ns() - self._began
-        head = lines.head(next(self._indices), _COMPLETION[outcome], process, now)
-        self._write(f"{head}[{value}]{more}}}\n")
+    def _free(self, session: Hashable, outcome: Outcome) -> None:
+        """Let the next transaction of a session begin."""
         if outcome == "maybe":
             del self._process[session]  # nobody knows when it took effect: a new session
         del self._busy[session]
 
-    def _write(self, text: str) -> None:
+    def _write(self, line: bytes) -> None:
         # SOUND BECAUSE: the order of events is that of :index, and the lines of one process have
         # one writer.
-        data = text.encode()
         try:
-            written = os.write(self._file, data)
-            while written < len(data):  # a full disk raises at the second try
-                written += os.write(self._file, data[written:])
+            written = os.write(self._file, line)
+            while written < len(line):  # a full disk raises at the second try
+                written += os.write(self._file, line[written:])
         except OSError as error:
             ended = self._file == _CLOSED
             what = "the recording has ended" if ended else f"cannot be written ({error.strerror})"
@@ -265,7 +261,7 @@ class RecordedTransaction:
         self._announced = False
         self._sent = UNKNOWN_START
         self._times: list[int] = []  # of each operation two
-        self._commit_time = ""
+        self._commit: tuple[int, int] | tuple[()] = ()
         self.outcome: Outcome | None = None
         self.operations: list[Recorded] = []
 
@@ -278,7 +274,8 @@ class RecordedTransaction:
 
     def read(self, key: Any, value: Any) -> None:
         """Say what a read of a key returned: a value, a list, or ``None`` for the initial state."""
-        self._done(("r", key, value))
+        self.operations.append(("r", key, value))
+        self._times += (self._sent, monotonic_ns())
 
     def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
         """Say that a read of a key returned none of these values: a comparison that failed."""
@@ -286,7 +283,8 @@ class RecordedTransaction:
 
     def write(self, key: Any, value: Any) -> None:
         """Say what is written to a key: before or after it is sent."""
-        self._done(("w", key, value))
+        self.operations.append(("w", key, value))
+        self._times += (self._sent, monotonic_ns())
 
     def append(self, key: Any, value: Any) -> None:
         """Say what is appended to the list of a key: before or after it is sent."""
@@ -302,11 +300,11 @@ class RecordedTransaction:
 
     def sending(self) -> None:
         """Note the time just before a statement is sent; the operation named next has times."""
-        self._sent = monotonic_ns() - self._began
+        self._sent = monotonic_ns()
 
     def _done(self, operation: Recorded) -> None:
         self.operations.append(operation)
-        self._times += (self._sent, monotonic_ns() - self._began)
+        self._times += (self._sent, monotonic_ns())
 
     def __exit__(
         self,
@@ -321,9 +319,9 @@ class RecordedTransaction:
             return
         try:
             if self._connection is not None:
-                sent = monotonic_ns() - self._began
+                sent = monotonic_ns()
                 self._driver.commit(self._connection)
-                self._commit_time = f", :commit [{sent} {monotonic_ns() - self._began}]"
+                self._commit = (sent, monotonic_ns())
         except BaseException as problem:
             self._end(self._not_committed(problem))
             raise
@@ -348,15 +346,26 @@ class RecordedTransaction:
 
     def announce(self) -> None:
         """Write down what is to be written, where it was not planned; COMMIT may be sent next."""
-        head = lines.head(self._index, "invoke", self._process, self._when)
-        self._recorder._write(f"{head}[{lines.planned(self._plan or self.operations)}]}}\n")
+        planned = self._plan or self.operations
+        line = recorded_line(
+            self._index, "invoke", self._process, self._when, self._began, planned, True, [], (),
+            lines.spell,
+        )  # fmt: skip
+        self._recorder._write(line)
         self._announced = True
 
     def _end(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        value, done = lines.done(self.operations), len(self.operations)
-        if outcome == "maybe" and len(self._plan) > done:
-            value += " " + lines.planned(self._plan[done:])
-        timed = self._sent != UNKNOWN_START
-        more = (lines.times(self._times) if timed else "") + self._commit_time
-        self._recorder._complete(self._session, self._process, outcome, value, more)
+        recorder, done = self._recorder, self.operations
+        if outcome == "maybe" and len(self._plan) > len(done):
+            # What was to come, too; what its reads return is not known.
+            rest = self._plan[len(done) :]
+            done = [*done, *((n, key, None if n == "r" else value) for n, key, value in rest)]
+        times = [] if self._sent == UNKNOWN_START else self._times
+        when, index = monotonic_ns(), next(recorder._indices)
+        line = recorded_line(
+            index, _COMPLETION[outcome], self._process, when, self._began, done, False, times,
+            self._commit, lines.spell,
+        )  # fmt: skip
+        recorder._write(line)
+        recorder._free(self._session, outcome)

@@ -15,4 +15,5 @@ NB_MODULE(_native, m) {
   isolang::register_sat(m);
   isolang::register_certify(m);
   isolang::register_workload(m);
+  isolang::register_recording(m);
 }

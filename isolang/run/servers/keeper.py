@@ -1,13 +1,15 @@
 """A child that keeps a server: it ends the server and removes its folder when its parent is gone.
 
-Run as a program of its own: ``python -S keeper.py FOLDER UID GID COMMAND…``. It obeys words on its
-standard input, one a line, and answers each with ``done``: ``start``, ``kill`` (SIGKILL to the
-server and all that descend from it), ``pause``, ``resume``. The end of the input, which also comes
-when the parent was killed, stops the server and removes the folder.
+Run as a program of its own: ``python -S keeper.py FOLDER UID GID``. It obeys words on its standard
+input, a JSON list a line: ``run`` or ``start`` with a command, ``kill`` (SIGKILL to the server and
+all that descend from it), ``pause``, ``resume``. It answers with an exit code, null if it could not
+be done, and what was said. The end of the input, which also comes when the parent was killed, stops
+the server and removes the folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -21,21 +23,45 @@ GRACE = 10.0  # seconds from SIGTERM to SIGKILL
 
 def main() -> None:
     """Keep the server that the arguments name."""
-    folder, user, group, *command = sys.argv[1:]
+    folder, *ids = sys.argv[1:]
+    user, group = map(int, ids)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     server: subprocess.Popen[bytes] | None = None
     try:
         for line in sys.stdin:
-            word = line.strip()
-            if word == "start":
-                server = start(command, folder, int(user), int(group))
-            elif server is not None:
-                tell(server, word)
-            print("done", flush=True)
+            word, *command = json.loads(line)
+            code: int | None = 0
+            said = ""
+            try:
+                if word == "run":
+                    code, said = run(command, folder, user, group)
+                elif word == "start":
+                    server = start(command, folder, user, group)
+                elif server is not None:
+                    tell(server, word)
+            except OSError as error:
+                code, said = None, f"{error.strerror}"
+            print(json.dumps([code, said]), flush=True)
     finally:
         if server is not None:
             stop(server)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(command: list[str], folder: str, user: int, group: int) -> tuple[int, str]:
+    """Run a command as that user to its end."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        user=None if user < 0 else user,
+        group=None if group < 0 else group,
+        extra_groups=None if user < 0 else [],
+    )
+    return done.returncode, done.stdout.decode(errors="replace")
 
 
 def start(command: list[str], folder: str, user: int, group: int) -> subprocess.Popen[bytes]:

@@ -6,6 +6,7 @@ folder go away also if this process is killed.
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -49,11 +50,14 @@ class Server:
         """
         self.name = name
         self.folder = tempfile.mkdtemp(prefix="isocheck-")
-        self._who = _unprivileged(user)
-        self._keeper: subprocess.Popen[str] | None = None
         self._proxy: Proxy | None = None
-        if self._who is not None:
-            os.chown(self.folder, self._who.pw_uid, self._who.pw_gid)
+        who = _unprivileged(user)
+        ids = (-1, -1) if who is None else (who.pw_uid, who.pw_gid)
+        os.chown(self.folder, *ids)
+        self._keeper: subprocess.Popen[str] | None = subprocess.Popen(
+            [sys.executable, "-S", keeper.__file__, self.folder, *map(str, ids)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
 
     def run(self, command: Sequence[str]) -> None:
         """Run a command of the server's, such as the one that makes its data, to its end.
@@ -61,25 +65,11 @@ class Server:
         Raises:
             TargetError: it failed.
         """
-        who = self._who
-        try:
-            done = subprocess.run(
-                command,
-                cwd=self.folder,
-                capture_output=True,
-                text=True,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                user=None if who is None else who.pw_uid,
-                group=None if who is None else who.pw_gid,
-                extra_groups=None if who is None else [],
-            )
-        except OSError as error:
-            raise TargetError(
-                f"{self.name}: {command[0]} cannot be run ({error.strerror})"
-            ) from None
-        if done.returncode:
-            said = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
+        code, output = self._ask("run", *command)
+        if code is None:
+            raise TargetError(f"{self.name}: {command[0]} cannot be run ({output})")
+        if code:
+            said = output.strip().splitlines() or ["no message"]
             worst = next((one for one in said if "ERROR" in one), said[-1])
             raise TargetError(f"{self.name}: {command[0]} failed ({worst.strip()})")
 
@@ -93,13 +83,7 @@ class Server:
         Raises:
             TargetError: it did not start.
         """
-        who = self._who
-        ids = ("-1", "-1") if who is None else (str(who.pw_uid), str(who.pw_gid))
-        self._answers = answers
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-S", keeper.__file__, self.folder, *ids, *command],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+        self._answers, self._command = answers, command
         self.tell("start")
 
     def reach(self, where: _Where) -> _Where:
@@ -131,19 +115,24 @@ class Server:
         Raises:
             TargetError: it does not start, or its keeper is gone.
         """
-        child = self._keeper
-        if child is None or child.stdin is None or child.stdout is None:
-            raise TargetError(f"{self.name}: not a server that was started here")
-        try:
-            child.stdin.write(word + "\n")
-            child.stdin.flush()
-            answer = child.stdout.readline()
-        except BrokenPipeError:
-            answer = ""
-        if not answer:
-            raise TargetError(f"{self.name}: the server cannot be run; {self._log()}")
+        code, output = self._ask(word, *(self._command if word == "start" else ()))
+        if code is None:
+            raise TargetError(f"{self.name}: the server cannot be run ({output})")
         if word == "start":
             self._wait()
+
+    def _ask(self, word: str, *command: str) -> tuple[int | None, str]:
+        """Have the keeper do something; give its exit code, if it could be done, and its output."""
+        child = self._keeper
+        if child is None or child.stdin is None or child.stdout is None:
+            raise TargetError(f"{self.name}: the server was stopped")
+        try:
+            child.stdin.write(json.dumps([word, *command]) + "\n")
+            child.stdin.flush()
+            code, output = json.loads(child.stdout.readline())
+        except (BrokenPipeError, ValueError):
+            return None, f"its keeper is gone; {self._log()}"
+        return code, output
 
     def _wait(self) -> None:
         until = time.monotonic() + PATIENCE
