@@ -41,7 +41,8 @@ def main() -> None:
                     tell(server, word)
             except OSError as error:
                 code, said = None, f"{error.strerror}"
-            print(json.dumps([code, said]), flush=True)
+            with suppress(BrokenPipeError):  # the parent was killed: the input ends, too
+                os.write(1, json.dumps([code, said]).encode() + b"\n")
     finally:
         if server is not None:
             stop(server)
