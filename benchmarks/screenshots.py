@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,48 +19,66 @@ from support.paths import CORPORA, ROOT
 import isolang
 from isolang.levels import levels_of
 from isolang.report import page
+from isolang.report.figure import figure
+from isolang.report.picture import save_picture
 
 IMAGES = ROOT / "docs" / "images"
+FIGURE = IMAGES / "write-skew.svg"
 RECORDED = CORPORA / "recorded"
 
-# Name, history, level, what is chosen, which view, and the colours.
+ON_CALL = ROOT / "examples/on-call.edn"
+LONG_FORK = ROOT / "examples/long-fork.bincode"
+POSTGRESQL = RECORDED / "pg18.6-serializable-write-skew.edn.gz"
+MARIADB = RECORDED / "mariadb-10.11-rr.json"
+COBRA = CORPORA / "blindw-rw" / "ser-10000.bincode"
+
+# Name, history, level, what is chosen (an edge by its number, counted from the end), and colours.
 PICTURES = (
-    ("write-skew", ROOT / "examples/on-call.edn", "ser", "#e=0", "verdict", "light"),
-    ("write-skew-dark", ROOT / "examples/on-call.edn", "ser", "#e=0", "verdict", "dark"),
-    ("levels", ROOT / "examples/on-call.edn", "ser", "", "levels", "light"),
-    ("long-fork", ROOT / "examples/long-fork.bincode", "si", "#e=1", "verdict", "light"),
-    (
-        "postgresql-serializable",
-        RECORDED / "pg18.6-serializable-write-skew.edn.gz",
-        "ser-nosession",
-        "#e=1",
-        "verdict",
-        "light",
-    ),
-    ("mariadb-valid", RECORDED / "mariadb-10.11-rr.json", "pc", "", "verdict", "light"),
+    ("write-skew", ON_CALL, "ser", "e=-2", "light"),
+    ("write-skew-dark", ON_CALL, "ser", "e=-2", "dark"),
+    ("levels", ON_CALL, "ser", "v=levels", "light"),
+    ("long-fork", LONG_FORK, "si", "e=-3", "light"),
+    ("postgresql-serializable", POSTGRESQL, "ser-nosession", "e=-2", "light"),
+    ("mariadb-valid", MARIADB, "pc", "t=1000", "light"),
+    ("ten-thousand", COBRA, "ser", "t=5000", "light"),
 )
 
 
 def main() -> int:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, browser() as running:
-        for name, path, level, fragment, view, scheme in PICTURES:
+        for name, path, level, chosen, scheme in PICTURES:
             if not path.exists():
                 print(f"{name}: left out, {path} is not here")
                 continue
             history = isolang.load_history(path)
             verdict = isolang.check(history, level)
-            levels = levels_of(history) if view == "levels" else None
+            levels = levels_of(history) if chosen == "v=levels" else None
             file = Path(folder, f"{name}.html")
             file.write_text(page(verdict, name=path.name, levels=levels), encoding="utf-8")
+            fragment = chosen
+            if chosen.startswith("e=-"):
+                cycles = [cycle for _, cycle in verdict.violation.cycles()]
+                fragment = f"e={sum(len(cycle.edges) for cycle in cycles) + int(chosen[2:])}"
             tab = running.new_page(viewport={"width": 1360, "height": 800}, color_scheme=scheme)
-            tab.goto(file.as_uri() + fragment)
+            tab.goto(f"{file.as_uri()}#{fragment}")
             tab.wait_for_function("performance.getEntriesByName('drawn').length")
-            tab.click(f"#tab-{view}")
             tab.wait_for_timeout(200)
             tab.screenshot(path=str(IMAGES / f"{name}.png"))
             tab.close()
             print(f"{name}: {verdict.outcome}")
+        file = Path(folder, "si.html")
+        subprocess.run(
+            [sys.executable, "-m", "isolang.cli.main", "spec", "explain", "si", "--html", file],
+            check=True,
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+        )
+        tab = running.new_page(viewport={"width": 1180, "height": 1140})
+        tab.goto(file.as_uri())
+        tab.screenshot(path=str(IMAGES / "specification.png"))
+        tab.close()
+    save_picture(figure(isolang.check(isolang.load_history(ON_CALL), "ser")), FIGURE)
     return 0
 
 

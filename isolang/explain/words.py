@@ -118,11 +118,15 @@ class Words:
         """``T1 wrote x = 1 before T2 wrote x = 2``."""
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
 
-    def locked(self, a: int, b: int) -> str:
-        """Which write it was that the second one's COMMIT came after."""
+    def locked_key(self, a: int, b: int) -> int:
+        """The key of which the first one's write was answered first."""
         facts = self.facts
         common = facts.last[a].keys() & facts.last[b].keys()
-        key = min(common, key=lambda key: (facts.write_answered(a, key), key))
+        return min(common, key=lambda key: (facts.write_answered(a, key), key))
+
+    def locked(self, a: int, b: int) -> str:
+        """Which write it was that the second one's COMMIT came after."""
+        key = self.locked_key(a, b)
         written = f"{self.txn(a)}'s write of {self.key(key)}, which {self.txn(b)} wrote too,"
         return f"{written} was answered before {self.txn(b)} sent its COMMIT"
 
@@ -183,6 +187,10 @@ class Words:
                 read, writers = [], [edge.a, edge.b]
             case "rw":
                 read, writers = [edge.op], [edge.b, edge.writer]
+            case "locked":
+                key = self.locked_key(edge.a, edge.b)
+                both = (self.write_of(txn, key) for txn in (edge.a, edge.b))
+                return [op for op in both if op is not None]
             case _:
                 return []
         writes = (self.write_of(txn, edge.key) for txn in writers)

@@ -75,6 +75,12 @@ _TIMES: Final = (
     "clocks of the recording one clock? Reads from replicas and caches are stale like this."
 )
 
+_MOMENTS: Final = (
+    "The argument needs the times of operations. It stands if the clocks were right (--clock-error "
+    "allows for less), and if the database works as the profile assumes, which its text says."
+)
+_CLOCKS: Final = frozenset(("done", "late", "locked"))
+
 
 def advice(verdict: Verdict) -> tuple[str, ...]:
     """Say what can be done about a verdict, one sentence or two each."""
@@ -88,7 +94,11 @@ def advice(verdict: Verdict) -> tuple[str, ...]:
         )
     if not isinstance(verdict, Invalid):
         return ()
-    name = verdict.violation.anomaly
+    violation = verdict.violation
+    edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
+    if _CLOCKS & {edge.relation.partition("[")[0] for edge in edges}:
+        return (_MOMENTS,)
+    name = violation.anomaly
     base = name.removesuffix("-realtime").removesuffix("-session")
     said = _BY_ANOMALY.get(base, ())
     return (*said, _TIMES) if name.endswith("-realtime") else said

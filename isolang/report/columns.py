@@ -49,11 +49,18 @@ class Columns(Struct, frozen=True, kw_only=True):
         file: the file of each, an index of ``files``; empty if there is only one.
         files: the names of the files.
         unit: what a place counts: ``line``, ``byte`` or ``record``.
-        kind: a letter for each operation: r, w, a (append), l (a read of a list).
+        kind: a letter for each operation: r, w, a (append), l (a read of a list), d (a delete), s
+            (a read that says only which values it did or did not see).
         key: the key of each operation, an index of ``keys``.
         value: its value, an index of ``values``, or of ``lists`` for a read of a list; -1 if it is
             not known.
         failed: the operations that failed.
+        statements: of each predicate read its first operation, the one after its last, and the
+            predicate.
+        sent: when each operation was sent, after its transaction's begin; ``None`` if that is not
+            known; empty if no operation has times of the transactions' clock.
+        took: how long its answer took.
+        commit: when each transaction sent COMMIT, after its begin.
         place_of: where each operation stands in its file.
         keys: the keys, as text.
         values: the values, as text.
@@ -78,6 +85,10 @@ class Columns(Struct, frozen=True, kw_only=True):
     key: list[int]
     value: list[int]
     failed: list[int]
+    statements: list[tuple[int, int, str]]
+    sent: list[int | None]
+    took: list[int | None]
+    commit: list[int | None]
     place_of: list[int]
     keys: list[str]
     values: list[str]
@@ -107,6 +118,9 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
     session = np.where(status == c.INITIAL, -1, session)
     file = np.asarray(columns.txn_file)[txns]
     begin, end = _times(history, txns)
+    sent, took, commit = _moments(history, txns, ops)
+    deletes = (kind == c.WRITE) & (np.asarray(columns.op_value)[ops] == columns.deleted)
+    letters = np.array([_KIND_OF[k] for k in range(len(_KIND_OF))])[kind]
     labels = tuple(history.label(int(t)) for t in txns)
     return Columns(
         of=total,
@@ -122,9 +136,13 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
         file=file.tolist() if len(history.files) > 1 else [],
         files=history.files,
         unit=history.position_unit,
-        kind="".join(_KIND_OF[int(k)] for k in kind),
+        kind="".join(np.where(deletes, "d", letters).tolist()),
         key=key.tolist(),
         value=value,
+        statements=_statements(history, ops),
+        sent=sent,
+        took=took,
+        commit=commit,
         failed=np.flatnonzero(~np.asarray(columns.op_ok)[ops].astype(bool)).tolist(),
         place_of=np.asarray(columns.op_position)[ops].tolist(),
         keys=[cut(history.key(int(k))) for k in keys],
@@ -215,3 +233,51 @@ def _times(history: History, txns: Ints) -> tuple[list[int], list[int | None]]:
     zero = int(begin[known].min()) if known.any() else 0
     begins = [int(b) - zero if k else 0 for b, k in zip(begin, known, strict=True)]
     return begins, [None if int(e) == c.UNKNOWN_END else int(e) - zero for e in end]
+
+
+def _moments(
+    history: History, txns: Ints, ops: Ints
+) -> tuple[list[int | None], list[int | None], list[int | None]]:
+    """When operations and COMMIT were sent, if they have times of the transactions' clock."""
+    columns = history.columns
+    if not (columns.has_time and columns.has_operation_times):
+        return [], [], []
+    owner = np.searchsorted(columns.op_start, ops, side="right") - 1
+    began = np.asarray(columns.txn_begin)
+    sent, answered = np.asarray(columns.op_begin)[ops], np.asarray(columns.op_end)[ops]
+    commit = np.asarray(columns.commit_begin)[txns]
+    known = (sent != c.UNKNOWN_BEGIN) & (began[owner] != c.UNKNOWN_BEGIN)
+    ended = np.asarray(columns.txn_end)[owner]
+    if (known & ((sent < began[owner]) | (sent > ended))).any():
+        return [], [], []  # operations have a clock of their own
+
+    def after(moment: Ints, start: Ints, there: NDArray[np.bool_]) -> list[int | None]:
+        return [
+            int(m) - int(s) if yes else None for m, s, yes in zip(moment, start, there, strict=True)
+        ]
+
+    both = known & (answered != c.UNKNOWN_END)
+    asked = (commit != c.UNKNOWN_BEGIN) & (began[txns] != c.UNKNOWN_BEGIN)
+    return (
+        after(sent, began[owner], known),
+        after(answered, sent, both),
+        after(commit, began[txns], asked),
+    )
+
+
+def _statements(history: History, ops: Ints) -> list[tuple[int, int, str]]:
+    """The predicate reads, by the places of their operations here."""
+    columns = history.columns
+    if not len(columns.statement_start):
+        return []
+    predicates = columns.predicates
+    found = []
+    for start, end, which in zip(
+        np.searchsorted(ops, columns.statement_start).tolist(),
+        np.searchsorted(ops, columns.statement_end).tolist(),
+        np.asarray(columns.statement_predicate).tolist(),
+        strict=True,
+    ):
+        if end > start:
+            found.append((start, end, cut(predicates[which]) if which >= 0 else "rows"))
+    return found

@@ -58,6 +58,25 @@ class Standing(Struct, frozen=True, kw_only=True):
     standing: str
     anomaly: str
     implies: tuple[str, ...]
+    x: float
+    y: float
+    width: float
+
+
+class Drawn(Struct, frozen=True, kw_only=True):
+    """The lattice of the levels, as the page draws it.
+
+    Attributes:
+        width: of the drawing.
+        height: likewise.
+        levels: each with its middle.
+        lines: what each implies, as the points of curves.
+    """
+
+    width: float
+    height: float
+    levels: tuple[Standing, ...]
+    lines: tuple[tuple[tuple[float, float], ...], ...]
 
 
 class Contents(Struct, frozen=True, kw_only=True):
@@ -99,7 +118,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     part: str
     columns: Columns
     order: Order | None
-    levels: tuple[Standing, ...]
+    levels: Drawn | None
     course: Course | None
 
 
@@ -239,24 +258,38 @@ def _axioms(spec: Spec, violation: dict[str, Any] | None) -> Axioms:
     )
 
 
-def _standings(levels: Levels | None) -> tuple[Standing, ...]:
+def _standings(levels: Levels | None) -> Drawn | None:
     if levels is None:
-        return ()
+        return None
     from isolang.levels import IMPLIES
+    from isolang.report.figure import placed_levels
 
-    return tuple(
-        Standing(
-            name=level.name,
-            standing=level.standing,
-            anomaly=level.anomaly,
-            implies=IMPLIES[level.name],
-        )
-        for level in levels.levels.values()
+    width, height, at, lines = placed_levels()
+    return Drawn(
+        width=width,
+        height=height,
+        lines=lines,
+        levels=tuple(
+            Standing(
+                name=level.name,
+                standing=level.standing,
+                anomaly=level.anomaly,
+                implies=IMPLIES[level.name],
+                x=at[level.name][0],
+                y=at[level.name][1],
+                width=at[level.name][2],
+            )
+            for level in levels.levels.values()
+        ),
     )
 
 
 def _number_edges(violation: dict[str, Any], history: History) -> None:
-    """Give each edge its transactions by number, and its operations by their place in them."""
+    """Give edges their transactions by number, and operations their places in transactions."""
+    for txn in violation["transactions"]:
+        start = history.operations_of(txn["number"]).start
+        for op in txn["operations"]:
+            op["index"] = op["number"] - start
     for edge in _edges(violation["argument"]):
         ends = edge["ends"]
         wanted = _JOINS.get(edge["relation"])
@@ -265,6 +298,10 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
             -1 if wanted is None else _operation(history, txn, edge["key"], kind)
             for txn, kind in zip(ends, wanted or ("", ""), strict=True)
         ]
+        if edge["relation"] == "locked" and edge["operations"]:
+            edge["joins"][0] = edge["operations"][0] - history.operations_of(ends[0]).start
+        if edge["relation"] == "late":
+            edge["joins"][0] = 0
 
 
 # Which operation of its two transactions an edge joins.

@@ -39,7 +39,7 @@ from isolang.report.picture import (
     visible,
     width_of,
 )
-from isolang.report.relations import RELATIONS, Style
+from isolang.report.relations import RELATIONS, style_of
 
 if TYPE_CHECKING:
     from isolang.levels import Levels
@@ -130,6 +130,10 @@ def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Draw
 
 def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
     """The cases, each a branch of a tree that grows downwards."""
+    if len(split.cases) == 1:  # what is said of it is no assumption
+        inner = _argument(split.cases[0].argument, views)
+        said = f"{split.cases[0].assumption}:"
+        return _stacked([_text(said, max(inner.width, _NARROWEST)), inner], gap=_GAP)
     parts = [_text(f"{split.text}:", _NARROWEST + 60)]
     for number, case in enumerate(split.cases, 1):
         inner = _argument(case.argument, views)
@@ -216,7 +220,7 @@ def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> Drawn:
     shapes: list[Box | Line | Shape | Words] = []
     labels: list[Box | Words] = []
     for edge, points in zip(cycle.edges, _ways(nodes, cycle.edges), strict=True):
-        style = RELATIONS.get(edge.relation, Style())
+        style = style_of(edge.relation)
         shapes.append(Line(points=points, line=style.colour, dash=style.dash))
         shapes.append(tip(points[-1], on_curve(points, 0.9), style.colour))
         x, y = on_curve(points, 0.5)
@@ -347,45 +351,59 @@ _MEANS: Final = {
 }
 
 
-def lattice(levels: Levels) -> Picture:
-    """Draw where a history stands among the levels of the library, the strongest at the top."""
+_HIGH: Final = 24.0  # a level's box
+
+
+def placed_levels() -> tuple[
+    float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]
+]:
+    """Where the levels of the library stand, the strongest at the top.
+
+    Returns:
+        Width and height; by level its middle and its width; and the curves between them.
+    """
     from isolang.levels import IMPLIES
-    from isolang.report.layers import layers
+    from isolang.report.layers import Node, layers
 
     rows, ways = layers(list(IMPLIES), [(a, b) for a, weaker in IMPLIES.items() for b in weaker])
-    high, gap, step = 24.0, 22.0, 54.0
+    gap, step = 22.0, 54.0
 
-    def wide(node: tuple[str, str, int]) -> float:
+    def wide(node: Node) -> float:
         return 0 if node[1] else width_of(f"✓ {node[0]}", 11) + 18
 
     total = max(sum(wide(node) + gap for node in row) for row in rows)
-    at: dict[tuple[str, str, int], Point] = {}
+    at: dict[Node, Point] = {}
     for number, row in enumerate(rows):
         x = (total - sum(wide(node) + gap for node in row) + gap) / 2
         for node in row:
-            at[node] = (x + wide(node) / 2, high / 2 + number * step)
+            at[node] = (round(x + wide(node) / 2, 1), _HIGH / 2 + number * step)
             x += wide(node) + gap
-    shapes: list[Box | Line | Shape | Words] = []
+    lines = []
     for way in ways.values():
         for one, other in pairwise(way):
             (x1, y1), (x2, y2) = at[one], at[other]
-            y1, y2 = y1 + (0 if one[1] else high / 2), y2 - (0 if other[1] else high / 2)
+            y1, y2 = y1 + (0 if one[1] else _HIGH / 2), y2 - (0 if other[1] else _HIGH / 2)
             middle = (y1 + y2) / 2
-            shapes.append(
-                Line(
-                    points=((x1, y1), (x1, middle), (x2, middle), (x2, y2)), line="#a5acb5", thick=1
-                )
-            )
+            lines.append(((x1, y1), (x1, middle), (x2, middle), (x2, y2)))
+    places = {node[0]: (*at[node], wide(node)) for row in rows for node in row if not node[1]}
+    return total, _HIGH + step * (len(rows) - 1), places, tuple(lines)
+
+
+def lattice(levels: Levels) -> Picture:
+    """Draw where a history stands among the levels of the library, the strongest at the top."""
+    total, _, at, lines = placed_levels()
+    shapes: list[Box | Line | Shape | Words] = [
+        Line(points=points, line="#a5acb5", thick=1) for points in lines
+    ]
     for level in levels.levels.values():
-        node = next(n for row in rows for n in row if n[:2] == (level.name, ""))
         mark, colour, dash = _STANDING[level.standing]
-        (x, y), across = at[node], wide(node)
+        x, y, wide = at[level.name]
         shapes.append(
             Box(
-                x=x - across / 2,
-                y=y - high / 2,
-                width=across,
-                height=high,
+                x=x - wide / 2,
+                y=y - _HIGH / 2,
+                width=wide,
+                height=_HIGH,
                 line=colour,
                 dash=dash,
                 thick=1.5,
@@ -395,7 +413,7 @@ def lattice(levels: Levels) -> Picture:
         shapes.append(
             Words(x=x, y=y + 4, text=f"{mark} {level.name}", colour=colour, anchor="middle")
         )
-    found = dict.fromkeys(level.standing for level in levels.levels.values())
+    found = {level.standing for level in levels.levels.values()}
     key = [f"{_STANDING[one][0]} {_MEANS[one]}" for one in _STANDING if one in found]
     body = _stacked([_fitted(shapes), _text("    ".join(key), total, colour=FAINT)], gap=_GAP)
     return _framed(body, f"where {levels.history.name} stands among the levels")
@@ -407,7 +425,7 @@ def lattice(levels: Levels) -> Picture:
 def _key(violation: Violation) -> Drawn:
     """What the lines and the boxes mean, of those that there are."""
     edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
-    used = {edge.relation for edge in edges}
+    used = {edge.relation.partition("[")[0] for edge in edges}
     shapes: list[Box | Line | Shape | Words] = []
     y = 0.0
     for name, style in RELATIONS.items():

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from isolang.language.meaning.core import relation_of
 from isolang.report.columns import Columns, cut, pack
+from isolang.report.relations import style_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
     from isolang.verdict import Verdict
-
-# How relations are drawn: the colours of the page, and dashes that tell them apart without.
-_STYLE: Final[Mapping[str, tuple[str, str]]] = {
-    "wr": ("#0060a8", "solid"),
-    "ww": ("#1a7f37", "dashed"),
-    "rw": ("#c2410c", "dashed"),
-    "so": ("#57606a", "dotted"),
-    "rt": ("#8250df", "dashed"),
-    "done": ("#8250df", "dashed"),
-    "late": ("#8250df", "dashed"),
-    "locked": ("#8250df", "dashed"),
-    "init": ("#57606a", "dotted"),
-}
 
 
 def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
@@ -54,11 +41,13 @@ def dot(verdict: Verdict) -> str:
         style = ", style=dashed" if node["status"] == "maybe" else ""
         lines.append(f"  {number} [label={_quoted(label)}{style}];")
     for a, b, edge in _edges(graph):
-        colour, style = _STYLE.get(relation_of(edge["relation"]), ("#000000", "solid"))
+        drawn = style_of(edge["relation"])
+        dashes = "dotted" if drawn.dash[:1] == (1.5,) else "dashed" if drawn.dash else "solid"
         label = f"{edge['relation']} {edge['key']}".strip()
         lines.append(
-            f'  {a} -> {b} [label={_quoted(label)}, color="{colour}", fontcolor="{colour}", '
-            f"style={style}, tooltip={_quoted(edge['reason'])}];"
+            f'  {a} -> {b} [label={_quoted(label)}, color="{drawn.colour}", '
+            f'fontcolor="{drawn.colour}", style={dashes}, '
+            f"tooltip={_quoted(edge['reason'])}];"
         )
     return "\n".join([*lines, "}", ""])
 

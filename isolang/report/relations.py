@@ -36,3 +36,8 @@ RELATIONS: Final[Mapping[str, Style]] = {
     "init": Style("#57606a", (1.5, 5), "the initial state is before everything"),
 }  # fmt: skip
 """Per relation its style; the page's scripts have the same."""
+
+
+def style_of(relation: str) -> Style:
+    """The style of a relation, or of a part of one, such as ``rt[W,R]``."""
+    return RELATIONS.get(relation.partition("[")[0], Style())

@@ -6,6 +6,7 @@ from support.paths import ROOT
 
 import isolang
 from isolang.history import History, Transaction
+from isolang.levels import levels_of
 from isolang.report import course_of, page
 from isolang.workload import Workload, generate
 
@@ -82,6 +83,20 @@ def test_an_address_shows_what_it_names(opened):
     tab = opened(write_skew(), "#e=0")
     assert tab.locator("#argument [data-edge='0'].on").count() == 1
     assert "T4" in tab.locator("#graph .detail").inner_text()
+
+
+def test_an_address_names_the_view(opened):
+    """A page of levels opens with them; another view changes the address, and keeps the edge."""
+    history = isolang.load_history(ROOT / "examples" / "on-call.edn")
+    text = page(isolang.check(history, "ser"), levels=levels_of(history))
+    tab = opened(text)
+    assert tab.evaluate("location.hash") == "#v=levels"
+    assert tab.locator("#more .level.violated", has_text="ser").count() >= 1
+    tab.click("#tab-verdict")
+    tab.click("#argument [data-edge='1']")
+    tab.click("#tab-input")
+    assert tab.evaluate("location.hash") == "#e=1&v=input"
+    assert opened(text, "#e=1&v=input").locator("#more th").count() > 5
 
 
 def test_an_address_that_names_nothing_is_ignored(opened):

@@ -17,8 +17,6 @@ function argumentPane(pane) {
   for (const [how, outcome] of Object.entries(v.relaxed)) pane.append(el("p", { class: "note" }, relaxed(how, outcome)));
   pane.append(axiomBox(), ...adviceBox(), proofBox(), downloads());
   S.listeners.push(() => markArgument(pane));
-  const failing = /** @type {HTMLElement | null} */ (pane.querySelector("pre mark"));
-  if (failing?.parentElement) failing.parentElement.scrollTop = failing.offsetTop - failing.parentElement.offsetTop - 60;
 }
 
 /** @param {string} how @param {any} outcome */
@@ -81,8 +79,9 @@ function transactionItem(shown) {
 
 /** A place without the name of the only file. @param {string} where */
 function place(where) {
-  if (H.files.length !== 1 || !where.startsWith(H.files[0])) return where;
-  const rest = where.slice(H.files[0].length);
+  const file = H.files[0] || D.history;
+  if (H.files.length > 1 || !where.startsWith(file)) return where;
+  const rest = where.slice(file.length);
   return rest.startsWith(":") ? `line ${rest.slice(1)}` : rest.trim();
 }
 
@@ -103,6 +102,8 @@ function argumentNode(node) {
     case "cycle":
       return cycleNode(node);
     case "split": {
+      // What is said of a single case is no assumption.
+      if (node.cases.length === 1) return el("div", {}, el("p", {}, `${node.cases[0].assumption}:`), argumentNode(node.cases[0].argument));
       const box = el("div", { class: "split" }, el("p", {}, `${node.text}:`));
       node.cases.forEach((/** @type {any} */ one, /** @type {number} */ i) => {
         box.append(el("details", { open: true, class: "case" },
@@ -140,7 +141,7 @@ function edgeButton(edge) {
     class: "edge", "data-edge": String(edge.id), onclick: () => S.select({ edge: edge.id }),
     onmouseenter: () => S.hover({ edge: edge.id }), onmouseleave: () => S.hover({}),
   },
-  el("span", { class: `arrow ${edge.relation}` }, `${short(edge.source)} `, el("b", {}, `—${`${edge.relation} ${edge.key}`.trim()}→`), ` ${short(edge.target)}`),
+  el("span", { class: `arrow ${base(edge.relation)}` }, `${short(edge.source)} `, el("b", {}, `—${`${edge.relation} ${edge.key}`.trim()}→`), ` ${short(edge.target)}`),
   el("span", { class: "reason" }, reason),
   el("span", { class: "note" }, edge.where.map(place).join(", ")));
 }
@@ -150,15 +151,21 @@ function short(name) {
   return name === "the initial state" ? "T0" : name;
 }
 
+/** The failing check, underlined, in the text of its file; what that says of itself unfolds. */
 function axiomBox() {
   const { spec } = D;
   const [file, text] = spec.texts.find((/** @type {[string, string]} */ [name]) => name === spec.file) || spec.texts[0] || ["", ""];
+  const lines = /** @type {string[]} */ (text.trimEnd().split("\n"));
+  const start = Math.max(0, lines.findIndex((line) => line.trim() && !line.startsWith("//")));
+  const about = lines.slice(0, start).map((line) => line.replace(/^\/\/ ?/, "")).join("\n").trim();
   const code = el("pre", { tabindex: "0", "aria-label": "The level" });
-  text.split("\n").forEach((/** @type {string} */ line, /** @type {number} */ i) => {
-    const failing = i + 1 === spec.line;
+  lines.slice(start).forEach((line, i) => {
+    const failing = start + i + 1 === spec.line;
     code.append(failing ? el("mark", {}, line) : visible(line), "\n");
   });
-  return el("details", { open: true }, el("summary", {}, `The level ${spec.name}`, el("span", { class: "note" }, ` ${file}${spec.check ? `, failing check: ${spec.check}` : ""}`)), code);
+  return el("details", { open: true },
+    el("summary", {}, `The level ${spec.name}`, el("span", { class: "note" }, ` ${file}${spec.check ? `, failing check: ${spec.check}` : ""}`)),
+    code, about ? el("details", {}, el("summary", { class: "note" }, "what it forbids, and where it is from"), el("pre", {}, about)) : null);
 }
 
 function adviceBox() {
@@ -168,7 +175,7 @@ function adviceBox() {
 
 function proofBox() {
   const who = D.certified ? `Certified: ${D.certified_reason}.` : `Not certified: ${D.certified_reason || "nobody was asked"}.`;
-  return el("details", {}, el("summary", {}, D.certified ? "Certified" : "Not certified"),
+  return el("details", { open: true }, el("summary", {}, D.certified ? "Certified" : "Not certified"),
     el("p", {}, who), D.certificate ? el("p", { class: "note" }, `certificate sha256 ${D.certificate}`) : null,
     el("p", { class: "note" }, `level sha256 ${D.spec.sha256}`));
 }

@@ -18,23 +18,21 @@ function statisticsView() {
 
 /** The levels of the library, the strongest on top, coloured and marked by where the history stands. */
 function levelsView() {
-  const box = el("div", {}, el("h2", {}, "Where this history stands"));
-  const graph = new dagre.graphlib.Graph().setGraph({ rankdir: "TB", nodesep: 14, ranksep: 26 }).setDefaultEdgeLabel(() => ({}));
-  for (const level of D.levels) graph.setNode(level.name, { width: 20 + level.name.length * 7.2, height: 26, level });
-  for (const level of D.levels) for (const weaker of level.implies) graph.setEdge(level.name, weaker);
-  dagre.layout(graph);
-  const { width, height } = graph.graph();
+  const { width, height, levels, lines } = D.levels;
   const picture = svg("svg", { viewBox: `-8 -8 ${width + 16} ${height + 16}`, class: "lattice", role: "img", "aria-label": "The library's levels; the table has the same" });
-  for (const e of graph.edges()) picture.append(svg("path", { d: path(graph.edge(e).points), class: "implies" }));
-  const mark = /** @type {Record<string, string>} */ ({ satisfied: "✓ ", violated: "✗ ", unknown: "? ", "no times": "– " });
-  for (const name of graph.nodes()) {
-    const { x, y, width: w, height: h, level } = graph.node(name);
+  for (const points of lines) picture.append(svg("path", { d: `M${points[0]}C${points.slice(1).join(" ")}`, class: "implies" }));
+  const mark = /** @type {Record<string, string>} */ ({ satisfied: "✓", violated: "✗", unknown: "?", "no times": "–" });
+  for (const { name, standing, anomaly, x, y, width: w } of levels) {
     const text = svg("text", { x, y: y + 4, "text-anchor": "middle" });
-    text.textContent = (mark[level.standing] || "") + name;
-    picture.append(svg("g", { class: `level ${level.standing.replace(" ", "-")}` }, svg("rect", { x: x - w / 2, y: y - h / 2, width: w, height: h, rx: 6 }), text));
+    text.textContent = `${mark[standing]} ${name}`;
+    const title = svg("title");
+    title.textContent = visible(`${standing}${anomaly ? `: ${anomaly}` : ""}`);
+    picture.append(svg("g", { class: `level ${standing.replace(" ", "-")}` }, title, svg("rect", { x: x - w / 2, y: y - 12, width: w, height: 24, rx: 6 }), text));
   }
-  box.append(picture, table(D.levels.map((/** @type {any} */ l) => [l.name, `${l.standing}${l.anomaly ? `: ${l.anomaly}` : ""}`])));
-  return box;
+  const named = (/** @type {string} */ standing) => levels.filter((/** @type {any} */ l) => l.standing === standing);
+  const rows = /** @type {[string, string][]} */ (["satisfied", "violated", "unknown", "no times"].flatMap((standing) =>
+    named(standing).map((/** @type {any} */ l) => [`${mark[standing]} ${l.name}`, `${standing === "no times" ? "needs real time, which the history has not" : standing}${l.anomaly ? `: ${l.anomaly}` : ""}`])));
+  return el("div", {}, el("h2", {}, "Where this history stands"), el("div", { class: "beside" }, picture, table(rows)));
 }
 
 /** @param {{x: number, y: number}[]} points */

@@ -27,8 +27,10 @@ function graphPane(pane) {
       box.replaceChildren();
       return;
     }
-    const { nodes, lines, width, height } = list.length > 4 && isRing(list) ? ring(list) : layers(list);
-    picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Graph of the argument" });
+    const { nodes, lines, width, height } = isRing(list) ? ring(list) : layers(list);
+    const room = box.getBoundingClientRect();
+    const larger = Math.max(1, Math.min(1.4, room.width / width, room.height / height));
+    picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: width * larger, height: height * larger, role: "group", "aria-label": "Graph of the argument" });
     // Smaller than this it cannot be read; then the pane scrolls.
     picture.style.minWidth = `${Math.min(width, width * 0.62)}px`;
     picture.append(markers());
@@ -57,27 +59,36 @@ function graphPane(pane) {
     };
   }
 
-  /** One long cycle, around an ellipse as wide as the pane. @param {Edge[]} list */
+  /** A cycle, around an ellipse that is just large enough for the boxes and the labels. @param {Edge[]} list */
   function ring(list) {
-    const shapes = list.map((e) => ({ ...node(e.source, e.from), ...(list.length > 8 ? { lines: [], height: 26, width: 20 + 8 * short(e.source).length } : {}) }));
-    const widest = Math.max(...shapes.map((s) => s.width));
-    const tallest = Math.max(...shapes.map((s) => s.height));
     const room = box.getBoundingClientRect();
-    const around = list.length * (list.length > 8 ? 86 : 150);
-    const slope = Math.min(3.2, Math.max(1, (room.width || 900) / (room.height || 300)));
-    const ry = Math.max(70, around / Math.PI / (1 + slope));
-    const rx = ry * slope;
-    const [width, height] = [2 * rx + widest + 80, 2 * ry + tallest + 60];
-    shapes.forEach((s, i) => {
-      const angle = (2 * Math.PI * i) / list.length - Math.PI / 2;
-      Object.assign(s, { x: width / 2 + rx * Math.cos(angle), y: height / 2 + ry * Math.sin(angle) });
-    });
-    const lines = list.map((edge, i) => {
+    const flat = list.length < 3 ? 0 : Math.min(0.9, Math.max(0.3, (room.height || 300) / (room.width || 900)));
+    const start = -Math.PI / 2 - Math.PI / list.length;
+    const shapes = list.map((e) => ({ ...node(e.source, e.from), x: 0, y: 0 }));
+    const straight = () => list.map((edge, i) => {
       const [a, b] = [shapes[i], shapes[(i + 1) % list.length]];
-      const [from, to] = [border(a, b), border(b, a)];
-      return { edge, points: [from, to], x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+      return { edge, a, b, points: [border(a, b), border(b, a)] };
     });
-    return { nodes: list.map((e, i) => /** @type {[string, any]} */ ([e.source, shapes[i]])), lines, width, height };
+    for (let radius = 40; radius < 20000; radius *= 1.06) {
+      shapes.forEach((s, i) => {
+        const angle = start + (2 * Math.PI * i) / list.length;
+        Object.assign(s, { x: radius * Math.cos(angle), y: radius * flat * Math.sin(angle) });
+      });
+      if (apart(shapes) && straight().every(({ edge, points: [p, q] }) => Math.abs(p.x - q.x) >= labelWidth(edge) + 46 || Math.abs(p.y - q.y) >= 56)) break;
+    }
+    const bend = list.length === 2 ? 56 : 0;
+    const lines = straight().map(({ edge, a, b, points }) => {
+      if (!bend) return { edge, points };
+      const middle = { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 + (b.x > a.x ? -2 : 2) * bend / 2 };
+      return { edge, points: [border(a, middle), middle, border(b, middle)] };
+    });
+    const left = Math.min(...shapes.map((s) => s.x - s.width / 2)) - 24;
+    const top = Math.min(...shapes.map((s) => s.y - s.height / 2), -bend) - 16;
+    const width = Math.max(...shapes.map((s) => s.x + s.width / 2)) + 24 - left;
+    const height = Math.max(...shapes.map((s) => s.y + s.height / 2), bend) + 16 - top;
+    for (const s of shapes) Object.assign(s, { x: s.x - left, y: s.y - top });
+    const moved = lines.map(({ edge, points }) => ({ edge, points: points.map((q) => ({ x: q.x - left, y: q.y - top })) }));
+    return { nodes: list.map((e, i) => /** @type {[string, any]} */ ([e.source, shapes[i]])), lines: moved, width, height };
   }
 
   /** @param {string} name @param {number} number */
@@ -90,21 +101,21 @@ function graphPane(pane) {
   }
 
   /** @param {any} shape */
-  function edgeShape({ edge, points, x, y }) {
-    const name = `${edge.relation} ${edge.key}`.trim();
-    const style = RELATIONS[/** @type {"wr"} */ (edge.relation)] || RELATIONS.so;
-    const text = svg("text", { x, y: y + 4, "text-anchor": "middle" });
-    text.textContent = visible(clip(name, 22));
+  function edgeShape({ edge, points }) {
+    const name = edgeName(edge);
+    const kind = base(edge.relation);
     const d = smooth(points);
+    const line = svg("path", { d, class: "line", "stroke-dasharray": RELATIONS[kind].dash.join(" "), "marker-end": `url(#tip-${kind})` });
+    const { x, y } = line.getPointAtLength(line.getTotalLength() / 2);
+    const text = svg("text", { x, y: y + 4, "text-anchor": "middle" });
+    text.textContent = name;
+    const half = labelWidth(edge) / 2;
     return svg("g", {
-      class: `edge ${edge.relation}`, tabindex: "0", role: "button", "data-edge": String(edge.id),
+      class: `edge ${kind}`, tabindex: "0", role: "button", "data-edge": String(edge.id),
       "aria-label": visible(`${short(edge.source)} ${name} ${short(edge.target)}: ${edge.text}`),
       onclick: () => S.select({ edge: edge.id }), onkeydown: pressed(() => S.select({ edge: edge.id })),
       onmouseenter: () => S.hover({ edge: edge.id }), onmouseleave: () => S.hover({}),
-    },
-    svg("path", { d, class: "reach" }),
-    svg("path", { d, class: "line", "stroke-dasharray": style.dash.join(" "), "marker-end": `url(#tip-${edge.relation})` }),
-    svg("rect", { x: x - 4 - 3.6 * Math.min(22, name.length), y: y - 9, width: 8 + 7.2 * Math.min(22, name.length), height: 18, class: "behind" }), text);
+    }, svg("path", { d, class: "reach" }), line, svg("rect", { x: x - half, y: y - 9, width: 2 * half, height: 18, class: "behind" }), text);
   }
 
   /** @param {string} name @param {any} shape */
@@ -145,6 +156,22 @@ function graphPane(pane) {
 
   draw();
   S.listeners.push(mark);
+}
+
+/** @param {Edge} edge */
+function edgeName(edge) {
+  return visible(clip(`${edge.relation} ${edge.key}`.trim(), 22));
+}
+
+/** @param {Edge} edge */
+function labelWidth(edge) {
+  return 8 + 7.2 * edgeName(edge).length;
+}
+
+/** Whether no boxes are near each other. @param {any[]} shapes */
+function apart(shapes) {
+  return shapes.every((a, i) => shapes.slice(i + 1).every((b) =>
+    Math.abs(a.x - b.x) - (a.width + b.width) / 2 >= 24 || Math.abs(a.y - b.y) - (a.height + b.height) / 2 >= 28));
 }
 
 /** Whether edges are one cycle that comes to no transaction twice. @param {Edge[]} edges */

@@ -8,7 +8,8 @@
   byId("outcome").classList.add(D.outcome);
   byId("title").textContent = visible(D.violation ? `${D.violation.anomaly}: ${D.violation.meaning}` : D.outcome === "valid" ? `satisfies ${D.spec.name}` : D.reason);
   byId("subtitle").textContent = visible(`${D.history} · ${D.spec.name}${D.spec.title ? ` (${D.spec.title})` : ""}`);
-  byId("proof").textContent = visible(`${D.certified ? "certified" : "not certified"} · ${D.tool}`);
+  byId("proof").textContent = visible(`${D.certified ? "✓ certified" : "not certified"} · ${D.tool}`);
+  byId("proof").title = visible(D.certified_reason);
 
   argumentPane(byId("argument"));
   timelinePane(byId("timeline"));
@@ -17,20 +18,25 @@
 
   /** @type {[string, string, (() => HTMLElement) | null][]} */
   const views = [["verdict", "Verdict", null], ["input", "Input", inputView], ["statistics", "Statistics", statisticsView]];
-  if (D.levels.length) views.splice(2, 0, ["levels", "Levels", levelsView]);
+  if (D.levels) views.splice(2, 0, ["levels", "Levels", levelsView]);
   if (D.course) views.splice(1, 0, ["run", "Run", courseView]);
   const tabs = byId("tabs");
   for (const [id, name, make] of views) {
-    tabs.append(el("button", { id: `tab-${id}`, "aria-pressed": String(!make), onclick: () => open(id, make) }, name));
+    tabs.append(el("button", { id: `tab-${id}`, "aria-pressed": String(!make), onclick: () => { S.view = make ? id : ""; S.select(S.selected); } }, name));
   }
+  // Whoever asked for the levels sees them first.
+  if (D.levels && !location.hash) history.replaceState(null, "", "#v=levels");
+  let shown = "";
 
-  /** @param {string} id @param {(() => HTMLElement) | null} make */
-  function open(id, make) {
+  S.listeners.push(() => {
+    const [id, , make] = views.find(([name]) => name === S.view) || views[0];
+    if (id === shown) return;
+    shown = id;
     for (const tab of tabs.children) tab.setAttribute("aria-pressed", String(tab.id === `tab-${id}`));
     byId("panes").hidden = !!make;
     byId("more").hidden = !make;
     byId("more").replaceChildren(...(make ? [make()] : []));
-  }
+  });
 
   addEventListener("hashchange", () => S.fromAddress());
   S.fromAddress();

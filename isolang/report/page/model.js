@@ -11,7 +11,7 @@
  * @typedef {{number: number, text: string, reason: Cycle | Argument | Sentence}} Lemma
  * @typedef {{kind: "argument", lemmas: Lemma[], conclusion: Cycle | Split | Sentence}} Argument
  * @typedef {{number: number, name: string, status: string, session: string, where: string,
- *   operations: {number: number, text: string, where: string}[], omitted: number}} Shown
+ *   operations: {index: number, text: string, where: string}[], omitted: number}} Shown
  * @typedef {{txn?: number, edge?: number}} Chosen
  */
 
@@ -20,16 +20,28 @@ const H = D.columns;
 
 /** How relations are drawn: the colour by name, and the dashes, which tell them apart without it. */
 const RELATIONS = {
-  wr: { dash: [], says: "read from", long: "wr: the second read what the first wrote" },
-  ww: { dash: [9, 3], says: "overwrote", long: "ww: the second wrote a later version" },
-  rw: { dash: [4, 3], says: "missed", long: "rw: the second overwrote what the first had read" },
-  so: { dash: [1, 3], says: "session order", long: "so: the same session, one after the other" },
-  rt: { dash: [8, 3, 1, 3], says: "real time", long: "rt: the first ended before the second began" },
-  init: { dash: [1, 5], says: "initial state", long: "init: the initial state is before everything" },
+  wr: { dash: [], long: "wr: the second read what the first wrote" },
+  ww: { dash: [9, 3], long: "ww: the second wrote a later version" },
+  rw: { dash: [4, 3], long: "rw: the second overwrote what the first had read" },
+  so: { dash: [1.5, 3], long: "so: the same session, one after the other" },
+  rt: { dash: [8, 3, 1.5, 3], long: "rt: the first ended before the second began" },
+  done: { dash: [8, 3, 1.5, 3, 1.5, 3], long: "done: the first had committed when the second did so" },
+  late: { dash: [3, 3, 8, 3, 3, 3], long: "late: the first began to read before the second's commit" },
+  locked: { dash: [12, 3, 3, 3], long: "locked: the first had locked what the second wrote" },
+  init: { dash: [1.5, 5], long: "init: the initial state is before everything" },
 };
 
+/** The relation that another one is a part of: rt, of rt[W,R]. @param {string} relation @returns {"wr"} */
+function base(relation) {
+  const name = relation.split("[")[0];
+  return /** @type {"wr"} */ (name in RELATIONS ? name : "so");
+}
+
 const STATUS = { c: "committed", a: "aborted", m: "indeterminate", i: "initial" };
-const KIND = { r: "r", w: "w", a: "append", l: "r", s: "r" };
+const KIND = { r: "r", w: "w", a: "append", l: "r", s: "r", d: "delete" };
+const FAILED = new Set(H.failed);
+/** The predicate of a read of rows, by its first operation. @type {Map<number, string>} */
+const PREDICATES = new Map(H.statements.map((/** @type {[number, number, string]} */ [first, , said]) => [first, said]));
 
 /** @param {string} id @returns {HTMLElement} */
 function byId(id) {
@@ -119,7 +131,8 @@ const M = {
   },
   /** @param {number} op */
   text(op) {
-    return `${KIND[/** @type {"r"} */ (H.kind[op])]}(${H.keys[H.key[op]]}, ${M.value(op)})`;
+    const value = H.kind[op] === "d" ? "" : `, ${M.value(op)}`;
+    return `${KIND[/** @type {"r"} */ (H.kind[op])]}(${H.keys[H.key[op]]}${value})${FAILED.has(op) ? " failed" : ""}`;
   },
   /** @param {number} op */
   isRead(op) {
@@ -164,6 +177,8 @@ const S = {
   selected: {},
   /** @type {Chosen} */
   hovered: {},
+  /** The view that is open; empty for the verdict. */
+  view: "",
   /** @type {(() => void)[]} */
   listeners: [],
   /** @param {Chosen} what */
@@ -172,6 +187,7 @@ const S = {
     const parts = [];
     if (what.txn !== undefined) parts.push(`t=${M.number(what.txn)}`);
     if (what.edge !== undefined) parts.push(`e=${what.edge}`);
+    if (S.view) parts.push(`v=${S.view}`);
     const fragment = parts.length ? `#${parts.join("&")}` : " ";
     if (location.hash !== fragment.trim()) history.replaceState(null, "", fragment.trim() || "#");
     S.changed();
@@ -202,9 +218,11 @@ const S = {
   fromAddress() {
     /** @type {Chosen} */
     const what = {};
+    S.view = "";
     for (const part of location.hash.slice(1).split("&")) {
       const [name, value] = part.split("=");
       const n = Number(value);
+      if (name === "v") S.view = value || "";
       if (!/^\d+$/.test(value || "")) continue;
       if (name === "t" && M.place(n) >= 0) what.txn = M.place(n);
       if (name === "e" && n < EDGES.length) what.edge = n;

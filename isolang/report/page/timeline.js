@@ -3,23 +3,66 @@
 "use strict";
 
 const LOW = 34; // height of a row, in pixels, where there are many
-const HIGH = 92; // and where there are few
+const HIGH = 120; // and where there are few
 const HEAD = 18; // above the first row: the scale
 const SIDE = 96; // left of the rows: the sessions' names
 const MANY = 400; // sessions from which rows are shared, as each would have a row of its own
 
 /**
  * Where transactions stand on one scale.
- * @typedef {{begin: Float64Array, end: Float64Array, row: Int32Array, rows: number[][], names: string[], says: string}} Layout
+ * @typedef {{begin: Float64Array, end: Float64Array, row: Int32Array, rows: number[][], names: string[],
+ *   says: string, cells: (txn: number) => Cell[]}} Layout
+ * An operation's share of its transaction's box; `exact` if it is where the operation was at work.
+ * @typedef {{op: number, from: number, to: number, text: string, exact: boolean}} Cell
  */
 
+/** Operations, as far as they are shown, with equal shares of a box.
+ * @param {number} from @param {number} to @param {{op: number, text: string}[]} shown @returns {Cell[]} */
+function shares(from, to, shown) {
+  const each = (to - from) / Math.max(1, shown.length);
+  return shown.map(({ op, text }, i) => ({ op, text, from: from + i * each, to: from + (i + 1) * each, exact: false }));
+}
+
+/** All operations of a transaction. @param {number} txn */
+function allOf(txn) {
+  const shown = [];
+  for (let op = H.first[txn]; op < H.first[txn + 1]; op++) shown.push({ op, text: M.text(op) });
+  return shown;
+}
+
+/** Those that the argument is about, and how many more there are. @param {number} txn */
+function shownOf(txn) {
+  const view = D.violation.transactions.find((/** @type {Shown} */ t) => M.place(t.number) === txn);
+  if (!view || !view.operations.length || H.first[txn + 1] - H.first[txn] <= 6) return allOf(txn);
+  const some = view.operations.map((/** @type {any} */ { index }) => ({ op: H.first[txn] + index, text: M.text(H.first[txn] + index) }));
+  return [...some, { op: -1, text: `+${view.omitted}` }];
+}
+
+/** When each operation was at work, and COMMIT was sent, where that is known.
+ * @param {number} txn @param {Float64Array} begin @returns {{op: number, text: string, from: number, to: number}[]} */
+function momentsOf(txn, begin) {
+  const found = [];
+  for (let op = H.first[txn]; op < H.first[txn + 1]; op++) {
+    if (H.sent[op] === null || H.sent[op] === undefined || H.took[op] === null) return [];
+    const from = begin[txn] + H.sent[op];
+    found.push({ op, text: M.text(op), from, to: from + H.took[op] });
+  }
+  const commit = H.commit[txn];
+  const ended = H.end[txn];
+  if (typeof commit === "number" && typeof ended === "number") found.push({ op: -2, text: "COMMIT", from: begin[txn] + commit, to: ended });
+  return found;
+}
+
 /** A scale on which only what happens takes room: a step after a begin, a small one after an end.
- * @param {number[]} txns @param {Float64Array} from @param {Float64Array} to @returns {[Float64Array, Float64Array]} */
-function ranked(txns, from, to) {
-  const begins = Float64Array.from(txns, (t) => from[t]).sort();
-  const times = new Float64Array(2 * txns.length);
-  times.set(begins);
-  times.set(Float64Array.from(txns, (t) => to[t]), txns.length);
+ * @param {number[]} txns @param {Float64Array} from @param {Float64Array} to
+ * @param {{from: number, to: number}[]} [inner] what happens inside of transactions
+ * @returns {[Float64Array, Float64Array, (time: number) => number]} */
+function ranked(txns, from, to, inner = []) {
+  const begins = Float64Array.from([...(inner.length ? inner.map((m) => m.from) : []), ...(inner.length ? [] : txns.map((t) => from[t]))]).sort();
+  const times = new Float64Array(2 * txns.length + 2 * inner.length);
+  times.set(txns.map((t) => from[t]));
+  times.set(txns.map((t) => to[t]), txns.length);
+  times.set(inner.flatMap((m) => [m.from, m.to]), 2 * txns.length);
   times.sort();
   const distinct = times.filter((t, i) => !i || t !== times[i - 1]);
   const at = new Float64Array(distinct.length);
@@ -41,7 +84,44 @@ function ranked(txns, from, to) {
     begin[t] = rank(from[t]);
     end[t] = Math.max(begin[t] + 0.6, rank(to[t]));
   }
-  return [begin, end];
+  return [begin, end, rank];
+}
+
+/** One after the other, each as wide as what it shows needs. @param {number[]} txns
+ * @returns {[Float64Array, Float64Array, (time: number) => number]} */
+function wide(txns) {
+  const [begin, end] = [new Float64Array(M.n), new Float64Array(M.n)];
+  let x = 0;
+  for (const t of txns) {
+    begin[t] = x;
+    end[t] = x + roomOf(t);
+    x = end[t] + 0.3;
+  }
+  return [begin, end, (time) => time];
+}
+
+/** The room that what is shown of a transaction needs, in steps of the scale. @param {number} txn */
+function roomOf(txn) {
+  return Math.max(0.7, shownOf(txn).reduce((sum, { text }) => sum + 0.3 + text.length / 14, 0));
+}
+
+/** The same scale, stretched where boxes are too narrow for what they show.
+ * @param {number[]} txns @param {Float64Array} begin @param {Float64Array} end @param {(time: number) => number} rank
+ * @returns {[Float64Array, Float64Array, (time: number) => number]} */
+function stretched(txns, begin, end, rank) {
+  const stops = [...new Set(txns.flatMap((t) => [begin[t], end[t]]))].sort((a, b) => a - b);
+  const at = new Map([[stops[0], 0]]);
+  for (let i = 1; i < stops.length; i++) {
+    let x = (at.get(stops[i - 1]) ?? 0) + (stops[i] - stops[i - 1]);
+    for (const t of txns) if (end[t] === stops[i]) x = Math.max(x, (at.get(begin[t]) ?? 0) + roomOf(t));
+    at.set(stops[i], x);
+  }
+  const moved = (/** @type {Float64Array} */ old) => {
+    const now = new Float64Array(M.n);
+    for (const t of txns) now[t] = at.get(old[t]) ?? 0;
+    return now;
+  };
+  return [moved(begin), moved(end), rank];
 }
 
 /** Rows for the sessions of some transactions, those of the argument on top; or, of more sessions than
@@ -100,11 +180,26 @@ function layouts() {
   const found = new Map();
   if (INVOLVED.length) {
     const few = all.filter((t) => INVOLVED.includes(t));
-    const [b, e] = ranked(few, from, to);
-    found.set("the argument", { begin: b, end: e, ...rowsOf(few, b, e), says: `${says}, of the argument alone` });
+    const moments = new Map(few.map((t) => [t, H.sent.length ? momentsOf(t, from) : []]));
+    const inner = [...moments.values()].flat();
+    let [b, e, rank] = timed || inner.length ? ranked(few, from, to, inner) : wide(few);
+    if (timed && !inner.length) [b, e, rank] = stretched(few, b, e, rank);
+    const cells = (/** @type {number} */ t) => {
+      const at = moments.get(t) || [];
+      return at.length ? at.map((m) => ({ ...m, from: rank(m.from), to: rank(m.to), exact: true })) : shares(b[t], e[t], shownOf(t));
+    };
+    found.set("the argument", { begin: b, end: e, ...rowsOf(few, b, e), says: `${says}, of the argument alone`, cells });
   }
-  found.set("all", { begin, end, ...rows, says });
-  if (timed) found.set("true time", { begin: from, end: to, ...rows, says: "time" });
+  found.set("all", { begin, end, ...rows, says, cells: (t) => shares(begin[t], end[t], allOf(t)) });
+  if (timed) {
+    found.set("true time", {
+      begin: from, end: to, ...rows, says: "time",
+      cells: (t) => {
+        const at = H.sent.length ? momentsOf(t, from) : [];
+        return at.length ? at.map((m) => ({ ...m, exact: true })) : shares(from[t], to[t], allOf(t));
+      },
+    });
+  }
   return found;
 }
 
@@ -145,7 +240,9 @@ function timelinePane(pane) {
   function readPalette() {
     /** @type {Record<string, string>} */
     const read = {};
-    for (const name of ["ink", "faint", "line", "paper", "box", "boxline", "aborted", "maybe", "on", "onbox", "wr", "ww", "rw", "so", "rt", "init"]) read[name] = colour(name);
+    for (const name of ["ink", "faint", "line", "paper", "box", "boxline", "aborted", "maybe", "on", "onbox", "wr", "ww", "rw", "so", "rt"]) read[name] = colour(name);
+    read.init = read.so;
+    read.done = read.late = read.locked = read.rt;
     return read;
   }
 
@@ -317,12 +414,19 @@ function timelinePane(pane) {
         box(txn, x, py(r) + pad(), w, ROW - 2 * pad() - 1, involved.has(txn));
       }
     }
+    // Arrows pass behind the boxes that they do not join, labels stand before them.
+    const list = arrows();
+    const points = list.map(arrow);
+    /** @type {Rectangle[]} */
+    const taken = [];
     for (const txn of INVOLVED) {
       if (L.row[txn] < 0 || L.row[txn] < top || L.row[txn] >= bottom) continue;
       const x = px(from()[txn]);
-      box(txn, x, py(L.row[txn]) + pad(), Math.max(3, px(to()[txn]) - x), ROW - 2 * pad() - 1, true);
+      const [y, w, h] = [py(L.row[txn]) + pad(), Math.max(3, px(to()[txn]) - x), ROW - 2 * pad() - 1];
+      box(txn, x, y, w, h, true);
+      taken.push([x, y, x + w, y + h]);
     }
-    arrows();
+    for (const [i, one] of list.entries()) label(one, points[i], taken);
     c.restore();
     names(top, bottom);
     axis();
@@ -359,83 +463,121 @@ function timelinePane(pane) {
     c.beginPath();
     c.rect(start, y, room + 4, h);
     c.clip();
+    const tall = h >= 40;
     c.fillStyle = involved || on ? palette.ink : palette.faint;
-    c.font = "600 10px system-ui, sans-serif";
-    c.fillText(visible(M.label(txn)) + (status === "m" ? " ?" : "") + (RANK.has(txn) ? `  #${RANK.get(txn)}` : ""), start + 3, y + 7);
-    c.font = "10px ui-monospace, monospace";
-    const count = H.first[txn + 1] - H.first[txn];
-    const each = w / Math.max(1, count);
-    if (each > 30) {
-      for (let i = 0; i < count; i++) {
-        const at = x + i * each;
-        if (at + each < SIDE || at > view.width) continue;
-        c.save();
-        c.beginPath();
-        c.rect(at, y, each - 2, h);
-        c.clip();
-        c.fillText(visible(M.text(H.first[txn] + i)), at + 4, y + h - 7);
-        c.restore();
-      }
-    } else c.fillText(`${count} op${count === 1 ? "" : "s"}`, start + 3, y + h - 7);
+    c.font = `600 ${tall ? 12 : 10}px system-ui, sans-serif`;
+    c.fillText(visible(M.label(txn)) + (status === "m" ? " ?" : "") + (RANK.has(txn) ? `  #${RANK.get(txn)}` : ""), start + (tall ? 6 : 3), y + (tall ? 11 : 7));
+    const cells = L.cells(txn);
+    if (cells.length && w / cells.length > 22) inside(cells, x, y, w, h, tall);
+    else {
+      c.font = "10px ui-monospace, monospace";
+      c.fillText(`${cells.length} op${cells.length === 1 ? "" : "s"}`, start + (tall ? 6 : 3), y + h - 7);
+    }
     c.restore();
   }
 
-  /** Where an edge touches its transaction: in the middle of the operation's share of the box.
-   * @param {number} txn @param {number} op its place in the transaction, or -1 @param {boolean} out */
-  function anchor(txn, op, out) {
-    const a = px(from()[txn]);
-    const w = Math.max(3, px(to()[txn]) - a);
-    const count = H.first[txn + 1] - H.first[txn];
-    const index = op < 0 ? (out ? count - 0.5 : 0.5) : op + 0.5;
-    return a + (w * Math.min(Math.max(index, 0.2), Math.max(count - 0.2, 0.5))) / Math.max(1, count);
+  /** The operations inside of a box; each has a line of its own where that gives it more room.
+   * @param {Cell[]} cells @param {number} x @param {number} y @param {number} w @param {number} h @param {boolean} tall */
+  function inside(cells, x, y, w, h, tall) {
+    const c = context;
+    const size = tall ? 11 : 10;
+    const letter = size * 0.602;
+    c.font = `${size}px ui-monospace, monospace`;
+    const most = tall ? Math.max(1, Math.floor((h - 14) / 12)) : 1;
+    const each = w / cells.length;
+    const longest = Math.max(...cells.map(({ text }) => text.length)) * letter + 8;
+    const lines = Math.min(most, cells.length, Math.max(1, cells[0].exact ? most : Math.ceil(longest / each)));
+    cells.forEach(({ from: a, to: b, text, exact }, i) => {
+      const [x1, x2] = [px(a), px(b)];
+      const next = cells[i + lines] ? px(cells[i + lines].from) : x + w;
+      if (next < SIDE || x1 > view.width) return;
+      const middle = tall ? y + 25 + 12 * (i % lines) : y + h - 7;
+      if (exact) {
+        c.fillStyle = palette.line;
+        c.fillRect(x1, middle - 6, Math.max(2, x2 - x1), 12);
+        c.fillStyle = palette.ink;
+      }
+      const room = Math.floor((next - x1 - 6) / letter);
+      if (room < 2) return;
+      const said = visible(text);
+      c.fillText(said.length > room ? `${said.slice(0, room - 1)}…` : said, x1 + (tall ? 6 : 4), middle);
+    });
   }
+
+  /** Where an edge touches its transaction: at the operation, else at the begin or the end.
+   * @param {number} txn @param {number} op its place in the transaction, or -1 @param {boolean} out @param {string} relation */
+  function anchor(txn, op, out, relation) {
+    const a = px(from()[txn]);
+    const b = Math.max(a + 3, px(to()[txn]));
+    const cell = op < 0 ? undefined : L.cells(txn).find((one) => one.op === H.first[txn] + op);
+    if (cell) return Math.min(px(cell.from) + Math.min(24, (px(cell.to) - px(cell.from)) / 2), b - 2);
+    // What ends comes before what begins; of the moments of COMMIT both are ends.
+    const late = out || ["done", "late", "locked"].includes(relation);
+    const inset = Math.min(10, (b - a) / 3);
+    return late ? b - inset : a + inset;
+  }
+
+  /** @typedef {{relation: string, text: string, x1: number, y1: number, x2: number, y2: number, flat: boolean,
+   *   shift: number, on: boolean, pale: boolean, id: number}} Arrow */
 
   function arrows() {
     drawn = [];
     const chosen = S.selected.edge !== undefined || S.hovered.edge !== undefined;
     const last = CYCLES.length ? new Set(CYCLES[CYCLES.length - 1].edges.map((e) => e.id)) : new Set();
     const few = last.size <= 8;
+    /** @type {Arrow[]} */
+    const list = [];
+    /** @type {Map<string, number>} */
+    const together = new Map();
+    const add = (/** @type {number} */ a, /** @type {number} */ b, /** @type {string} */ relation, /** @type {[number, number]} */ joins, /** @type {any} */ rest) => {
+      const pair = a < b ? `${a} ${b}` : `${b} ${a}`;
+      const shift = together.get(pair) ?? 0;
+      together.set(pair, shift + 1);
+      const [r1, r2] = [a < 0 ? -1 : L.row[a], L.row[b]];
+      const border = (/** @type {number} */ row, /** @type {number} */ other) => py(row) + (other > row ? ROW - pad() - 1 : pad());
+      list.push({
+        relation, shift, flat: r1 === r2, ...rest,
+        x1: a < 0 ? SIDE + 4 : anchor(a, joins[0], true, relation), y1: a < 0 ? HEAD : border(r1, r2),
+        x2: anchor(b, joins[1], false, relation), y2: border(r2, r1),
+      });
+    };
     for (const edge of EDGES) {
       const on = S.hasEdge(edge.id);
       // The final cycle is always there; the edges of lemmas and cases when they are asked for.
       if (!last.has(edge.id) && !on) continue;
-      const a = M.place(edge.from);
-      const b = M.place(edge.to);
-      if (b < 0 || L.row[b] < 0) continue;
-      const x2 = anchor(b, edge.joins[1], false);
-      const y2 = py(L.row[b]) + ROW / 2;
-      const x1 = a < 0 ? SIDE + 4 : anchor(a, edge.joins[0], true);
-      const y1 = a < 0 ? HEAD : py(L.row[a]) + ROW / 2;
-      arrow(edge.relation, few || on ? `${edge.relation} ${edge.key}`.trim() : "", x1, y1, x2, y2, on, chosen && !on, edge.id);
+      const [a, b] = [M.place(edge.from), M.place(edge.to)];
+      if (b < 0 || L.row[b] < 0 || (a >= 0 && L.row[a] < 0)) continue;
+      const text = few || on ? `${edge.relation} ${edge.key}`.trim() : "";
+      add(a, b, edge.relation, edge.joins, { text, on, pale: chosen && !on, id: edge.id });
     }
     if (view.neighbours && S.selected.txn !== undefined) {
       for (const [a, b, op] of neighboursOf(S.selected.txn)) {
         if (L.row[a] < 0 || L.row[b] < 0) continue;
-        arrow("wr", H.keys[H.key[op]], anchor(a, -1, true), py(L.row[a]) + ROW / 2, anchor(b, -1, false), py(L.row[b]) + ROW / 2, false, false, -1);
+        add(a, b, "wr", [-1, -1], { text: H.keys[H.key[op]], on: false, pale: false, id: -1 });
       }
     }
+    return list;
   }
 
-  /** @param {string} relation @param {string} text @param {number} x1 @param {number} y1 @param {number} x2
-   * @param {number} y2 @param {boolean} on @param {boolean} pale @param {number} id */
-  function arrow(relation, text, x1, y1, x2, y2, on, pale, id) {
+  /** Draw an arrow, and give the points of its curve. @param {Arrow} one @returns {number[]} */
+  function arrow({ relation, x1, y1, x2, y2, flat, shift, on, pale, id }) {
     const c = context;
-    const style = RELATIONS[/** @type {"wr"} */ (relation)] || RELATIONS.so;
-    const bend = Math.min(60, 20 + Math.abs(x2 - x1) / 6) * (x2 >= x1 ? 1 : -1);
-    const flat = Math.abs(y2 - y1) < 2;
-    const cy = flat ? y1 - ROW * 0.9 : (y1 + y2) / 2;
+    // Edges between the same two transactions are bent apart, to one side and the other.
+    const apart = (shift % 2 ? -1 : 1) * Math.ceil(shift / 2) * 34;
+    const bend = flat ? 0 : Math.min(60, 20 + Math.abs(x2 - x1) / 6) * (x2 >= x1 ? 1 : -1);
+    const high = flat ? Math.max(14, pad()) + 6 * shift : 0;
+    const [cx1, cx2] = [x1 + bend + apart, x2 - bend + apart];
+    const [cy1, cy2] = flat ? [y1 - high, y2 - high] : [(y1 + y2) / 2, (y1 + y2) / 2];
     c.globalAlpha = pale ? 0.35 : 1;
-    c.strokeStyle = c.fillStyle = palette[relation] || palette.ink;
+    c.strokeStyle = c.fillStyle = palette[base(relation)];
     c.lineWidth = on ? 3.5 : 2;
-    c.setLineDash(style.dash);
+    c.setLineDash(RELATIONS[base(relation)].dash);
     c.beginPath();
     c.moveTo(x1, y1);
-    const cx1 = flat ? x1 : x1 + bend;
-    const cx2 = flat ? x2 : x2 - bend;
-    c.bezierCurveTo(cx1, cy, cx2, cy, x2, y2);
+    c.bezierCurveTo(cx1, cy1, cx2, cy2, x2, y2);
     c.stroke();
     c.setLineDash([]);
-    const angle = Math.atan2(y2 - cy, x2 - cx2);
+    const angle = Math.atan2(y2 - cy2, x2 - cx2);
     c.beginPath();
     c.moveTo(x2, y2);
     c.lineTo(x2 - 10 * Math.cos(angle - 0.4), y2 - 10 * Math.sin(angle - 0.4));
@@ -444,21 +586,33 @@ function timelinePane(pane) {
     c.beginPath();
     c.arc(x1, y1, 3, 0, 7);
     c.fill();
-    // Nearer to where it begins, so that the labels of an edge and of one that comes back stand apart.
-    const [s, u] = [0.36, 0.64];
-    const mx = u * u * u * x1 + 3 * u * u * s * cx1 + 3 * u * s * s * cx2 + s * s * s * x2;
-    const my = u * u * u * y1 + 3 * u * s * cy + s * s * s * y2;
-    if (id >= 0) drawn.push({ edge: id, points: [x1, y1, cx1, cy, cx2, cy, x2, y2] });
     c.globalAlpha = 1;
+    const points = [x1, y1, cx1, cy1, cx2, cy2, x2, y2];
+    if (id >= 0) drawn.push({ edge: id, points });
+    return points;
+  }
+
+  /** Put the label of an arrow where on its curve there is room.
+   * @param {Arrow} one @param {number[]} p the curve @param {Rectangle[]} taken */
+  function label({ relation, text, pale }, p, taken) {
     if (!text) return;
-    c.font = "600 11px system-ui, sans-serif";
-    const label = visible(text.length > 24 ? `${text.slice(0, 23)}…` : text);
-    const w = c.measureText(label).width;
+    const c = context;
+    c.font = "600 12px system-ui, sans-serif";
+    const said = visible(text.length > 24 ? `${text.slice(0, 23)}…` : text);
+    const w = c.measureText(said).width;
+    const around = (/** @type {[number, number]} */ [x, y]) => /** @type {Rectangle} */ ([x - w / 2 - 3, y - 8, x + w / 2 + 3, y + 8]);
+    const spots = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88].map((t) => curveAt(p, t));
+    const free = spots.find((spot) => {
+      const [a, b, e, f] = around(spot);
+      return !taken.some(([l, t, r, d]) => a < r && l < e && b < d && t < f);
+    });
+    const [x, y] = free || spots[1];
+    taken.push(around([x, y]));
     c.globalAlpha = pale ? 0.5 : 1;
     c.fillStyle = palette.paper;
-    c.fillRect(mx - w / 2 - 3, my - 8, w + 6, 16);
-    c.fillStyle = palette[relation] || palette.ink;
-    c.fillText(label, mx - w / 2, my);
+    c.fillRect(x - w / 2 - 3, y - 8, w + 6, 16);
+    c.fillStyle = palette[base(relation)];
+    c.fillText(said, x - w / 2, y);
     c.globalAlpha = 1;
   }
 
@@ -496,9 +650,12 @@ function timelinePane(pane) {
     const ops = el("span", { class: "ops" });
     const [a, b] = [H.first[txn], H.first[txn + 1]];
     for (let op = a; op < Math.min(b, a + 60); op++) {
-      ops.append(el("code", { title: visible(M.at(H.place_of[op], txn)) }, M.text(op)), " ");
+      const predicate = PREDICATES.get(op);
+      if (predicate !== undefined) ops.append(el("span", { class: "statement note" }, `where ${predicate} `));
+      const took = typeof H.sent[op] === "number" ? `, sent at ${H.begin[txn] + H.sent[op]}${typeof H.took[op] === "number" ? `, answered at ${H.begin[txn] + H.sent[op] + H.took[op]}` : ""}` : "";
+      ops.append(el("code", { title: visible(M.at(H.place_of[op], txn) + took) }, M.text(op)), " ");
     }
-    const times = H.begin.length ? `, ${H.begin[txn]} to ${H.end[txn] ?? "?"}` : "";
+    const times = H.begin.length ? `, ${H.begin[txn].toLocaleString("en")} to ${H.end[txn]?.toLocaleString("en") ?? "?"}` : "";
     const session = M.session(txn);
     detail.append(el("b", {}, M.label(txn)), ` ${STATUS[/** @type {"c"} */ (H.status[txn])]}${session ? `, session ${session}` : ""}, ${place(M.where(txn))}${times} `, ops,
       b - a > 60 ? el("span", { class: "note" }, `+${b - a - 60} more`) : "");
@@ -511,9 +668,7 @@ function timelinePane(pane) {
     const y = event.clientY - box.top;
     for (const { edge, points: p } of drawn) {
       for (let t = 0; t <= 1; t += 0.04) {
-        const u = 1 - t;
-        const bx = u * u * u * p[0] + 3 * u * u * t * p[2] + 3 * u * t * t * p[4] + t * t * t * p[6];
-        const by = u * u * u * p[1] + 3 * u * u * t * p[3] + 3 * u * t * t * p[5] + t * t * t * p[7];
+        const [bx, by] = curveAt(p, t);
         if (Math.abs(bx - x) < 6 && Math.abs(by - y) < 6) return { edge };
       }
     }
@@ -636,6 +791,15 @@ function timelinePane(pane) {
   pane.addEventListener("reveal", () => { if (S.selected.txn !== undefined) reveal(S.selected.txn); });
 }
 
+/** Left, top, right, bottom. @typedef {[number, number, number, number]} Rectangle */
+
+/** The point of a curve at t, from 0 to 1. @param {number[]} p @param {number} t @returns {[number, number]} */
+function curveAt(p, t) {
+  const u = 1 - t;
+  const at = (/** @type {number} */ i) => u * u * u * p[i] + 3 * u * u * t * p[i + 2] + 3 * u * t * t * p[i + 4] + t * t * t * p[i + 6];
+  return [at(0), at(1)];
+}
+
 /** Whom a transaction read from, and who read from it: by key and value, where it is the only writer.
  * @param {number} txn @returns {[number, number, number][]} */
 function neighboursOf(txn) {
@@ -703,7 +867,7 @@ function matcher(text) {
 function legend() {
   const box = el("div", { class: "legend", "aria-label": "Legend" });
   for (const [name, { dash, long }] of Object.entries(RELATIONS)) {
-    if (D.violation && !EDGES.some((e) => e.relation === name)) continue;
+    if (D.violation && !EDGES.some((e) => base(e.relation) === name)) continue;
     if (!D.violation && name !== "wr") continue;
     const line = svg("svg", { width: 34, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, y1: 5, x2: 34, y2: 5, class: name, "stroke-dasharray": dash.join(" ") }));
     box.append(el("span", { class: name }, line, ` ${long}`));

@@ -1,0 +1,73 @@
+"""The recorded anomalies in a browser: each page opens, and shows the certificate's edges only.
+
+``python benchmarks/pages.py`` needs Chromium and the labelled histories that ``ISOLANG_CORPORA``
+names. Each is judged by its label's level, its page is opened, and the figure of an invalid one is
+drawn. What a browser complains of, and an edge in the page that no step of the certificate has, is
+said and counted.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.pages import browser, edges_of_certificate, edges_of_page
+from support.paths import CORPORA
+
+import isolang
+from isolang.report import page
+from isolang.report.figure import figure
+from isolang.report.picture import svg
+from isolang.verdict import Invalid
+
+SHOWN = "EDGES.map((e) => [e.relation, e.from, e.to])"
+
+
+def main() -> int:
+    wrong = judged = invalid = 0
+    with tempfile.TemporaryDirectory() as folder, browser() as running:
+        tab = running.new_page()
+        said: list[str] = []
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        for path, level, outcome in labelled():
+            verdict = isolang.check(isolang.load_history(path), level)
+            assert verdict.outcome == outcome, f"{path}: {verdict.outcome}"
+            judged += 1
+            file = Path(folder, "page.html")
+            file.write_text(page(verdict, certificate="not saved"), encoding="utf-8")
+            tab.goto(file.as_uri())
+            tab.wait_for_function("performance.getEntriesByName('drawn').length")
+            shown = {tuple(edge) for edge in tab.evaluate(SHOWN)}
+            if isinstance(verdict, Invalid):
+                invalid += 1
+                if shown != edges_of_page(verdict):
+                    said.append("the browser has other edges than the verdict")
+                if more := shown - edges_of_certificate(verdict):
+                    said.append(f"edges that the certificate has not: {sorted(more)}")
+                svg(figure(verdict))
+            elif shown:
+                said.append("a valid history has edges")
+            wrong += bool(said)
+            for one in said:
+                print(f"{path}: {one}")
+            said.clear()
+    print(f"{judged} histories, {invalid} of them invalid; {wrong} with something wrong")
+    return wrong > 0
+
+
+def labelled() -> Iterator[tuple[Path, str, str]]:
+    """The histories, the level that each is about, and what holds of it."""
+    with (CORPORA / "LABELS.tsv").open(encoding="utf-8") as rows:
+        for row in csv.DictReader(rows, delimiter="\t"):
+            if row["path"].startswith("anomalies/"):
+                yield CORPORA / row["path"], row["level"], row["verdict"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
