@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.pages import browser, edges_of_certificate, edges_of_page
+from support.pages import browser
 from support.paths import CORPORA
 
 import isolang
@@ -59,6 +59,18 @@ def main() -> int:
             said.clear()
     print(f"{judged} histories, {invalid} of them invalid; {wrong} with something wrong")
     return wrong > 0
+
+
+def edges_of_page(verdict: Invalid) -> set[tuple[str, int, int]]:
+    """The edges of a violation's argument: relation, and the numbers of both transactions."""
+    cycles = [cycle for _, cycle in verdict.violation.cycles()]
+    return {(edge.relation, *edge.ends) for cycle in cycles for edge in cycle.edges}
+
+
+def edges_of_certificate(verdict: Invalid) -> set[tuple[str, int, int]]:
+    """The edges of all cycles in the steps of a refutation, likewise."""
+    steps = getattr(verdict.refutation, "steps", ())
+    return {(e.relation, e.a, e.b) for step in steps for e in getattr(step, "edges", ())}
 
 
 def labelled() -> Iterator[tuple[Path, str, str]]:

@@ -64,6 +64,25 @@ _BY_ANOMALY: Final = {
     "G1c": (
         "Read committed forbids it: two transactions saw each other's writes.",
     ),
+    "future read": (
+        "Every level but PL-1, which speaks of no reads, forbids it: the database is at fault.",
+    ),
+    "not my own write": (
+        "Every level but PL-1, which speaks of no reads, lets a transaction read its own writes. "
+        "Did all its statements go to one connection?",
+    ),
+    "not my last write": (
+        "Every level but PL-1, which speaks of no reads, lets a transaction read its own last "
+        "write.",
+    ),
+    "incompatible order": (
+        "Every level forbids it: two reads show one list in orders that contradict each other. "
+        "Look for lost or reordered writes in replication.",
+    ),
+    "duplicate element": (
+        "Every level but PL-1, which speaks of no reads, forbids it. Look for a write that was "
+        "sent again after a timeout.",
+    ),
     "thin-air read": (
         "A value was read that nobody wrote. Is every writer recorded, also what was loaded before "
         "and what ended without an answer? If so, the database is at fault at any level.",

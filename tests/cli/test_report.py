@@ -68,7 +68,7 @@ def test_levels_are_drawn(tmp_path, capfd):
     assert run_here(capfd, "levels", "--html", page, lost).code == 0
     data = data_of(page.read_text())
     assert data["outcome"] == "invalid"
-    assert {level["name"] for level in data["levels"]} >= {"si", "ser", "rc"}
+    assert {level["name"] for level in data["levels"]["levels"]} >= {"si", "ser", "rc"}
 
 
 def test_a_graph_is_printed_and_nothing_else(tmp_path, capfd):

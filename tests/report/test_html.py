@@ -3,11 +3,12 @@
 import base64
 import hashlib
 import re
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.pages import HOSTILE, data_of, edges_of_certificate, edges_of_page
+from support.pages import HOSTILE, data_of
 from support.paths import CORPORA, ROOT
 
 import isolang
@@ -19,6 +20,8 @@ from isolang.report import page
 from isolang.report.columns import LONGEST_VALUE
 from isolang.report.relations import RELATIONS
 from isolang.workload import Workload, generate
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
 
 ON_CALL = ROOT / "examples" / "on-call.edn"
 
@@ -138,6 +141,8 @@ def test_lists_are_packed_without_loss(reads):
 @pytest.mark.skipif(not CORPORA.is_dir(), reason="the corpora are not here")
 def test_every_edge_of_a_page_is_one_of_the_certificate():
     """And both its ends are in the page; ``benchmarks/pages.py`` opens all of them in a browser."""
+    from pages import edges_of_certificate, edges_of_page
+
     for path in sorted((CORPORA / "anomalies" / "ser").glob("invalid-*"))[::6]:
         verdict = isolang.check(isolang.load_history(path), "ser")
         data = data_of(page(verdict, certificate="not saved"))

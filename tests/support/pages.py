@@ -53,15 +53,3 @@ def data_of(page):
         r'<script type="application/json" id="contents">(.*?)</script>', page, re.S
     )
     return json.loads(text)
-
-
-def edges_of_page(verdict):
-    """The edges of a violation's argument: relation, and the numbers of both transactions."""
-    cycles = [cycle for _, cycle in verdict.violation.cycles()]
-    return {(edge.relation, *edge.ends) for cycle in cycles for edge in cycle.edges}
-
-
-def edges_of_certificate(verdict):
-    """The edges of all cycles in the steps of a refutation, likewise."""
-    steps = getattr(verdict.refutation, "steps", ())
-    return {(e.relation, e.a, e.b) for step in steps for e in getattr(step, "edges", ())}

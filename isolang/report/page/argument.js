@@ -7,7 +7,8 @@ function argumentPane(pane) {
   if (!D.violation) {
     pane.append(el("p", {}, D.outcome === "valid" ? orderSentence() : D.reason));
     if (D.order) pane.append(orderList());
-    pane.append(proofBox(), ...adviceBox());
+    if (D.outcome === "valid") pane.append(proofBox());
+    else pane.append(...adviceBox(), el("details", { open: true }, el("summary", {}, "What was tried"), table([["level", `${D.spec.name} (${D.spec.title})`], ...D.statistics])));
     return;
   }
   const v = D.violation;
