@@ -10,7 +10,14 @@ import random
 from collections.abc import Callable
 
 import pytest
-from oracle.expressions import HARD, Checks, random_checks, random_wide_checks, spec_text
+from oracle.expressions import (
+    HARD,
+    Checks,
+    random_checks,
+    random_filtered_checks,
+    random_wide_checks,
+    spec_text,
+)
 from oracle.history import show
 from oracle.judged import judged
 from oracle.pipeline import tool_verdict
@@ -61,6 +68,15 @@ def test_random_expressions(part: int) -> None:
 def test_random_checks_of_one_key_and_return_paths(part: int) -> None:
     rng = random.Random(3_000 + part)
     results = [compare(rng, random_wide_checks(rng), 6, compiled=native_plan) for _ in range(40)]
+    assert any(results), "nothing was accepted"
+    assert not all(results), "nothing was refused"
+
+
+def test_random_steps_between_accesses() -> None:
+    """``for x: [W[x]] ; rt ; [R[x]]`` and its like, with times of operations, too."""
+    rng = random.Random(4_000)
+    checks = (random_filtered_checks(rng) for _ in range(30))
+    results = [compare(rng, c, 4, compiled=native_plan) for c in checks]
     assert any(results), "nothing was accepted"
     assert not all(results), "nothing was refused"
 

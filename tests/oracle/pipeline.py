@@ -60,7 +60,9 @@ def to_tool(
     """Through the public way for people who have their own data; as EDN what only EDN can say."""
     made = _from_edn(history) if rich(history) else _from_python(history, initial)
     if isinstance(error, Mapping):
-        return with_clock_error(made, ",".join(f"{s}={e}ns" for s, e in error.items()))
+        known = {t.session for t in history}
+        of_each = [f"{s}={e}ns" for s, e in error.items() if s in known]
+        return with_clock_error(made, ",".join(of_each))
     return with_clock_error(made, error) if error else made
 
 
