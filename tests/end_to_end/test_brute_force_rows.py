@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 from oracle import semantics
 from oracle.generate import well_formed
-from oracle.generate_rows import cas_history, set_history
+from oracle.generate_rows import cas_history, row_history, set_history
 from oracle.history import show
 from oracle.pipeline import Levels
 
@@ -35,3 +36,20 @@ def test_tool_agrees_with_brute_force(levels: Levels, kind: str) -> None:
         assert not wrong, f"{show(history)}: {wrong}"
         compared += len(expected)
     assert compared > 300
+
+
+def test_levels_that_predicates_tell_apart() -> None:
+    """PL-2.99, as Adya says and as databases with locks on rows have it, and cursor stability."""
+    levels = Levels(("pl-2", "pl-cs", "pl-2-99", "locking-repeatable-read", "pl-3"))
+    apart: Counter[tuple[str, str]] = Counter()
+    for number in range(120):
+        history = row_history(random.Random(f"rows {number}"))
+        if not well_formed(history):
+            continue
+        expected, wrong = levels.compare(history, seed=number)
+        assert not wrong, f"{show(history)}: {wrong}"
+        for weaker in ("locking-repeatable-read", "pl-2-99"):
+            for stronger in ("pl-2-99", "pl-3"):
+                verdicts = expected[weaker], expected[stronger]
+                apart[weaker, stronger] += verdicts == ("valid", "invalid")
+    assert sorted(pair for pair, count in apart.items() if not count) == [("pl-2-99", "pl-2-99")]

@@ -15,6 +15,7 @@ from oracle.expressions import (
     Checks,
     random_checks,
     random_filtered_checks,
+    random_predicate_checks,
     random_wide_checks,
     spec_text,
 )
@@ -79,6 +80,14 @@ def test_random_steps_between_accesses() -> None:
     results = [compare(rng, c, 4, compiled=native_plan) for c in checks]
     assert any(results), "nothing was accepted"
     assert not all(results), "nothing was refused"
+
+
+def test_random_checks_of_predicates() -> None:
+    """Item and predicate dependencies are told apart, also by specifications nobody wrote."""
+    rng = random.Random(5_000)
+    checks = (random_predicate_checks(rng) for _ in range(30))
+    results = [compare(rng, c, 4, compiled=native_plan) for c in checks]
+    assert sum(map(bool, results)) > 20, results
 
 
 @pytest.mark.parametrize(

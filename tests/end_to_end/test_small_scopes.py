@@ -13,7 +13,7 @@ JUDGED = {
     "statements": (("rc-nosession", "pl-cs", "pl-3u", "update-atomic-nosession"), 90),
     "readers": (("rc-nosession", "pl-cs", "psi-nosession"), 900),
     "sessions": (("per-key-sequential", "per-key-causal", "mr"), 1_500),
-    "rows": (("pl-2", "pl-3", "rc-nosession", "psi-nosession"), 300),
+    "rows": (("pl-2", "pl-2-99", "locking-repeatable-read", "pl-3", "psi-nosession"), 300),
 }
 
 
