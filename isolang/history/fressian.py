@@ -112,6 +112,11 @@ class Fressian:
         except RecursionError:
             msg = "values inside values, too many"
             raise FressianError(msg) from None
+        except FressianError:
+            raise
+        except (ValueError, OverflowError) as error:  # of a text, a number, a character
+            msg = f"{error} (before byte {self._at})"
+            raise FressianError(msg) from None
 
     def _byte(self) -> int:
         code = self._data[self._at]

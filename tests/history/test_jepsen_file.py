@@ -108,7 +108,7 @@ def test_damaged_files(damage, error, what):
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\xa3", b"\x83", b"\xf2", b"\xe5", b"\xe3\xff", b"\xec\xff"]
+    "data", [b"", b"\xdb\xf7", b"\xa3", b"\x83", b"\xf2", b"\xe5", b"\xe3\xff", b"\xec\xff"]
 )
 def test_damaged_values(data):
     """Bytes that are not Fressian are an error."""

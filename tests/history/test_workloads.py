@@ -336,6 +336,8 @@ def test_all_rows_at_once():
             "line 3: a :read of a set",
         ),
         ("0 invoke add 1\n0 gone add 1", "line 2: a :type"),
+        ('"0" invoke add 1', "line 1: a :process .got '0', expected an integer of 64 bits"),
+        (f"{2**63} invoke add 1", "line 1: a :process .got 9223372036854775808, expected"),
         (
             "- invoke add 1\n- invoke add 1\n- ok add 1",
             "line 3: several open operations, those of lines 1 and 2",
@@ -379,6 +381,15 @@ def test_a_process_with_several_open_operations():
     """
     assert len({load(text).transaction(i).session for i in range(3)}) == 3
     assert outcome(text, "sser") == "valid"
+
+
+def test_an_index_beyond_64_bits_orders_nothing():
+    text = f"{{:index {2**64} :process 0 :type :ok :f :add :value 1}}"
+    history = isolang.load_history(io.BytesIO(text.encode()))
+    assert (history.label(0), history.real_time) == (
+        "T1",
+        "none: the file has completions only, no :invoke",
+    )
 
 
 def test_json():

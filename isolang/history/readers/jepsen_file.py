@@ -109,7 +109,10 @@ class _File:
             parts = test[0].parts if test and isinstance(test[0], Items) else []
             found = dict(zip(parts[::2], parts[1::2], strict=False)).get(":history")
             if found is not None and found.startswith(REFERENCE):
-                return self.operations(int(found.removeprefix(REFERENCE)), 0)
+                block = found.removeprefix(REFERENCE)
+                if not block.isdecimal():
+                    raise self.fail(f"a reference to block {block[:30]}")
+                return self.operations(int(block), 0)
             if isinstance(found, Items):
                 return found.parts
         msg = f"{self.name}: Jepsen's file of a test without a history"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +106,7 @@ def _word(value: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 class _Event(Struct, frozen=True, kw_only=True):
@@ -150,7 +151,11 @@ class _Pairing:
         for position, (line, fields) in enumerate(maps):
             process = fields.get("process")
             if process is not None and not _is_number(process):
-                self.others[str(_word(process))] += 1
+                name = str(_word(process))
+                if not re.match(r"[^\W\d]", name):  # else a client would pass for a nemesis
+                    what = f"a :process (got {shown(process)}, expected an integer of 64 bits, or"
+                    raise self.fail(line, f"{what} a name)")
+                self.others[name] += 1
                 continue
             if process is None and processes:
                 raise self.fail(line, "an operation without :process, while others have one")
