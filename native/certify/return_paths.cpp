@@ -4,8 +4,9 @@
 // in time, or in the version order of a key that both write, are looked at.
 //
 // Walks that lead from one start to another: one clock row per node of the product, over a greedy
-// cover of transactions by chains: the latest member of each chain whose start reaches the node. A
-// row lives until its last reader.
+// cover of transactions by chains: the latest member of each chain whose start reaches the node; or,
+// where there are fewer keys than chains, the latest writer of each key. A row lives until its last
+// reader.
 // What leads to no read has no row, and what nothing leads to neither: in a history of many short
 // sessions that is most.
 //
@@ -13,6 +14,7 @@
 #include "certify/return_paths.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -28,10 +30,7 @@ constexpr std::int64_t kVisitLimit =
     400'000'000;  // edge visits, when every writer is a start of its own
 constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // of keys that a transaction writes
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
-
-void raise(std::int32_t* row, const std::int32_t* other, std::size_t chains) {
-  for (std::size_t c = 0; c < chains; ++c) row[c] = std::max(row[c], other[c]);
-}
+constexpr std::int32_t kDenseColumns = 1024;
 
 bool single_pair(int label) {
   return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) ||
@@ -227,6 +226,87 @@ std::optional<bool> by_versions(const History& history, const Choice& choice, Bu
   return false;
 }
 
+// Per node how far along each column something reaches it, -1 if not at all. Of many columns a node
+// knows few: then a row lists those.
+class Rows {
+ public:
+  explicit Rows(std::int32_t columns) : columns_(columns), sparse_(columns > kDenseColumns) {}
+
+  std::int64_t fresh() {
+    if (free_.empty()) {
+      free_.push_back(sparse_ ? static_cast<std::int64_t>(lists_.size())
+                              : static_cast<std::int64_t>(dense_.size()) / columns_);
+      if (sparse_)
+        lists_.emplace_back();
+      else
+        dense_.resize(grown(dense_.size(), idx(columns_)));
+    }
+    const std::int64_t row = free_.back();
+    free_.pop_back();
+    if (!sparse_) std::fill_n(dense_.begin() + row * columns_, columns_, -1);
+    return row;
+  }
+  void drop(std::int64_t row) {
+    free_.push_back(row);
+    if (!sparse_) return;
+    listed_ -= lists_[row].size();
+    std::vector<Entry>().swap(lists_[row]);
+  }
+  std::int32_t at(std::int64_t row, std::int32_t column) const {
+    if (!sparse_) return dense_[row * columns_ + column];
+    const auto entry = std::lower_bound(lists_[row].begin(), lists_[row].end(), Entry{column, -1});
+    return entry != lists_[row].end() && entry->first == column ? entry->second : -1;
+  }
+  void raise(std::int64_t row, std::int32_t column, std::int32_t to) {
+    if (!sparse_) {
+      std::int32_t& entry = dense_[row * columns_ + column];
+      entry = std::max(entry, to);
+    } else {
+      merge(row, std::vector{Entry{column, to}});
+    }
+  }
+  void raise(std::int64_t row, std::int64_t by) {
+    if (!sparse_) {
+      std::int32_t* const to = dense_.data() + row * columns_;
+      const std::int32_t* const from = dense_.data() + by * columns_;
+      for (std::int32_t c = 0; c < columns_; ++c) to[c] = std::max(to[c], from[c]);
+    } else {
+      merge(row, lists_[by]);
+    }
+  }
+
+ private:
+  using Entry = std::pair<std::int32_t, std::int32_t>;  // column, how far
+
+  static std::size_t grown(std::size_t size, std::size_t by) {
+    if (size + by > kRowLimit)
+      throw NotCertified{"not certified: the history is too wide for the clocks of this checker"};
+    return size + by;
+  }
+  void merge(std::int64_t row, const std::vector<Entry>& other) {
+    merged_.clear();
+    auto a = lists_[row].begin();
+    const auto end = lists_[row].end();
+    for (const Entry& entry : other) {
+      while (a != end && a->first < entry.first) merged_.push_back(*a++);
+      merged_.push_back(entry);
+      if (a != end && a->first == entry.first)
+        merged_.back().second = std::max(entry.second, (a++)->second);
+    }
+    merged_.insert(merged_.end(), a, end);
+    listed_ = grown(listed_, merged_.size() - lists_[row].size());
+    lists_[row] = merged_;
+  }
+
+  const std::int32_t columns_;
+  const bool sparse_;
+  std::vector<std::int32_t> dense_;
+  std::vector<std::vector<Entry>> lists_;
+  std::vector<Entry> merged_;
+  std::size_t listed_ = 0;
+  std::vector<std::int64_t> free_;
+};
+
 // Whether a walk from a start is a return path.
 class Clocks {
  public:
@@ -261,28 +341,39 @@ class Clocks {
 
   bool close() {  // after sort()
     const ByReader reads = by_reader(h_, c_);
+    const Places places(h_, c_);
     find_leading(reads);
     cover();
+    const auto keys = static_cast<std::int32_t>(c_.key_start.size()) - 1;
+    // SOUND BECAUSE no start leads to itself where starts are ends, too: of what reaches a reader
+    // nothing is its own.
+    by_key_ = m_.looped && keys <= chains_;
+    if (!by_key_) list_members();
+    Rows rows(by_key_ ? std::max(1, keys) : chains_);
     std::vector<std::int64_t> row(idx(graph_.nodes), -1);
     for (const std::int32_t v : order_) {
       budget_.poll();
       if (const std::int32_t end = end_of(v); end >= 0 && row[v] >= 0)
         for (std::int64_t i = reads.start[end]; i < reads.start[end + 1]; ++i)
-          if (closes(c_.reads[reads.item[i]], row[v])) return true;
+          if (closes(c_.reads[reads.item[i]], rows, row[v])) return true;
       const std::int32_t t = start_of(v);
       if (t >= 0 && chain_[t] >= 0) {
-        if (row[v] < 0) row[v] = fresh();
-        entry(row[v], chain_[t]) = position_[t];
+        if (row[v] < 0) row[v] = rows.fresh();
+        if (by_key_)
+          for (std::int64_t i = places.start[t]; i < places.start[t + 1]; ++i)
+            rows.raise(row[v], places.item[i].first, places.item[i].second);
+        else
+          rows.raise(row[v], chain_[t], position_[t]);
       }
       if (row[v] < 0) continue;
       for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
         const std::int32_t w = graph_.edge_to[e];
         if (!needs_row(w)) continue;
-        if (row[w] < 0) row[w] = fresh();
-        raise(&entry(row[w], 0), &entry(row[v], 0), idx(chains_));
+        if (row[w] < 0) row[w] = rows.fresh();
+        rows.raise(row[w], row[v]);
       }
       // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own.
-      free_.push_back(row[v]);
+      rows.drop(row[v]);
     }
     return false;
   }
@@ -344,30 +435,52 @@ class Clocks {
     chains_ = std::max<std::int32_t>(1, static_cast<std::int32_t>(length.size()));
   }
 
-  std::int32_t& entry(std::int64_t row, std::int32_t chain) {
-    return rows_[idx(row) * idx(chains_) + idx(chain)];
-  }
-
-  std::int64_t fresh() {
-    if (free_.empty()) {
-      if (rows_.size() + idx(chains_) > kRowLimit)
-        throw NotCertified{"not certified: the history is too wide for the clocks of this checker"};
-      free_.push_back(static_cast<std::int64_t>(rows_.size() / idx(chains_)));
-      rows_.resize(rows_.size() + idx(chains_));
+  // Of each key the writers on each chain, along it, with the latest in version order so far.
+  void list_members() {
+    member_start_.assign(1, 0);
+    for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key) {
+      const auto first = static_cast<std::ptrdiff_t>(members_.size());
+      for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i)
+        if (const std::int32_t b = c_.order[i]; chain_[b] >= 0)
+          members_.push_back(
+              {chain_[b], position_[b], static_cast<std::int32_t>(i - c_.key_start[key])});
+      std::sort(members_.begin() + first, members_.end(), [](const Member& a, const Member& b) {
+        return std::pair(a.chain, a.position) < std::pair(b.chain, b.position);
+      });
+      for (auto m = members_.begin() + first; m != members_.end(); ++m)
+        if (m != members_.begin() + first && (m - 1)->chain == m->chain)
+          m->latest = std::max(m->latest, (m - 1)->latest);
+      member_start_.push_back(static_cast<std::int64_t>(members_.size()));
     }
-    const std::int64_t row = free_.back();
-    free_.pop_back();
-    std::fill_n(rows_.begin() + row * chains_, chains_, -1);
-    return row;
   }
 
-  bool closes(const ExternalRead& r, std::int64_t row) {
+  bool closes(const ExternalRead& r, const Rows& rows, std::int64_t row) {
+    if (by_key_) return rows.at(row, r.key) > r.source;
+    bool own = false;
+    if (!by_next_) {
+      const auto last = members_.begin() + member_start_[idx(r.key) + 1];
+      for (auto m = members_.begin() + member_start_[r.key]; m != last;) {
+        budget_.poll();
+        const std::int32_t chain = m->chain, reached = rows.at(row, chain);
+        const auto after = [&](std::int32_t position) {
+          return std::partition_point(m, last, [&](const Member& other) {
+            return other.chain == chain && other.position <= position;
+          });
+        };
+        if (const auto beyond = after(reached); beyond != m && (beyond - 1)->latest > r.source) {
+          if ((beyond - 1)->latest != r.own) return true;
+          own = true;
+        }
+        m = after(std::numeric_limits<std::int32_t>::max());
+      }
+      if (!own) return false;
+    }
     const std::int64_t start = c_.key_start[r.key], size = c_.key_start[idx(r.key) + 1] - start;
     for (std::int64_t i = r.source + 1; i < size; ++i) {
       if (i == r.own) continue;
       budget_.poll();
       const std::int32_t b = c_.order[start + i];
-      if (chain_[b] >= 0 && entry(row, chain_[b]) >= position_[b]) return true;
+      if (chain_[b] >= 0 && rows.at(row, chain_[b]) >= position_[b]) return true;
       if (by_next_) return false;
     }
     return false;
@@ -382,24 +495,35 @@ class Clocks {
   std::vector<std::uint8_t> leads_, reads_;             // per node: to one that reads; itself
   std::vector<std::int32_t> order_, chain_, position_;  // chain_: per transaction, or -1
   std::int32_t chains_ = 1;
-  std::vector<std::int32_t> rows_;
-  std::vector<std::int64_t> free_;
+  bool by_key_ = false;  // the columns are keys, and tell the latest writer; else chains
+  struct Member {
+    std::int32_t chain, position, latest;
+  };
+  std::vector<Member> members_;  // by key
+  std::vector<std::int64_t> member_start_;
 };
 
 bool by_search(const History& history, const Choice& choice, const Machine& machine,
                Budget& budget) {
   const ProductGraph graph = product(history, choice, machine, budget);
   const Places places(history, choice);
+  const ByReader reads = by_reader(history, choice);
+  std::vector<std::uint8_t> ends(idx(machine.states), 0);
+  for (const int q : machine.accepting) ends[q] = 1;
+  const std::int64_t of_transactions =
+      static_cast<std::int64_t>(history.transactions()) * machine.states;
   std::vector<std::int32_t> seen(idx(graph.nodes), -1), work;
-  std::vector<std::vector<std::int64_t>> reads_of(choice.key_start.size());
-  for (std::size_t i = 0; i < choice.reads.size(); ++i)
-    reads_of[choice.reads[i].key].push_back(static_cast<std::int64_t>(i));
   std::int64_t visits = 0;
   for (std::int32_t b = 0; b < history.transactions(); ++b) {
-    if (places.start[b] == places.start[b + 1]) continue;
+    const auto first = places.item.begin() + places.start[b];
+    const auto last = places.item.begin() + places.start[b + 1];
+    if (first == last) continue;
+    const auto overwrites = [&](const ExternalRead& r) {
+      const auto at = std::lower_bound(first, last, std::pair(r.key, r.source + 1));
+      return at != last && at->first == r.key;
+    };
     work.assign(1, b * machine.states);
     while (!work.empty()) {
-      budget.poll();
       const std::int32_t v = work.back();
       work.pop_back();
       visits += graph.edge_start[v + 1] - graph.edge_start[v];
@@ -409,19 +533,14 @@ bool by_search(const History& history, const Choice& choice, const Machine& mach
             "history"};
       for (std::int64_t e = graph.edge_start[v]; e < graph.edge_start[v + 1]; ++e) {
         const std::int32_t w = graph.edge_to[e];
+        budget.poll();
         if (seen[w] == b) continue;
         seen[w] = b;
         work.push_back(w);
-      }
-    }
-    for (std::int64_t i = places.start[b]; i < places.start[b + 1]; ++i) {
-      const auto [key, place] = places.item[i];
-      for (const std::int64_t number : reads_of[key]) {
-        budget.poll();
-        const ExternalRead& r = choice.reads[number];
-        if (r.reader == b || place <= r.source) continue;
-        for (const int q : machine.accepting)
-          if (seen[r.reader * machine.states + q] == b) return true;
+        const std::int32_t reader = w / machine.states;
+        if (w >= of_transactions || ends[w % machine.states] == 0 || reader == b) continue;
+        for (std::int64_t i = reads.start[reader]; i < reads.start[reader + 1]; ++i)
+          if (overwrites(choice.reads[reads.item[i]])) return true;
       }
     }
   }

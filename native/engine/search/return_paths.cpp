@@ -45,6 +45,7 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
   std::vector<std::vector<Edge>> found;
   if (pruner_.saturated) return found;
   if (product_) build(choice);
+  if (product_) find_suspects(choice);
   std::int32_t clean = -1;  // the current transaction, while nothing was found about it
   for (std::int32_t r = 0; r < p.reads() && found.size() < kMaxFound; ++r) {
     const std::int32_t reader = p.read_txn[r];
@@ -54,7 +55,7 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
     if (choice.source[r] >= 0 && choice.in[reader]) {
       budget_.poll();
       if (direct_) direct(choice, r, found);
-      if (product_) by_product(choice, r, found);
+      if (product_ && suspect_[r] != 0) by_product(choice, r, found);
     }
     if (found.size() > before) clean = -1;
     if (r + 1 == p.reads() || reader != p.read_txn[r + 1])
@@ -109,6 +110,55 @@ void ReturnPaths::build(const Choice& choice) {
   const auto by_number = group_by(nodes_, edges_.size(), to, from);
   clocks_.build(reversed(successors, order), &by_number, order, false, kClockBytes, budget_);
   via_.assign(idx(nodes_), -1);
+}
+
+// Of a key with many reads and many writers a pass over the product tells the latest writer that
+// leads to each node: a read that is behind it is no suspect.
+void ReturnPaths::find_suspects(const Choice& choice) {
+  const Problem& p = graph_.problem;
+  suspect_.assign(idx(p.reads()), 1);
+  if (std::ranges::none_of(by_next_, [](std::uint8_t by_next) { return by_next == 0; })) return;
+  const auto chosen = [&](std::int32_t r) {
+    return choice.source[r] >= 0 && choice.in[p.read_txn[r]] != 0;
+  };
+  std::vector<std::int64_t> pairs(idx(p.keys), 0);
+  for (std::int32_t r = 0; r < p.reads(); ++r)
+    if (chosen(r))
+      pairs[p.read_key[r]] += p.key_start[idx(p.read_key[r]) + 1] - choice.place[choice.source[r]];
+  const auto pass = static_cast<std::int64_t>(edges_.size()) + nodes_;
+  if (std::ranges::none_of(pairs, [&](std::int64_t count) { return count > pass; })) return;
+  const auto reads = group_by(
+      p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; },
+      [](std::size_t r) { return static_cast<std::int32_t>(r); });
+  std::vector<Node> order(idx(nodes_));
+  for (Node v = 0; v < nodes_; ++v) order[rank_[v]] = v;
+  std::vector<std::int32_t> own, latest;  // per node: as a start; of those that lead to it
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    if (pairs[key] <= pass) continue;
+    for (const std::int32_t r : reads.of(key)) suspect_[r] = 0;
+    own.assign(idx(nodes_), -1);
+    latest.assign(idx(nodes_), -1);
+    for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+      for (const auto& [q, start] : graph_.automata[c].back)
+        for (std::int32_t i = p.key_start[key]; i < p.key_start[idx(key) + 1]; ++i)
+          if (choice.in[p.writer_txn[choice.writers[i]]] != 0)
+            own[local_[graph_.writer_node(c, choice.writers[i], start)]] = i;
+    for (const Node v : order) {
+      budget_.poll();
+      const std::int32_t place = std::max(own[v], latest[v]);
+      if (place < 0) continue;
+      for (const std::int32_t e : outgoing_.of(v)) {
+        std::int32_t& to = latest[local_[edges_[e].to]];
+        to = std::max(to, place);
+      }
+    }
+    for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+      for (const auto& [q, start] : graph_.automata[c].back)
+        for (const std::int32_t r : reads.of(key))
+          if (chosen(r) &&
+              latest[local_[graph_.read_node(c, r, q)]] > choice.place[choice.source[r]])
+            suspect_[r] = 1;
+  }
 }
 
 void ReturnPaths::add_overwrites(const Choice& choice) {

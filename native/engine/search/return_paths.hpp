@@ -30,6 +30,7 @@ class ReturnPaths {
 
  private:
   void build(const Choice& choice);
+  void find_suspects(const Choice& choice);
   void add_overwrites(const Choice& choice);
   std::vector<Edge> path(Node from, Node to);
   void direct(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
@@ -42,6 +43,7 @@ class ReturnPaths {
   std::vector<std::int32_t> local_;      // node of the event graph -> node of the product, or -1
   std::vector<std::uint8_t> by_next_;    // per check: the next writer leads on to all later ones
   std::vector<std::uint8_t> immediate_;  // per check: immediate pairs of ww suffice
+  std::vector<std::uint8_t> suspect_;    // per read: a return path through the product may close
   std::int32_t nodes_ = 0;
   std::vector<Edge> facts_, edges_;
   std::vector<std::int32_t> rank_, via_;
