@@ -370,10 +370,11 @@ bool KeyPruner::prune_orders() {
 // the same reason and a writer between the two, unless the known edges now have a cycle.
 void KeyPruner::order_by_chains() {
   find_chains();
-  std::vector<std::size_t> before(chain_start_.size() - 1), reached(strands_.size()), latest;
+  std::vector<std::size_t> before(chain_start_.size() - 1), reached(strands_.size()), latest, met;
   std::int64_t pairs = 0;
   for (std::size_t own = 0; own + 1 < chain_start_.size(); ++own) {
-    std::ranges::fill(before, std::size_t{0});  // how many writers of each other chain
+    for (const std::size_t chain : met) before[chain] = 0;  // how many writers of each other chain
+    met.clear();
     std::ranges::fill(reached, std::size_t{0});  // … how far along each strand
     std::size_t preceding = 0;
     for (std::size_t i = chain_start_[own]; i < chain_start_[own + 1]; ++i) {
@@ -397,7 +398,9 @@ void KeyPruner::order_by_chains() {
         const std::size_t chain = chain_[at], count = place - chain_start_[chain] + 1;
         if (chain == own ? place < i : count <= before[chain]) continue;
         latest.push_back(at);
-        if (chain != own) preceding += count - std::exchange(before[chain], count);
+        if (chain == own) continue;
+        met.push_back(chain);
+        preceding += count - std::exchange(before[chain], count);
       }
       order_behind(latest, after, first);
       pairs += static_cast<std::int64_t>(preceding + i - chain_start_[own]);

@@ -31,6 +31,27 @@ std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
   return rank;
 }
 
+// Whoever can come now comes as late as possible: a reader right behind its source, before another
+// writer overwrites that.
+std::vector<std::int32_t> rank_behind_sources(const Adjacency& successors, Budget& budget) {
+  const std::size_t nodes = successors.start.size() - 1;
+  std::vector<std::int32_t> incoming(nodes, 0), ready, rank(nodes);
+  for (const std::int32_t v : successors.item) ++incoming[v];
+  for (std::size_t v = nodes; v-- > 0;)
+    if (incoming[v] == 0) ready.push_back(static_cast<std::int32_t>(v));
+  for (std::int32_t place = 0; !ready.empty(); ++place) {
+    budget.poll();
+    const std::int32_t v = ready.back();
+    ready.pop_back();
+    rank[v] = place;
+    for (const std::int32_t w : successors.of(v))
+      if (--incoming[w] == 0) ready.push_back(w);
+  }
+  return rank;
+}
+
+bool has_short_sessions(const Problem& p) { return p.sessions * kShortSession > p.n; }
+
 // Springs, relaxed by Jacobi's method. A read is drawn to shortly after its source, the more so the
 // more often its key is written; a transaction to its neighbours in the session, at the distance
 // that is usual there. Springs of sessions are long and weak; but a few hundred transactions are
@@ -39,7 +60,7 @@ std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;
-  if (p.sessions * kShortSession > p.n || graph.automata[0].direct() || graph.walks_keys())
+  if (has_short_sessions(p) || graph.automata[0].direct() || graph.walks_keys())
     return {};
   const auto n = idx(p.n);
   std::vector<std::int32_t> order(n), last(idx(p.sessions), -1), previous(n, -1),

@@ -23,6 +23,7 @@ std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
 constexpr std::size_t kFewer = 3;    // times fewer choices wanted than in the round before
 constexpr std::size_t kLeastPart = 4000;  // writers, or reads: long enough for a thread to pay
 constexpr std::size_t kMuch = 4;     // transactions for a choice that the first order contradicts
+constexpr std::size_t kCrowd = 16;   // of those, for each transaction: no need to know them all
 constexpr std::size_t kAhead = 8;    // reads, whose sources are fetched
 constexpr std::size_t kMostSources = 8;  // of one read
 
@@ -471,7 +472,7 @@ void Search::check_key(std::int32_t key, Wants& wants) {
         const std::int32_t w = writers_[i], here = rank(graph_.writer_node(c, w, r));
         if (highest >= here)
           // mutant: neighbours-only
-          for (std::int32_t j = first; j < i; ++j)
+          for (std::int32_t j = first; j < i && !crowded(wants); ++j)
             if (rank(graph_.writer_node(c, writers_[j], q)) >= here)
               wants.orders.push_back({writers_[j], w, -1});
         highest = std::max(highest, rank(graph_.writer_node(c, w, q)));
@@ -542,8 +543,16 @@ void Search::check_read(std::int32_t r, Wants& wants) {
       wants.reads.push_back(r);
       return;
     }
+    if (crowded(wants)) return;
     wants.orders.push_back({a, writers_[i], r});
   }
+}
+
+// SOUND BECAUSE there are no orders to choose yet: what is wanted is new, and what is left out is
+// looked at again.
+bool Search::crowded(Wants& wants) const {
+  if (order_variable_.empty() && wants.orders.size() > kCrowd * idx(p_.n)) wants.crowded = true;
+  return wants.crowded;
 }
 
 // Some of those that it may have.
@@ -599,6 +608,7 @@ void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_o
              return true;
            });
   for (const Wants& found : wants) {
+    crowded_ |= found.crowded;
     want_order_.insert(want_order_.end(), found.orders.begin(), found.orders.end());
     want_read_.insert(want_read_.end(), found.reads.begin(), found.reads.end());
   }
@@ -607,6 +617,7 @@ void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_o
 void Search::final_check() {
   want_order_.clear();
   want_read_.clear();
+  crowded_ = false;
   note_moved();
   std::vector<std::int32_t> keys, reads;
   for (std::int32_t key = 0; graph_.uses_orders && key < p_.keys; ++key)
@@ -638,8 +649,9 @@ void Search::final_check() {
       const std::int32_t reader = p_.read_txn[r];
       new_paths_[reader] |= open_txn_[reader];
     }
-  std::ranges::fill(stale_txn_, std::uint8_t{0});
-  std::ranges::fill(stale_key_, std::uint8_t{0});
+  const std::uint8_t again = crowded_ ? 1 : 0;
+  std::ranges::fill(stale_txn_, again);
+  std::ranges::fill(stale_key_, again);
   std::erase_if(want_order_, [&](const Want& w) { return find_order(w.a, w.b) >= 0; });
 }
 
@@ -664,14 +676,7 @@ Theory::Answer Search::complete() {
   // ablation: no-likely-times
   if (rounds == 1 && may_start_anew_ &&
       (want_order_.size() + want_read_.size()) * kMuch > idx(p_.n))
-    if (const auto linearization = initial_linearization(pruner_, budget_);
-        !linearization.empty()) {
-      // mutant: decided-forgotten
-      order_.set_ranks(rank_along(linearization, order_.successors(), budget_));
-      std::ranges::fill(stale_txn_, std::uint8_t{1});
-      std::ranges::fill(stale_key_, std::uint8_t{1});
-      final_check();
-    }
+    start_anew();
   if (want_order_.empty() && want_read_.empty()) {
     if (!graph_.forbids_return_paths || !forbid_return_paths()) return Answer::consistent;
     return meaning_.size() > limit_.variables ? Answer::gives_up : Answer::extended;
@@ -683,6 +688,26 @@ Theory::Answer Search::complete() {
   for (const auto& [a, b, read] : want_order_) activate_order(a, b, read);
   for (const std::int32_t r : want_read_) activate_read(r);
   return Answer::extended;
+}
+
+void Search::start_anew() {
+  const auto from = [&](std::vector<std::int32_t> rank) {
+    // mutant: decided-forgotten
+    order_.set_ranks(std::move(rank));
+    std::ranges::fill(stale_txn_, std::uint8_t{1});
+    std::ranges::fill(stale_key_, std::uint8_t{1});
+    final_check();
+  };
+  if (has_short_sessions(p_)) {
+    std::vector<std::int32_t> first(idx(graph_.nodes()));
+    for (Node v = 0; v < graph_.nodes(); ++v) first[v] = rank(v);
+    const std::size_t wanted = want_order_.size() + want_read_.size();
+    from(rank_behind_sources(order_.successors(), budget_));
+    if (want_order_.size() + want_read_.size() >= wanted) from(std::move(first));
+  } else if (const auto linearization = initial_linearization(pruner_, budget_);
+             !linearization.empty()) {
+    from(rank_along(linearization, order_.successors(), budget_));
+  }
 }
 
 bool Search::is_in(std::int32_t txn) const {

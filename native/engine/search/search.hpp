@@ -138,6 +138,8 @@ class Search final : public Theory {
   void note_moved();
   struct Wants;
   void final_check();
+  bool crowded(Wants& wants) const;
+  void start_anew();
   template <typename WeightOf, typename Fetch, typename Look>
   void look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Fetch fetch,
                     Look look);
@@ -208,7 +210,9 @@ class Search final : public Theory {
   struct Wants {
     std::vector<Want> orders;
     std::vector<std::int32_t> reads;
+    bool crowded = false;
   };
+  bool crowded_ = false;  // not all that is wanted is listed
   std::vector<Want> want_order_;
   std::vector<std::int32_t> want_read_;
   std::size_t wanted_before_ = 0;     // how many of both, by the last but one
