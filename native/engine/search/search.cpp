@@ -692,7 +692,6 @@ Theory::Answer Search::complete() {
 
 void Search::start_anew() {
   const auto from = [&](std::vector<std::int32_t> rank) {
-    // mutant: decided-forgotten
     order_.set_ranks(std::move(rank));
     std::ranges::fill(stale_txn_, std::uint8_t{1});
     std::ranges::fill(stale_key_, std::uint8_t{1});
@@ -706,6 +705,7 @@ void Search::start_anew() {
     if (want_order_.size() + want_read_.size() >= wanted) from(std::move(first));
   } else if (const auto linearization = initial_linearization(pruner_, budget_);
              !linearization.empty()) {
+    // mutant: decided-forgotten
     from(rank_along(linearization, order_.successors(), budget_));
   }
 }
