@@ -209,3 +209,21 @@ def test_every_target_says_what_its_levels_claim():
         target = target_named(f"{name}:true" if name == "exec" else name)
         for level in target.levels:
             assert isolang.load_spec(level.claims).title
+
+
+def test_names_of_tables_are_names():
+    """They stand in SQL as they are."""
+    with pytest.raises(TargetError, match="--table-prefix: expected letters"):
+        target_named("sqlite", prefix="x; drop table a --")
+
+
+def test_a_file_that_is_no_database(tmp_path):
+    """Said in one sentence; the file stays as it is."""
+    file = tmp_path / "notes.txt"
+    file.write_text("no database " * 100)
+    target = target_named(f"sqlite:///{file}")
+    with pytest.raises(TargetError, match="not a database"):
+        target.start()
+        target.setup(["x"], [])
+    target.close()
+    assert file.read_text() == "no database " * 100

@@ -17,6 +17,7 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
+_PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 _BATCH: Final = 500  # rows of an INSERT that loads a table
 
 
@@ -36,6 +37,9 @@ class SqlTarget(BaseTarget):
     client: ClassVar[type[SqlClient]] = SqlClient
 
     def __init__(self, address: Address, prefix: str) -> None:
+        if not _PREFIX.fullmatch(prefix):  # it stands in SQL as it is
+            msg = f"--table-prefix: expected letters, digits, '_' and '.' alone (got {prefix!r})"
+            raise TargetError(msg)
         super().__init__(address, prefix)
         self.level = self.levels[0].name
         self.access: Access = "index"

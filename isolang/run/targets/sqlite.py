@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from isolang.run.drivers.sqlite import DRIVER
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
-from isolang.run.target import Level
+from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
     from isolang.run.address import Address
@@ -64,7 +64,11 @@ class SQLite(SqlTarget):
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         mode = "delete" if self.level == "journal" else "wal"
-        self.admin().raw.execute(f"PRAGMA journal_mode={mode}")
+        try:
+            self.admin().raw.execute(f"PRAGMA journal_mode={mode}")
+        except sqlite3.Error as error:
+            msg = f"sqlite: {self._path} cannot be used ({error}); may you write there?"
+            raise TargetError(msg) from None
         super().setup(registers, lists)
 
     def open(self, *, direct: bool) -> sqlite3.Connection:
