@@ -40,6 +40,11 @@ const std::vector<Checks>& levels() {
       {{"co", "acyclic", "(| so wr ww)"}, {"monotonic-reads", "earlier", "(; wr rw)"}},
       {{"co", "acyclic", "(| so wr ww)"}, {"causal", "irreflexive", "(; (+ (| so wr)) rw)"}},
       {{"PSI", "irreflexive", "(; (+ (| so wr ww)) (? rw))"}},
+      {{"key", "one key", "(| so wr ww rw)"}, {"G1c", "acyclic", "(| wr ww)"}},
+      {{"key", "one key", "(| so wr ww)"}, {"behind", "one key", "(; (+ (| so wr)) rw)"}},
+      {{"two-phase", "acyclic", "(| done locked wr ww rw)"}},
+      {{"first-updater", "irreflexive", "(; late ww)"}, {"locks", "acyclic", "(| locked ww done)"}},
+      {{"RSS", "acyclic", "(| so wr ww rw (; W rt W))"}},
       {{"ar", "acyclic", "(| init wr (; (| init wr) (* (| (; R so R)))) ww)"},
        {"EXT", "irreflexive", "(; (; (| init wr) (* (| (; R so R)))) rw)"}},
   };
@@ -66,9 +71,15 @@ class Input {
       const std::int64_t begin = bytes_.ConsumeIntegralInRange<std::int64_t>(0, 20);
       const std::int64_t end = begin + bytes_.ConsumeIntegralInRange<std::int64_t>(0, 9);
       h.begin_transaction(session, status, t, t, 0, begin, status == Status::indeterminate ? kTimeUnknownEnd : end);
-      for (int i = bytes_.ConsumeIntegralInRange(0, 4); i > 0; --i) operation(h, keys, i);
+      for (int i = bytes_.ConsumeIntegralInRange(0, 4); i > 0; --i) {
+        if (bytes_.ConsumeIntegralInRange(0, 7) == 0)
+          predicate_read(h, keys, i);
+        else
+          operation(h, keys, i);
+      }
     }
     h.sessions = std::min(h.sessions, h.transactions());
+    if (flag()) add_times(h);
     return h;
   }
 
@@ -180,6 +191,33 @@ class Input {
         list.push_back(h.values.intern_integer(10 + bytes_.ConsumeIntegralInRange(0, 5)));
       h.add_op(OpKind::read_list, keys[k], h.add_list(list), position, ok);
     }
+  }
+
+  // What it returned, and what it says of rows that it did not.
+  void predicate_read(History& h, const std::array<std::int32_t, 3>& keys, int position) {
+    h.begin_statement("", position, flag() ? 1 : 0);
+    for (std::size_t k = 0; k < 2; ++k) {
+      const int what = bytes_.ConsumeIntegralInRange(0, 3);
+      const std::int32_t value = h.values.intern_integer(bytes_.ConsumeIntegralInRange(1, 4));
+      if (what == 0) h.add_op(OpKind::read, keys[k], value, position);
+      if (what == 1) h.add_op(OpKind::read, keys[k], kNil, position);
+      if (what == 2) h.add_op(OpKind::read_none_of, keys[k], h.add_list({value}), position);
+    }
+    h.end_statement();
+  }
+
+  void add_times(History& h) {
+    const auto span = [&](auto set) {
+      const std::int64_t begin = bytes_.ConsumeIntegralInRange<std::int64_t>(0, 20);
+      set(begin, begin + bytes_.ConsumeIntegralInRange<std::int64_t>(0, 5));
+    };
+    for (std::int64_t op = 0; op < h.operations(); ++op)
+      if (!h.in_statement(op))
+        span([&](std::int64_t begin, std::int64_t end) { h.set_operation_times(op, begin, end); });
+    for (std::size_t s = 0; s < h.statement_start.size(); ++s)
+      span([&](std::int64_t begin, std::int64_t end) { h.set_statement_times(s, begin, end); });
+    for (std::int32_t t = 0; t < h.transactions(); ++t)
+      span([&](std::int64_t begin, std::int64_t end) { h.set_commit_times(t, begin, end); });
   }
 
   FuzzedDataProvider bytes_;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path, PurePath
@@ -83,6 +84,7 @@ def verify(
         f"ACCEPTED  {shown}",
         visible(f"  {history} is {proof.verdict} under {proof.spec_name}: the {kind} holds"),
         visible(f"  history sha256 {proof.history_sha256}"),
+        visible(f"  history read as {_read_as(proof)}"),
         visible(f"  spec sha256 {proof.spec_sha256}: {_whose(proof, spec)}"),
         *(visible(f"    {line}") for line in _checks(spec)),
         *(visible(f"  {line}") for line in drawn),
@@ -117,6 +119,16 @@ def _drawn(
     if plot:
         lines.append(f"figure {save_picture(figure(verdict), plot)}")
     return lines
+
+
+def _read_as(proof: Certificate) -> str:
+    """How the certificate has the history read: that may change what it says."""
+    with_ = [
+        name if value is True else f"{name} {json.dumps(value, ensure_ascii=False)}"
+        for name, value in sorted(proof.history_options.items())
+        if value not in (None, False, "")
+    ]
+    return f"{proof.history_format} with {', '.join(with_)}" if with_ else proof.history_format
 
 
 def _text(path: str) -> str:

@@ -32,12 +32,12 @@ def nanoseconds(text: str) -> int:
     (2000000, 1500, 7)
     """
     found = _DURATION.fullmatch(text.strip())
-    amount = round(float(found[1]) * _UNITS[found[2] or "ns"]) if found else _LARGEST
+    amount = float(found[1]) * _UNITS[found[2] or "ns"] if found else _LARGEST
     if amount >= _LARGEST:
         raise HistoryError(
             f"clock error (got {text!r:.40}, expected a duration such as 2ms, 500us or 0.1s)"
         )
-    return amount
+    return round(amount)
 
 
 def shown(duration: int) -> str:

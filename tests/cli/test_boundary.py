@@ -317,6 +317,25 @@ def test_verify_says_whose_specification_it_is(files, capfd):
     assert "    acyclic so | rw as mine\n" in run.out
 
 
+def test_verify_says_how_the_history_is_read(files, capfd):
+    """A certificate chooses that, and with other rules for it more is valid."""
+    lines = (("w", "x", 1, 0), ("w", "y", 1, 0), ("r", "y", 1, 1), ("r", "x", None, 1))
+    events = [
+        {"index": i, "type": "ok", "process": process, "f": "txn", "value": [[f, key, value]]}
+        for i, (f, key, value, process) in enumerate(lines)
+    ]
+    (files / "keys.json").write_text("\n".join(json.dumps(event) for event in events))
+    judged = "-s", "ser", "-o", "json", "--certificate", "d", "keys.json"
+    for options, outcome, said in (
+        ((), "invalid", "  history read as jepsen-json"),
+        (("--per-key",), "valid", "  history read as jepsen-json with per_key"),
+    ):
+        (report,) = run_here(capfd, *options, *judged).reports()
+        assert report["verdict"] == outcome
+        run = run_here(capfd, "verify", report["certificate"], "keys.json")
+        assert [line for line in run.out.splitlines() if "read as" in line] == [said]
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
 def test_a_history_is_no_device(capfd):
     """A device may have no end."""

@@ -222,8 +222,12 @@ def test_a_file_that_is_no_database(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("no database " * 100)
     target = target_named(f"sqlite:///{file}")
-    with pytest.raises(TargetError, match="not a database"):
+
+    def use():
         target.start()
         target.setup(["x"], [])
+
+    with pytest.raises(TargetError, match="not a database"):
+        use()
     target.close()
     assert file.read_text() == "no database " * 100
