@@ -37,7 +37,10 @@ TESTS = {
         "tests/native/engine/test_portfolio.py",
         "tests/end_to_end/test_threads.py",
     ],
-    "native/certify": ["tests/native/engine/test_portfolio.py"],
+    "native/certify": [
+        "tests/native/engine/test_portfolio.py",
+        "tests/end_to_end/test_predicate_litmus.py",
+    ],
     "native/engine/presolve": [
         "tests/native/engine/test_presolve.py",
         "tests/end_to_end/test_brute_force.py",
@@ -50,6 +53,7 @@ TESTS = {
         "tests/end_to_end/test_threads.py",
         "tests/certify/test_engine.py",
         "tests/end_to_end/test_litmus.py",
+        "tests/end_to_end/test_predicate_litmus.py",
         "tests/end_to_end/test_random_expressions.py",
         "tests/end_to_end/test_brute_force.py",
     ],

@@ -117,9 +117,7 @@ class _Search:
 
     def _result(self, standing: Levels, not_finished: str) -> Findings:
         order = {name: i for i, name in enumerate((*names.INTRINSIC.values(), *names.SEVERITY))}
-        found = sorted(
-            self._found.values(), key=lambda one: order.get(names.strip_suffix(one.anomaly), 99)
-        )
+        found = sorted(self._found.values(), key=lambda one: order.get(names.base(one.anomaly), 99))
         violated = [n for n, level in standing.levels.items() if level.standing == "violated"]
         weakest = standing.weakest_violated()
         return Findings(
@@ -170,7 +168,9 @@ class _Search:
             for cycle in short_cycles(graph, back, closing=closing, until=self._cycles_until):
                 if len({edge.a for edge in cycle}) < len(cycle):
                     continue
-                name = names.name_of_cycle(cycle, lambda txn, key: (txn, key) in writes)
+                name = names.name_of_cycle(
+                    cycle, lambda txn, key: (txn, key) in writes, part.history
+                )
                 seen.setdefault(name, []).append(cycle)
                 where.setdefault(name, {}).setdefault(edges, set()).add(component[cycle[0].a])
         for name, cycles in seen.items():

@@ -52,7 +52,8 @@ EARLIER = "earlier"
 
 _ALLOWED = frozenset(("init", "so", "rt", "wr", "W", "R"))
 _CHOSEN = ("rf", "ww")
-_FROM_READS = frozenset({"rf", "wr", "rw"})
+_FROM_READS = frozenset({"rf", "wr", "rw", "iwr", "pwr", "irw", "prw"})
+_OVERWRITING = frozenset({"rw", "irw", "prw"})
 
 
 def judged(spec: Spec) -> tuple[Check, ...]:
@@ -105,7 +106,7 @@ def _turned(e: Core) -> Core:
     if isinstance(e, Union):
         return replace(e, parts=tuple(map(_turned, e.parts)))
     if isinstance(e, Seq):
-        overwriting = [i for i, part in enumerate(e.parts) if "rw" in _names(part)]
+        overwriting = [i for i, part in enumerate(e.parts) if _OVERWRITING & _names(part)]
         if len(overwriting) == 1 and isinstance(e.parts[overwriting[0]], Rel):
             after = overwriting[0] + 1
             return replace(e, parts=(*e.parts[after:], *e.parts[:after]))
@@ -114,7 +115,7 @@ def _turned(e: Core) -> Core:
 
 def _without_key(e: Core, key: str) -> Core:
     """The same names without the key, if all are of it that can be."""
-    keyed = ("wr", "ww", "rw", "W", "R")
+    keyed = (*_FROM_READS - {"rf"}, "ww", "W", "R")
     for part in walk(e):
         if isinstance(part, ForKey) or (
             isinstance(part, Rel) and part.name in keyed and part.key != key
@@ -220,7 +221,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
 def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
     own = [e for e in spec.exists if e.name not in _CHOSEN]
     used = frozenset[str]().union(*(_names(c.expr) for c in spec.checks if not c.flag))
-    _need(not used & {"ww", "rw"}, "a version order beside the order of transactions")
+    _need(not used & {"ww", *_OVERWRITING}, "a version order beside the order of transactions")
     _need(len(own) in (1, 2), "more than one order and a relation within it")
     order = own[0]
     _need(order.kind == "order" and order.over == Rel("T"), f"{order.name} is no order of T")

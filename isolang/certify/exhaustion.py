@@ -18,7 +18,7 @@ from isolang.certify.relations import (
 )
 from isolang.certify.world import World
 from isolang.language.classify.relational import why_not_closed
-from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec
+from isolang.language.meaning.core import OVERWRITING, Check, Core, Diff, Exists, Rel, Spec
 from isolang.language.meaning.facts import (
     children,
     mentioned,
@@ -159,7 +159,7 @@ class _Search:
     def _staged(self) -> list[list[Check]]:
         """Stage i has the checks that can be judged once i relations are chosen."""
         place = {e.name: i + 1 for i, e in enumerate(self._declared)}
-        place["rw"] = place.get("ww", 0)
+        place |= dict.fromkeys(OVERWRITING, place.get("ww", 0))
         stages: list[list[Check]] = [[] for _ in range(len(self._declared) + 1)]
         for check in self._spec.checks:
             if not check.flag:

@@ -29,10 +29,16 @@ from isolang.language.meaning.core import (
 
 FILTERED = tuple(f"{r}[{a},{b}]" for r in ("so", "rt", "done", "late") for a in "WR" for b in "WR")
 """``rt[W,R]`` as a label: ``rt`` from a writer of some key to a reader of it."""
-RELATIONS = ("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", *FILTERED)
+RELATIONS = (
+    *("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
+    *FILTERED,
+)
 TESTS = ("W", "R")
 """``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
-_KEYED = ("wr", "ww", "rw")
+_PARTS = {"wr": ("iwr", "pwr"), "rw": ("irw", "prw")}
+"""A relation's pairs by item reads, and those by predicate reads."""
+_OVERWRITING = ("rw", "irw", "prw")
+_KEYED = ("wr", "ww", "rw", "iwr", "pwr", "irw", "prw")
 _SEARCH_LIMIT = 200_000
 """Positions of all states of one search together."""
 
@@ -74,21 +80,33 @@ class Positions(Struct, frozen=True, dict=True):
         """Whether a walk spells a word of L(e)⁺; the arguments are those of :meth:`reads`."""
         return self._run(word, passes, again=True)
 
-    def parted(self) -> tuple[Positions, Positions] | None:
-        """The words that end in a last ``rw``, without it; and the other words, which come first.
+    @cached_property
+    def tells_reads_apart(self) -> bool:
+        """Whether item reads and predicate reads are different letters."""
+        return any(label in parts for parts in _PARTS.values() for label in self.labels)
 
-        A last ``rw`` is one that nothing can follow; ``None`` if there is none.
+    def letter(self, relation: str, *, of_predicate: bool) -> str:
+        """What a pair of a relation is read as; ``of_predicate``: it is by a predicate read."""
+        parts = _PARTS.get(relation) if self.tells_reads_apart else None
+        return parts[of_predicate] if parts else relation
+
+    def parted(self) -> tuple[Positions, dict[str, Positions]] | None:
+        """The words that do not end in a last ``rw``; and what comes before the last one of others.
+
+        The second by the relation of that last step: ``rw``, ``irw`` or ``prw``. A last ``rw`` is
+        one that nothing can follow; ``None`` if there is none.
         """
-        every = {p for p, label in enumerate(self.labels) if label == "rw"}
+        every = {p for p, label in enumerate(self.labels) if label in _OVERWRITING}
         overwriting = {p for p in every if not self.follow[p]}
         if not overwriting:
             return None
         follow = tuple(after - overwriting for after in self.follow)
-        ends = {p for p, after in enumerate(self.follow) if p and after & overwriting}
-        return (
-            replace(self, follow=follow, accepting=self.accepting - overwriting),
-            replace(self, follow=follow, accepting=frozenset(ends), nullable=False),
-        )
+        before: dict[str, Positions] = {}
+        for relation in sorted({self.labels[p] for p in overwriting}):
+            last = {p for p in overwriting if self.labels[p] == relation}
+            ends = frozenset(p for p, after in enumerate(self.follow) if p and after & last)
+            before[relation] = replace(self, follow=follow, accepting=ends, nullable=False)
+        return replace(self, follow=follow, accepting=self.accepting - overwriting), before
 
     def _run(self, word: Sequence[str], passes: Passes, *, again: bool) -> bool:
         if not word:
@@ -212,21 +230,40 @@ def _letter(e: Core) -> str:
 def plain(expr: Core) -> Core:
     """``expr`` without ``for x:``: the union over keys of ``ww[x]`` is ``ww``.
 
+    Where a part of ``wr`` or ``rw`` occurs, the whole is both of its parts.
+
     Raises:
         NotCertifiedError: a ``for`` that ties two relations to one key.
     """
+    expr = _plain(expr)
+    split = any(isinstance(e, Rel) and e.name in parts for e in walk(expr)
+                for parts in _PARTS.values())  # fmt: skip
+    return _in_parts(expr) if split else expr
+
+
+def _in_parts(expr: Core) -> Core:
+    if isinstance(expr, Rel) and expr.name in _PARTS:
+        return Union(tuple(map(Rel, _PARTS[expr.name])))
+    if isinstance(expr, (Union, Seq)):
+        return replace(expr, parts=tuple(map(_in_parts, expr.parts)))
+    if isinstance(expr, (Plus, Star, Opt)):
+        return replace(expr, arg=_in_parts(expr.arg))
+    return expr
+
+
+def _plain(expr: Core) -> Core:
     if isinstance(expr, ForKey):
         return _over_keys(expr.key, expr.body)
     if isinstance(expr, Union):
-        return Union(tuple(plain(part) for part in expr.parts))
+        return Union(tuple(_plain(part) for part in expr.parts))
     if isinstance(expr, Seq):
-        return Seq(tuple(plain(part) for part in expr.parts))
+        return Seq(tuple(_plain(part) for part in expr.parts))
     if isinstance(expr, Plus):
-        return Plus(plain(expr.arg))
+        return Plus(_plain(expr.arg))
     if isinstance(expr, Star):
-        return Star(plain(expr.arg))
+        return Star(_plain(expr.arg))
     if isinstance(expr, Opt):
-        return Opt(plain(expr.arg))
+        return Opt(_plain(expr.arg))
     return expr
 
 
@@ -246,13 +283,13 @@ def _over_keys(key: str, body: Core) -> Core:
             inner = _filtered(body.parts[first:last], key)
             if inner is not None:
                 before, after = body.parts[:first], body.parts[last:]
-                return plain(Seq((*before, inner, *after)))
+                return _plain(Seq((*before, inner, *after)))
         elif speaking:
             parts = list(body.parts)
             parts[speaking[0]] = _over_keys(key, parts[speaking[0]])
-            return plain(Seq(tuple(parts)))
+            return _plain(Seq(tuple(parts)))
     if not _speaks_of(body, key):
-        return plain(body)
+        return _plain(body)
     raise NotCertifiedError(
         f"not certified: 'for {key}:' ties relations to one key, which no event graph expresses"
     )

@@ -414,6 +414,10 @@ class Facts:
         """Whether an operation is part of a predicate read."""
         return op in self._statement
 
+    def of_predicate(self, op: int) -> bool:
+        """Whether the operation says, for a predicate read, that no matching row was there."""
+        return self.kind[op] in SET_READS and self.in_statement(op)
+
     def reads_first(self, op: int, later: int) -> bool:
         """Program order of two operations; there is none inside a predicate read."""
         return op < later and self._statement.get(op, -1) != self._statement.get(later, -2)

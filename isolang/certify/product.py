@@ -9,7 +9,8 @@ left out: no edge of any relation leads to it, so no cycle passes through it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -75,13 +76,22 @@ def machine(positions: Positions, *, looped: bool) -> Machine:
     )
 
 
+class Read(NamedTuple):
+    """An external read, and what was chosen for it."""
+
+    reader: int
+    key: int
+    source: int
+    op: int
+
+
 class Product:
     """The graph of one check.
 
     Args:
         facts: the history.
         included: the included transactions, ascending, T0 left out.
-        reads: the external reads of included transactions: (reader, key, source).
+        reads: the external reads of included transactions.
         orders: per key, its included writers in version order, T0 left out.
         machine: of the check's expression.
     """
@@ -90,7 +100,7 @@ class Product:
         self,
         facts: Facts,
         included: Sequence[int],
-        reads: Sequence[tuple[int, int, int]],
+        reads: Sequence[Read],
         orders: Sequence[Sequence[int]],
         machine: Machine,
     ) -> None:
@@ -103,13 +113,14 @@ class Product:
             for t in included:
                 for q in machine.accepting:
                     self._edge(self.node(t, q), self.node(t, 0))
-        for p, q in machine.steps.get("wr", ()):
-            for reader, _, source in reads:
-                if source != facts.n:
-                    self._edge(self.node(source, p), self.node(reader, q))
+        for relation, of_kind in self._kinds(reads, "wr"):
+            for p, q in machine.steps[relation]:
+                for read in of_kind:
+                    if read.source != facts.n:
+                        self._edge(self.node(read.source, p), self.node(read.reader, q))
         passing = {
             "W": {t for order in orders for t in order},
-            "R": {reader for reader, _, _ in reads},
+            "R": {read.reader for read in reads},
         }
         for test, members in passing.items():
             for p, q in machine.steps.get(test, ()):
@@ -117,7 +128,19 @@ class Product:
                     self._edge(self.node(t, p), self.node(t, q))
         self._given(reads, orders)
         self._version_order(orders)
-        self._anti_dependencies(reads, orders)
+        for relation, of_kind in self._kinds(reads, "rw"):
+            self._anti_dependencies(relation, of_kind, orders)
+
+    def _kinds(self, reads: Sequence[Read], relation: str) -> Iterator[tuple[str, list[Read]]]:
+        """The parts of ``wr`` or ``rw`` that the machine has, each with the reads that it is of."""
+        of_predicate = self._facts.of_predicate
+        for name, wanted in (
+            (relation, (False, True)),
+            (f"i{relation}", (False,)),
+            (f"p{relation}", (True,)),
+        ):
+            if name in self._machine.steps:
+                yield name, [read for read in reads if of_predicate(read.op) in wanted]
 
     def node(self, t: int, state: int) -> int:
         """The number of a node."""
@@ -151,9 +174,7 @@ class Product:
             chain = self._tail(name, number, step[1], targets)
             self._edge(self.node(t, step[0]), chain + later)
 
-    def _given(
-        self, reads: Sequence[tuple[int, int, int]], orders: Sequence[Sequence[int]]
-    ) -> None:
+    def _given(self, reads: Sequence[Read], orders: Sequence[Sequence[int]]) -> None:
         """The given relations, of all transactions or between those that access one key."""
         lead = {
             "so": self._session_order,
@@ -173,7 +194,7 @@ class Product:
                     "W": [set(order) for order in orders],
                     "R": [set() for _ in orders],
                 }
-                for reader, key, _ in reads:
+                for reader, key, _, _ in reads:
                     passing["R"][key].add(reader)
                 first, last = (passing[end] for end in ends.split(","))
                 for key in range(len(orders)):
@@ -233,16 +254,14 @@ class Product:
                     self._to_later("key", key, t, step, i + 1, order)
 
     def _anti_dependencies(
-        self, reads: Sequence[tuple[int, int, int]], orders: Sequence[Sequence[int]]
+        self, relation: str, reads: Sequence[Read], orders: Sequence[Sequence[int]]
     ) -> None:
-        if "rw" not in self._machine.steps:
-            return
         position = [{t: i for i, t in enumerate(order)} for order in orders]
-        for reader, key, source in reads:
+        for reader, key, source, _ in reads:
             order = orders[key]
             later = 0 if source == self._facts.n else position[key][source] + 1
             own = position[key].get(reader, -1)
-            for step in self._machine.steps["rw"]:
+            for step in self._machine.steps[relation]:
                 # rw leaves out the identity: single edges up to the own write, the chain behind it.
                 if own >= later:
                     for t in order[later:own]:

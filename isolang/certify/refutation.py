@@ -177,13 +177,22 @@ class _Checker:
             return self._facts.writes_any(t) if test == "W" else self._facts.reads_any(t)
 
         fits = positions.reads_repeated if kind == "acyclic" else positions.reads
-        fit = fits(_word(walk), passes)
+
+        def word() -> list[str]:
+            return [
+                positions.letter(
+                    edge.relation,
+                    of_predicate=edge.op != _UNUSED and self._facts.of_predicate(edge.op),
+                )
+                for edge in walk
+            ]
+
+        fit = fits(word(), passes)
         if not fit and kind == ONE_KEY:
             walk = _joined(walk)
-            fit = fits(_word(walk), passes)
+            fit = fits(word(), passes)
         if not fit:
-            word = " ; ".join(_word(walk))
-            raise CertificateRejected(f"cycle: '{word}' is no word of {step.check}")
+            raise CertificateRejected(f"cycle: '{' ; '.join(word())}' is no word of {step.check}")
         first, second = step.edges[0].op, step.edges[-1].op
         if kind == EARLIER and not self._facts.reads_first(first, second):
             raise CertificateRejected("cycle: the first of the two reads is not the earlier one")
@@ -331,10 +340,6 @@ class _Checker:
             and t in facts.shown(op)
         }
         return sorted(readers)
-
-
-def _word(edges: Sequence[Edge]) -> list[str]:
-    return [edge.relation for edge in edges]
 
 
 def _joined(edges: Sequence[Edge]) -> tuple[Edge, ...]:

@@ -10,10 +10,7 @@ from collections.abc import Callable, Sequence
 
 from isolang.certify.expression import Positions
 from isolang.certify.facts import Facts
-from isolang.certify.product import Product, machine
-
-Read = tuple[int, int, int, int]
-"""Reader, key, source, operation."""
+from isolang.certify.product import Product, Read, machine
 
 
 class ReturnPaths:
@@ -38,18 +35,23 @@ class ReturnPaths:
         self._reads = reads
         self._orders = orders
 
-    def closes(self, before: Positions) -> bool:
+    def closes(self, relation: str, before: Positions) -> bool:
         """Whether, for some ``rw`` pair s → b, a walk from b to s spells a word of ``before``.
+
+        Args:
+            relation: ``rw``, or ``irw`` or ``prw`` for such pairs only.
+            before: the words.
 
         Raises:
             NotCertifiedError: the walks run in cycles, or the history is too large.
         """
-        triples = [(reader, key, source) for reader, key, source, _ in self._reads]
         walks = machine(before, looped=False)
-        product = Product(self._facts, self._included, triples, self._orders, walks)
+        product = Product(self._facts, self._included, self._reads, self._orders, walks)
         origins = product.origins()
         later = self._later_writers()
-        for number, (reader, _, _, _) in enumerate(self._reads):
+        for number, (reader, _, _, op) in enumerate(self._reads):
+            if relation != "rw" and self._facts.of_predicate(op) != (relation == "prw"):
+                continue
             reaching = 0
             for state in walks.accepting:
                 reaching |= origins[product.node(reader, state)]

@@ -10,8 +10,8 @@ from isolang.certify.checks import EARLIER, ONE_KEY, certifiable, judged, uses_r
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.expression import Positions
 from isolang.certify.facts import COMMITTED, Facts
-from isolang.certify.product import Machine, Product, machine
-from isolang.certify.return_paths import Read, ReturnPaths
+from isolang.certify.product import Machine, Product, Read, machine
+from isolang.certify.return_paths import ReturnPaths
 from isolang.certify.statements import check_statements
 from isolang.language.meaning.core import Check, Spec
 
@@ -82,8 +82,7 @@ def _broken(  # noqa: PLR0917 - a check, and a choice
     """Whether a choice breaks a check."""
 
     def product(walks: Machine) -> Product:
-        triples = [(reader, key, source) for reader, key, source, _ in reads]
-        return Product(facts, members, triples, orders, walks)
+        return Product(facts, members, reads, orders, walks)
 
     if check.kind == EARLIER:
         return ReturnPaths(facts, members, reads, orders).closes_earlier_read()
@@ -94,7 +93,8 @@ def _broken(  # noqa: PLR0917 - a check, and a choice
     without, before = parted
     walks = machine(without, looped=without.repeatable)
     broken = bool(without.accepting) and product(walks).broken()
-    return broken or ReturnPaths(facts, members, reads, orders).closes(before)
+    paths = ReturnPaths(facts, members, reads, orders)
+    return broken or any(paths.closes(relation, words) for relation, words in before.items())
 
 
 def _keys(
@@ -167,7 +167,7 @@ def _reads(
                 f"(candidates: {candidates})"
             )
         else:
-            reads.append((reader, facts.key[op], u, op))
+            reads.append(Read(reader, facts.key[op], u, op))
     return reads
 
 

@@ -200,6 +200,9 @@ class World:
                 return self._program_order()
             case "tx":
                 return {event: 1 << t for event, t in self._events().items()}
+            case "pred":
+                reads = (op for ops in self._reads.values() for op in ops)
+                return {0: bits_of(self._event(op) for op in reads if facts.of_predicate(op))}
         if key is None:
             return union(self.relation(name, k) for k in self.keys)
         match name:
@@ -217,15 +220,16 @@ class World:
                     for op in self._reads.get(key, ())
                     if op in self._sources
                 )
-            case "wr":
+            case "wr" | "iwr" | "pwr":
                 return union(
                     {self._sources[op]: 1 << facts.txn_of[op]}
                     for op in self._reads.get(key, ())
                     if op in self._sources
+                    and (name == "wr" or facts.of_predicate(op) == (name == "pwr"))
                 )
-            case "rw":
+            case "rw" | "irw" | "prw":
                 back = self._composed(
-                    transposed(self.relation("wr", key)), self.relation("ww", key)
+                    transposed(self.relation(f"{name[:-2]}wr", key)), self.relation("ww", key)
                 )
                 return {i: row & ~(1 << i) for i, row in back.items()}
         raise AssertionError(f"no relation {name}")

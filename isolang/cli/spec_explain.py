@@ -381,13 +381,18 @@ _DIRECT = {
 
 def _question(automaton: Automaton) -> str:
     """What must not be, for an automaton that is not simply a check's."""
+    if "components" in automaton.direct:
+        closing = " or ".join(sorted(automaton.closing))
+        return f"{automaton.check}: no cycle with {closing}; other cycles are allowed"
     if automaton.direct:
         ways = " or ".join(_DIRECT.get(r, r) for r in sorted(automaton.direct))
         return f"{automaton.check}: no anti-dependency S -> B where {ways}"
     if automaton.back:
         ends = ", ".join(f"q{b} to q{a}" for a, b in automaton.back)
+        kind = {"irw": "item ", "prw": "predicate "}.get("".join(automaton.closing), "")
         return (
-            f"{automaton.check}: no anti-dependency S -> B with a return path from B to S ({ends})"
+            f"{automaton.check}: no {kind}anti-dependency S -> B with a return path from B to S "
+            f"({ends})"
         )
     return f"{automaton.check}: no cycle"
 

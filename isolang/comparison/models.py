@@ -68,6 +68,7 @@ class Model:
                 )
                 for wr, ww in zip(self._keyed["wr"], self._keyed["ww"], strict=True)
             ]
+            self._keyed |= {"irw": self._keyed["rw"], "prw": [Relation() for _ in keys]}
         for check in level.checks:
             self.met += self._check(check)
 

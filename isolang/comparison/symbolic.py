@@ -251,6 +251,9 @@ class Symbolic:
             readers.append(relation_of((0, t, self._reads[t, x, 0]) for t in self._txns))
             shown.append(relation_of(self._vo(x)))
         self.keyed |= {"wr": wr, "W": writers, "R": readers, "vo": shown}
+        # There are no predicate reads here.
+        self.keyed |= {"iwr": wr, "pwr": [Relation() for _ in self._keys]}
+        self.plain["pred"] = Relation()
         self.identity = [(t, t, TRUE) for t in range(n + 1)]
         self.elements = n + 1
         if self.scope.operations:

@@ -36,6 +36,9 @@ from isolang.language.classify.regular import (
 )
 from isolang.language.meaning.core import (
     FILTERED,
+    OF_READS,
+    OVERWRITING,
+    SPLIT,
     Check,
     Core,
     Diff,
@@ -56,11 +59,11 @@ _PARTS = {
     relation: tuple(letter for letter in FILTERED if relation_of(letter) == relation)
     for relation in ("so", "rt", "done", "late")
 }
-_READS = frozenset(("wr", "rw", "rf"))
+_READS = OF_READS | {"rf"}
 _ENDS: Mapping[str, tuple[str, ...]] = {
-    "wr": ("W", "R"),
+    **dict.fromkeys(OF_READS - OVERWRITING, ("W", "R")),
     "ww": ("W", "W"),
-    "rw": ("R", "W"),
+    **dict.fromkeys(OVERWRITING, ("R", "W")),
     "locked": ("W", "W"),
     **{letter: ends_of(letter) for letter in FILTERED},
 }
@@ -144,22 +147,25 @@ def implication(stronger: Normal, weaker: Normal) -> Implication | None:
 
 def _step(stronger: Normal, axiom: Axiom) -> Step | None:
     shown = _shown(axiom.check)
+    splits = any(SPLIT & names(check.expr) for check in (axiom.check, *stronger.checks))
     for check in stronger.checks:
         if _same(check, axiom.check):
             return Step(check=shown, by=(_shown(check),))
     if not stronger.by_dependencies:
         return None
     if axiom.implied_by is not None:
-        form, expr = "irreflexive", axiom.implied_by
+        form, expr = "irreflexive", plain(axiom.implied_by, splits=splits)
     elif _about_cycles(axiom.check):
-        form, expr = axiom.check.kind, plain(axiom.check.expr)
+        form, expr = axiom.check.kind, plain(axiom.check.expr, splits=splits)
     else:
         return None
     with suppress(NotRegularError, TooLargeError):
         violating = _violating(form, expr)
         if violating is None:
             return None
-        about = [(c.kind, plain(c.expr), c) for c in stronger.checks if _about_cycles(c)]
+        about = [
+            (c.kind, plain(c.expr, splits=splits), c) for c in stronger.checks if _about_cycles(c)
+        ]
         known = [(k, e, c) for k, e, c in about if _forbidden(k, e) is not None]
         tests = violating.letters.union(
             *(w.letters for k, e, _ in known if (w := _forbidden(k, e)))

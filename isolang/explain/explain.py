@@ -204,7 +204,9 @@ class _Explainer:
         return [self._name(x.clause.step) for x in cycles if isinstance(x.clause.step, CycleStep)]
 
     def _name(self, step: CycleStep) -> str:
-        return names.name_of_cycle(step.edges, lambda t, key: key in self._facts.last[t])
+        return names.name_of_cycle(
+            step.edges, lambda t, key: key in self._facts.last[t], self._facts
+        )
 
     # --- views ---
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from isolang.language.meaning.core import relation_of
 from isolang.problem.anomalies import AnomalyKind
@@ -37,24 +37,40 @@ MEANING: Final = {
     "lost update": "a transaction wrote what it had read before, without seeing a write in between",
     "non-monotonic read": "a transaction saw one write of another one and then missed another",
     "fractured read": "a transaction saw one write of another transaction and missed another",
+    "phantom": "a transaction missed rows that match its predicate, and then saw their writer",
     "causality violation": "a transaction saw an effect and missed its cause",
     "G-single": "a transaction missed a write that it should have seen (read skew)",
     "write skew": "two transactions each read what the other one then overwrote",
+    "predicate write skew": "two transactions each read what the other one then overwrote, "
+    "at least one by a predicate",
     "long fork": "readers saw writes in orders that contradict each other",
     "no order": "no order of the transactions explains what they read (no cycle shows it)",
     "G2": "anti-dependency cycle: no order of the transactions explains what they read",
     "no model": "a solver found no model, which nobody has proved",
     "no assignment": "no choice of the relations that the specification asks for meets its checks",
 }
-"""What each name says, in a line; the suffixes add *across a session* and *in real time*."""
+"""What each name says, in a line; suffixes add *by a predicate read*, *across a session*, and *in
+real time*."""
 
 # From the weakest promise broken to the strongest. Where a case split has several cycles, at least
 # the anomaly that stands last here happened, whichever case is the true one: it names the
 # violation.
-SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read",
-                   "causality violation", "G-single", "long fork", "write skew", "G2")  # fmt: skip
+SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read", "phantom",
+                   "causality violation", "G-single", "long fork", "write skew",
+                   "predicate write skew", "G2")  # fmt: skip
 
+_PREDICATE = "-predicate"
 _SUFFIXES = ("-session", "-realtime")
+
+
+class Reads(Protocol):
+    """What operations are, which an edge names."""
+
+    def of_predicate(self, op: int) -> bool:
+        """Whether it says, for a predicate read, that no matching row was there."""
+
+    def reads_first(self, op: int, later: int) -> bool:
+        """Whether one operation precedes another one of its transaction."""
 
 
 def name_of_step(step: AnomalyStep) -> str:
@@ -62,22 +78,26 @@ def name_of_step(step: AnomalyStep) -> str:
     return INTRINSIC[AnomalyKind(step.kind)]
 
 
-def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool]) -> str:
+def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], reads: Reads) -> str:
     """The name of a cycle.
 
     Args:
         edges: the cycle.
         writes: whether a transaction writes a key.
-
-    >>> from isolang.certify.steps import Edge
-    >>> cycle = [Edge("wr", 1, 2, 0, 8), Edge("rw", 2, 1, 1, 7, 9)]
-    >>> name_of_cycle(cycle, lambda txn, key: False)
-    'fractured read'
-    >>> name_of_cycle([Edge("so", 1, 2), Edge("rw", 2, 1, 1, 8, 9)], lambda txn, key: False)
-    'G-single-session'
+        reads: what the operations are.
     """
     relations = [relation_of(edge.relation) for edge in edges]
-    return _plain_name(edges, relations, writes) + suffix(relations)
+    name = _plain_name(edges, relations, writes, reads)
+    of_predicate = [
+        edge.relation
+        for edge in edges
+        if edge.relation in ("wr", "rw") and reads.of_predicate(edge.op)
+    ]
+    if "rw" in of_predicate and name in _OF_PREDICATES and not _in_one_statement(edges, reads):
+        name = _OF_PREDICATES[name]
+    elif of_predicate:
+        name += _PREDICATE
+    return name + suffix(relations)
 
 
 def suffix(relations: Collection[str]) -> str:
@@ -87,14 +107,30 @@ def suffix(relations: Collection[str]) -> str:
     return "-session" if "so" in relations else ""
 
 
+_OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate write skew"}
+"""Names of their own, where an anti-dependency is of a predicate read."""
+
+
+def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:
+    """Whether one predicate read saw a transaction, and missed it, which no phantom does."""
+    (first, second) = (edge for edge in edges if edge.relation in ("wr", "rw"))
+    saw = {first.relation, second.relation} == {"wr", "rw"}
+    return saw and not any(
+        reads.reads_first(a.op, b.op) for a, b in ((first, second), (second, first))
+    )
+
+
 def _plain_name(
-    edges: Sequence[Edge], relations: list[str], writes: Callable[[int, int], bool]
+    edges: Sequence[Edge],
+    relations: list[str],
+    writes: Callable[[int, int], bool],
+    reads: Reads,
 ) -> str:
     anti = relations.count("rw")
     if anti == 0:
         return "G1c" if "wr" in relations else "G0"
     if anti == 1:
-        return _one_rw(edges, relations, writes)
+        return _one_rw(edges, relations, writes, reads)
     if anti == 2 and len(edges) == 2:
         # Each read and wrote one key and missed the other's write, or they crossed over two keys.
         return "lost update" if edges[0].key == edges[1].key else "write skew"
@@ -103,12 +139,17 @@ def _plain_name(
     return "G2" if adjacent else "long fork"
 
 
-def _one_rw(edges: Sequence[Edge], relations: list[str], writes: Callable[[int, int], bool]) -> str:
+def _one_rw(
+    edges: Sequence[Edge],
+    relations: list[str],
+    writes: Callable[[int, int], bool],
+    reads: Reads,
+) -> str:
     (missed,) = (edge for edge in edges if edge.relation == "rw")
     rest = [relation for relation in relations if relation != "rw"]
     if rest == ["wr"]:
         (seen,) = (edge for edge in edges if edge.relation == "wr")
-        return "non-monotonic read" if seen.op < missed.op else "fractured read"
+        return "non-monotonic read" if reads.reads_first(seen.op, missed.op) else "fractured read"
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
     # A way back by way of others is one that levels forbid which allow lost updates.
@@ -120,10 +161,11 @@ def _one_rw(edges: Sequence[Edge], relations: list[str], writes: Callable[[int, 
 def weakest(names: Sequence[str]) -> str:
     """The name of a violation whose cases have these names: what happened at least."""
 
-    def rank(name: str) -> tuple[int, int]:
-        plain = strip_suffix(name)
-        place = SEVERITY.index(plain) if plain in SEVERITY else -1
-        return place, _SUFFIXES.index(name[len(plain) :]) + 1 if name != plain else 0
+    def rank(name: str) -> tuple[int, bool, int]:
+        timeless = strip_suffix(name)
+        place = SEVERITY.index(plain) if (plain := base(name)) in SEVERITY else -1
+        order = _SUFFIXES.index(name[len(timeless) :]) + 1 if name != timeless else 0
+        return place, timeless != plain, order
 
     return max(names, key=rank)
 
@@ -135,8 +177,14 @@ def strip_suffix(name: str) -> str:
     return name
 
 
+def base(name: str) -> str:
+    """The name without any suffix."""
+    return strip_suffix(name).removesuffix(_PREDICATE)
+
+
 def meaning(name: str) -> str:
     """What a name says, in a line."""
-    plain = strip_suffix(name)
+    timeless = strip_suffix(name)
     more = {"-session": ", counting the order of its session", "-realtime": ", counting real time"}
-    return MEANING[plain] + more.get(name[len(plain) :], "")
+    rows = ", by a predicate read" if timeless != base(name) else ""
+    return MEANING[base(name)] + rows + more.get(name[len(timeless) :], "")

@@ -252,6 +252,19 @@ class History(Struct, frozen=True, kw_only=True):
         s = int(np.searchsorted(self.columns.statement_start, _number(op), side="right")) - 1
         return s if s >= 0 and op < self.columns.statement_end[s] else -1
 
+    def of_predicate(self, op: int) -> bool:
+        """Tell whether an operation says, for a predicate read, that no matching row was there."""
+        columns = self.columns
+        if not len(columns.statement_start) or int(columns.op_kind[op]) not in c.SET_READS:
+            return False
+        return self.statement_of(op) >= 0
+
+    def reads_first(self, op: int, later: int) -> bool:
+        """Tell the order of two operations of a transaction; inside a predicate read is none."""
+        if not len(self.columns.statement_start) or (statement := self.statement_of(op)) < 0:
+            return op < later
+        return op < later and statement != self.statement_of(later)
+
     def transaction_of(self, op: int) -> int:
         """Give the transaction that an operation belongs to."""
         import numpy as np

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -31,9 +31,13 @@ NO_SESSION = "-nosession"
 FRAGMENTS = {
     "rf": "prelude.iso",
     "wr": "prelude.iso",
+    "iwr": "prelude.iso",
+    "pwr": "prelude.iso",
     "obs": "prelude.iso",
     "ww": "adya.iso",
     "rw": "adya.iso",
+    "irw": "adya.iso",
+    "prw": "adya.iso",
     "co": "commit-order.iso",
     "ar": "visibility.iso",
     "vis": "visibility.iso",
@@ -91,14 +95,12 @@ class _Alias(Struct, frozen=True):
         title: of the specification.
         note: whose name it is.
         header: the name in the text, if it is not the alias.
-        weaker_on_predicates: it is the same level only where a history has no predicate reads.
     """
 
     of: str
     title: str
     note: str
     header: str = ""
-    weaker_on_predicates: bool = False
 
 
 @cache
@@ -193,30 +195,11 @@ def _files() -> frozenset[str]:
     return frozenset(path.stem for path in SPECS.glob("*.iso"))
 
 
-# Levels that count anti-dependencies of single rows only; their checks count all.
-_OF_ITEMS: Final = frozenset(("pl-cs",))
-
-
 @cache
 def _aliases() -> dict[str, _Alias]:
     import msgspec
 
     return msgspec.toml.decode((SPECS / "aliases.toml").read_bytes(), type=dict[str, _Alias])
-
-
-def weaker_on_predicates(source: str) -> bool:
-    """Say whether a specification allows more than its checks, where there are predicate reads.
-
-    Args:
-        source: where its text came from, as :class:`Spec` has it.
-    """
-    name = source.removeprefix("library:").removesuffix(".iso").removesuffix(NO_SESSION)
-    if not source.startswith("library:"):
-        return False
-    alias = _aliases().get(name)
-    if alias is None:
-        return name in _OF_ITEMS
-    return alias.weaker_on_predicates or alias.of in _OF_ITEMS
 
 
 def _names() -> list[str]:

@@ -14,7 +14,7 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import HistoryError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
-from isolang.language.library import assumption_of, list_library, weaker_on_predicates
+from isolang.language.library import assumption_of, list_library
 from isolang.language.meaning.facts import mentioned
 from isolang.limits import Deadline
 from isolang.options import Options
@@ -103,12 +103,6 @@ def decide(
     if silent := _says_nothing_of(run.written_spec, history):
         return _unknown(run, Undecided(cause="unsupported", reason=silent))
     found = limited(run, lambda: _verdict(run))
-    if isinstance(found, Invalid) and _allows_more(route, history, found):
-        reason = (
-            f"{route.spec.name} counts reads of single rows only; the history violates checks that "
-            "count predicate reads, too, and those may allow it"
-        )
-        found = Undecided(cause="unsupported", reason=reason)
     return _unknown(run, found) if isinstance(found, Undecided) else found
 
 
@@ -123,16 +117,6 @@ def _says_nothing_of(spec: Spec, history: History) -> str:
     known = ", ".join(name for name in history.levels if "-" not in name)
     what = history.notes[0] if history.notes else "such a history"
     return f"{what}; it cannot be judged by {spec.name}, only by {known} and what is as strong"
-
-
-def _allows_more(route: Route, history: History, found: Invalid) -> bool:
-    """Whether a level that predicate reads weaken may allow what its checks forbid."""
-    if not len(history.columns.statement_start) or not weaker_on_predicates(route.spec.source):
-        return False
-    from isolang.certify.steps import AnomalyStep
-
-    steps = found.refutation.steps if isinstance(found.refutation, Refutation) else ()
-    return not (len(steps) == 1 and isinstance(steps[0], AnomalyStep))
 
 
 def _verdict(run: Run) -> Verdict:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
+    OVERWRITING,
     Check,
     Core,
     Diff,
@@ -36,7 +37,7 @@ from isolang.language.meaning.core import (
 from isolang.rows import bits
 from isolang.smallscope.histories import NO_READ, SmallHistory, subsets
 
-EVENT_NAMES = frozenset(("po", "tx", "rf", "cand"))
+EVENT_NAMES = frozenset(("po", "tx", "rf", "cand", "pred"))
 _ALWAYS_AFTER_T0 = frozenset(("ww", "co", "ar", "vis"))
 
 
@@ -240,7 +241,9 @@ def given(history: SmallHistory, *, events: bool) -> Model:
             source = relation((write[s, k], read[t, k]) for s, t in readers)
             keyed["cand"].append(source)
             keyed["rf"].append(source)
-    w.keyed |= keyed
+    # There are no predicate reads here.
+    w.keyed |= keyed | {"iwr": keyed["wr"], "pwr": [0] * n_keys}
+    w.plain["pred"] = 0
     if events:
         numbered = list(enumerate(owner, size + 1))
         w.plain["tx"] = relation(iter(numbered))
@@ -335,6 +338,7 @@ def _chosen(exists: Exists, w: Model) -> Iterator[None]:
                 compose(inverse(wr, w.m), ww, w.m) & ~identity(w.m)
                 for wr, ww in zip(w.keyed["wr"], chosen, strict=True)
             ]
+            w.keyed |= {"irw": w.keyed["rw"], "prw": [0] * w.keys}
         yield
 
 
@@ -346,7 +350,7 @@ def needed(spec: Spec, checks: Sequence[Check]) -> tuple[Exists, ...]:
         wanted |= facts.names(check.bound) if check.bound is not None else frozenset()
     result = []
     for exists in reversed(spec.exists):
-        used = exists.name in wanted or (exists.name == "ww" and "rw" in wanted)
+        used = exists.name in wanted or (exists.name == "ww" and OVERWRITING & wanted)
         if used and exists.name != "rf":
             result.append(exists)
             for part in (exists.over, exists.containing, exists.within):

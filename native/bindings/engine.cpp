@@ -20,6 +20,50 @@ std::vector<Automaton::Step> steps_of(nb::handle pairs) {
   return steps;
 }
 
+// The relations of the language that speak of some reads only, and the one that they are part of.
+struct Part {
+  const char* name;
+  Relation relation;
+  std::uint8_t reads;
+};
+constexpr Part kParts[] = {{"iwr", Relation::wr, kItemReads},
+                           {"pwr", Relation::wr, kPredicateReads},
+                           {"irw", Relation::rw, kItemReads},
+                           {"prw", Relation::rw, kPredicateReads}};
+
+bool holds(nb::handle set, const char* name) {
+  return nb::cast<bool>(set.attr("__contains__")(name));
+}
+
+// Per relation, the reads whose pairs are among the named ones.
+Automaton::Reads reads_of(nb::handle names) {
+  Automaton::Reads reads{};
+  for (std::size_t r = 0; r < kRelations; ++r)
+    if (holds(names, kRelationNames[r])) reads[r] = kAllReads;
+  for (const Part& part : kParts)
+    if (holds(names, part.name)) reads[static_cast<std::size_t>(part.relation)] |= part.reads;
+  return reads;
+}
+
+// Steps of parts of a relation become steps of the relation.
+void add_parts(nb::handle steps, Relation relation, std::vector<Automaton::Step>& to,
+               std::vector<std::uint8_t>& reads) {
+  std::vector<std::uint8_t> of_each(to.size(), kAllReads);
+  for (const Part& part : kParts) {
+    if (part.relation != relation || !holds(steps, part.name)) continue;
+    for (const auto& step : steps_of(steps[part.name])) {
+      const auto at = std::ranges::find(to, step) - to.begin();
+      if (at == std::ssize(to)) {
+        to.push_back(step);
+        of_each.push_back(0);
+      }
+      of_each[static_cast<std::size_t>(at)] |= part.reads;
+    }
+  }
+  const auto whole = [](std::uint8_t one) { return one == kAllReads; };
+  if (!std::ranges::all_of(of_each, whole)) reads = std::move(of_each);
+}
+
 Automaton automaton_of(nb::handle a) {
   Automaton m;
   m.states = nb::cast<std::int32_t>(a.attr("states"));
@@ -27,22 +71,33 @@ Automaton automaton_of(nb::handle a) {
   const nb::object steps = a.attr("steps");
   std::size_t known = 0;
   for (std::size_t r = 0; r < kRelations; ++r)
-    if (nb::cast<bool>(steps.attr("__contains__")(kRelationNames[r]))) {
+    if (holds(steps, kRelationNames[r])) {
       m.steps[r] = steps_of(steps[kRelationNames[r]]);
       ++known;
     }
+  for (const Part& part : kParts) known += holds(steps, part.name) ? 1 : 0;
   if (known != nb::len(steps)) throw nb::value_error("automaton: unknown relation among its steps");
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
   m.of_one_key = nb::cast<bool>(a.attr("of_one_key"));
   m.back = steps_of(a.attr("back"));
   m.judges = nb::cast<bool>(a.attr("judges"));
   const nb::object direct = a.attr("direct");
-  const auto has = [&](const char* name) {
-    return nb::cast<bool>(direct.attr("__contains__")(name));
-  };
+  const auto has = [&](const char* name) { return holds(direct, name); };
   m.back_so = has("so");
   m.back_wr = has("wr");
   m.back_earlier_wr = has("earlier wr");
+  const Automaton::Reads closing = reads_of(a.attr("closing"));
+  if (has("components")) {
+    m.component = reads_of(steps);
+    m.closing = closing;
+    m.closing_first = nb::cast<bool>(a.attr("closing_first"));
+    m.steps = {};
+  } else {
+    for (const Relation r : {Relation::wr, Relation::rw})
+      add_parts(steps, r, m.steps[static_cast<std::size_t>(r)],
+                r == Relation::wr ? m.wr_reads : m.rw_reads);
+    m.back_reads = closing[static_cast<std::size_t>(Relation::rw)];
+  }
   const auto check = [&](const std::vector<Automaton::Step>& list) {
     for (const auto& [q, r] : list)
       if (q < 0 || r < 0 || q >= m.states || r >= m.states)

@@ -36,8 +36,10 @@ struct NotCertified {
 };
 
 // From so_of_key on: so, rt, done and late between transactions that access one key, four of each:
-// from a writer to a writer, from a writer to a reader, from a reader to either. The last two are tests: they relate a transaction that writes, or that has an external read, to
-// itself. No edge of a refutation is one.
+// from a writer to a writer, from a writer to a reader, from a reader to either. The last two are
+// tests: they relate a transaction that writes, or that has an external read, to itself. No edge of a
+// refutation is one, nor one of iwr to prw, by which an expression tells item reads from predicate
+// reads: that is what the operation of a wr or rw edge says.
 enum class Relation : std::uint8_t {
   init = 0,
   so,
@@ -48,11 +50,15 @@ enum class Relation : std::uint8_t {
   wr,
   ww,
   rw,
+  iwr,
+  pwr,
+  irw,
+  prw,
   so_of_key,
   writes = so_of_key + 16,
   reads
 };
-inline constexpr int kRelations = 27;
+inline constexpr int kRelations = 31;
 // One of the relations between transactions that access one key.
 struct Filtered {
   Relation relation;  // which it is a part of

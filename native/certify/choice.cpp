@@ -191,7 +191,11 @@ class ChoiceReader {
     if (u < 0 || u > n_ || !explains(t, op, u, write))
       reject("the external read " + str(op) + " cannot read from transaction " + str(u));
     choice_.reads.push_back({t, key, write, writes_.find_last(t, key)});
-    if (!h_.statement_start.empty()) choice_.statement.push_back(h_.statement_of(op));
+    if (!h_.statement_start.empty()) {
+      choice_.statement.push_back(h_.statement_of(op));
+      choice_.reads.back().of_predicate =
+          is_set_read(h_.kind(op)) && choice_.statement.back() >= 0;
+    }
     add(u, work);
   }
 

@@ -14,6 +14,7 @@ struct ExternalRead {
   std::int32_t source;  // the position of the source in the key's order, -1 for T0
   std::int32_t
       own;  // the position of the reader itself in the key's order, -1 if it does not write the key
+  bool of_predicate = false;  // it says, for a predicate read, that no matching row was there
 };
 
 struct Choice {

@@ -52,6 +52,8 @@ class Evidence {
   bool reads(std::int64_t t);         // from outside, and may be included
   bool reads_key(std::int64_t t, std::int32_t key);
 
+  // It says, for a predicate read, that no matching row was there.
+  bool of_predicate(std::int64_t op) const { return is_set_read(h_.kind(op)) && h_.in_statement(op); }
   // Program order; there is none inside a predicate read.
   bool reads_first(std::int64_t op, std::int64_t later) const {
     const std::int32_t statement = h_.statement_of(op);

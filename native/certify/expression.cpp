@@ -16,9 +16,10 @@ constexpr std::size_t kPositionLimit = 2'000;
 
 constexpr std::array<std::string_view, kRelations> kNames{
     "init",      "so",        "rt",        "done",      "late",      "locked",    "wr",
-    "ww",        "rw",        "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",
-    "rt[W,R]",   "rt[R,W]",   "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]",
-    "late[W,W]", "late[W,R]", "late[R,W]", "late[R,R]", "W",         "R"};
+    "ww",        "rw",        "iwr",       "pwr",       "irw",       "prw",       "so[W,W]",
+    "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",   "rt[W,R]",   "rt[R,W]",   "rt[R,R]",
+    "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]", "late[W,W]", "late[W,R]", "late[R,W]",
+    "late[R,R]", "W",         "R"};
 
 // Recursive descent over "(op e …)", names and "id", building first, last and follow on the way.
 class Reader {
@@ -162,6 +163,44 @@ std::string_view name_of(int relation) {
 
 Positions read_expression(std::string_view text) { return Reader(text).read(); }
 
+bool overwrites(int relation) {
+  return relation == static_cast<int>(Relation::rw) || relation == static_cast<int>(Relation::irw) ||
+         relation == static_cast<int>(Relation::prw);
+}
+
+bool reads_from(int relation) {
+  return relation == static_cast<int>(Relation::wr) || relation == static_cast<int>(Relation::iwr) ||
+         relation == static_cast<int>(Relation::pwr);
+}
+
+bool is_of(Relation relation, bool of_predicate) {
+  switch (relation) {
+    case Relation::iwr:
+    case Relation::irw:
+      return !of_predicate;
+    case Relation::pwr:
+    case Relation::prw:
+      return of_predicate;
+    default:
+      return true;
+  }
+}
+
+bool Positions::tells_reads_apart() const {
+  return mentions(Relation::iwr) || mentions(Relation::pwr) || mentions(Relation::irw) ||
+         mentions(Relation::prw);
+}
+
+int Positions::letter(int relation, bool of_predicate) const {
+  if (!tells_reads_apart()) return relation;
+  if (relation == static_cast<int>(Relation::wr))
+    return static_cast<int>(of_predicate ? Relation::pwr : Relation::iwr);
+  // mutant: checker-predicates-as-items
+  if (relation == static_cast<int>(Relation::rw))
+    return static_cast<int>(of_predicate ? Relation::prw : Relation::irw);
+  return relation;
+}
+
 bool Positions::mentions(Relation r) const {
   return std::find(label.begin(), label.end(), static_cast<int>(r)) != label.end();
 }
@@ -201,24 +240,16 @@ Positions of_return_paths(Positions p) {
   constexpr int writes = static_cast<int>(Relation::writes),
                 reads = static_cast<int>(Relation::reads);
   const auto after_letter = [&](int q) {  // the test that is passed wherever this letter ends
-    switch (p.label[q]) {
-      case kNoRelation:
-      case static_cast<int>(Relation::ww):
-      case static_cast<int>(Relation::rw):
-      case writes:
-        return writes;
-      case static_cast<int>(Relation::wr):
-      case reads:
-        return reads;
-      default:
-        return kNoRelation;
-    }
+    const int relation = p.label[q];
+    if (relation == kNoRelation || relation == static_cast<int>(Relation::ww) ||
+        relation == writes || overwrites(relation))
+      return writes;
+    return relation == reads || reads_from(relation) ? reads : kNoRelation;
   };
   const auto before_letter = [&](int f) {  // the test that is passed wherever this letter begins
     const int relation = p.label[f];
-    if (relation == static_cast<int>(Relation::wr) || relation == static_cast<int>(Relation::ww))
-      return writes;
-    return relation == static_cast<int>(Relation::rw) ? reads : kNoRelation;
+    if (reads_from(relation) || relation == static_cast<int>(Relation::ww)) return writes;
+    return overwrites(relation) ? reads : kNoRelation;
   };
   const auto add = [](std::vector<int>& to, int f) {
     if (std::find(to.begin(), to.end(), f) != to.end()) return false;

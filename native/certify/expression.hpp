@@ -17,6 +17,12 @@ inline bool is_test(int relation) {
          relation == static_cast<int>(Relation::reads);
 }
 
+// rw, irw or prw; wr, iwr or pwr.
+bool overwrites(int relation);
+bool reads_from(int relation);
+// Whether a read of this kind has pairs in the relation.
+bool is_of(Relation relation, bool of_predicate);
+
 // Position 0 is the start and reads nothing; every other position reads its relation.
 struct Positions {
   std::vector<int> label;                // kNoRelation for the start
@@ -25,6 +31,10 @@ struct Positions {
   bool nullable = false;
 
   bool mentions(Relation r) const;
+  // Whether item reads and predicate reads are different letters, and what a pair of a relation by a
+  // read of this kind is then.
+  bool tells_reads_apart() const;
+  int letter(int relation, bool of_predicate) const;
   // Whether a walk spells a word of L(e), or with `again` of L(e)+. The word has the walk's steps
   // without tests; passes(i, test) says whether the transaction where step i begins passes, or
   // where the last one ends.

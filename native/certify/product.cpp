@@ -22,6 +22,8 @@ namespace {
 
 using Node = std::int32_t;
 using Step = std::pair<int, int>;
+constexpr Relation kReadsFrom[] = {Relation::wr, Relation::iwr, Relation::pwr};
+constexpr Relation kOverwriting[] = {Relation::rw, Relation::irw, Relation::prw};
 constexpr double kVisitLimit = 4e8;  // edge visits, when every transaction is a start of its own
 
 class Product {
@@ -204,8 +206,9 @@ class Product {
     for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
     for (const Step& s : m_.of(Relation::ww))
       if (!repeats(s)) reserve(key_tail_[s.second], c_.order.size());
-    for (const Step& s : m_.of(Relation::rw))
-      if (!continues_by_ww(s)) reserve(key_tree_[s.second], 2 * c_.order.size());
+    for (const Relation r : kOverwriting)
+      for (const Step& s : m_.of(r))
+        if (!continues_by_ww(s)) reserve(key_tree_[s.second], 2 * c_.order.size());
   }
 
   void build() {
@@ -231,12 +234,14 @@ class Product {
       for (const Step& s : m_.of(r)) before_commit(r, s, edge);
     for (const OfKey& one : of_key_) between_accesses(one, edge);
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
-    for (const Step& s : m_.of(Relation::wr))
-      each_read([&](const ExternalRead& r) {
-        if (r.source >= 0)
-          edge(node(c_.order[c_.key_start[r.key] + r.source], s.first), node(r.reader, s.second));
-      });
-    for (const Step& s : m_.of(Relation::rw)) anti_dependencies(s, edge);
+    for (const Relation relation : kReadsFrom)
+      for (const Step& s : m_.of(relation))
+        each_read(relation, [&](const ExternalRead& r) {
+          if (r.source >= 0)
+            edge(node(c_.order[c_.key_start[r.key] + r.source], s.first), node(r.reader, s.second));
+        });
+    for (const Relation relation : kOverwriting)
+      for (const Step& s : m_.of(relation)) anti_dependencies(relation, s, edge);
     tails(
         session_tail_, by_session_,
         [&](std::size_t i) {
@@ -260,7 +265,7 @@ class Product {
   // In a large history their sources lie anywhere: where they stand in the orders is fetched before
   // it is asked.
   template <typename F>
-  void each_read(F&& visit) {
+  void each_read(Relation relation, F&& visit) {
     constexpr std::size_t kAhead = 16;
     const std::vector<ExternalRead>& reads = c_.reads;
     for (std::size_t i = 0; i < reads.size(); ++i) {
@@ -270,7 +275,7 @@ class Product {
         prefetch(c_.order.data() + c_.key_start[next.key] + next.source + 1);
       }
       budget_.poll();
-      visit(reads[i]);
+      if (is_of(relation, reads[i].of_predicate)) visit(reads[i]);
     }
   }
 
@@ -421,9 +426,9 @@ class Product {
   }
 
   template <typename F>
-  void anti_dependencies(const Step& s, F&& edge) {
+  void anti_dependencies(Relation relation, const Step& s, F&& edge) {
     const bool immediate = continues_by_ww(s);
-    each_read([&](const ExternalRead& r) {
+    each_read(relation, [&](const ExternalRead& r) {
       const std::int64_t start = c_.key_start[r.key];
       const std::int64_t size = c_.key_start[idx(r.key) + 1] - start;
       const std::int64_t later = r.source + 1;

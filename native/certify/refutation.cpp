@@ -167,7 +167,9 @@ class Checker {
     };
     const auto fits = [&] {
       std::vector<int> word;
-      for (const Edge& edge : *walk) word.push_back(edge.relation);
+      for (const Edge& edge : *walk)
+        word.push_back(found->second.positions.letter(
+            edge.relation, edge.op != kUnused && evidence_.of_predicate(edge.op)));
       return found->second.positions.reads(word, found->second.acyclic, passes);
     };
     bool fit = fits();

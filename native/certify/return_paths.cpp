@@ -310,9 +310,10 @@ class Rows {
 // Whether a walk from a start is a return path.
 class Clocks {
  public:
-  Clocks(const History& history, const Choice& choice, const Machine& machine, bool by_next,
-         Budget& budget)
-      : h_(history),
+  Clocks(const History& history, const Choice& choice, Relation closing, const Machine& machine,
+         bool by_next, Budget& budget)
+      : closing_(closing),
+        h_(history),
         c_(choice),
         m_(machine),
         by_next_(by_next),
@@ -455,6 +456,7 @@ class Clocks {
   }
 
   bool closes(const ExternalRead& r, const Rows& rows, std::int64_t row) {
+    if (!is_of(closing_, r.of_predicate)) return false;
     if (by_key_) return rows.at(row, r.key) > r.source;
     bool own = false;
     if (!by_next_) {
@@ -486,6 +488,7 @@ class Clocks {
     return false;
   }
 
+  const Relation closing_;
   const History& h_;
   const Choice& c_;
   const Machine& m_;
@@ -503,8 +506,8 @@ class Clocks {
   std::vector<std::int64_t> member_start_;
 };
 
-bool by_search(const History& history, const Choice& choice, const Machine& machine,
-               Budget& budget) {
+bool by_search(const History& history, const Choice& choice, Relation closing,
+               const Machine& machine, Budget& budget) {
   const ProductGraph graph = product(history, choice, machine, budget);
   const Places places(history, choice);
   const ByReader reads = by_reader(history, choice);
@@ -540,7 +543,9 @@ bool by_search(const History& history, const Choice& choice, const Machine& mach
         const std::int32_t reader = w / machine.states;
         if (w >= of_transactions || ends[w % machine.states] == 0 || reader == b) continue;
         for (std::int64_t i = reads.start[reader]; i < reads.start[reader + 1]; ++i)
-          if (overwrites(choice.reads[reads.item[i]])) return true;
+          if (const ExternalRead& r = choice.reads[reads.item[i]];
+              is_of(closing, r.of_predicate) && overwrites(r))
+            return true;
       }
     }
   }
@@ -550,30 +555,36 @@ bool by_search(const History& history, const Choice& choice, const Machine& mach
 }  // namespace
 
 std::optional<SingleRw> single_rw(const Positions& p) {
-  constexpr int rw = static_cast<int>(Relation::rw);
-  SingleRw result{p, p};
-  const auto is_rw = [&](int f) { return p.label[f] == rw && p.follow[f].empty(); };
-  bool any = false;
+  SingleRw result{p, {}};
+  const auto is_last = [&](int f) { return overwrites(p.label[f]) && p.follow[f].empty(); };
   for (std::size_t i = 0; i < p.label.size(); ++i) {
-    any |= is_rw(static_cast<int>(i));
-    result.before.accepting[i] =
-        i > 0 && std::any_of(p.follow[i].begin(), p.follow[i].end(), is_rw);
-    if (is_rw(static_cast<int>(i)))
-      result.without.accepting[i] = result.before.accepting[i] = 0;
-    for (Positions* part : {&result.without, &result.before}) std::erase_if(part->follow[i], is_rw);
+    std::erase_if(result.without.follow[i], is_last);
+    if (is_last(static_cast<int>(i))) result.without.accepting[i] = 0;
   }
-  if (!any) return std::nullopt;
+  for (const Relation relation : {Relation::rw, Relation::irw, Relation::prw}) {
+    const auto closes = [&](int f) { return is_last(f) && p.label[f] == static_cast<int>(relation); };
+    Positions before = result.without;
+    bool any = false;
+    for (std::size_t i = 0; i < p.label.size(); ++i) {
+      before.accepting[i] = i > 0 && std::any_of(p.follow[i].begin(), p.follow[i].end(), closes);
+      any |= closes(static_cast<int>(i));
+    }
+    if (any) result.before.emplace_back(relation, std::move(before));
+  }
+  if (result.before.empty()) return std::nullopt;
   return result;
 }
 
-bool closes_return_path(const History& history, const Choice& choice, const Positions& way,
-                        Budget& budget) {
+bool closes_return_path(const History& history, const Choice& choice, Relation closing,
+                        const Positions& way, Budget& budget) {
   const Positions before = of_return_paths(way);
   if (std::find(before.accepting.begin(), before.accepting.end(), 1) == before.accepting.end())
     return false;
-  const bool single = std::all_of(before.follow[0].begin(), before.follow[0].end(), [&](int p) {
-    return single_pair(before.label[p]) && before.follow[p].empty();
-  });
+  // mutant: checker-all-reads-close
+  const bool single =
+      closing == Relation::rw &&
+      std::all_of(before.follow[0].begin(), before.follow[0].end(),
+                  [&](int p) { return single_pair(before.label[p]) && before.follow[p].empty(); });
   if (single) {
     const auto reads = [&](Relation r) { return before.reads(static_cast<int>(r)); };
     // init leads from T0 alone, which no rw leads to.
@@ -588,7 +599,7 @@ bool closes_return_path(const History& history, const Choice& choice, const Posi
   const auto with_sessions = [&](Machine more, const std::vector<std::pair<int, int>>& steps,
                                  bool by_next) {
     more.steps[idx(Relation::so)] = steps;
-    Clocks narrow(history, choice, more, by_next, budget);
+    Clocks narrow(history, choice, closing, more, by_next, budget);
     return narrow.sort() && !narrow.close();
   };
   if (!before.repeatable()) {
@@ -601,17 +612,17 @@ bool closes_return_path(const History& history, const Choice& choice, const Posi
       const auto& ww = once.of(Relation::ww);
       const bool by_next = std::find(ww.begin(), ww.end(), std::pair(0, 0)) != ww.end();
       if (once.of(Relation::so).empty() && with_sessions(once, {{0, 0}}, by_next)) return false;
-      Clocks clocks(history, choice, once, by_next, budget);
+      Clocks clocks(history, choice, closing, once, by_next, budget);
       if (clocks.sort()) return clocks.close();
     }
-    return by_search(history, choice, machine(before, false), budget);
+    return by_search(history, choice, closing, machine(before, false), budget);
   }
   const bool by_next = before.reads(static_cast<int>(Relation::ww));
   const Machine walks = machine(before, true);
   if (walks.of(Relation::so).empty() && !walks.of(Relation::wr).empty() &&
       with_sessions(walks, walks.of(Relation::wr), by_next))
     return false;
-  Clocks clocks(history, choice, walks, by_next, budget);
+  Clocks clocks(history, choice, closing, walks, by_next, budget);
   if (!clocks.sort())
     throw NotCertified{
         "not certified: irreflexive over words that run in cycles, which no other check forbids"};

@@ -2,6 +2,8 @@
 // walk from b to s spells a word of U, the words that may stand before that rw.
 #pragma once
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "certify/choice.hpp"
 #include "certify/expression.hpp"
@@ -10,15 +12,16 @@ namespace isolang::certify {
 
 struct SingleRw {
   Positions without;  // the words of e that do not end so
-  Positions before;   // U
+  // U, for each of rw, irw and prw that such words end in.
+  std::vector<std::pair<Relation, Positions>> before;
 };
 // Empty if there is no such rw.
 std::optional<SingleRw> single_rw(const Positions& positions);
 
 // Does some rw pair of the choice close a return path? Throws NotCertified when that is too large
 // to decide, or when the return paths run in cycles, which another check should have forbidden.
-bool closes_return_path(const History& history, const Choice& choice, const Positions& before,
-                        Budget& budget);
+bool closes_return_path(const History& history, const Choice& choice, Relation closing,
+                        const Positions& before, Budget& budget);
 // The same where the only return path is a wr pair whose read stands before the one of the rw pair.
 bool closes_earlier_read(const History& history, const Choice& choice, Budget& budget);
 

@@ -48,7 +48,8 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       } else if (check.earlier) {
         broken = closes_earlier_read(history, choice, budget);
       } else if (single) {
-        broken = closes_return_path(whole, chosen, single->before, budget);
+        for (const auto& [closing, before] : single->before)
+          broken = broken || closes_return_path(whole, chosen, closing, before, budget);
       }
       if (broken) throw Rejected{"check " + check.name + ": the witness has a violating cycle"};
     }

@@ -75,6 +75,8 @@ struct Problem {
   std::vector<std::int64_t> read_op;          // the first such operation
   // The first operation of the statement that it is part of; empty if there are no predicate reads.
   std::vector<std::int64_t> read_statement;
+  // 1 where a predicate read says that no matching row was there; empty if none does.
+  std::vector<std::uint8_t> read_predicate;
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;        // indices into writer_*; never the reader's own write
 

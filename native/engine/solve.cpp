@@ -276,8 +276,69 @@ class Attempt {
 
 }  // namespace
 
-Solution solve(const Problem& problem, const std::vector<Automaton>& automata,
-               const SolveOptions& options, Budget& budget) {
+namespace {
+
+// What the checks are where all reads are item reads: nothing is told apart then.
+std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) {
+  const auto keep_items = [](std::vector<Automaton::Step>& steps,
+                             std::vector<std::uint8_t>& reads) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < reads.size(); ++i)
+      if ((reads[i] & kItemReads) != 0) steps[kept++] = steps[i];
+    if (!reads.empty()) steps.resize(kept);
+    reads.clear();
+  };
+  for (Automaton& m : automata) {
+    keep_items(m.steps[idx(Relation::wr)], m.wr_reads);
+    keep_items(m.steps[idx(Relation::rw)], m.rw_reads);
+    if ((m.back_reads & kItemReads) == 0) m.back.clear();
+    m.back_reads = kAllReads;
+  }
+  // A check of components is `acyclic` if another check forbids the cycles that it allows.
+  const auto forbids = [](const Automaton& m, const Automaton::Reads& component) {
+    if (m.states > 1 || !m.judges || m.of_one_key) return false;
+    for (std::size_t r = 0; r < kRelations; ++r)
+      if ((component[r] & kItemReads) != 0 && m.steps[r].empty()) return false;
+    return true;
+  };
+  std::vector<bool> superfluous(automata.size(), false);
+  for (std::size_t c = 0; c < automata.size(); ++c) automata[c].number = static_cast<std::int32_t>(c);
+  for (Automaton& m : automata) {
+    if (!m.of_components()) continue;
+    Automaton::Reads open = m.component;
+    for (std::size_t r = 0; r < kRelations; ++r)
+      if ((m.closing[r] & kItemReads) != 0) open[r] = 0;
+    const auto covers = std::ranges::find_if(
+        automata, [&](const Automaton& other) { return &other != &m && forbids(other, open); });
+    if (covers == automata.end()) continue;
+    m.covered_by = covers->number;
+    bool has_all = covers->epsilon.empty() && !covers->forbids_return_paths();
+    for (std::size_t r = 0; r < kRelations; ++r) {
+      if ((m.component[r] & kItemReads) != 0) m.steps[r] = {{0, 0}};
+      has_all &= covers->steps[r].empty() || !m.steps[r].empty();
+    }
+    m.component = {};
+    if (has_all) superfluous[idx(m.covered_by)] = true;
+  }
+  std::vector<Automaton> kept;
+  for (Automaton& m : automata)
+    if (!superfluous[idx(m.number)]) kept.push_back(std::move(m));
+  return kept;
+}
+
+// Which of the checks that were asked for a cycle violates.
+void number(ProofStep& step, const std::vector<Automaton>& automata) {
+  if (step.kind != ProofStep::Kind::cycle) return;
+  const Automaton& m = automata[idx(step.check)];
+  const bool closes = std::ranges::any_of(step.edges, [&](const ProofEdge& e) {
+    return idx(e.relation) < kRelations && m.closing[idx(e.relation)] != 0;
+  });
+  // mutant: cycle-of-another-check
+  step.check = m.covered_by >= 0 && !closes ? m.covered_by : m.number;
+}
+
+Solution solve_checks(const Problem& problem, const std::vector<Automaton>& automata,
+                      const SolveOptions& options, Budget& budget) {
   Solution solution;
   std::optional<Attempt> plain, presolved;
   const auto begin = [&](std::optional<Attempt>& attempt, const std::vector<Automaton>& checks,
@@ -361,6 +422,17 @@ Solution solve(const Problem& problem, const std::vector<Automaton>& automata,
     step.states = outcome.states;
     solution.refutation.push_back(std::move(step));
   }
+  return solution;
+}
+
+}  // namespace
+
+Solution solve(const Problem& problem, const std::vector<Automaton>& checks,
+               const SolveOptions& options, Budget& budget) {
+  if (!problem.read_predicate.empty()) return solve_checks(problem, checks, options, budget);
+  const std::vector<Automaton> automata = without_predicate_reads(checks);
+  Solution solution = solve_checks(problem, automata, options, budget);
+  for (ProofStep& step : solution.refutation) number(step, automata);
   return solution;
 }
 

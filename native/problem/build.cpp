@@ -221,7 +221,9 @@ Problem build(const History& h, bool each_read, bool unread) {
     for (const std::int64_t op : p.read_op) {
       const std::int32_t statement = h.statement_of(op);
       p.read_statement.push_back(statement < 0 ? op : h.statement_start[statement]);
+      p.read_predicate.push_back(statement >= 0 && is_set_read(h.kind(op)) ? 1 : 0);
     }
+  if (std::ranges::find(p.read_predicate, 1) == p.read_predicate.end()) p.read_predicate.clear();
   put_version_order(s, c, lists, writer_of, p);
   std::vector<Anomaly> found = prepass::classify_reads(h, s, unexplained);
   found.insert(found.end(), lists.anomalies.begin(), lists.anomalies.end());

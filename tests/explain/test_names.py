@@ -27,6 +27,22 @@ def cycle(*labels):
     return edges
 
 
+class Operations:
+    """Operations of which some are of a predicate read."""
+
+    def __init__(self, predicates=(), statements=()):
+        self.predicates = predicates
+        self.statement = {op: i for i, ops in enumerate(statements) for op in ops}
+
+    def of_predicate(self, op):
+        return op in self.predicates
+
+    def reads_first(self, op, later):
+        return op < later and self.statement.get(op, -1) != self.statement.get(later, -2)
+
+
+BY_KEY = Operations()
+
 TABLE = [
     (["ww:0", "ww:1"], set(), "G0"),
     (["so", "ww:0"], set(), "G0-session"),
@@ -65,7 +81,9 @@ TABLE = [
 @pytest.mark.parametrize(("labels", "writes", "expected"), TABLE)
 def test_name_of_cycle(labels, writes, expected):
     """Each row of the table."""
-    assert names.name_of_cycle(cycle(*labels), lambda t, key: (t, key) in writes) == expected
+    assert (
+        names.name_of_cycle(cycle(*labels), lambda t, key: (t, key) in writes, BY_KEY) == expected
+    )
 
 
 @pytest.mark.parametrize(("labels", "writes", "expected"), TABLE)
@@ -74,7 +92,34 @@ def test_name_does_not_depend_on_where_the_cycle_is_entered(labels, writes, expe
     edges = cycle(*labels)
     for i in range(len(edges)):
         rotated = edges[i:] + edges[:i]
-        assert names.name_of_cycle(rotated, lambda t, key: (t, key) in writes) == expected
+        assert names.name_of_cycle(rotated, lambda t, key: (t, key) in writes, BY_KEY) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "predicates", "statements", "expected"),
+    [
+        (["wr:0", "wr:1"], {0}, (), "G1c-predicate"),
+        (["rw:0", "rw:1"], {0}, (), "predicate write skew"),
+        (["rw:0", "rw:1"], {0, 1}, (), "predicate write skew"),
+        (["rw:0", "rw:0"], {1}, (), "lost update-predicate"),
+        (["rw:1", "wr:0"], {0}, (), "phantom"),
+        (["rw:1", "wr:0"], {1}, (), "fractured read-predicate"),
+        (["rw:1", "wr:0"], {0}, ({0, 1},), "fractured read-predicate"),
+        (["wr:0", "rw:1"], {1}, ({0, 1},), "fractured read-predicate"),
+        (["wr:0", "rw:1"], {1}, (), "non-monotonic read-predicate"),
+        (["wr:0", "so", "rw:2"], {2}, (), "causality violation-predicate-session"),
+        (["rt", "rw:1"], {1}, (), "G-single-predicate-realtime"),
+        (["wr:0", "rw:1", "wr:1", "rw:0"], {3}, (), "long fork-predicate"),
+        (["rw:0", "rw:1", "rw:2"], {2}, (), "G2-predicate"),
+    ],
+)
+def test_a_predicate_read_shows_in_the_name(labels, predicates, statements, expected):
+    """Phantom and predicate write skew are names of their own; the rest has a suffix."""
+    reads = Operations(predicates, statements)
+    name = names.name_of_cycle(cycle(*labels), lambda t, key: False, reads)
+    assert name == expected
+    assert names.base(name) in names.SEVERITY
+    assert names.meaning(name)
 
 
 def test_every_name_has_a_meaning_and_is_documented():

@@ -12,7 +12,7 @@ from isolang.encodings.relational.evaluate import Evaluator, Side
 from isolang.encodings.relational.relation import Relation, closure, may
 from isolang.encodings.relational.universe import Universe
 from isolang.errors import UnsupportedError
-from isolang.language.meaning.core import TRANSITIVE, Exists, ForKey, Spec
+from isolang.language.meaning.core import SPLIT, TRANSITIVE, Exists, ForKey, Spec
 from isolang.language.meaning.facts import speaks_of_events
 from isolang.problem import Problem
 from isolang.rows import bits
@@ -260,6 +260,8 @@ class _Estimate:
                 return _of(universe.po)
             case "tx":
                 return _of(universe.tx)
+            case "pred":
+                return _of(universe.pred)
         if key is None:
             return self._sizes.union([self._leaf(name, k) for k in universe.keys])
         match name:
@@ -271,11 +273,12 @@ class _Estimate:
                 return _of(universe.vo(key))
             case "cand":
                 return _of(universe.cand(key))
-            case "rf" | "wr":
+            case "rf" | "wr" | "iwr" | "pwr":
                 return self._reads(name, key)
             case _:
                 sizes = self._sizes
-                back = sizes.seq(sizes.inverse(self._leaf("wr", key)), self._leaf("ww", key))
+                read = self._leaf(f"{name[:-2]}wr", key)
+                back = sizes.seq(sizes.inverse(read), self._leaf("ww", key))
                 return sizes.diff(back, sizes.identity)
 
     def _reads(self, name: str, key: int) -> _Bounds:
@@ -283,6 +286,8 @@ class _Estimate:
         least: dict[int, int] = {}
         most: dict[int, int] = {}
         for read in universe.reads_of(key):
+            if name in SPLIT and read.of_predicate != (name == "pwr"):
+                continue
             for source in read.sources:
                 pair = (source, read.reader)
                 if name == "rf":

@@ -167,6 +167,8 @@ class RelationalEncoding:
                 return universe.po
             case "tx":
                 return universe.tx
+            case "pred":
+                return universe.pred
         if key is None:
             return algebra.union([self._leaf(name, k) for k in universe.keys])
         match name:
@@ -178,25 +180,29 @@ class RelationalEncoding:
                 return universe.vo(key)
             case "cand":
                 return universe.cand(key)
-            case "wr":
-                return self._reads_from(key)
+            case "wr" | "iwr" | "pwr":
+                return self._reads_from(name, key)
             case "rf":
                 return relation_of(
                     (universe.write_event(key, s), universe.read_event(read.op), literal)
                     for (number, s), literal in self._sources_of(key)
                     for read in (universe.reads[number],)
                 )
-            case "rw":
-                back = algebra.seq(algebra.inverse(self._leaf("wr", key)), self._leaf("ww", key))
+            case "rw" | "irw" | "prw":
+                read = self._leaf(f"{name[:-2]}wr", key)
+                back = algebra.seq(algebra.inverse(read), self._leaf("ww", key))
                 return algebra.diff(back, algebra.identity)
         raise AssertionError(f"no relation {name}")
 
     def _sources_of(self, key: int) -> list[tuple[tuple[int, int], int]]:
         return self._by_key.get(key, [])
 
-    def _reads_from(self, key: int) -> Relation:
+    def _reads_from(self, name: str, key: int) -> Relation:
         found: dict[tuple[int, int], list[int]] = {}
         for (number, source), literal in self._sources_of(key):
+            of_predicate = self.universe.reads[number].of_predicate
+            if name != "wr" and of_predicate != (name == "pwr"):
+                continue
             found.setdefault((source, self.universe.reads[number].reader), []).append(literal)
         any_of = self.circuit.any_of
         return relation_of((s, r, any_of(literals)) for (s, r), literals in found.items())

@@ -30,6 +30,7 @@ class Read(Struct, frozen=True, kw_only=True):
         reader: the element of its transaction.
         key: its key.
         sources: the elements of its candidates, T0 among them if it is one.
+        of_predicate: whether it says, for a predicate read, that no matching row was there.
         elsewhere: whether it has candidates outside the universe; only in a part of a history.
     """
 
@@ -37,6 +38,7 @@ class Read(Struct, frozen=True, kw_only=True):
     reader: int
     key: int
     sources: tuple[int, ...]
+    of_predicate: bool
     elsewhere: bool
 
 
@@ -81,6 +83,7 @@ def external_reads(
                 reader=element,
                 key=operations.key[op],
                 sources=inside,
+                of_predicate=problem.history.of_predicate(op),
                 elsewhere=len(inside) < len(writers),
             )
             reads.append(read)

@@ -319,6 +319,15 @@ class Universe:
         base = len(self.txns)
         return relation_of((base + i, t, self.included[t]) for i, t in enumerate(self._owner))
 
+    @cached_property
+    def pred(self) -> Relation:
+        """``pred``."""
+        return relation_of(
+            (0, self.read_event(read.op), self.included[read.reader])
+            for read in self.reads
+            if read.of_predicate
+        )
+
     def cand(self, key: int) -> Relation:
         """``cand[x]``."""
         return relation_of(

@@ -8,7 +8,10 @@ from msgspec import Struct
 
 from isolang.language.meaning.core import FILTERED
 
-RELATIONS = ("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", *FILTERED)
+RELATIONS = (
+    *("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
+    *FILTERED,
+)
 TESTS = ("W", "R")
 """``[W]`` and ``[R]``, as letters of a word: steps that stay at a transaction that writes, or one
 that reads from outside."""
@@ -34,9 +37,12 @@ class Automaton(Struct, frozen=True, kw_only=True):
         back: return paths that a single ``rw`` must not close: for each ``(q, q')``, an ``rw`` pair
             S → B is forbidden if (B, q') reaches (S, q). Such pairs are no edges of the product,
             and loops of the automaton need not pass state 0.
+        closing: the anti-dependencies that ``back`` is about: ``irw``, ``prw``, or all: ``rw``.
         direct: the same where the return path is one pair: ``so``, ``wr``, or ``earlier wr``, which
             means: S read from B by an operation before the one that the ``rw`` pair is about. Such
-            an automaton has no steps.
+            an automaton has no steps. Or ``components``: cycles of the steps, over one state, are
+            allowed, but for those with a pair of a ``closing`` relation; its words are such a pair
+            before, or if not ``closing_first`` behind, any number of the others.
         of_one_key: whether a walk stays with one key. The nodes of its product are the accesses
             (T, x) of transactions to keys instead of the transactions; every step leads between
             accesses to one key, and ``W`` and ``R`` ask who writes, or reads, that key.
@@ -52,4 +58,6 @@ class Automaton(Struct, frozen=True, kw_only=True):
     back: tuple[tuple[int, int], ...] = ()
     direct: frozenset[str] = frozenset()
     judges: bool = True
+    closing: frozenset[str] = frozenset(("rw",))
+    closing_first: bool = True
     of_one_key: bool = False

@@ -107,7 +107,7 @@ def classify(spec: Spec) -> Plan:
     of_key = any(automaton.of_one_key for automaton, _ in compiled)
     return Plan(
         spec=spec,
-        kind="reachability" if of_key else "event graph",
+        kind="reachability" if of_key or facts.tells_reads_apart(spec) else "event graph",
         automata=tuple(automaton for automaton, _ in compiled),
         uses_reads_from=facts.uses_reads_from(spec),
         uses_version_order=True,

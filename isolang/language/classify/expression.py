@@ -15,6 +15,9 @@ from isolang.language.classify.automaton import RELATIONS, TESTS
 from isolang.language.classify.regular import Dfa, Nfa, determinise, minimise
 from isolang.language.meaning.core import (
     FILTERED,
+    OF_READS,
+    PARTS,
+    SPLIT,
     TRANSITIVE,
     Core,
     Diff,
@@ -48,7 +51,27 @@ class NotRegularError(Exception):
         self.hint = hint
 
 
-def plain(e: Core) -> Core:
+def plain(e: Core, *, splits: bool = False) -> Core:
+    """:func:`_plain`, with ``iwr | pwr`` for ``wr``, and ``irw | prw`` for ``rw``, if one is there.
+
+    Args:
+        e: an expression.
+        splits: write them in any case.
+
+    >>> brief(plain(Union((Rel("irw"), Rel("wr")))))
+    'irw | (iwr | pwr)'
+    """
+    e = _plain(e)
+    return _split(e) if splits or names(e) & SPLIT else e
+
+
+def _split(e: Core) -> Core:
+    if isinstance(e, Rel) and e.name in PARTS:
+        return Union(tuple(Rel(part, e.key, e.pos) for part in PARTS[e.name]), e.pos)
+    return rebuild(e, tuple(map(_split, children(e))))
+
+
+def _plain(e: Core) -> Core:
     """Write ``wr`` and ``rw`` for their definitions, and drop what changes nothing.
 
     SOUND BECAUSE each rule is an equality of relations: the definitions of ``wr`` and ``rw``
@@ -60,7 +83,7 @@ def plain(e: Core) -> Core:
     >>> brief(plain(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))
     'rw[y]'
     """
-    e = rebuild(e, tuple(map(plain, children(e))))
+    e = rebuild(e, tuple(map(_plain, children(e))))
     match e:
         case Seq(parts=(Inverse(arg=Rel(name="tx")), Rel(name="rf", key=key), Rel(name="tx"))):
             return Rel("wr", key, e.pos)
@@ -158,7 +181,7 @@ def of_one_key(e: Core) -> Core:
         if isinstance(part, ForKey):
             raise NotRegularError(part, f"`{brief(part)}` changes the key inside `for {e.key}`")
         if isinstance(part, Rel):
-            keyed = part.name in ("wr", "ww", "rw", *TESTS)
+            keyed = part.name in (*OF_READS, "ww", *TESTS)
             if keyed and part.key != e.key:
                 reason = f"`{brief(part)}` is of all keys, and `for {e.key}` of one"
                 raise NotRegularError(part, reason, f"`{part.name}[{e.key}]`, if that is meant")
@@ -270,7 +293,7 @@ def _uses(e: Core, key: str) -> tuple[int, int]:
 def _foreign(e: Rel) -> NotRegularError:
     shown = f"`{brief(e)}`"
     match e.name:
-        case "rf" | "cand" | "po" | "tx":
+        case "rf" | "cand" | "po" | "tx" | "pred":
             hint = "`wr` relates the transactions: `wr[x] = tx^-1 ; rf[x] ; tx`"
             return NotRegularError(e, f"{shown} relates events, not transactions", hint)
         case "vo":

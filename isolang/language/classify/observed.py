@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from isolang.language.classify.automaton import TESTS
 from isolang.language.classify.expression import plain
 from isolang.language.meaning.core import (
+    OVERWRITING,
     Check,
     Core,
     Diff,
@@ -113,7 +114,7 @@ def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
     used = frozenset().union(*(names(c.expr) for c in spec.checks), frozenset())
     if len(orders) != 1 or len(relations) > 1 or len(orders) + len(relations) != len(others):
         raise NotObservedError("", "its axioms are not about one order of the transactions")
-    if orders[0].within is not None or {"ww", "rw"} & used:
+    if orders[0].within is not None or (OVERWRITING | {"ww"}) & used:
         raise NotObservedError("", "its order is not free")
     if relations and relations[0].within != Rel(orders[0].name):
         raise NotObservedError("", f"`{relations[0].name}` is not within `{orders[0].name}`")

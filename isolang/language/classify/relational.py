@@ -10,6 +10,7 @@ from __future__ import annotations
 from isolang.language.classify.plan import Kind, Route
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
+    OF_READS,
     Check,
     Core,
     Diff,
@@ -61,7 +62,7 @@ def relational(spec: Spec, reasons: tuple[str, ...] = ()) -> Relational:
     )
 
 
-_OF_READS = frozenset(("rf", "wr", "rw", "R", "cand", "po", "tx"))
+_OF_READS = OF_READS | {"rf", "R", "cand", "po", "tx", "pred"}
 
 
 def why_not_closed(spec: Spec) -> str:

@@ -7,6 +7,7 @@ docs/routes.md#return-paths says why their automaton is exact, and when a fixpoi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -50,6 +51,8 @@ from isolang.language.classify.regular import (
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
     FILTERED,
+    OF_READS,
+    OVERWRITING,
     TRANSITIVE,
     Check,
     Core,
@@ -99,7 +102,8 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
         pos = spec.checks[0].pos
         raise NotAnEventGraph(spec, pos, "its automata are too large", check="", hint="") from None
     saturates = not any(
-        a.of_one_key or "rw" in a.steps or ("ww" in a.steps and a.back) for a in automata
+        a.of_one_key or OVERWRITING & a.steps.keys() or ("ww" in a.steps and a.back)
+        for a in automata
     )
     return Plan(
         spec=spec,
@@ -140,7 +144,8 @@ class _Compiler:
         self._automata: list[Automaton] = []
         # Those of one key, and the others.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
-        self._later: list[tuple[str, Dfa, bool]] = []
+        self._later: list[tuple[str, Dfa, frozenset[str], bool]] = []
+        self._splits = facts.tells_reads_apart(spec)
 
     def check(self, check: Check) -> None:
         """One check over ``so rt wr ww rw``."""
@@ -150,17 +155,46 @@ class _Compiler:
         except NotAnEventGraph as refusal:
             if check.kind != "irreflexive" or check.flag or check.negated:
                 raise _NotHornError(refusal.reason, check.name) from None
+            if self._components(check):
+                return
             self.return_paths(check.name, check.expr)
         else:
             language, of_key = self._language(check.name, check.expr)
             self._acyclic[of_key].append(plus(language))
+
+    def _components(self, check: Check) -> bool:
+        """``irreflexive a ; (a | b)^*``: no cycle of ``a`` and ``b`` has an ``a``.
+
+        That is a question of strongly connected components, also where ``b`` has cycles.
+        """
+        language, of_key = self._language(check.name, check.expr)
+        letters = language.letters
+        closing = frozenset(a for a, q in language.moves[0].items() if q in language.final)
+        if of_key or not closing or not letters <= OF_READS | {"ww"}:
+            return False
+        one, rest = Union(_rels(closing)), Star(Union(_rels(letters)))
+        for words, first in (
+            ((one, rest), True),
+            ((rest, one, rest), True),
+            ((rest, one), False),
+        ):
+            whole = language_of(Seq(words))
+            if included(whole, language) and included(language, whole):
+                steps: dict[str, tuple[tuple[int, int], ...]] = {
+                    a: ((0, 0),) for a in LETTERS if a in letters
+                }
+                automaton = _automaton(check.name, steps=steps, direct=frozenset(("components",)))
+                self._automata.append(replace(automaton, closing=closing, closing_first=first))
+                return True
+        return False
 
     def acyclic(self, name: str, e: Core) -> None:
         """``acyclic e``, e being no check of the text."""
         language, _ = self._language(name, e)
         if language.nullable or not without(language, RELATIONS).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
-        base = generators(language_of(plain(e), stretch=TRANSITIVE), acyclic=True)
+        split = plain(e, splits=self._splits)
+        base = generators(language_of(split, stretch=TRANSITIVE), acyclic=True)
         if find_loop(base) is not None:
             raise _NotHornError(f"what `{name}` must contain is no event graph")
         self._automata.append(automaton_of(name, base))
@@ -178,15 +212,23 @@ class _Compiler:
         language, of_key = self._language(name, _rw_last(plain(e)))
         if language.nullable:
             raise _NotHornError("it contains the identity; nothing satisfies it", name)
-        ends = (language.moves[row["rw"]] for row in language.moves if "rw" in row)
-        if most_uses(language, "rw") == 1 and any(ends):
-            raise _NotHornError("its `rw` is not last; `a ; rw ; b` is `b ; a ; rw`", name)
-        before = up_to_last(language, "rw")
-        plain_words = subtract(language, concatenate(before, language_of(Rel("rw"))))
+        closing = OVERWRITING & language.letters
+        for rw in closing:
+            ends = (language.moves[row[rw]] for row in language.moves if rw in row)
+            if most_uses(language, rw) == 1 and any(ends):
+                raise _NotHornError(f"its `{rw}` is not last; `a ; rw ; b` is `b ; a ; rw`", name)
+        ways = {rw: way for rw in sorted(closing) if not (way := up_to_last(language, rw)).empty}
+        before = next(iter(ways.values()), Dfa(({},), frozenset()))
+        if any(way != before for way in ways.values()):
+            raise _NotHornError("other walks lead back from an `irw` than from a `prw`", name)
+        last = language_of(Union(_rels(ways))) if ways else _EPSILON
+        plain_words = subtract(language, concatenate(before, last))
         if not plain_words.empty:
             self._without_rw(name, plain_words, of_key=of_key)
         # Nothing leads to T0, and no rw does: a return path never begins with init.
-        self._later.append((name, without(before, ("init",)), of_key))
+        all_reads = not ways or len(ways) == 2 or "rw" in ways
+        kinds = frozenset(("rw",)) if all_reads else frozenset(ways)
+        self._later.append((name, without(before, ("init",)), kinds, of_key))
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
         """Return paths of one pair."""
@@ -194,8 +236,8 @@ class _Compiler:
 
     def finished(self) -> tuple[Automaton, ...]:
         """The automata of all checks."""
-        for name, language, of_key in self._later:
-            self._add_return_paths(name, language, of_key=of_key)
+        for name, language, closing, of_key in self._later:
+            self._add_return_paths(name, language, closing, of_key=of_key)
         return tuple(self._automata)
 
     def _without_rw(self, name: str, words: Dfa, *, of_key: bool) -> None:
@@ -213,7 +255,9 @@ class _Compiler:
         self._automata.append(automaton_of(name, base))
         self._acyclic[False].append(plus(words))
 
-    def _add_return_paths(self, name: str, language: Dfa, *, of_key: bool) -> None:
+    def _add_return_paths(
+        self, name: str, language: Dfa, closing: frozenset[str], *, of_key: bool
+    ) -> None:
         if of_key:
             language = _stretched(language, frozenset(("ww",)))  # ww[x] is an order
         words = subtract(language, _EPSILON)
@@ -224,6 +268,7 @@ class _Compiler:
         single = between_ends(words, "W", "R")
         if (
             not of_key
+            and "rw" in closing
             and single.letters in _SINGLE
             and all(not single.moves[t] for t in single.moves[0].values())
         ):
@@ -247,7 +292,7 @@ class _Compiler:
             if letter in dfa.letters
         }
         automaton = _automaton(name, states=len(dfa.moves), steps=steps)
-        automaton = replace(automaton, of_one_key=of_key)
+        automaton = replace(automaton, of_one_key=of_key, closing=closing)
         if of_key and (reason := leaves_the_key(automaton)):
             raise _NotHornError(reason, name)
         repeatable = frozenset(
@@ -258,15 +303,14 @@ class _Compiler:
         for i, other in enumerate(self._automata):
             # PSI's return paths run in the graph of its words without rw; init leads nowhere.
             inner = {r: s for r, s in other.steps.items() if r != "init"}
-            if automaton == replace(other, steps=inner):
-                self._automata[i] = replace(other, back=back)
+            if automaton == replace(other, steps=inner, closing=closing):
+                self._automata[i] = replace(other, back=back, closing=closing)
                 return
         self._automata.append(replace(automaton, back=back, judges=False))
 
-    @staticmethod
-    def _language(name: str, e: Core) -> tuple[Dfa, bool]:
+    def _language(self, name: str, e: Core) -> tuple[Dfa, bool]:
         """The words of an expression, and whether they are of one key."""
-        e = plain(e)
+        e = plain(e, splits=self._splits)
         try:
             return language_of(e), False
         except NotRegularError as error:
@@ -285,7 +329,7 @@ def _rw_last(e: Core) -> Core:
         case ForKey() | Union():
             return rebuild(e, tuple(map(_rw_last, facts.children(e))))
         case Seq(parts=parts):
-            places = [i for i, part in enumerate(parts) if "rw" in facts.names(part)]
+            places = [i for i, part in enumerate(parts) if OVERWRITING & facts.names(part)]
             if (
                 len(places) == 1
                 and isinstance(parts[places[0]], Rel)
@@ -294,6 +338,10 @@ def _rw_last(e: Core) -> Core:
                 after = places[0] + 1
                 return replace(e, parts=(*parts[after:], *parts[:after]))
     return e
+
+
+def _rels(names: Iterable[str]) -> tuple[Core, ...]:
+    return tuple(map(Rel, sorted(names)))
 
 
 def _automaton(

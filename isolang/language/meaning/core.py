@@ -33,6 +33,16 @@ def ends_of(letter: str) -> tuple[str, ...]:
     return tuple(ends.split(",")) if ends else ()
 
 
+PARTS = {"wr": ("iwr", "pwr"), "rw": ("irw", "prw")}
+"""The pairs of a relation by item reads, and those by predicate reads."""
+OF_READS = frozenset(("wr", "rw", "iwr", "pwr", "irw", "prw"))
+"""Relations that follow from ``rf``."""
+OVERWRITING = frozenset(("rw", "irw", "prw"))
+"""Those of them that follow from ``ww``, too."""
+SPLIT = OF_READS - PARTS.keys()
+"""Those that tell item reads from predicate reads."""
+
+
 class Term(Struct, frozen=True, eq=False):
     """What all expressions share: they are equal if they say the same, wherever they stand."""
 
@@ -59,7 +69,7 @@ class Term(Struct, frozen=True, eq=False):
 
 
 class Rel(Term, frozen=True):
-    """A named relation or set: ``so rt init wr ww rw rf cand vo co ar vis po tx id T W R``.
+    """A named relation or set: ``so rt init wr ww rw rf cand vo co ar vis po tx id T W R pred``.
 
     ``key`` is the key variable of a keyed use (``ww[x]``), or ``None`` for the union over keys.
     """

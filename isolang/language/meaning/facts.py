@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from isolang.language.meaning.core import (
+    OF_READS,
+    OVERWRITING,
+    SPLIT,
     Check,
     Core,
     Diff,
@@ -88,12 +91,17 @@ def uses_reads_from(spec: Spec) -> bool:
 
     Only then are the anomalies of the pre-pass (aborted read, thin-air read, …) violations.
     """
-    return bool(mentioned(spec) & {"rf", "wr", "rw"})
+    return bool(mentioned(spec) & (OF_READS | {"rf"}))
 
 
 def uses_version_order(spec: Spec) -> bool:
     """Whether the checks use the chosen version order, as ``ww`` or through ``rw``."""
-    return bool(mentioned(spec) & {"ww", "rw"})
+    return bool(mentioned(spec) & (OVERWRITING | {"ww"}))
+
+
+def tells_reads_apart(spec: Spec) -> bool:
+    """Whether the checks tell item reads from predicate reads."""
+    return bool(mentioned(spec) & (SPLIT | {"pred"}))
 
 
 def uses_sessions(spec: Spec) -> bool:
@@ -109,7 +117,7 @@ def uses_real_time(spec: Spec) -> bool:
 MOMENTS = ("done", "late", "locked")
 """Relations that compare moments of transactions with the sending of COMMIT."""
 
-_ON_EVENTS = frozenset(("po", "tx", "rf", "cand"))
+_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "pred"))
 
 
 def speaks_of_events(spec: Spec) -> bool:

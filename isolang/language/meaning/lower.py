@@ -47,14 +47,35 @@ KEY = "x"
 """The key variable of keyed definitions once they are lowered."""
 
 WR: Core = Seq((Inverse(Rel("tx")), Rel("rf", KEY), Rel("tx")))
-RW: Core = Diff(Seq((Inverse(Rel("wr", KEY)), Rel("ww", KEY))), Rel("id"))
+_OF_PREDICATES: Core = Seq((Rel("rf", KEY), Lift(Rel("pred"))))
 
-CANONICAL_LETS: Mapping[str, Core] = {"wr": WR, "rw": RW}
+
+def _reads_from(chosen: Core) -> Core:
+    return Seq((Inverse(Rel("tx")), chosen, Rel("tx")))
+
+
+def _overwritten(read: str) -> Core:
+    return Diff(Seq((Inverse(Rel(read, KEY)), Rel("ww", KEY))), Rel("id"))
+
+
+RW: Core = _overwritten("wr")
+
+CANONICAL_LETS: Mapping[str, Core] = {
+    "wr": WR,
+    "rw": RW,
+    "iwr": _reads_from(Diff(Rel("rf", KEY), _OF_PREDICATES)),
+    "pwr": Seq((Inverse(Rel("tx")), Rel("rf", KEY), Lift(Rel("pred")), Rel("tx"))),
+    "irw": _overwritten("iwr"),
+    "prw": _overwritten("pwr"),
+}
 CANONICAL_EXISTS: Mapping[str, Exists] = {
     "rf": Exists(name="rf", key=KEY, kind="choice", over=Rel("cand", KEY)),
     "ww": Exists(name="ww", key=KEY, kind="order", over=Rel("W", KEY), containing=Rel("vo", KEY)),
 }
-_FILES = {"rf": "prelude.iso", "wr": "prelude.iso", "ww": "adya.iso", "rw": "adya.iso"}
+_FILES = {
+    "rf": "prelude.iso", "wr": "prelude.iso", "iwr": "prelude.iso", "pwr": "prelude.iso",
+    "ww": "adya.iso", "rw": "adya.iso", "irw": "adya.iso", "prw": "adya.iso",
+}  # fmt: skip
 
 
 class Lowered(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from isolang.language.meaning.facts import children, names
 from isolang.language.meaning.show import brief
 from isolang.language.syntax.source import Position, message_at
 
-_WITHIN_RW = {"rw": ("wr", "ww")}
+_WITHIN_RW = {"rw": ("wr", "ww"), "irw": ("iwr", "ww"), "prw": ("pwr", "ww")}
 
 
 def polarity_warnings(spec: Spec) -> list[str]:

@@ -60,6 +60,7 @@ BUILTINS: Mapping[str, Builtin] = {
     "tx": Builtin(Sort("relation", "event", "transaction")),
     "cand": Builtin(_EVENTS, keyed=True),
     "vo": Builtin(_TXN, keyed=True),
+    "pred": Builtin(Sort("set", "event")),
 }
 
 

@@ -62,6 +62,9 @@ inline std::vector<Filtered> filtered_relations() {
                      ends >= 2, ends % 2 == 1});
   return all;
 }
+// Which reads a step of wr or rw is about, as bits: those of rows, and those by which a predicate read
+// says that no matching row was there.
+inline constexpr std::uint8_t kItemReads = 1, kPredicateReads = 2, kAllReads = 3;
 // An rw pair, whatever it is in the graph.
 constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relation::closing; }
 
@@ -70,6 +73,8 @@ struct Automaton {
   std::int32_t states = 1;
   std::array<std::vector<Step>, kRelations> steps;
   std::vector<Step> epsilon;
+  // Of each step of wr, and of rw: the reads that it is about. Empty: each is about all.
+  std::vector<std::uint8_t> wr_reads, rw_reads;
   bool so_repeatable = false;  // immediate pairs of so suffice
   bool so_is_assumed = false;  // the check does not demand so, see presolve/presolve.hpp
   bool rt_is_assumed = false;  // nor rt
@@ -82,6 +87,7 @@ struct Automaton {
   // because a cycle of several of them is allowed. An automaton with return paths need not pass
   // state 0; its product has no cycle unless another check forbids it.
   std::vector<Step> back;
+  std::uint8_t back_reads = kAllReads;  // of which rw pairs
   // Are its own cycles violations? Where it only has return paths they are not, and another check
   // forbids every one of them.
   bool judges = true;
@@ -90,8 +96,30 @@ struct Automaton {
   // Such an automaton has no steps.
   bool back_so = false, back_wr = false, back_earlier_wr = false;
 
+  // A check of components (`irreflexive irw ; (wr | ww | irw | prw)^*`): cycles of its relations are
+  // allowed, and must not have a pair of `closing` among them. Per relation, the reads whose pairs
+  // count, all for ww; such an automaton has no steps. Without predicate reads it may become one
+  // with steps: then of a cycle without a closing pair the check `covered_by` is the one violated.
+  using Reads = std::array<std::uint8_t, kRelations>;
+  Reads component{}, closing{};
+  bool closing_first = true;  // a word begins with its closing pair; else it ends with it
+  std::int32_t covered_by = -1;
+  std::int32_t number = -1;  // among the checks that were asked for, where some were left out
+
+  bool of_components() const {
+    return std::ranges::any_of(component, [](std::uint8_t reads) { return reads != 0; });
+  }
+  bool distinguishes_closing() const {
+    return std::ranges::any_of(closing, [](std::uint8_t reads) { return reads != 0; });
+  }
+  // Are some steps, or the return paths, about some reads only?
+  bool splits() const {
+    return !wr_reads.empty() || !rw_reads.empty() || back_reads != kAllReads;
+  }
+
   bool tests() const { return !of(Relation::writes).empty() || !of(Relation::reads).empty(); }
-  bool direct() const { return back_so || back_wr || back_earlier_wr; }
+  bool of_one_pair() const { return back_so || back_wr || back_earlier_wr; }
+  bool direct() const { return of_one_pair() || of_components(); }
   bool forbids_return_paths() const { return direct() || !back.empty(); }
 
   const std::vector<Step>& of(Relation r) const { return steps[idx(r)]; }

@@ -108,13 +108,19 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
       if (order_check_ < 0) order_check_ = static_cast<std::int32_t>(c);
       sessions_order_versions |= m.from_zero_to_zero(Relation::so);
     }
-    const auto add = [&](std::vector<Step>& steps, const std::vector<Automaton::Step>& of_check) {
-      for (const auto& [q, r] : of_check) steps.push_back({base_[c] + q, base_[c] + r, m.states, m.of_one_key});
+    const auto add = [&](std::vector<Step>& steps, const std::vector<Automaton::Step>& of_check,
+                         const auto& reads_of) {
+      for (std::size_t i = 0; i < of_check.size(); ++i)
+        steps.push_back({base_[c] + of_check[i].first, base_[c] + of_check[i].second, m.states,
+                         m.of_one_key, reads_of(i)});
     };
-    add(wr_, m.of(Relation::wr));
-    add(ww_, m.of(Relation::ww));
-    add(rw_, m.of(Relation::rw));
-    add(back_, m.back);
+    const auto of_each = [](const std::vector<std::uint8_t>& reads) {
+      return [&](std::size_t i) { return reads.empty() ? kAllReads : reads[i]; };
+    };
+    add(wr_, m.of(Relation::wr), of_each(m.wr_reads));
+    add(ww_, m.of(Relation::ww), [](std::size_t) { return kAllReads; });
+    add(rw_, m.of(Relation::rw), of_each(m.rw_reads));
+    add(back_, m.back, [&](std::size_t) { return m.back_reads; });
   }
   auxiliary_base_ = node_count_;
   for (std::size_t c = 0; c < automata.size(); ++c) {

@@ -112,17 +112,22 @@ class EventGraph {
 
   // --- edges, in the order in which they became known ---
   std::vector<Edge> edges;
+  // Those that are of the same kind as this one.
+  std::uint8_t reads_of_kind(std::int32_t read) const {
+    if (problem.read_predicate.empty()) return kAllReads;
+    return problem.read_predicate[read] != 0 ? kPredicateReads : kItemReads;
+  }
   // All product edges that one pair of the relation adds, in every check.
   template <typename Visit>
   void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
-    each(wr_, of_writer(a), of_read(read), [&](Node from, Node to) {
+    each(wr_, reads_of_kind(read), of_writer(a), of_read(read), [&](Node from, Node to) {
       // mutant: no-wr-edges
       visit(Edge{from, to, Relation::wr, read, a, -1});
     });
   }
   template <typename Visit>
   void ww_edges(std::int32_t a, std::int32_t b, Visit visit) const {
-    each(ww_, of_writer(a), of_writer(b), [&](Node from, Node to) {
+    each(ww_, kAllReads, of_writer(a), of_writer(b), [&](Node from, Node to) {
       // mutant: no-ww-edges
       visit(Edge{from, to, Relation::ww, -1, a, b});
     });
@@ -155,14 +160,19 @@ class EventGraph {
     Node from, to;
     std::int32_t states;
     bool of_one_key;
+    std::uint8_t reads;
   };
   struct Place {
     std::int32_t transaction, access;
   };
   template <typename Visit>
-  static void each(std::span<const Step> steps, Place first, Place second, Visit visit) {
-    for (const auto& [from, to, states, of_one_key] : steps)
-      if (of_one_key)
+  static void each(std::span<const Step> steps, std::uint8_t kind, Place first, Place second,
+                   Visit visit) {
+    for (const auto& [from, to, states, of_one_key, reads] : steps)
+      // mutant: predicate-reads-as-items
+      if ((reads & kind) == 0)
+        continue;
+      else if (of_one_key)
         visit(from + first.access * states, to + second.access * states);
       else
         visit(from + first.transaction * states, to + second.transaction * states);
@@ -181,7 +191,7 @@ class EventGraph {
               std::int32_t b, Visit visit) const {
     // mutant: rw-to-itself
     if (reading(read) == writing(b)) return;  // rw = (wr^-1 ; ww) \ id
-    each(steps, of_read(read), of_writer(b),
+    each(steps, reads_of_kind(read), of_read(read), of_writer(b),
          [&](Node from, Node to) { visit(Edge{from, to, relation, read, a, b}); });
   }
   std::int32_t reading(std::int32_t read) const { return problem.read_txn[read]; }

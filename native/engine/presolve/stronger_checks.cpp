@@ -27,6 +27,12 @@ bool one_source_each(const Problem& problem) {
          start.end();
 }
 
+// The relations of which a check of components allows some cycles, but for rw.
+void add_component(const Automaton& m, Automaton& to) {
+  for (const Relation r : {Relation::wr, Relation::ww})
+    if (m.component[idx(r)] != 0) to.steps[idx(r)] = {{0, 0}};
+}
+
 // The steps of all checks and return paths together, over one state.
 std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
   const bool unique = one_source_each(problem);
@@ -40,6 +46,8 @@ std::optional<Automaton> together(const Problem& problem, const std::vector<Auto
       if (!m.steps[r].empty()) all.steps[r] = m.steps[r];
     if (m.back_so) all.steps[idx(Relation::so)] = {{0, 0}};
     if (m.back_wr || m.back_earlier_wr) all.steps[idx(Relation::wr)] = {{0, 0}};
+    add_component(m, all);
+    search |= m.of_components();
   }
   if (!search) return std::nullopt;
   return all;
@@ -59,6 +67,7 @@ void add_steps(const Automaton& m, Automaton& to) {
 
 std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem,
                                                    const std::vector<Automaton>& automata) {
+  if (std::ranges::any_of(automata, &Automaton::of_components)) return std::nullopt;
   const auto all = together(problem, automata);
   if (!all) return std::nullopt;
   return std::vector{nonadjacent(*all)};
@@ -66,7 +75,8 @@ std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem,
 
 std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
                                                          const std::vector<Automaton>& automata) {
-  if (static_cast<std::int64_t>(problem.candidate.size()) < kAmbiguous * problem.reads())
+  if (static_cast<std::int64_t>(problem.candidate.size()) < kAmbiguous * problem.reads() &&
+      std::ranges::none_of(automata, &Automaton::of_components))
     return std::nullopt;
   auto all = together(problem, automata);
   if (!all) return std::nullopt;
@@ -76,7 +86,9 @@ std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
 }
 
 std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>& automata) {
-  if (std::ranges::none_of(automata, &Automaton::tests)) return std::nullopt;
+  if (std::ranges::none_of(automata, &Automaton::tests) ||
+      std::ranges::any_of(automata, &Automaton::of_components))
+    return std::nullopt;
   std::vector<Automaton> result(1);
   for (const Automaton& m : automata) {
     add_steps(m, result[0]);

@@ -298,8 +298,17 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
   }
   step.kind = ProofStep::Kind::cycle;
   step.check = check;
+  const Automaton& m = graph_.automata[check];
   std::size_t start = 0;
-  if (const auto closing = std::ranges::find(edges, Relation::closing, &Edge::relation);
+  if (m.distinguishes_closing()) {
+    const auto closes = [&](const Edge& e) {
+      const std::uint8_t kind = e.read < 0 ? kAllReads : graph_.reads_of_kind(e.read);
+      return e.relation < Relation::writes && (m.closing[idx(e.relation)] & kind) != 0;
+    };
+    const auto closing = std::ranges::find_if(edges, closes);
+    if (closing != edges.end())
+      start = idx(closing - edges.begin() + (m.closing_first ? 0 : 1)) % edges.size();
+  } else if (const auto closing = std::ranges::find(edges, Relation::closing, &Edge::relation);
       closing != edges.end())
     start = idx(closing - edges.begin() + 1) % edges.size();  // the return path, then its rw
   else

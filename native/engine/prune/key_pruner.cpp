@@ -52,14 +52,18 @@ KeyPruner::KeyPruner(Pruner& pruner)
     // mutant: orders-always-compose
     // ablation: compare-every-pair
     orders_compose_ &=
-        m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
+        !m.splits() && m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
     for (const auto& [q, r] : m.of(ww))
-      if (m.judges) ww_rows_.push_back({check, q, target_of(check, r)});
-    if (m.judges)
-      for (const auto& [q, r] : m.of(rw)) rw_rows_.push_back({check, q, target_of(check, r)});
-    for (const auto& [q, r] : m.back) rw_rows_.push_back({check, q, target_of(check, r)});
+      if (m.judges) ww_rows_.push_back({check, q, target_of(check, r), kAllReads});
+    for (std::size_t i = 0; m.judges && i < m.of(rw).size(); ++i) {
+      const auto [q, r] = m.of(rw)[i];
+      rw_rows_.push_back(
+          {check, q, target_of(check, r), m.rw_reads.empty() ? kAllReads : m.rw_reads[i]});
+    }
+    for (const auto& [q, r] : m.back)
+      rw_rows_.push_back({check, q, target_of(check, r), m.back_reads});
   }
-  if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0)});
+  if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0), kAllReads});
 }
 
 std::size_t KeyPruner::target_of(std::int32_t check, std::int32_t state) {
@@ -214,7 +218,9 @@ void KeyPruner::find_starts(std::int32_t writer) {
   for (const std::int32_t r : pruner_.readers_.of(writer))
     // mutant: readers-force-nothing
     for (const Row& row : rw_rows_)
-      starts_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
+      // mutant: predicate-reads-force-as-items
+      if ((row.reads & graph_.reads_of_kind(r)) != 0)
+        starts_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
 }
 
 // Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.
@@ -576,7 +582,8 @@ void KeyPruner::find_seen(std::int32_t r) {
   for (const auto& [b, rw, back] : return_paths_) see({b, rw, back});
   reader_.begin(targets_.size());
   for (const Row& row : rw_rows_)
-    reader_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
+    if ((row.reads & graph_.reads_of_kind(r)) != 0)
+      reader_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
   const std::size_t first = first_before(reader_.top());
   for (std::size_t word = word_of(first); word < overwritten_.size(); ++word) {
     std::uint64_t left = writers_from(first, word);

@@ -52,7 +52,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
   first_read_.assign(idx(p.n) + 2, 0);
   for (const std::int32_t t : p.read_txn) ++first_read_[t + 1];
   std::partial_sum(first_read_.begin(), first_read_.end(), first_read_.begin());
-  direct_ = std::ranges::any_of(g.automata, &Automaton::direct);
+  direct_ = std::ranges::any_of(g.automata, &Automaton::of_one_pair);
   if (direct_) find_session_writers();
   constexpr auto optional = static_cast<std::uint8_t>(Inclusion::optional);
   one_by_one_ = direct_ || std::ranges::find(inclusion, optional) != inclusion.end();
@@ -97,7 +97,8 @@ bool Pruner::begin_directly() {
   // Without an ambiguous read, and without rw edges or return paths by ww, one pass finds all that
   // follows, and every version order that contains it will do.
   const auto free_of_orders = [](const Automaton& m) {
-    return m.of(Relation::rw).empty() && (m.back.empty() || m.of(Relation::ww).empty());
+    return m.of(Relation::rw).empty() && (m.back.empty() || m.of(Relation::ww).empty()) &&
+           !m.of_components();
   };
   const bool fixed = std::ranges::none_of(source, [](std::int32_t s) { return s < 0; });
   const bool free =

@@ -11,6 +11,48 @@ namespace isolang {
 namespace {
 constexpr std::size_t kMaxFound = 2000;
 constexpr std::size_t kClockBytes = std::size_t{1} << 29;
+constexpr std::size_t kMaxComponents = 100;  // cycles of one check at a time
+
+// Of each node, that of its strongly connected component (Tarjan 1972), without recursion.
+template <typename EdgesOf, typename TargetOf>
+std::vector<std::int32_t> strong_components(std::int32_t nodes, EdgesOf edges_of,
+                                            TargetOf target_of, Budget& budget) {
+  std::vector<std::int32_t> component(idx(nodes), -1), number(idx(nodes), -1), low(idx(nodes)),
+      stack;
+  std::vector<std::pair<std::int32_t, std::size_t>> path;
+  std::int32_t count = 0;
+  for (std::int32_t root = 0; root < nodes; ++root) {
+    if (number[root] >= 0) continue;
+    path.emplace_back(root, 0);
+    while (!path.empty()) {
+      auto& [v, next] = path.back();
+      if (next == 0) {
+        budget.poll();
+        number[v] = low[v] = count++;
+        stack.push_back(v);
+      }
+      const auto edges = edges_of(v);
+      if (next < edges.size()) {
+        const std::int32_t w = target_of(edges[next++]);
+        if (number[w] < 0)
+          path.emplace_back(w, 0);
+        else if (component[w] < 0)
+          low[v] = std::min(low[v], number[w]);
+        continue;
+      }
+      const std::int32_t done = v;
+      path.pop_back();
+      if (!path.empty()) low[path.back().first] = std::min(low[path.back().first], low[done]);
+      if (low[done] != number[done]) continue;
+      for (std::int32_t w = -1; w != done;) {
+        w = stack.back();
+        stack.pop_back();
+        component[w] = done;
+      }
+    }
+  }
+  return component;
+}
 
 }  // namespace
 
@@ -20,7 +62,8 @@ ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
   for (const Automaton& m : graph_.automata) {
     wanted.push_back(!m.back.empty());
     product_ |= !m.back.empty();
-    direct_ |= m.direct();
+    direct_ |= m.of_one_pair();
+    components_ |= m.of_components();
     immediate_.push_back(m.repeats(Relation::ww));
     // SOUND BECAUSE if a later writer leads back, so does the next one, by a ww step first.
     by_next_.push_back(std::ranges::all_of(m.back, [&](const Automaton::Step& b) {
@@ -46,6 +89,8 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
   if (pruner_.saturated) return found;
   if (product_) build(choice);
   if (product_) find_suspects(choice);
+  for (std::size_t c = 0; components_ && c < graph_.automata.size(); ++c)
+    if (graph_.automata[c].of_components()) components(choice, c, found);
   std::int32_t clean = -1;  // the current transaction, while nothing was found about it
   for (std::int32_t r = 0; r < p.reads() && found.size() < kMaxFound; ++r) {
     const std::int32_t reader = p.read_txn[r];
@@ -167,20 +212,100 @@ void ReturnPaths::add_overwrites(const Choice& choice) {
     const Automaton& m = graph_.automata[c];
     if (m.of(Relation::rw).empty() || m.back.empty()) continue;
     // SOUND BECAUSE the next writer that is not the reader leads on to all later ones by ww.
-    const bool next_only = m.implied_by(Relation::rw, {Relation::rw, Relation::ww});
+    const bool next_only =
+        !m.splits() && m.implied_by(Relation::rw, {Relation::rw, Relation::ww});
     for (std::int32_t r = 0; r < p.reads(); ++r) {
       const std::int32_t a = choice.source[r], reader = p.read_txn[r];
       if (a < 0 || !choice.in[reader]) continue;
+      const auto is_of_step = [&](std::size_t i) {
+        return m.rw_reads.empty() || (m.rw_reads[i] & graph_.reads_of_kind(r)) != 0;
+      };
       budget_.poll();
       for (std::int32_t i = choice.place[a] + 1; i < p.key_start[idx(p.read_key[r]) + 1]; ++i) {
         const std::int32_t b = choice.writers[i];
         if (!choice.in[p.writer_txn[b]] || p.writer_txn[b] == reader) continue;
-        for (const auto& [q, t] : m.of(Relation::rw))
-          edges_.push_back({graph_.read_node(c, r, q), graph_.writer_node(c, b, t), Relation::rw, r,
-                            a, b});
+        for (std::size_t s = 0; s < m.of(Relation::rw).size(); ++s) {
+          const auto [q, t] = m.of(Relation::rw)[s];
+          if (is_of_step(s))
+            edges_.push_back({graph_.read_node(c, r, q), graph_.writer_node(c, b, t), Relation::rw,
+                              r, a, b});
+        }
         if (next_only) break;
       }
     }
+  }
+}
+
+// A closing pair is on a cycle iff both its ends are in one strongly connected component.
+void ReturnPaths::components(const Choice& choice, std::size_t c,
+                             std::vector<std::vector<Edge>>& found) {
+  const Problem& p = graph_.problem;
+  const Automaton& m = graph_.automata[c];
+  const auto has = [&](Relation r) { return m.component[idx(r)] != 0; };
+  std::vector<Edge> edges;
+  // Nothing leads to T0.
+  const auto add = [&](Relation relation, std::int32_t from, std::int32_t to, std::int32_t read,
+                       std::int32_t a, std::int32_t b) {
+    if (from != p.n)
+      edges.push_back({graph_.label(c, from), graph_.label(c, to), relation, read, a, b});
+  };
+  const auto in = [&](std::int32_t w) { return choice.in[p.writer_txn[w]] != 0; };
+  for (std::int32_t key = 0; has(Relation::ww) && key < p.keys; ++key) {
+    std::int32_t last = -1;
+    for (std::int32_t i = p.key_start[key]; i < p.key_start[key + 1]; ++i) {
+      const std::int32_t w = choice.writers[i];
+      if (!in(w)) continue;
+      if (last >= 0) add(Relation::ww, p.writer_txn[last], p.writer_txn[w], -1, last, w);
+      last = w;
+    }
+  }
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    const std::int32_t a = choice.source[r], reader = p.read_txn[r];
+    if (a < 0 || !choice.in[reader]) continue;
+    budget_.poll();
+    const std::uint8_t kind = graph_.reads_of_kind(r);
+    if ((m.component[idx(Relation::wr)] & kind) != 0)
+      add(Relation::wr, p.writer_txn[a], reader, r, a, -1);
+    if ((m.component[idx(Relation::rw)] & kind) == 0) continue;
+    for (std::int32_t i = choice.place[a] + 1; i < p.key_start[idx(p.read_key[r]) + 1]; ++i) {
+      const std::int32_t b = choice.writers[i];
+      if (!in(b) || p.writer_txn[b] == reader) continue;
+      add(Relation::rw, reader, p.writer_txn[b], r, a, b);
+      if (has(Relation::ww)) break;  // it leads on to all later ones
+    }
+  }
+  const auto transaction = [&](Node v) { return graph_.transaction_of(v); };
+  const auto outgoing = group_by(
+      p.n + 1, edges.size(), [&](std::size_t i) { return transaction(edges[i].from); },
+      [](std::size_t i) { return static_cast<std::int32_t>(i); });
+  const auto target = [&](std::int32_t e) { return transaction(edges[e].to); };
+  const auto component = strong_components(
+      p.n, [&](std::int32_t t) { return outgoing.of(t); }, target, budget_);
+  std::vector<std::int32_t> via(idx(p.n), -1);
+  std::vector<std::int32_t> queue;
+  std::size_t count = 0;
+  for (const Edge& e : edges) {
+    const std::int32_t from = transaction(e.from), to = transaction(e.to);
+    const std::uint8_t kind = e.read < 0 ? kAllReads : graph_.reads_of_kind(e.read);
+    // mutant: component-unclosed
+    if ((m.closing[idx(e.relation)] & kind) == 0 || component[from] != component[to]) continue;
+    if (++count > kMaxComponents || found.size() >= kMaxFound) break;
+    queue.assign(1, to);
+    for (std::size_t at = 0; at < queue.size() && via[from] == -1; ++at) {
+      budget_.poll();
+      for (const std::int32_t step : outgoing.of(queue[at]))
+        if (const std::int32_t t = target(step); via[t] == -1 && component[t] == component[to]) {
+          via[t] = step;
+          queue.push_back(t);
+        }
+    }
+    std::vector<Edge> cycle;
+    for (std::int32_t t = from; t != to; t = transaction(cycle.back().from))
+      cycle.push_back(edges[via[t]]);
+    std::ranges::reverse(cycle);
+    cycle.insert(cycle.begin(), e);
+    found.push_back(std::move(cycle));
+    for (const std::int32_t t : queue) via[t] = -1;
   }
 }
 
@@ -211,6 +336,8 @@ void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
   const std::int32_t a = choice.source[r], reader = p.read_txn[r];
   const std::int32_t last = p.key_start[idx(p.read_key[r]) + 1];
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
+    // mutant: predicate-reads-close
+    if ((graph_.automata[c].back_reads & graph_.reads_of_kind(r)) == 0) continue;
     bool open = true;
     for (std::int32_t i = choice.place[a] + 1; open && i < last; ++i) {
       const std::int32_t b = choice.writers[i], txn = p.writer_txn[b];

@@ -35,11 +35,12 @@ class ReturnPaths {
   std::vector<Edge> path(Node from, Node to);
   void direct(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
   void by_product(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
+  void components(const Choice& choice, std::size_t check, std::vector<std::vector<Edge>>& found);
 
   const Pruner& pruner_;
   const EventGraph& graph_;
   Budget& budget_;
-  bool product_ = false, direct_ = false;
+  bool product_ = false, direct_ = false, components_ = false;
   std::vector<std::int32_t> local_;      // node of the event graph -> node of the product, or -1
   std::vector<std::uint8_t> by_next_;    // per check: the next writer leads on to all later ones
   std::vector<std::uint8_t> immediate_;  // per check: immediate pairs of ww suffice
