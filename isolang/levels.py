@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.errors import HistoryError, UnsupportedError, internal_error
+from isolang.language.hierarchy import IMPLIES, implied_by
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline import decide
@@ -21,40 +22,6 @@ if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
 Standing: TypeAlias = Literal["satisfied", "violated", "unknown", "no times"]
-
-# Each level and those that it implies directly. With sessions as without:
-# SSER => SER => SI => PSI => CC => RA => RC => PL-2 => PL-1 and SI => PC => CC (A. Cerone,
-# G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019; A. Adya, 1999). That a
-# guarantee implies RA without sessions is in its axioms: each transaction is seen as a whole.
-_CHAIN: Mapping[str, tuple[str, ...]] = {
-    "sser": ("ser", "strong-si"),
-    "strong-si": ("si",),
-    "ser": ("si",),
-    "si": ("psi", "pc"),
-    "psi": ("cc",),
-    "pc": ("cc",),
-    "cc": ("ra",),
-    "ra": ("rc",),
-    "rc": (),
-}
-_GUARANTEES = ("ryw", "mr", "mw", "wfr")
-
-
-def _implications() -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for level, weaker in _CHAIN.items():
-        alone = f"{level}-nosession"
-        found[level] = (*weaker, alone)
-        found[alone] = tuple(f"{one}-nosession" for one in weaker)
-    found["cc"] += _GUARANTEES
-    found["ser-nosession"] += ("pl-3",)
-    found["rc-nosession"] += ("pl-2",)
-    found |= dict.fromkeys(_GUARANTEES, ("ra-nosession",))
-    return found | {"pl-3": ("pl-2",), "pl-2": ("pl-1",), "pl-1": ()}
-
-
-IMPLIES: Mapping[str, tuple[str, ...]] = _implications()
-"""Per level the levels that it implies directly; every level of ``levels_of`` is a key."""
 
 NEED_TIMES = frozenset(
     ("sser", "strong-si", "sser-nosession", "strong-si-nosession"),
@@ -112,18 +79,6 @@ class Levels(Struct, frozen=True, kw_only=True):
 
     def _standing(self, standing: Standing) -> list[str]:
         return [n for n, level in self.levels.items() if level.standing == standing]
-
-
-def implied_by(name: str) -> frozenset[str]:
-    """All that a level implies, itself left out."""
-    found: set[str] = set()
-    work = list(IMPLIES[name])
-    while work:
-        one = work.pop()
-        if one not in found:
-            found.add(one)
-            work += IMPLIES[one]
-    return frozenset(found)
 
 
 def levels_of(

@@ -29,7 +29,7 @@ DIRECT = {
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
     "smallscope": {"language"},
-    "workload": {"history"},
+    "workload": {"history", "language"},
 }
 # These may import everything.
 SURFACE = {

@@ -13,9 +13,10 @@ from support.cli import run_here
 
 from isolang.api import check
 from isolang.language.classify.route import route
+from isolang.language.hierarchy import IMPLIES
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
-from isolang.levels import IMPLIES, NEED_TIMES, levels_of
+from isolang.levels import NEED_TIMES, levels_of
 
 ROWS = {row["history"]: row for row in litmus_table()}
 COLUMNS = [c for c in litmus_table()[0] if c not in ("history", "operations")]

@@ -160,7 +160,8 @@ class _Beside:
         elif self._history.columns.operations() > _SMALL or report.verdict == "unknown":
             self._standing = Standing(looked_for=False)
         else:
-            from isolang.levels import IMPLIES, levels_of
+            from isolang.language.hierarchy import IMPLIES
+            from isolang.levels import levels_of
 
             each = min(_AT_ONCE, _AT_ONCE if left is None else left / len(IMPLIES))
             options = replace(options, timeout=each, certify=False)

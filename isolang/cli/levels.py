@@ -108,7 +108,7 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
 
 
 def _names() -> list[str]:
-    from isolang.levels import IMPLIES
+    from isolang.language.hierarchy import IMPLIES
 
     return list(IMPLIES)
 
@@ -303,7 +303,7 @@ def _own(
 def _report(
     history: str, found: Levels, own: OwnReport | None, errors: Mapping[str, int | None]
 ) -> LevelsReport:
-    from isolang.levels import IMPLIES
+    from isolang.language.hierarchy import IMPLIES
 
     return LevelsReport(
         history=history,

@@ -194,8 +194,8 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
     from isolang.comparison.forbidden import smallest_forbidden
     from isolang.comparison.normal import normal
     from isolang.comparison.separate import Bounds
+    from isolang.language.hierarchy import IMPLIES
     from isolang.language.load import load_spec
-    from isolang.levels import IMPLIES
     from isolang.report import save_page
     from isolang.report.explained import Apart, html
 

@@ -5,11 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 from itertools import pairwise
+from textwrap import TextWrapper, wrap
+from typing import Final
 
 from isolang.comparison.compare import Half
 from isolang.comparison.lattice import Lattice
 from isolang.report.layers import Node, layers
 
+_ITEMS: Final = TextWrapper(
+    100,
+    initial_indent="* ",
+    subsequent_indent="  ",
+    break_long_words=False,
+    break_on_hyphens=False,
+)
+_HISTORIES = (
+    "The history is allowed by the weaker level and forbidden by the stronger one, and none with "
+    "fewer transactions, then operations, then keys is. `->` is within a session, `||` between "
+    "sessions, `@` the time from and to."
+)
 _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 
 
@@ -94,9 +108,7 @@ def _page(found: Lattice) -> Iterator[str]:
     yield ""
     yield "## Each level, and the next weaker ones"
     yield ""
-    yield "The history is allowed by the weaker level and forbidden by the stronger one, and none"
-    yield "with fewer transactions, then operations, then keys is. `->` is within a session, `||`"
-    yield "between sessions, `@` the time from and to."
+    yield from wrap(_HISTORIES, 100)
     yield ""
     yield "| stronger | weaker | history | anomaly |"
     yield "|---|---|---|---|"
@@ -111,9 +123,11 @@ def _page(found: Lattice) -> Iterator[str]:
         yield ""
         yield f"### {a} implies {b}"
         yield ""
-        yield from (f"* {sentence}" for sentence in order.proofs[a, b].argument())
-    if order.searched:
+        for sentence in order.proofs[a, b].argument():
+            yield from _ITEMS.wrap(sentence)
+    first = {same[0] for same in order.classes}
+    if unknown := [pair for pair in order.searched if first.issuperset(pair)]:
         yield ""
         yield "## Not found out"
         yield ""
-        yield from (f"* whether `{a}` implies `{b}`" for a, b in order.searched)
+        yield from (f"* whether `{a}` implies `{b}`" for a, b in unknown)

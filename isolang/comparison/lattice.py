@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -272,14 +271,16 @@ class Nearest:
 
 
 def library_levels() -> dict[str, Normal]:
-    """The levels that a history is judged by, by name, in all their styles."""
+    """The levels of the library, by name, in all their styles; those of single keys are left out.
+
+    What is said of all keys at once often implies them, but seldom by the words of walks.
+    """
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library
     from isolang.language.load import load_spec
-    from isolang.levels import IMPLIES
 
     return {
         entry.name: normal(load_spec(entry.name))
         for entry in list_library()
-        if not entry.alias_of and re.sub(r"-(adya|co|vis)\b", "", entry.name) in IMPLIES
+        if not entry.alias_of and not entry.name.startswith("per-key-")
     }

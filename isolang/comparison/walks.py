@@ -22,7 +22,13 @@ from msgspec.structs import replace
 from isolang.comparison.inclusion import Inclusion, holds, prove
 from isolang.comparison.normal import Axiom, Normal
 from isolang.language.classify.automaton import RELATIONS
-from isolang.language.classify.expression import NotRegularError, language_of, lettered, plain
+from isolang.language.classify.expression import (
+    NotRegularError,
+    language_of,
+    lettered,
+    of_one_key,
+    plain,
+)
 from isolang.language.classify.regular import (
     Dfa,
     Nfa,
@@ -163,8 +169,11 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
         violating = _violating(form, expr)
         if violating is None:
             return None
+        of_key = isinstance(expr, ForKey) and _is_of_one_key(expr)
         about = [
-            (c.kind, plain(c.expr, splits=splits), c) for c in stronger.checks if _about_cycles(c)
+            (c.kind, _walked(plain(c.expr, splits=splits), of_key=of_key), c)
+            for c in stronger.checks
+            if _about_cycles(c)
         ]
         known = [(k, e, c) for k, e, c in about if _forbidden(k, e) is not None]
         tests = violating.letters.union(
@@ -172,12 +181,30 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
         )
         tests &= _TESTS
         left = _possible(form, expr, tests)
-        right = [(_shown(check), _walks(k, e, tests)) for k, e, check in known]
+        right = [(_shown(check), _known_walks(k, e, tests)) for k, e, check in known]
         for some in chain(([one] for one in right), [right] if len(right) > 1 else []):
             language = union(*(words for _, words in some))
             if (inclusion := prove(left, language)) is not None:
                 return Step(check=shown, by=tuple(name for name, _ in some), inclusion=inclusion)
     return None
+
+
+def _is_of_one_key(e: ForKey) -> bool:
+    with suppress(NotRegularError):
+        of_one_key(e)
+        return True
+    return False
+
+
+def _walked(e: Core, *, of_key: bool) -> Core:
+    """What a check forbids the walks of one key, if they are that: its words without the key.
+
+    SOUND BECAUSE on both sides a test then asks who accesses that key.
+    """
+    if of_key and isinstance(e, ForKey):
+        with suppress(NotRegularError):
+            return of_one_key(e)
+    return e
 
 
 def _shown(check: Check) -> str:
@@ -237,6 +264,18 @@ def _without_keys(e: Core) -> Core:
             return _without_keys(e.parts[0])
         case _:
             return rebuild(e, tuple(map(_without_keys, children(e))))
+
+
+@lru_cache(maxsize=1024)
+def _known_walks(form: str, e: Core, tests: frozenset[str]) -> Dfa:
+    """The same as ``_walks``, or only what single steps spell, if that is too large."""
+    steps = tuple(part for part in e.parts if isinstance(part, Rel)) if isinstance(e, Union) else ()
+    try:
+        return _walks(form, e, tests)
+    except TooLargeError:
+        if not steps:
+            raise
+    return _walks(form, Union(steps), tests)
 
 
 @lru_cache(maxsize=1024)

@@ -261,7 +261,7 @@ def _axioms(spec: Spec, violation: dict[str, Any] | None) -> Axioms:
 def _standings(levels: Levels | None) -> Drawn | None:
     if levels is None:
         return None
-    from isolang.levels import IMPLIES
+    from isolang.language.hierarchy import IMPLIES
     from isolang.report.figure import placed_levels
 
     width, height, at, lines = placed_levels()

@@ -362,7 +362,7 @@ def placed_levels() -> tuple[
     Returns:
         Width and height; by level its middle and its width; and the curves between them.
     """
-    from isolang.levels import IMPLIES
+    from isolang.language.hierarchy import IMPLIES
     from isolang.report.layers import Node, layers
 
     rows, ways = layers(list(IMPLIES), [(a, b) for a, weaker in IMPLIES.items() for b in weaker])

@@ -114,7 +114,8 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> Path | None:
 
 def _strongest(verdict: Verdict, claims: str, seconds: float) -> tuple[str, ...]:
     """The strongest levels that held; what the level claims was found out already."""
-    from isolang.levels import IMPLIES, implied_by, levels_of
+    from isolang.language.hierarchy import IMPLIES, implied_by
+    from isolang.levels import levels_of
     from isolang.options import Options
     from isolang.verdict import Valid
 

@@ -8,34 +8,33 @@ from typing import Any, Final
 from msgspec import Struct
 
 from isolang.history.history import History
+from isolang.language.hierarchy import implied_by
 from isolang.workload.anomalies import BUGS
 from isolang.workload.rules import RULES
 
-#: Levels by their library names, each with those that it implies at once (``docs/levels.md``).
-IMPLIES: Final[dict[str, tuple[str, ...]]] = {
-    "sser": ("ser", "strong-si"),
-    "strong-si": ("si",),
-    "ser": ("si",),
-    "si": ("psi", "pc"),
-    "psi": ("cc",),
-    "pc": ("cc",),
-    "cc": ("ra",),
-    "ra": ("rc",),
-    "rc": ("pl-2",),
-    "pl-2": ("pl-1",),
-    "pl-1": (),
-}
-LEVELS: Final = tuple(IMPLIES)
+LEVELS: Final = (
+    "sser",
+    "strong-si",
+    "ser",
+    "si",
+    "psi",
+    "pc",
+    "cc",
+    "ra",
+    "rc",
+    "pl-2",
+    "pl-1",
+)
 """The levels that a truth speaks of, strongest first."""
 
 
 def implied(level: str) -> frozenset[str]:
-    """Give a level and all that follow from it.
+    """Give a level and all of these that follow from it.
 
     >>> sorted(implied("cc"))
     ['cc', 'pl-1', 'pl-2', 'ra', 'rc']
     """
-    return frozenset({level}).union(*(implied(weaker) for weaker in IMPLIES[level]))
+    return frozenset(LEVELS) & {level, *implied_by(level)}
 
 
 class Planted(Struct, frozen=True, kw_only=True):

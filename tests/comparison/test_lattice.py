@@ -11,9 +11,9 @@ from isolang.comparison.drawing import dot, markdown, svg
 from isolang.comparison.lattice import lattice, library_levels, order, place
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds
+from isolang.language.hierarchy import IMPLIES
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
-from isolang.levels import IMPLIES
 from isolang.report.layers import layers
 
 BOUNDS = Bounds(transactions=4, keys=3)
@@ -94,7 +94,7 @@ include "cc-adya.iso"
 irreflexive for x: rw[x] ; ww[x] as lost-update
 """
     found = place(normal(load_spec(text)), library, bounds=BOUNDS)
-    assert (set(found.above), set(found.below)) == ({"psi"}, {"cc"})
+    assert (set(found.above), set(found.below)) == ({"psi"}, {"cc", "pl-cs"})
     assert (found.equal, found.unknown) == ((), ())
     for _, half in (*found.above.values(), *found.below.values()):
         assert half.witness is not None

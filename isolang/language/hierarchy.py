@@ -1,0 +1,57 @@
+"""Which levels of the library imply which: for whoever judges one history by several levels.
+
+``isocheck spec lattice`` has a proof of each, and tests compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# With sessions as without: SSER => SER => SI => PSI => CC => RA => RC, and SI => PC => CC
+# (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019; A. Adya, 1999).
+_CHAIN: Mapping[str, tuple[str, ...]] = {
+    "sser": ("ser", "strong-si"),
+    "strong-si": ("si",),
+    "ser": ("si",),
+    "si": ("psi", "pc"),
+    "psi": ("cc",),
+    "pc": ("cc",),
+    "cc": ("ra",),
+    "ra": ("rc",),
+    "rc": (),
+}
+
+
+def _implications() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for level, weaker in _CHAIN.items():
+        alone = f"{level}-nosession"
+        found[level] = (*weaker, alone)
+        found[alone] = tuple(f"{one}-nosession" for one in weaker)
+    found["cc"] += ("mr", "mw", "wfr")
+    found["ra"] += ("ryw",)
+    found["ser-nosession"] += ("pl-3",)
+    found["rc-nosession"] += ("pl-2",)
+    # A guarantee is of transactions that are seen as a whole; WFR makes what is seen transitive.
+    found |= dict.fromkeys(("ryw", "mr", "mw"), ("ra-nosession",))
+    return found | {"wfr": ("cc-nosession",), "pl-3": ("pl-2",), "pl-2": ("pl-1",), "pl-1": ()}
+
+
+IMPLIES: Mapping[str, tuple[str, ...]] = _implications()
+"""Per level the levels that it implies directly."""
+
+
+def implied_by(name: str) -> frozenset[str]:
+    """All that a level implies, itself left out.
+
+    >>> sorted(implied_by("pl-3"))
+    ['pl-1', 'pl-2']
+    """
+    found: set[str] = set()
+    work = list(IMPLIES[name])
+    while work:
+        one = work.pop()
+        if one not in found:
+            found.add(one)
+            work += IMPLIES[one]
+    return frozenset(found)
