@@ -184,18 +184,22 @@ def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]
     settled = {c.name for c in spec.checks if _cannot_fail(c) in said}
     findings = search(spec, seconds=seconds, settled=settled)
     texts = []
+    first = next(check for check in spec.checks if not check.flag)
+    own = next((check for check in spec.checks if check.file == spec.source), first)
+    where = own.pos if own.file == spec.source else Position(spec.source, 0, 0)
     if findings.satisfied is None:
-        first = next(check for check in spec.checks if not check.flag)
-        own = next((check for check in spec.checks if check.file == spec.source), first)
         what = "warning: no history satisfies this specification"
         hint = f"searched {findings.bound()}"
-        where = own.pos if own.file == spec.source else Position(spec.source, 0, 0)
         texts.append(message_at(where, spec.texts, what, hint=hint))
     else:
+        if findings.written_twice is None:
+            what = "warning: no history in which two transactions write one key satisfies this"
+            hint = f"`empty` forbids each step, `acyclic` only cycles; searched {findings.bound()}"
+            texts.append(message_at(where, spec.texts, what, hint=hint))
         for check in findings.cannot_fail:
             hint = f"no history violates it; searched {findings.bound()}"
             texts.append(message_at(check.pos, spec.texts, _cannot_fail(check), hint=hint))
-    open_questions = findings.satisfied is None or findings.cannot_fail
+    open_questions = findings.written_twice is None or findings.cannot_fail
     return texts, f"searched {findings.bound()}" if open_questions else ""
 
 

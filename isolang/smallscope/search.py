@@ -28,6 +28,7 @@ class Findings(Struct, frozen=True, kw_only=True):
 
     Attributes:
         satisfied: a history that satisfies the specification, or ``None``.
+        written_twice: one that does in which two transactions write one key, or ``None``.
         failed: per check a history that violates it: whatever is chosen violates it, or what meets
             all other checks does.
         cannot_fail: the unflagged checks for which there is no such history.
@@ -39,6 +40,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     """
 
     satisfied: SmallHistory | None
+    written_twice: SmallHistory | None
     failed: dict[str, SmallHistory]
     cannot_fail: tuple[Check, ...]
     histories: int
@@ -86,6 +88,7 @@ class _Search:
             if check.name not in settled and not facts.names(check.expr) & {"pwr", "prw", "pred"}
         }
         self.satisfied: SmallHistory | None = None
+        self.written_twice: SmallHistory | None = None
         self.failed: dict[str, SmallHistory] = {}
         self.histories = 0
         self.skipped = 0
@@ -95,7 +98,7 @@ class _Search:
 
     @property
     def done(self) -> bool:
-        return self.satisfied is not None and not self.open
+        return self.written_twice is not None and not self.open
 
     def _tick(self) -> None:
         self._choices += 1
@@ -110,8 +113,10 @@ class _Search:
         base = given(history, events=self.events)
         try:
             whole = self._can(base, self.checks)
-            if whole and self.satisfied is None:
-                self.satisfied = history
+            if whole:
+                self.satisfied = self.satisfied or history
+                if any(key.writers.bit_count() > 1 for key in history.keys):
+                    self.written_twice = self.written_twice or history
             for check in list(self.open.values()):
                 if self._fails(base, check, whole=whole):
                     self.failed[check.name] = history
@@ -181,6 +186,7 @@ def search(
         pass
     return Findings(
         satisfied=run.satisfied,
+        written_twice=run.written_twice,
         failed=run.failed,
         cannot_fail=tuple(check for check in run.checks if check.name in run.open),
         histories=run.histories,

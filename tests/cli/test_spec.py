@@ -178,6 +178,14 @@ def test_lint_finds_nothing_in_the_library(capfd):
     assert all(line.endswith(": nothing found") for line in run.out.splitlines())
 
 
+def test_lint_names_a_level_that_no_second_writer_satisfies(capfd, folder):
+    (folder / "a.iso").write_text('include "adya.iso"\nacyclic wr as c\nempty ww \\ init as d\n')
+    run = run_here(capfd, "spec", "lint", "--seconds", "0.4", "a.iso")
+    assert run.code == 1
+    said = "a.iso:2:1: warning: no history in which two transactions write one key satisfies this\n"
+    assert said in run.out
+
+
 def test_lint_says_what_was_searched(capfd, folder):
     (folder / "a.iso").write_text('include "adya.iso"\nacyclic so & wr as c\nacyclic wr as d\n')
     (folder / "b.iso").write_text('include "adya.iso"\nacyclic so? as c\n')
