@@ -1,13 +1,11 @@
 """``isocheck`` without check: help, version, convert, stats."""
 
 import json
-import os
-import resource
 import subprocess
 import sys
 
 import pytest
-from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here, run_there
+from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here
 
 
 @pytest.mark.parametrize(
@@ -29,19 +27,8 @@ def test_no_arguments_show_the_help(capfd):
     assert "Usage: isocheck" in run.out + run.err
 
 
-@pytest.mark.skipif("ISOLANG_SANITIZED" in os.environ, reason="a sanitizer takes its time")
-def test_help_is_fast():
-    """Under 0.3 s of processor time; wall-clock time says more of the machine than of the tool."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    for _ in range(3):
-        assert run_there("--help").code == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 3
-    assert spent < 0.3
-
-
 def test_help_imports_nothing_heavy():
-    """The reason why it is fast."""
+    """So that it is there at once."""
     code = (
         "import sys; from isolang.cli.main import main; main(['--help']);"
         "print([m for m in ('numpy', 'lark', 'isolang._native', 'pydantic', 'networkx') "
