@@ -10,7 +10,7 @@ from isolang.api import load_spec
 from isolang.certify.proofs import Witness
 from isolang.history import History, Transaction
 
-MANY = 1_100  # more than the columns of a dense row
+MANY = 1_500  # more than the columns of a dense row
 
 
 def made(transactions):

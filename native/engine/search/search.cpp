@@ -23,7 +23,7 @@ std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
 constexpr std::size_t kFewer = 3;    // times fewer choices wanted than in the round before
 constexpr std::size_t kLeastPart = 4000;  // writers, or reads: long enough for a thread to pay
 constexpr std::size_t kMuch = 4;     // transactions for a choice that the first order contradicts
-constexpr std::size_t kCrowd = 16;   // of those, for each transaction: no need to know them all
+constexpr std::size_t kCrowd = 16;   // of those, for each read of a part: no need to know them all
 constexpr std::size_t kAhead = 8;    // reads, whose sources are fetched
 constexpr std::size_t kMostSources = 8;  // of one read
 
@@ -551,7 +551,7 @@ void Search::check_read(std::int32_t r, Wants& wants) {
 // SOUND BECAUSE there are no orders to choose yet: what is wanted is new, and what is left out is
 // looked at again.
 bool Search::crowded(Wants& wants) const {
-  if (order_variable_.empty() && wants.orders.size() > kCrowd * idx(p_.n)) wants.crowded = true;
+  if (order_variable_.empty() && wants.orders.size() > kCrowd * kLeastPart) wants.crowded = true;
   return wants.crowded;
 }
 
@@ -675,7 +675,7 @@ Theory::Answer Search::complete() {
   // transactions may have been decided before: the new order respects their edges, too.)
   // ablation: no-likely-times
   if (rounds == 1 && may_start_anew_ &&
-      (want_order_.size() + want_read_.size()) * kMuch > idx(p_.n))
+      (crowded_ || (want_order_.size() + want_read_.size()) * kMuch > idx(p_.n)))
     start_anew();
   if (want_order_.empty() && want_read_.empty()) {
     if (!graph_.forbids_return_paths || !forbid_return_paths()) return Answer::consistent;
