@@ -284,6 +284,13 @@ def test_levels_of_a_bank():
         assert implication(normal(load_spec(name)), psi) is not None, name
 
 
+def test_a_bank_is_not_written_as_another_format(tmp_path):
+    """Read back, it would be judged by levels of which it tells nothing."""
+    with pytest.raises(HistoryError, match="no format could say that only some levels judge it"):
+        isolang.save_history(load(BANK % "{0 45, 1 50}"), tmp_path / "bank.edn")
+    isolang.save_history(load(LOST.format("#{0}")), tmp_path / "set.edn")
+
+
 # --- rows inserted one after the other ---
 
 ROWS = """

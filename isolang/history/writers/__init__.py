@@ -119,6 +119,10 @@ def write_history(
     if name in FOLDERS and not isinstance(target, str | Path):
         msg = f"{name}: a folder of logs cannot be written to a stream; give a path"
         raise HistoryError(msg)
+    if history.levels:
+        what = history.notes[0] if history.notes else "it"
+        msg = f"{history.name}: {what}; no format could say that only some levels judge it"
+        raise HistoryError(msg)
     module, _, function = _ENCODERS[name].partition(":")
     encode = getattr(import_module(f"isolang.history.writers.{module}"), function)
     contents, report = encode(history, renumber=renumber, drop=frozenset(drop))
