@@ -246,7 +246,7 @@ function timelinePane(pane) {
     return read;
   }
 
-  const pad = () => 4 + (ROW - LOW) / 4;
+  const pad = () => 4 + (ROW - LOW) / 5;
   /** @param {number} x */
   const px = (x) => SIDE + (x - view.x) * view.scale;
   /** @param {number} row */
@@ -483,7 +483,7 @@ function timelinePane(pane) {
     const size = tall ? 11 : 10;
     const letter = size * 0.602;
     c.font = `${size}px ui-monospace, monospace`;
-    const most = tall ? Math.max(1, Math.floor((h - 14) / 12)) : 1;
+    const most = tall ? Math.max(1, Math.floor((h - 18) / 12)) : 1;
     const each = w / cells.length;
     const longest = Math.max(...cells.map(({ text }) => text.length)) * letter + 8;
     const lines = Math.min(most, cells.length, Math.max(1, cells[0].exact ? most : Math.ceil(longest / each)));
@@ -497,10 +497,13 @@ function timelinePane(pane) {
         c.fillRect(x1, middle - 6, Math.max(2, x2 - x1), 12);
         c.fillStyle = palette.ink;
       }
-      const room = Math.floor((next - x1 - 6) / letter);
-      if (room < 2) return;
       const said = visible(text);
-      c.fillText(said.length > room ? `${said.slice(0, room - 1)}…` : said, x1 + (tall ? 6 : 4), middle);
+      // Alone on its line it may begin further to the left.
+      const inset = tall ? 6 : 4;
+      const start = lines < cells.length ? x1 + inset : Math.max(x + inset, Math.min(x1 + inset, next - said.length * letter - 4));
+      const room = Math.floor((next - start - 2) / letter);
+      if (room < 2) return;
+      c.fillText(said.length > room ? `${said.slice(0, room - 1)}…` : said, start, middle);
     });
   }
 
