@@ -43,6 +43,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -127,11 +128,16 @@ def times(rng: random.Random) -> History:
 
 
 def clocks(rng: random.Random) -> History:
-    """With times that may be wrong, of operations or of transactions alone."""
-    if rng.random() < 0.5:
-        return times(rng)
-    history = (any_history if rng.random() < 0.5 else separating)(rng)
-    return history if timed(history) else random_times(rng, history)
+    """With times that may be wrong, of operations or of transactions alone.
+
+    Those of one session agree with its order: what of them the error leaves is not said.
+    """
+    while True:
+        history = (times if rng.random() < 0.5 else any_history)(rng)
+        history = history if timed(history) else random_times(rng, history)
+        pairs = combinations(history, 2)
+        if not any(a.session == b.session and moments.follows(b, a) for a, b in pairs):
+            return history
 
 
 #: Where the histories of a kind come from.
@@ -424,7 +430,8 @@ class Night:
         def differs(history: History, initial: int | None) -> bool:
             if not well_formed(history):
                 return False
-            with suppress(semantics.TooLargeError, KeyError):  # KeyError: no times left
+            # KeyError, IsolangError: no times are left, or none of a clock.
+            with suppress(semantics.TooLargeError, KeyError, IsolangError):
                 given = to_tool(history, initial_of(history, initial), error)
                 expected = self.judges.expected(history, initial, setting.style, error)
                 return self.judges.got(given, setting) != expected
