@@ -85,6 +85,15 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
         edges: the cycle.
         writes: whether a transaction writes a key.
         reads: what the operations are.
+
+    >>> from isolang import History, Transaction
+    >>> from isolang.certify.steps import Edge
+    >>> writer = Transaction([("w", "x", 1), ("w", "y", 1)])
+    >>> reader = Transaction([("r", "y", None), ("r", "x", 1)])
+    >>> history = History.from_transactions([writer, reader])
+    >>> cycle = [Edge("wr", 0, 1, 0, 3), Edge("rw", 1, 0, 1, 2, 1)]
+    >>> name_of_cycle(cycle, lambda txn, key: txn == 0, history)
+    'fractured read'
     """
     relations = [relation_of(edge.relation) for edge in edges]
     name = _plain_name(edges, relations, writes, reads)

@@ -4,7 +4,7 @@
 how far each session's clock may be off, and that the others are right. Every end of what a session
 did is made later by the error (of one for each session: and every begin earlier), so that nothing
 else needs to know of it: not the engine, and neither checker of certificates. Inside a session
-nothing is lost that session order does not say.
+nothing is lost that session order does not say; what says nothing of sessions is not judged.
 """
 
 from __future__ import annotations
@@ -92,4 +92,5 @@ def with_clock_error(history: History, error: str | int) -> History:
         history,
         columns=columns.widened(before, after),
         real_time=f"{history.real_time}; {said}",
+        clock_error=any(before) or any(after),
     )

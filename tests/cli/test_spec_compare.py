@@ -102,12 +102,13 @@ def test_the_place_of_another_level_has_what_tells_it_from_its_neighbours(folder
         'include "adya.iso"\nacyclic so | wr | ww as c\nirreflexive for x: rw[x] ; ww[x] as d\n'
     )
     run = run_here(capfd, "spec", "place", "mine.iso")
-    assert "mine is weaker than psi, and stronger than pl-2" in run.out
-    assert "mine does not imply psi: mine allows this, psi forbids it" in run.out
-    assert "pl-2 does not imply mine" in run.out
+    above, below = "update-atomic", "pl-cs, strong-session-pl-2"
+    assert f"mine is weaker than {above}, and stronger than {below}" in run.out
+    assert f"mine does not imply {above}: mine allows this, {above} forbids it" in run.out
+    assert "pl-cs does not imply mine" in run.out
     found = valid("spec-place", run_here(capfd, "spec", "place", "-o", "json", "mine.iso").out)
-    assert [one["name"] for one in found["above"]] == ["psi"]
-    assert found["below"][0]["witness"]["allowed_by"] == "pl-2"
+    assert [one["name"] for one in found["above"]] == ["update-atomic"]
+    assert found["below"][0]["witness"]["allowed_by"] == "pl-cs"
 
 
 def test_levels_tell_where_a_specification_of_one_s_own_lies(folder, capfd):

@@ -349,6 +349,21 @@ def test_bad_times_are_refused(times: list[object], message: str) -> None:
 # --- clocks ---
 
 
+def test_a_clock_error_is_none_inside_a_session() -> None:
+    """A level that says nothing of sessions would forget what their one clock says."""
+    stale = ToolHistory.from_transactions(
+        [
+            Transaction([("w", "x", 1)], session=0, begin=5, end=6),
+            Transaction([("r", "x", None)], session=0, begin=7, end=11),
+        ]
+    )
+    assert check(stale, "sser-nosession").outcome == "invalid"
+    assert check(with_clock_error(stale, 5), "sser").outcome == "invalid"
+    for level in ("sser-nosession", "strong-si-nosession", "pl-fcv"):
+        with pytest.raises(HistoryError, match="clocks may be wrong"):
+            check(with_clock_error(stale, 5), level)
+
+
 def test_a_clock_error_explains_what_it_may() -> None:
     """A read two ticks too late by another clock."""
     history = ToolHistory.from_transactions(
