@@ -14,7 +14,15 @@ Names are imported when they are first used, so that the command line starts fas
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+if find_spec("isolang._native") is None:
+    raise ImportError(
+        f"isolang: its compiled core is missing (got sources alone, in {__path__[0]}); "
+        "hint: a Python that starts in a checkout imports what lies there: start it elsewhere, "
+        "or install the checkout with pip install -e ."
+    )
 
 if TYPE_CHECKING:
     from isolang.api import check, load_history, load_spec
