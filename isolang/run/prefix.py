@@ -107,7 +107,8 @@ class Watcher:
             return None
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "isolang.run.prefix", str(self._path), self._spec,
+        # -P: in a checkout, "-m" alone would find the sources, which have no compiled core.
+        command = [sys.executable, "-P", "-m", "isolang.run.prefix", str(self._path), self._spec,
                    str(self._seconds)]  # fmt: skip
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

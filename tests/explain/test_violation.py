@@ -119,6 +119,6 @@ def test_networkx_is_imported_when_a_graph_is_asked_for():
     """A check does not pay for it."""
     program = "import sys, isolang.explain.violation; print('networkx' in sys.modules)"
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
     )
     assert result.stdout == "False\n"

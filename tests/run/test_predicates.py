@@ -80,7 +80,7 @@ def test_predicate_write_skew(target, tmp_path):
     assert isolang.check(history, "si").outcome == "valid"
     verdict = isolang.check(history, "ser")
     assert verdict.outcome == ("valid" if strict else "invalid")
-    assert strict or verdict.violation.anomaly == "write skew"
+    assert strict or verdict.violation.anomaly == "predicate write skew"
 
 
 def test_a_row_that_was_not_found_is_a_violation(target, tmp_path):

@@ -220,7 +220,7 @@ recorder = isolang.Recorder({str(path)!r})
 with recorder.transaction("a", C()) as t:
     t.write("x", 1)
 """
-    subprocess.run([sys.executable, "-c", code], check=False)
+    subprocess.run([sys.executable, "-P", "-c", code], check=False)
     (only,) = isolang.load_history(path).transactions()
     assert (only.status, only.ops) == ("maybe", [("w", "x", 1)])
 

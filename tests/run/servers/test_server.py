@@ -28,7 +28,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_server_whose_parent_is_killed_is_removed(phase):
     """By its keeper, which has the output open for as long as it lives; and it says nothing."""
     done = subprocess.run(
-        [sys.executable, "-c", CODE, phase],
+        [sys.executable, "-P", "-c", CODE, phase],
         capture_output=True, text=True, check=False, env=ENVIRONMENT, timeout=60,
     )  # fmt: skip
     assert done.returncode == -9
