@@ -5,9 +5,12 @@ from support.pages import HOSTILE, browser
 from support.paths import ROOT
 
 import isolang
+from isolang.cli.contest import Row
+from isolang.cli.plot import time_against_size
 from isolang.history import History, Transaction
 from isolang.levels import levels_of
 from isolang.report import course_of, page
+from isolang.report.contest import html
 from isolang.workload import Workload, generate
 
 FOCUSED = """(document.activeElement.getAttribute('data-edge') || '')
@@ -213,3 +216,26 @@ def test_the_course_of_a_run(opened, tmp_path):
     assert tab.locator("#more .chart").count() == 2
     assert tab.locator("#more .chart").first.locator(".curve").count() == 2
     assert tab.locator("#more td").all_text_contents() == ["100", "50", "0"]
+
+
+def test_a_column_of_the_contest_sorts_when_it_is_chosen(chromium, tmp_path):
+    """By size and not by text; what is missing comes last, whichever way."""
+    common = {"history": "<h>", "transactions": 100, "spec": "si", "encoding": "e"}
+    rows = [
+        Row(solver="slow", verdict="valid", total=11.5, **common),
+        Row(solver="fast", verdict="valid", total=2.25, **common),
+        Row(solver="never", verdict="unknown", total=None, detail="timeout", **common),
+    ]
+    path = tmp_path / "contest.html"
+    path.write_text(html(rows, time_against_size(rows), messages=["a & b disagree"]))
+    said = []
+    tab = chromium.new_page()
+    tab.on("console", lambda message: said.append(message.text))
+    tab.goto(path.as_uri())
+    order = "[...document.querySelectorAll('tbody tr')].map(r => r.cells[3].textContent)"
+    for wanted in (["fast", "slow", "never"], ["slow", "fast", "never"]):
+        tab.click("th:nth-child(7) button")
+        assert tab.evaluate(order) == wanted
+    assert tab.locator("th[aria-sort=descending]").count() == 1
+    assert tab.locator("td").first.inner_text() == "<h>"
+    assert said == []
