@@ -139,9 +139,10 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("hist",), looks_like=f"lines like {first}")
     if not (edn := _skip_edn_comments(body)):
         return Guess(formats=("edn",), looks_like="nothing but comments of EDN")
-    if _is_workload(edn):
+    has_functions = ":f" in edn or '"f"' in edn
+    if has_functions and _is_workload(edn):
         return Guess(formats=("workload",), looks_like="operations of one of Jepsen's workloads")
-    if _are_single_operations(edn):
+    if has_functions and _are_single_operations(edn):
         return Guess(formats=("registers",), looks_like="operations on single objects")
     if edn[:1] in ("{", "[", "(", "#") and _is_edn(edn):
         return Guess(formats=("edn",), looks_like=f"EDN that starts with {_clip(edn)}")

@@ -9,6 +9,7 @@ import networkx as nx
 import pytest
 from oracle.history import parse
 from oracle.pipeline import to_tool
+from support.cli import ENVIRONMENT
 
 from isolang import check, load_history, load_spec
 from isolang.explain.violation import plain
@@ -119,6 +120,10 @@ def test_networkx_is_imported_when_a_graph_is_asked_for():
     """A check does not pay for it."""
     program = "import sys, isolang.explain.violation; print('networkx' in sys.modules)"
     result = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=ENVIRONMENT,
     )
     assert result.stdout == "False\n"

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import pytest
+from support.cli import ENVIRONMENT
 
 import isolang
 from isolang.errors import HistoryError, IsolangError
@@ -220,7 +221,7 @@ recorder = isolang.Recorder({str(path)!r})
 with recorder.transaction("a", C()) as t:
     t.write("x", 1)
 """
-    subprocess.run([sys.executable, "-P", "-c", code], check=False)
+    subprocess.run([sys.executable, "-P", "-c", code], check=False, env=ENVIRONMENT)
     (only,) = isolang.load_history(path).transactions()
     assert (only.status, only.ops) == ("maybe", [("w", "x", 1)])
 
