@@ -79,6 +79,11 @@ def roll_back(connection: Any) -> None:
     """
     if getattr(connection, "autocommit", False) is True:
         raise Autocommit
+    roll_back_or_close(connection)
+
+
+def roll_back_or_close(connection: Any) -> None:
+    """Roll back; where that fails, close the connection, so that the server does it."""
     try:
         connection.rollback()
     except Exception:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from isolang.run.outcome import Autocommit, Driver, Failure, Phase
+from isolang.run.outcome import Autocommit, Driver, Failure, Phase, roll_back_or_close
 
 
 def roll_back(connection: Any) -> None:
@@ -15,10 +15,7 @@ def roll_back(connection: Any) -> None:
     """
     if connection.get_autocommit() and not connection.server_status & 1:
         raise Autocommit
-    try:
-        connection.rollback()
-    except Exception:
-        connection.close()
+    roll_back_or_close(connection)
 
 
 def commit(connection: Any) -> None:

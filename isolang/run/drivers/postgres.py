@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from isolang.run.outcome import Autocommit, Driver, Failure, Outcome, Phase, RolledBack
+from isolang.run.outcome import (
+    Autocommit,
+    Driver,
+    Failure,
+    Outcome,
+    Phase,
+    RolledBack,
+    roll_back_or_close,
+)
 from isolang.run.tokens import PATIENCE, POLL
 
 
@@ -29,10 +37,7 @@ def roll_back(connection: Any) -> None:
     """
     if connection.autocommit and connection.info.transaction_status.name == "IDLE":
         raise Autocommit
-    try:
-        connection.rollback()
-    except Exception:
-        connection.close()
+    roll_back_or_close(connection)
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isolang.history import columns as c
 from isolang.history.readers.reading import counted
 from isolang.history.readers.workloads.operations import (
     Done,
@@ -86,7 +85,7 @@ class Totals:
 
     def _balances(self, d: Done) -> Mapping[Any, Any] | None:
         """The balance of each account; ``None`` if a read did not succeed."""
-        if d.status != c.COMMITTED or d.value is None:
+        if not d.answered:
             return None
         if not isinstance(d.value, Mapping):
             what = f"a :read of a bank (got {shown(d.value)}, expected a map from account to"

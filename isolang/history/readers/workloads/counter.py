@@ -130,7 +130,7 @@ class Sums:
         """Put the adds of one counter in a row."""
         adds = [d for d in done if d.function == "add" and d.status != c.ABORTED]
         for d in done:
-            if d.function != "read" or d.status != c.COMMITTED or d.value is None:
+            if d.function != "read" or not d.answered:
                 continue
             if type(d.value) is not int:
                 what = f"a :read of a counter (got {shown(d.value)}, expected an integer)"

@@ -33,7 +33,7 @@ def are_inserts(ops: Operations) -> bool:
 
 
 def _answered(d: Done) -> bool:
-    return d.function == "read" and d.status == c.COMMITTED and d.value is not None
+    return d.function == "read" and d.answered
 
 
 def _rows(value: tuple[Any, Any]) -> list[str]:

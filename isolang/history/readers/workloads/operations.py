@@ -48,6 +48,11 @@ class Done(Struct, kw_only=True):
     value: Any = None
     group: Any = None
 
+    @property
+    def answered(self) -> bool:
+        """Whether it succeeded, and what it returned is known."""
+        return self.status == c.COMMITTED and self.value is not None
+
 
 class Operations(Struct, frozen=True, kw_only=True):
     """All operations of a file.
@@ -351,7 +356,7 @@ def split_groups(ops: Operations, done: Sequence[Done]) -> None:
         d.group = asked[0]
         if d.asked is not None:
             d.asked = d.asked[1]
-        if d.status != c.COMMITTED or d.value is None:
+        if not d.answered:
             continue
         pair = d.value
         if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] == d.group):

@@ -8,7 +8,6 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.errors import UnsupportedError
-from isolang.history import columns as c
 from isolang.history.readers.reading import Files, Reading, counted
 from isolang.history.readers.workloads.bank import KEEP_THE_TOTAL, Totals
 from isolang.history.readers.workloads.counter import Sums
@@ -124,11 +123,7 @@ def _translate(kind: str, ops: Operations, sink: Sink) -> _Translated:
 
 def _counts(ops: Operations) -> bool:
     """Whether reads give numbers, not collections; a file without results is taken for a set."""
-    reads = [
-        d.value
-        for d in ops.done
-        if d.function == "read" and d.status == c.COMMITTED and d.value is not None
-    ]
+    reads = [d.value for d in ops.done if d.function == "read" and d.answered]
     adds = [d.asked for d in ops.done if d.function == "add"]
     if all(isinstance(v, tuple) and len(v) == 2 for v in (*reads, *adds)):  # independent keys
         reads, adds = [v[1] for v in reads], [v[1] for v in adds]

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any, Final
 
-from isolang.history import columns as c
 from isolang.history.edn import Elements
 from isolang.history.readers.reading import counted
 from isolang.history.readers.workloads.operations import (
@@ -102,7 +101,7 @@ class Members:
 
     def _shown(self, d: Done) -> Collection[Any] | None:
         """The elements that a read shows; ``None`` if that is not known."""
-        if d.status != c.COMMITTED or d.value is None:
+        if not d.answered:
             self._unknown += 1
             return None
         shows = d.value.elements if isinstance(d.value, Elements) else d.value
