@@ -32,7 +32,7 @@ Given: TypeAlias = History | str | os.PathLike[str]
 _AHEAD = 256
 
 # Handing a history over costs an executor up to several milliseconds. Quick ones are handed over
-# together, as many as take this many seconds, up to so many.
+# together: as many as take this long (seconds), and no more than this.
 _TOGETHER = 0.05, 16
 
 

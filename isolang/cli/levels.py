@@ -229,7 +229,7 @@ def _errors(errors: Mapping[str, int | None]) -> Iterator[str]:
 
     for name, error in errors.items():
         if error is None:
-            yield f"  clocks               {name}: no error of theirs was found that explains it"
+            yield f"  clocks               {name}: no clock error that explains it was found"
         else:
             yield f"  clocks               {name} holds if they agree within {shown(error)}"
 

@@ -74,7 +74,7 @@ def read(files: Files, *, timeout: float) -> Reading:
             f"{say['time_goes_back_first_line']}"
         )
     if say["index"] == "reorders lines":
-        notes.append(":index orders the operations, and not as the lines stand")
+        notes.append(":index orders the operations, and the lines stand in another order")
     elif say["index"] == "repeated":
         notes.append(":index repeats, so the order of lines counts")
     real_time = "none: the file has completions only, no :invoke"
