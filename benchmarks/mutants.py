@@ -26,6 +26,17 @@ from scratch import ROOT, Change, Scratch, Sources, stale
 
 TIMEOUT = 600
 
+_ENGINE = [
+    "tests/native/engine/test_prune.py",
+    "tests/native/engine/test_solve.py",
+    "tests/end_to_end/test_threads.py",
+    "tests/certify/test_engine.py",
+    "tests/end_to_end/test_litmus.py",
+    "tests/end_to_end/test_predicate_litmus.py",
+    "tests/end_to_end/test_random_expressions.py",
+    "tests/end_to_end/test_brute_force.py",
+]
+
 TESTS = {
     "native/core/parallel": [
         "tests/end_to_end/test_threads.py",
@@ -38,6 +49,7 @@ TESTS = {
         "tests/end_to_end/test_threads.py",
     ],
     "native/certify": [
+        "tests/end_to_end/test_times.py",
         "tests/native/engine/test_portfolio.py",
         "tests/end_to_end/test_predicate_litmus.py",
     ],
@@ -47,16 +59,8 @@ TESTS = {
     ],
     "native/engine/cdcl/acyclic": ["tests/solvers/test_acyclic.py"],
     "native/engine/cdcl": ["tests/solvers/test_acyclic.py", "tests/native/engine/test_solve.py"],
-    "native/engine": [
-        "tests/native/engine/test_prune.py",
-        "tests/native/engine/test_solve.py",
-        "tests/end_to_end/test_threads.py",
-        "tests/certify/test_engine.py",
-        "tests/end_to_end/test_litmus.py",
-        "tests/end_to_end/test_predicate_litmus.py",
-        "tests/end_to_end/test_random_expressions.py",
-        "tests/end_to_end/test_brute_force.py",
-    ],
+    "native/engine/graph/event_graph": ["tests/end_to_end/test_times.py", *_ENGINE],
+    "native/engine": _ENGINE,
 }
 
 

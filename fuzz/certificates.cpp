@@ -44,6 +44,9 @@ const std::vector<Checks>& levels() {
       {{"key", "one key", "(| so wr ww)"}, {"behind", "one key", "(; (+ (| so wr)) rw)"}},
       {{"two-phase", "acyclic", "(| done locked wr ww rw)"}},
       {{"first-updater", "irreflexive", "(; late ww)"}, {"locks", "acyclic", "(| locked ww done)"}},
+      {{"snapshot", "by statement",
+        "(| (; (| committed-before so wr) (? (| answered-before po)) (| committed-after tx rw)) so "
+        "rt ww done)"}},
       {{"RSS", "acyclic", "(| so wr ww rw (; W rt W))"}},
       {{"ar", "acyclic", "(| init wr (; (| init wr) (* (| (; R so R)))) ww)"},
        {"EXT", "irreflexive", "(; (; (| init wr) (* (| (; R so R)))) rw)"}},

@@ -27,7 +27,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import Positions, glushkov, walk
+from isolang.certify.expression import STATEMENTS, Positions, glushkov, walk
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -36,6 +36,7 @@ from isolang.language.meaning.core import (
     ForKey,
     Inverse,
     Lift,
+    Opt,
     Product,
     Rel,
     Seq,
@@ -47,6 +48,9 @@ from isolang.language.meaning.facts import MOMENTS
 
 ONE_KEY = "one key"
 """The kind of ``irreflexive for x: e`` whose walks stay with the key x; e stands without it."""
+BY_STATEMENT = "by statement"
+"""The kind of ``acyclic e`` whose walks pass statements: ``wr`` and ``committed-before`` lead to
+one, ``rw``, ``committed-after`` and ``tx`` from one, all others from COMMIT to COMMIT."""
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
@@ -79,6 +83,8 @@ def judged(spec: Spec) -> tuple[Check, ...]:
 
 def _read(check: Check) -> Check:
     """A check with its last ``rw`` at the end, and without its key where it is of one."""
+    if check.kind == "acyclic" and "statement" in _names(check.expr):
+        return replace(check, kind=BY_STATEMENT, expr=_over_statements(check.expr))
     if check.kind != "irreflexive":
         return check
     expr = _turned(check.expr)
@@ -111,6 +117,58 @@ def _turned(e: Core) -> Core:
             after = overwriting[0] + 1
             return replace(e, parts=(*e.parts[after:], *e.parts[:after]))
     return e
+
+
+def _over_statements(e: Core) -> Core:
+    """The words of walks that pass statements.
+
+    Such a walk goes to a statement, stays in it (``statement``) or goes on to another, and leaves,
+    if nothing else to the COMMIT of its transaction; so the own overwriting, which no edge ``rw``
+    is, adds nothing.
+    """
+    if isinstance(e, Union):
+        return Union(tuple(map(_over_statements, e.parts)))
+    if isinstance(e, Rel) and e.name in (
+        "init",
+        "so",
+        "rt",
+        "done",
+        "locked",
+        "ww",
+    ):
+        return e
+    if isinstance(e, Seq) and e.parts[1:-1] in (_STAYS, (*_STAYS, _GOES_ON)):
+        there = [_among(part, _LEADS_THERE) for part in _summands(e.parts[0])]
+        away = [_among(part, _LEADS_AWAY) for part in _summands(e.parts[-1])]
+        on = (Opt(Union((Rel("answered-before"), Rel("po")))),) if len(e.parts) > 3 else ()
+        if Rel("tx") in away:
+            return Seq((Union(tuple(there)), *on, Union(tuple(away))))
+    raise NotCertifiedError("not certified: walks that pass statements in a form not known here")
+
+
+_STAYS = (Rel("statement"),)
+_GOES_ON = Opt(Seq((Union((Rel("answered-before"), Rel("po"))), Rel("statement"))))
+_LEADS_THERE: tuple[tuple[Core, Rel], ...] = (
+    (Rel("committed-before"), Rel("committed-before")),
+    (Seq((Inverse(Rel("tx")), Rel("rf"))), Rel("wr")),
+    (Seq((Rel("so"), Inverse(Rel("tx")))), Rel("so")),
+    (Seq((Rel("init"), Inverse(Rel("tx")))), Rel("init")),
+)
+_LEADS_AWAY: tuple[tuple[Core, Rel], ...] = (
+    (Rel("committed-after"), Rel("committed-after")),
+    (Rel("tx"), Rel("tx")),
+)
+
+
+def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
+    for form, name in forms:
+        if e == form:
+            return name
+    if forms is _LEADS_AWAY and isinstance(e, ForKey):
+        rf, ww = Rel("rf", e.key), Rel("ww", e.key)
+        if e.body == Seq((Inverse(rf), Rel("tx"), ww)):
+            return Rel("rw")
+    raise NotCertifiedError("not certified: a step to or from a statement in a form not known here")
 
 
 def _without_key(e: Core, key: str) -> Core:
@@ -154,6 +212,8 @@ def certifiable(check: Check) -> Positions:
         NotCertifiedError: the expression is outside event graphs.
     """
     positions = glushkov(check.expr)
+    if check.kind != BY_STATEMENT and not set(STATEMENTS).isdisjoint(positions.labels):
+        raise NotCertifiedError(f"not certified: check {check.name} leads to statements")
     if positions.nullable:
         raise CertificateRejected(f"check {check.name}: the expression contains the identity")
     return positions

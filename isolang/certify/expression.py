@@ -33,6 +33,11 @@ RELATIONS = (
     *("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
     *FILTERED,
 )
+STATEMENTS = ("committed-before", "answered-before", "po", "committed-after", "tx")
+"""What leads to or from a statement, and nowhere else."""
+TO_STATEMENT = ("wr", "committed-before", "answered-before", "po")
+FROM_STATEMENT = ("rw", "committed-after", "answered-before", "po", "tx")
+"""What leads to, and from, the statement that reads, in a check by statement."""
 TESTS = ("W", "R")
 """``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
 _PARTS = {"wr": ("iwr", "pwr"), "rw": ("irw", "prw")}
@@ -223,7 +228,7 @@ def glushkov(expr: Core) -> Positions:
 
 def _letter(e: Core) -> str:
     """The name of a relation or of a test; empty for anything else."""
-    name, known = (e.arg, TESTS) if isinstance(e, Lift) else (e, RELATIONS)
+    name, known = (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENTS))
     return name.name if isinstance(name, Rel) and name.key is None and name.name in known else ""
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.language.meaning.facts import MOMENTS
+from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -245,6 +245,47 @@ class Facts:
             for key in self.last[a].keys() & self.last[b].keys()
         )
 
+    def _asked(self, op: int) -> int:
+        """The statement of ``op`` was sent at that time or later."""
+        return self._op_begin[op] if self._commit_begin else self.begin[self.txn_of[op]]
+
+    def _told(self, op: int) -> int:
+        """It was answered by then."""
+        t = self.txn_of[op]
+        if self.status[t] != COMMITTED:
+            return _UNKNOWN_END
+        return self._op_end[op] if self._commit_begin else self.end[t]
+
+    def committed_before(self, t: int, op: int) -> bool:
+        """``t`` had committed before the statement of the external read ``op`` was sent."""
+        if not (self._timed(t, self.txn_of[op]) and self.txn_of[op] != t):
+            return False
+        answered, sent = self.commit_answered(t), self._asked(op)
+        return answered != _UNKNOWN_END and sent != _UNKNOWN_BEGIN and answered < sent
+
+    def answered_before(self, op: int, later: int) -> bool:
+        """The statement of ``op`` was answered before that of ``later`` was sent."""
+        answered, sent = self._told(op), self._asked(later)
+        known = self.has_moments and answered != _UNKNOWN_END and sent != _UNKNOWN_BEGIN
+        return known and answered < sent
+
+    def program_order(self, op: int, later: int) -> bool:
+        """Both are of one transaction, the first by an earlier statement."""
+        return self.txn_of[op] == self.txn_of[later] and self.reads_first(op, later)
+
+    def committed_after(self, op: int, t: int) -> bool:
+        """The statement of the external read ``op`` was answered before ``t`` sent its COMMIT."""
+        owner = self.txn_of[op]
+        return self._timed(owner, t) and self._before_commit(self._told(op), owner, t)
+
+    def statement_times(self, op: int) -> tuple[int, int]:
+        """When the statement of ``op`` was sent, at the earliest, and answered, at the latest."""
+        return self._asked(op), self._told(op)
+
+    def one_statement(self, op: int, other: int) -> bool:
+        """Whether two operations are of one statement."""
+        return op == other or self._statement.get(op, -1) == self._statement.get(other, -2)
+
     def begins(self, t: int) -> bool:
         """Whether it is known when a transaction began."""
         return self.has_time and self.begin[t] != _UNKNOWN_BEGIN
@@ -267,11 +308,12 @@ class Facts:
             NotCertifiedError: otherwise.
         """
         relations = {relation.partition("[")[0] for relation in relations}
-        if any(r in MOMENTS for r in relations) and not self.has_moments:
+        moments = not {*MOMENTS, *OF_STATEMENTS}.isdisjoint(relations)
+        if moments and not self.has_moments:
             raise NotCertifiedError(
                 "not certified: the spec speaks of times, but the history has none"
             )
-        if "rt" in relations or (any(r in MOMENTS for r in relations) and not self._commit_begin):
+        if "rt" in relations or (moments and not self._commit_begin):
             self.require_times()
 
     def require_times(self) -> None:

@@ -93,21 +93,26 @@ class Product:
         included: the included transactions, ascending, T0 left out.
         reads: the external reads of included transactions.
         orders: per key, its included writers in version order, T0 left out.
+        statements: a read of each statement that is a place of its own; those are numbered after
+            the transactions, and stand in ``reads`` for the reader.
         machine: of the check's expression.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - a choice, and what it is judged by
         self,
         facts: Facts,
         included: Sequence[int],
         reads: Sequence[Read],
         orders: Sequence[Sequence[int]],
+        statements: Sequence[int],
         machine: Machine,
     ) -> None:
         self._facts = facts
         self._machine = machine
         self._included = included
-        self._successors: list[list[int]] = [[] for _ in range(facts.n * machine.states)]
+        self._successors: list[list[int]] = [
+            [] for _ in range((facts.n + len(statements)) * machine.states)
+        ]
         self._tails: dict[tuple[str, int, int], int] = {}
         if machine.looped:
             for t in included:
@@ -127,6 +132,7 @@ class Product:
                 for t in members:
                     self._edge(self.node(t, p), self.node(t, q))
         self._given(reads, orders)
+        self._by_statement(statements)
         self._version_order(orders)
         for relation, of_kind in self._kinds(reads, "rw"):
             self._anti_dependencies(relation, of_kind, orders)
@@ -246,6 +252,41 @@ class Product:
                     if other != t:
                         self._edge(self.node(t, step[0]), self.node(other, step[1]))
                 self._to_later(f"{label} {key}", 0, t, step, max(later, behind), targets)
+
+    def _by_statement(self, statements: Sequence[int]) -> None:
+        """To the statements that were sent after COMMIT, and from those answered before one."""
+        facts, steps = self._facts, self._machine.steps
+        times = [facts.statement_times(op) for op in statements]
+        sent = sorted((lo, i) for i, (lo, _) in enumerate(times) if lo > -(2**63))
+        places = [facts.n + i for _, i in sent]
+        for step in steps.get("committed-before", ()):
+            for t in self._included:
+                if (answered := facts.commit_answered(t)) < 2**63 - 1:
+                    later = bisect_right(sent, (answered, len(times)))
+                    self._to_later("statements", 0, t, step, later, places)
+        commits = sorted(
+            (when, t) for t in self._included if (when := facts.commit_sent(t)) > -(2**63)
+        )
+        owners = [t for _, t in commits]
+        for i, op in enumerate(statements):
+            for step in steps.get("answered-before", ()):
+                if times[i][1] < 2**63 - 1:
+                    later = bisect_right(sent, (times[i][1], len(times)))
+                    self._to_later("statements", 0, facts.n + i, step, later, places)
+            for p, q in steps.get("po", ()):
+                for j in range(i + 1, len(statements)):
+                    if facts.txn_of[statements[j]] != facts.txn_of[op]:
+                        break
+                    self._edge(self.node(facts.n + i, p), self.node(facts.n + j, q))
+            for step in steps.get("committed-after", ()):
+                if times[i][1] < 2**63 - 1:
+                    later = bisect_right(commits, (times[i][1], facts.n))
+                    self._to_later("commits", 0, facts.n + i, step, later, owners)
+            # What leads to a transaction as one that reads leads to each of its statements.
+            for q in range(1, self._machine.states):
+                self._edge(self.node(facts.txn_of[op], q), self.node(facts.n + i, q))
+            for p, q in steps.get("tx", ()):
+                self._edge(self.node(facts.n + i, p), self.node(facts.txn_of[op], q))
 
     def _version_order(self, orders: Sequence[Sequence[int]]) -> None:
         for step in self._machine.steps.get("ww", ()):

@@ -7,9 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import Anomaly, contradicts_order, incompatible, shows_anomaly
-from isolang.certify.checks import EARLIER, ONE_KEY, certifiable, judged, uses_reads
+from isolang.certify.checks import BY_STATEMENT, EARLIER, ONE_KEY, certifiable, judged, uses_reads
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import RELATIONS, Positions
+from isolang.certify.expression import (
+    FROM_STATEMENT,
+    RELATIONS,
+    STATEMENTS,
+    TO_STATEMENT,
+    Positions,
+)
 from isolang.certify.facts import Facts
 from isolang.certify.propagation import FALSE, TRUE, Propagation
 from isolang.certify.statements import check_statements
@@ -163,6 +169,8 @@ class _Checker:
                     f"cycle: an edge ends at {edge.b}, the next begins at {following.a}"
                 )
             clause += self._needs(edge)
+            if kind == BY_STATEMENT:
+                self._meets(edge, following)
         keys = {edge.key for edge in step.edges} - {_UNUSED}
         if kind == ONE_KEY and len(keys) != 1:
             raise CertificateRejected(f"cycle: its edges are of {len(keys)} keys (expected one)")
@@ -176,7 +184,8 @@ class _Checker:
                 return accesses(t, *keys)
             return self._facts.writes_any(t) if test == "W" else self._facts.reads_any(t)
 
-        fits = positions.reads_repeated if kind == "acyclic" else positions.reads
+        again = kind in ("acyclic", BY_STATEMENT)
+        fits = positions.reads_repeated if again else positions.reads
 
         def word() -> list[str]:
             return [
@@ -198,6 +207,23 @@ class _Checker:
             raise CertificateRejected("cycle: the first of the two reads is not the earlier one")
         return [literal ^ 1 for literal in clause]
 
+    def _meets(self, edge: Edge, following: Edge) -> None:
+        """One edge must end at the statement, or at COMMIT, where the next one begins."""
+        reads = edge.relation in TO_STATEMENT
+        facts = self._facts
+        # What precedes a transaction in its session precedes each of its statements.
+        if edge.relation in ("so", "init"):
+            return
+        # Of a step from one statement to another, the edge before it has the first.
+        meets = {"answered-before": facts.answered_before, "po": facts.program_order}.get(
+            following.relation, facts.one_statement
+        )
+        same = not reads or meets(edge.op, following.op)
+        if reads != (following.relation in FROM_STATEMENT) or not same:
+            raise CertificateRejected(
+                "cycle: an edge ends at another statement than the next begins at"
+            )
+
     def _order(self, step: OrderStep) -> list[int]:
         if len(step.txns) < 2:
             raise CertificateRejected("order: fewer than two transactions")
@@ -215,12 +241,19 @@ class _Checker:
             CertificateRejected: it is never there.
         """
         facts = self._facts
-        unused = {"wr": (edge.writer,), "ww": (edge.op, edge.writer), "rw": ()}.get(
-            edge.relation, (edge.key, edge.op, edge.writer)
-        )
+        of_statement = (edge.key, edge.writer)
+        unused = {
+            "wr": (edge.writer,),
+            "ww": (edge.op, edge.writer),
+            "rw": (),
+            **dict.fromkeys(STATEMENTS, of_statement),
+        }.get(edge.relation, (edge.key, edge.op, edge.writer))
         if any(field != _UNUSED for field in unused):
             raise CertificateRejected(f"edge {edge.plain()}: a field that is not used is set")
         match edge.relation:
+            case "committed-before" | "answered-before" | "po" | "committed-after" | "tx":
+                self._of_statement(edge)
+                return []
             case "wr":
                 self._reads(edge, edge.b)
                 return [self._literal(Source(edge.op, edge.a))]
@@ -240,6 +273,20 @@ class _Checker:
         if not ends or not facts.given(edge.relation, edge.a, edge.b):
             raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")
         return []
+
+    def _of_statement(self, edge: Edge) -> None:
+        facts, op = self._facts, edge.op
+        holds = 0 <= op < facts.operations and facts.is_external(op)
+        if edge.relation == "committed-before":
+            holds = holds and facts.txn_of[op] == edge.b and facts.committed_before(edge.a, op)
+        elif edge.relation == "committed-after":
+            holds = holds and facts.txn_of[op] == edge.a and facts.committed_after(op, edge.b)
+        elif edge.relation in ("answered-before", "po"):
+            holds = holds and facts.txn_of[op] == edge.b
+        else:
+            holds = holds and facts.txn_of[op] == edge.a == edge.b
+        if not holds:
+            raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")
 
     def _reads(self, edge: Edge, reader: int) -> None:
         self._candidates_of(edge.op)

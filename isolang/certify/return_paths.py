@@ -46,7 +46,7 @@ class ReturnPaths:
             NotCertifiedError: the walks run in cycles, or the history is too large.
         """
         walks = machine(before, looped=False)
-        product = Product(self._facts, self._included, self._reads, self._orders, walks)
+        product = Product(self._facts, self._included, self._reads, self._orders, (), walks)
         origins = product.origins()
         later = self._later_writers()
         for number, (reader, _, _, op) in enumerate(self._reads):

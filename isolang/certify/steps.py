@@ -56,11 +56,13 @@ class Edge(Struct, frozen=True):
     """One edge of a cycle; fields that a relation does not use are -1.
 
     Attributes:
-        relation: ``so rt init wr ww rw``.
+        relation: ``so rt init done late locked committed-before answered-before po
+            committed-after tx wr ww rw``.
         a: where it begins.
         b: where it ends.
         key: of ``wr ww rw``.
-        op: the read, of ``wr rw``.
+        op: the read, of ``wr rw committed-before committed-after tx``; the later one of
+            ``answered-before po``.
         writer: of ``rw``: the transaction that ``a`` reads from and ``b`` overwrites.
     """
 

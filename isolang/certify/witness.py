@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import anomalies_of
-from isolang.certify.checks import EARLIER, ONE_KEY, certifiable, judged, uses_reads
+from isolang.certify.checks import BY_STATEMENT, EARLIER, ONE_KEY, certifiable, judged, uses_reads
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.expression import Positions
 from isolang.certify.facts import COMMITTED, Facts
@@ -82,8 +82,11 @@ def _broken(  # noqa: PLR0917 - a check, and a choice
     """Whether a choice breaks a check."""
 
     def product(walks: Machine) -> Product:
-        return Product(facts, members, reads, orders, walks)
+        return Product(facts, members, reads, orders, (), walks)
 
+    if check.kind == BY_STATEMENT:
+        walks = machine(positions, looped=True)
+        return Product(facts, members, *_apart(facts, reads, orders), walks).broken()
     if check.kind == EARLIER:
         return ReturnPaths(facts, members, reads, orders).closes_earlier_read()
     looped = check.kind == "acyclic" or positions.repeatable
@@ -95,6 +98,19 @@ def _broken(  # noqa: PLR0917 - a check, and a choice
     broken = bool(without.accepting) and product(walks).broken()
     paths = ReturnPaths(facts, members, reads, orders)
     return broken or any(paths.closes(relation, words) for relation, words in before.items())
+
+
+def _apart(
+    facts: Facts, reads: Sequence[Read], orders: Sequence[Sequence[int]]
+) -> tuple[list[Read], Sequence[Sequence[int]], list[int]]:
+    """The reads with their statements for readers, the orders, and a read of each statement."""
+    statements: list[int] = []
+    theirs = []
+    for read in reads:  # by operation
+        if not (statements and facts.one_statement(statements[-1], read.op)):
+            statements.append(read.op)
+        theirs.append(read._replace(reader=facts.n + len(statements) - 1))
+    return theirs, orders, statements
 
 
 def _keys(

@@ -196,6 +196,8 @@ class World:
                 return self._real_time()
             case "done" | "late" | "locked":
                 return self._before_commit(getattr(facts, name))
+            case "committed-before" | "answered-before" | "committed-after" | "statement":
+                return self._of_statements(name)
             case "po":
                 return self._program_order()
             case "tx":
@@ -309,6 +311,24 @@ class World:
                     self._event(o) for o in operations if self.facts.reads_first(op, o)
                 )
         return rows
+
+    def _of_statements(self, name: str) -> Rows:
+        facts, members = self.facts, self._members
+        reads = sorted(op for ops in self._reads.values() for op in ops)
+        if name == "committed-before":
+            return {
+                t: bits_of(self._event(op) for op in reads if facts.committed_before(t, op))
+                for t in members
+            }
+        if name == "committed-after":
+            return {
+                self._event(op): bits_of(t for t in members if facts.committed_after(op, t))
+                for op in reads
+            }
+        joins = facts.one_statement if name == "statement" else facts.answered_before
+        return {
+            self._event(op): bits_of(self._event(o) for o in reads if joins(op, o)) for op in reads
+        }
 
     @cached_property
     def _reads(self) -> dict[int, list[int]]:

@@ -17,7 +17,7 @@ from isolang.comparison.models import Model, numbered
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
-from isolang.language.meaning.facts import MOMENTS
+from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         keys=bounds.keys,
         reads=bounds.reads,
         sessions="so" in names,
-        real_time=bool(names & {"rt", *MOMENTS}),
+        real_time=bool(names & {"rt", *MOMENTS, *OF_STATEMENTS}),
         operations="po" in names,
         one_by_one=bounds.one_by_one,
     )

@@ -330,6 +330,24 @@ class Symbolic:
             for x in self._keys
         ]
         self.plain["tx"], self.plain["po"] = relation_of(tx), relation_of(po)
+        # No statement has a time of its own here; each read is one.
+        events = [(e, t, self._exists[e]) for (t, _, _), e in reads.items()]
+        self.plain["statement"] = relation_of((e, e, x) for e, _, x in events)
+        ended = self._rt.items() if self.scope.real_time else ()
+        self.plain["committed-before"] = relation_of(
+            (a, e, both(x, there)) for (a, b), x in ended for e, t, there in events if t == b
+        )
+        self.plain["committed-after"] = relation_of(
+            (e, b, both(x, there)) for (a, b), x in ended for e, t, there in events if t == a
+        )
+        self.plain["answered-before"] = relation_of(
+            (e, f, both(x, both(there, here)))
+            for (a, b), x in ended
+            for e, t, there in events
+            if t == a
+            for f, s, here in events
+            if s == b
+        )
         self.keyed["rf"] = self.keyed["cand"] = rf
 
     # --- counting ---

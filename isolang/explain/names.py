@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from isolang.language.meaning.core import relation_of
+from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
 from isolang.problem.anomalies import AnomalyKind
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
 
 def suffix(relations: Collection[str]) -> str:
     """``-realtime`` if there is an edge by time, else ``-session`` if there is an so edge."""
-    if set(relations) & {"rt", "done", "late", "locked"}:
+    if set(relations) & {"rt", *MOMENTS, *OF_STATEMENTS}:
         return "-realtime"
     return "-session" if "so" in relations else ""
 

@@ -130,6 +130,10 @@ class Words:
         written = f"{self.txn(a)}'s write of {self.key(key)}, which {self.txn(b)} wrote too,"
         return f"{written} was answered before {self.txn(b)} sent its COMMIT"
 
+    def statement(self, op: int) -> str:
+        """``read of x``."""
+        return f"read of {self.key(self.facts.key[op])}"
+
     def edge(self, edge: Edge, only_rw: bool) -> str:
         """Why an edge is there.
 
@@ -159,6 +163,19 @@ class Words:
                 return f"the first statement of {a} was answered before {b} sent its COMMIT"
             case "locked":
                 return self.locked(edge.a, edge.b)
+            case "committed-before":
+                return f"{a} had committed before {b} sent its {self.statement(edge.op)}"
+            case "answered-before":
+                earlier = "an earlier read of it" if edge.a == edge.b else f"a read of {a}"
+                return f"{b} sent its {self.statement(edge.op)} after {earlier} had been answered"
+            case "po":
+                return f"the {self.statement(edge.op)} of {b} comes after that"
+            case "committed-after":
+                return (
+                    f"the {self.statement(edge.op)} of {a} was answered before {b} sent its COMMIT"
+                )
+            case "tx":
+                return f"the {self.statement(edge.op)} of {a} comes before its COMMIT"
             case "init":
                 return f"the initial state comes before {b}"
             case "wr":
@@ -191,6 +208,8 @@ class Words:
                 key = self.locked_key(edge.a, edge.b)
                 both = (self.write_of(txn, key) for txn in (edge.a, edge.b))
                 return [op for op in both if op is not None]
+            case "committed-before" | "answered-before" | "committed-after":
+                return [edge.op]
             case _:
                 return []
         writes = (self.write_of(txn, edge.key) for txn in writers)

@@ -15,7 +15,7 @@ from isolang.errors import HistoryError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
-from isolang.language.meaning.facts import mentioned
+from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS, mentioned
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
@@ -54,6 +54,7 @@ _NOTHING_OBSERVED = (
     "next to nothing about the database"
 )
 
+_COMPARE_OPERATIONS = frozenset((*MOMENTS, *OF_STATEMENTS))
 _NO_MOMENTS = (
     "no operation has times of its own: a statement may have been answered as late as its "
     "transaction, and COMMIT sent as early as it began"
@@ -131,7 +132,7 @@ def _verdict(run: Run) -> Verdict:
     if assumption := assumption_of(run.written_spec.texts.values()):
         run.notes.append(f"assumption: {assumption}")
     timed = run.history.columns.has_operation_times
-    if not timed and mentioned(run.written_spec) & {"late", "locked", "done"}:
+    if not timed and mentioned(run.written_spec) & _COMPARE_OPERATIONS:
         run.notes.append(_NO_MOMENTS)
     with run.deadline.during("prepare"):
         run.progress("prepare")

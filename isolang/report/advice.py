@@ -98,7 +98,9 @@ _MOMENTS: Final = (
     "The argument needs the times of operations. It stands if the clocks were right (--clock-error "
     "allows for less), and if the database works as the profile assumes, which its text says."
 )
-_CLOCKS: Final = frozenset(("done", "late", "locked"))
+_CLOCKS: Final = frozenset(
+    ("done", "late", "locked", "committed-before", "answered-before", "committed-after")
+)
 
 
 def advice(verdict: Verdict) -> tuple[str, ...]:

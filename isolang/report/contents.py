@@ -302,10 +302,14 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
             edge["joins"][0] = edge["operations"][0] - history.operations_of(ends[0]).start
         if edge["relation"] == "late":
             edge["joins"][0] = 0
+        if edge["operations"] and (side := _STATEMENTS.get(edge["relation"])) is not None:
+            edge["joins"][side] = edge["operations"][0] - history.operations_of(ends[side]).start
 
 
 # Which operation of its two transactions an edge joins.
 _JOINS: Final = {"wr": ("w", "r"), "ww": ("w", "w"), "rw": ("r", "w")}
+# At which of them its read is.
+_STATEMENTS: Final = {"committed-before": 1, "answered-before": 1, "committed-after": 0}
 
 
 def _operation(history: History, txn: int, key: str, kind: str) -> int:

@@ -37,6 +37,11 @@ RELATIONS: Final[Mapping[str, Style]] = {
     "done": Style(_TIME, (8, 3, 1.5, 3, 1.5, 3), "the first had committed when the second did so"),
     "late": Style(_TIME, (3, 3, 8, 3, 3, 3), "the first began to read before the second's commit"),
     "locked": Style(_TIME, (12, 3, 3, 3), "the first had locked what the second wrote"),
+    "committed-before": Style(_TIME, (10, 3, 2, 3), "the first had committed when the second read"),
+    "answered-before": Style(_TIME, (2, 3, 6, 3), "the first read before the second did"),
+    "committed-after": Style(_TIME, (6, 3, 10, 3), "the first read before the second's commit"),
+    "po": Style("#57606a", (3, 3), "the second read is of a later statement"),
+    "tx": Style("#57606a", (1.5, 2), "a read comes before the commit of its transaction"),
     "init": Style("#57606a", (1.5, 5), "the initial state is before everything"),
 }  # fmt: skip
 """Per relation its style; the page's scripts have the same."""

@@ -37,7 +37,7 @@ from isolang.language.meaning.core import (
 from isolang.rows import bits
 from isolang.smallscope.histories import NO_READ, SmallHistory, subsets
 
-EVENT_NAMES = frozenset(("po", "tx", "rf", "cand", "pred"))
+EVENT_NAMES = frozenset(("po", "tx", "rf", "cand", "pred", "statement", *facts.OF_STATEMENTS))
 _ALWAYS_AFTER_T0 = frozenset(("ww", "co", "ar", "vis"))
 
 
@@ -247,6 +247,23 @@ def given(history: SmallHistory, *, events: bool) -> Model:
     if events:
         numbered = list(enumerate(owner, size + 1))
         w.plain["tx"] = relation(iter(numbered))
+        # No statement has a time of its own here; each read is one.
+        reads = [(event, t) for (t, _), event in read.items()]
+        w.plain["statement"] = relation((event, event) for event, _ in reads)
+        w.plain["committed-before"] = relation(
+            (a, event) for a, b in history.before for event, t in reads if t == b
+        )
+        w.plain["committed-after"] = relation(
+            (event, b) for a, b in history.before for event, t in reads if t == a
+        )
+        w.plain["answered-before"] = relation(
+            (i, j)
+            for a, b in history.before
+            for i, t in reads
+            if t == a
+            for j, s in reads
+            if s == b
+        )
         w.plain["po"] = relation(
             (i, j) for i, t in numbered for j, s in numbered if t == s != 0 and i < j
         )

@@ -77,7 +77,7 @@ class _Search:
     ) -> None:
         names = facts.mentioned(spec)
         self.events = bool(names & EVENT_NAMES)
-        self.real_time = bool(names & {"rt", *facts.MOMENTS})
+        self.real_time = bool(names & {"rt", *facts.MOMENTS, *facts.OF_STATEMENTS})
         self.both_ways = "po" in names
         self.spec = spec
         self.checks = tuple(check for check in spec.checks if not check.flag)

@@ -79,6 +79,7 @@ Automaton automaton_of(nb::handle a) {
   if (known != nb::len(steps)) throw nb::value_error("automaton: unknown relation among its steps");
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
   m.of_one_key = nb::cast<bool>(a.attr("of_one_key"));
+  m.by_statement = nb::cast<bool>(a.attr("by_statement"));
   m.back = steps_of(a.attr("back"));
   m.judges = nb::cast<bool>(a.attr("judges"));
   const nb::object direct = a.attr("direct");
@@ -178,8 +179,9 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
   std::vector<std::int32_t> source;
   {
     nb::gil_scoped_release release;
-    // A check that looks at the order of the reads in a transaction needs each of them.
-    const bool each_read = std::ranges::any_of(machines, &Automaton::back_earlier_wr);
+    // A check that looks at single reads of a transaction needs each of them.
+    const bool each_read = std::ranges::any_of(
+        machines, [](const Automaton& m) { return m.back_earlier_wr || m.by_statement; });
     const Problem unmerged = each_read ? build_problem_of_each_read(history) : Problem{};
     const Problem& used = each_read ? unmerged : problem;
     solution = solve(used, machines, options, budget);

@@ -22,7 +22,7 @@ namespace isolang::certify {
 // stand for [W], [R].
 struct CheckText {
   std::string name;
-  std::string kind;  // acyclic, irreflexive, earlier, one key: see ReadCheck
+  std::string kind;  // acyclic, irreflexive, earlier, one key, by statement: see ReadCheck
   std::string expression;
 };
 
@@ -47,6 +47,11 @@ enum class Relation : std::uint8_t {
   done,
   late,
   locked,
+  committed_before,
+  answered_before,
+  po,
+  committed_after,
+  own_commit,
   wr,
   ww,
   rw,
@@ -58,7 +63,7 @@ enum class Relation : std::uint8_t {
   writes = so_of_key + 16,
   reads
 };
-inline constexpr int kRelations = 31;
+inline constexpr int kRelations = 36;
 // One of the relations between transactions that access one key.
 struct Filtered {
   Relation relation;  // which it is a part of

@@ -1,6 +1,7 @@
 #include "certify/checks.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace isolang::certify {
 
@@ -10,12 +11,23 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
   for (const CheckText& text : texts) {
     const bool earlier = text.kind == "earlier";
     const bool of_one_key = text.kind == "one key";
-    if (text.kind != "acyclic" && text.kind != "irreflexive" && !earlier && !of_one_key)
+    const bool by_statement = text.kind == "by statement";
+    if (text.kind != "acyclic" && text.kind != "irreflexive" && !earlier && !of_one_key &&
+        !by_statement)
       throw NotCertified{"not certified: check " + text.name + " is '" + text.kind +
                          "' (expected acyclic or irreflexive)"};
     checks.push_back(
-        {text.name, text.kind == "acyclic", earlier, of_one_key, read_expression(text.expression)});
+        {text.name, text.kind == "acyclic" || by_statement, earlier, of_one_key, by_statement,
+         read_expression(text.expression)});
     const Positions& positions = checks.back().positions;
+    const auto mentions = [&](std::initializer_list<Relation> some) {
+      return std::ranges::any_of(some, [&](Relation r) { return positions.mentions(r); });
+    };
+    const bool statements = mentions(
+        {Relation::committed_before, Relation::answered_before, Relation::po,
+         Relation::committed_after, Relation::own_commit});
+    if (statements && !by_statement)
+      throw NotCertified{"not certified: check " + text.name + " leads to statements"};
     if (earlier &&
         (positions.label != std::vector{kNoRelation, static_cast<int>(Relation::wr),
                                         static_cast<int>(Relation::rw)} ||
@@ -38,7 +50,13 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     if (compares && of_one_key)
       throw NotCertified{"not certified: check " + text.name +
                          " of one key compares moments of transactions"};
-    moments |= compares;
+    if (by_statement && !mentions({Relation::own_commit}))
+      throw NotCertified{"not certified: check " + text.name +
+                         " leads to statements, and not to their COMMIT"};
+    if (by_statement && mentions({Relation::late, Relation::writes, Relation::reads}))
+      throw NotCertified{"not certified: check " + text.name +
+                         " leads to statements, and says what is not known of these"};
+    moments |= compares || statements;
   }
   if (moments && !history.has_time && !history.has_operation_times())
     throw NotCertified{"not certified: the spec speaks of times, but the history has none"};

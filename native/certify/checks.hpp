@@ -13,6 +13,7 @@ struct ReadCheck {
   bool earlier;  // irreflexive wr ; rw, where the read of wr precedes that of rw in their
                  // transaction
   bool of_one_key;  // irreflexive, of walks that stay with one key; W and R are of that key
+  bool by_statement;  // acyclic, of walks that pass single statements
   Positions positions;
 };
 

@@ -41,13 +41,14 @@ class ChoiceReader {
  public:
   ChoiceReader(const History& history, std::span<const std::int32_t> source,
                std::span<const std::int64_t> order_start, std::span<const std::int32_t> order_txn,
-               bool judges_reads, Budget& budget)
+               bool judges_reads, bool operations, Budget& budget)
       : h_(history),
         n_(history.transactions()),
         source_(source),
         order_start_(order_start),
         order_txn_(order_txn),
         judges_reads_(judges_reads),
+        operations_(operations),
         budget_(budget),
         writes_(history, budget),
         lists_(history, writes_, budget) {}
@@ -66,7 +67,7 @@ class ChoiceReader {
   std::span<const std::int32_t> source_;
   std::span<const std::int64_t> order_start_;
   std::span<const std::int32_t> order_txn_;
-  const bool judges_reads_;
+  const bool judges_reads_, operations_;
   Budget& budget_;
   WriteIndex writes_;
   ListReads lists_;
@@ -191,6 +192,7 @@ class ChoiceReader {
     if (u < 0 || u > n_ || !explains(t, op, u, write))
       reject("the external read " + str(op) + " cannot read from transaction " + str(u));
     choice_.reads.push_back({t, key, write, writes_.find_last(t, key)});
+    if (operations_) choice_.op.push_back(op);
     if (!h_.statement_start.empty()) {
       choice_.statement.push_back(h_.statement_of(op));
       choice_.reads.back().of_predicate =
@@ -262,6 +264,7 @@ class ChoiceReader {
     if (u == kNoSource) return;
     choice_.reads.push_back(
         {t, key, u == n_ ? -1 : writes_.find_last(u, key), writes_.find_last(t, key)});
+    if (operations_) choice_.op.push_back(op);
     if (!h_.statement_start.empty()) choice_.statement.push_back(-1);
   }
 
@@ -336,9 +339,11 @@ class ChoiceReader {
 
 Choice read_choice(const History& history, std::span<const std::int32_t> source,
                    std::span<const std::int64_t> order_start,
-                   std::span<const std::int32_t> order_txn, bool judges_reads, Budget& budget) {
+                   std::span<const std::int32_t> order_txn, bool judges_reads, bool operations,
+                   Budget& budget) {
   check_shapes(history, source, order_start, order_txn);
-  return ChoiceReader(history, source, order_start, order_txn, judges_reads, budget).read();
+  return ChoiceReader(history, source, order_start, order_txn, judges_reads, operations, budget)
+      .read();
 }
 
 }  // namespace isolang::certify

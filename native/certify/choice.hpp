@@ -21,13 +21,16 @@ struct Choice {
   std::vector<char> included;           // per transaction; T0 is not among them
   std::vector<ExternalRead> reads;      // of included transactions
   std::vector<std::int32_t> statement;  // of each of them, or -1; empty if there are none at all
+  std::vector<std::int64_t> op;         // the operation of each read, if they were asked for
   std::vector<std::int64_t> key_start;  // per key, into order
   std::vector<std::int32_t> order;      // included writers in version order
 };
 
-// Throws Rejected, NotCertified. `judges_reads`: intrinsic anomalies violate the spec.
+// Throws Rejected, NotCertified. `judges_reads`: intrinsic anomalies violate the spec; `operations`:
+// those of the reads are needed.
 Choice read_choice(const History& history, std::span<const std::int32_t> source,
                    std::span<const std::int64_t> order_start,
-                   std::span<const std::int32_t> order_txn, bool judges_reads, Budget& budget);
+                   std::span<const std::int32_t> order_txn, bool judges_reads, bool operations,
+                   Budget& budget);
 
 }  // namespace isolang::certify

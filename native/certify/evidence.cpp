@@ -102,6 +102,28 @@ bool Evidence::share_key(std::int64_t a, std::int64_t b, const Filtered& by) {
   return false;
 }
 
+bool Evidence::committed_before(std::int64_t t, std::int64_t op) {
+  if (!is_operation(op) || !is_external(op) || !timed(t, txn_of(op))) return false;
+  const Moments moments(h_);
+  return Moments::before(moments.commit_answered(static_cast<std::int32_t>(t)),
+                         moments.sent(op, txn_of(op)));
+}
+
+bool Evidence::answered_before(std::int64_t op, std::int64_t later) {
+  if (!is_operation(op) || !is_operation(later) || !is_external(op) || !is_external(later))
+    return false;
+  const Moments moments(h_);
+  return moments.known() && Moments::before(moments.answered(op, txn_of(op)),
+                                            moments.sent(later, txn_of(later)));
+}
+
+bool Evidence::committed_after(std::int64_t op, std::int64_t t) {
+  if (!is_operation(op) || !is_external(op) || !timed(txn_of(op), t)) return false;
+  const Moments moments(h_);
+  return Moments::before(moments.answered(op, txn_of(op)),
+                         moments.commit_sent(static_cast<std::int32_t>(t)));
+}
+
 std::int64_t Evidence::raw_transaction(std::int64_t op) const {
   return std::upper_bound(h_.op_start.begin(), h_.op_start.end(), op) - h_.op_start.begin() - 1;
 }

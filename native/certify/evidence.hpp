@@ -38,6 +38,14 @@ class Evidence {
   bool init(std::int64_t a, std::int64_t b) const;
   // Whether they access one key, as the relation between such transactions says.
   bool share_key(std::int64_t a, std::int64_t b, const Filtered& by);
+  // Of the statements of external reads.
+  bool committed_before(std::int64_t t, std::int64_t op);
+  bool answered_before(std::int64_t op, std::int64_t later);
+  bool committed_after(std::int64_t op, std::int64_t t);
+  bool one_statement(std::int64_t op, std::int64_t other) const {
+    const std::int32_t statement = h_.statement_of(op);
+    return op == other || (statement >= 0 && statement == h_.statement_of(other));
+  }
 
   bool is_operation(std::int64_t op) const { return op >= 0 && op < h_.operations(); }
   bool of_transaction(std::int64_t op, std::int64_t t) const;

@@ -15,11 +15,12 @@ constexpr int kDepthLimit = 500;
 constexpr std::size_t kPositionLimit = 2'000;
 
 constexpr std::array<std::string_view, kRelations> kNames{
-    "init",      "so",        "rt",        "done",      "late",      "locked",    "wr",
-    "ww",        "rw",        "iwr",       "pwr",       "irw",       "prw",       "so[W,W]",
-    "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",   "rt[W,R]",   "rt[R,W]",   "rt[R,R]",
-    "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]", "late[W,W]", "late[W,R]", "late[R,W]",
-    "late[R,R]", "W",         "R"};
+    "init",      "so",        "rt",        "done",      "late",      "locked",
+    "committed-before", "answered-before", "po", "committed-after", "tx",
+    "wr",        "ww",        "rw",        "iwr",       "pwr",       "irw",       "prw",
+    "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",   "rt[W,R]",   "rt[R,W]",
+    "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]", "late[W,W]", "late[W,R]",
+    "late[R,W]", "late[R,R]", "W",         "R"};
 
 // Recursive descent over "(op e …)", names and "id", building first, last and follow on the way.
 class Reader {

@@ -1,4 +1,4 @@
-// The moments of transactions that done, late and locked compare, as the history has them.
+// The moments of transactions and of statements that given relations compare, as the history has them.
 #pragma once
 #include <cstdint>
 
@@ -18,6 +18,15 @@ class Moments {
   std::int64_t first_answered(std::int32_t t) const;
   std::int64_t write_answered(std::int32_t t, std::int32_t key) const;  // the first write of the key
   bool writes(std::int32_t t, std::int32_t key) const { return first_write(t, key) >= 0; }
+
+  // Of the statement of an operation of `t`.
+  std::int64_t sent(std::int64_t op, std::int32_t t) const {
+    return h_.has_operation_times() ? h_.op_begin[op] : h_.txn_begin[t];
+  }
+  std::int64_t answered(std::int64_t op, std::int32_t t) const {
+    if (!committed(t)) return kTimeUnknownEnd;
+    return h_.has_operation_times() ? h_.op_end[op] : h_.txn_end[t];
+  }
 
   static bool before(std::int64_t answered, std::int64_t sent) {
     return answered != kTimeUnknownEnd && sent != kTimeUnknownBegin && answered < sent;

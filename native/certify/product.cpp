@@ -52,6 +52,7 @@ class Product {
     std::int32_t txn;
   };
   std::vector<Sent> sent_, sent_of_key_;
+  std::vector<Sent> asked_;  // statements by their sending
   std::vector<std::int64_t> sent_start_;  // per key
   // Per step between transactions that access one key: those where it ends, by key, and for so by
   // session, and then by what the relation compares; and their chain.
@@ -67,7 +68,7 @@ class Product {
     Node chain = -1;
   };
   std::vector<OfKey> of_key_;
-  std::vector<Node> session_tail_, time_tail_, key_tail_, sent_tail_, lock_tail_,
+  std::vector<Node> session_tail_, time_tail_, key_tail_, sent_tail_, lock_tail_, asked_tail_,
       key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
   std::vector<std::int64_t> edge_start_;
@@ -149,7 +150,10 @@ class Product {
 
   void sort_by_commit() {
     const bool locks = !m_.of(Relation::locked).empty();
-    if (m_.of(Relation::done).empty() && m_.of(Relation::late).empty() && !locks) return;
+    sort_statements();
+    if (m_.of(Relation::done).empty() && m_.of(Relation::late).empty() && !locks &&
+        m_.of(Relation::committed_after).empty())
+      return;
     const Moments moments(h_);
     const auto by_time = [](const Sent& a, const Sent& b) {
       return std::pair(a.time, a.txn) < std::pair(b.time, b.txn);
@@ -169,6 +173,21 @@ class Product {
       std::sort(sent_of_key_.begin() + first, sent_of_key_.end(), by_time);
     }
     sent_start_.push_back(static_cast<std::int64_t>(sent_of_key_.size()));
+  }
+
+  // They are the last transactions: see by_statement.hpp.
+  void sort_statements() {
+    if (m_.of(Relation::committed_before).empty() && m_.of(Relation::answered_before).empty())
+      return;
+    for (std::size_t i = 0; i < h_.statement_txn.size(); ++i)
+      if (h_.statement_sent[i] != kTimeUnknownBegin)
+        asked_.push_back({h_.statement_sent[i], statement(i)});
+    std::sort(asked_.begin(), asked_.end(), [](const Sent& a, const Sent& b) {
+      return std::pair(a.time, a.txn) < std::pair(b.time, b.txn);
+    });
+  }
+  std::int32_t statement(std::size_t i) const {
+    return h_.transactions() - static_cast<std::int32_t>(h_.statement_txn.size() - i);
   }
 
   // Whether the pairs (i, i+1) of a sequence reach, through further steps, what all its pairs (i,
@@ -192,15 +211,18 @@ class Product {
       first = static_cast<Node>(nodes_);
       nodes_ += static_cast<std::int64_t>(count);
     };
-    for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &sent_tail_, &lock_tail_, &key_tree_})
+    for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &sent_tail_, &lock_tail_,
+                         &asked_tail_, &key_tree_})
       firsts->assign(idx(m_.states), -1);
     if (nodes_ > std::numeric_limits<Node>::max())
       throw NotCertified{"not certified: the history is too large for this checker"};
     for (const Step& s : m_.of(Relation::so))
       if (!repeats(s)) reserve(session_tail_[s.second], by_session_.size());
     for (const Step& s : m_.of(Relation::rt)) reserve(time_tail_[s.second], by_begin_.size());
-    for (const Relation r : {Relation::done, Relation::late})
+    for (const Relation r : {Relation::done, Relation::late, Relation::committed_after})
       for (const Step& s : m_.of(r)) reserve(sent_tail_[s.second], sent_.size());
+    for (const Relation r : {Relation::committed_before, Relation::answered_before})
+      for (const Step& s : m_.of(r)) reserve(asked_tail_[s.second], asked_.size());
     for (const Step& s : m_.of(Relation::locked))
       reserve(lock_tail_[s.second], sent_of_key_.size());
     for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
@@ -233,6 +255,7 @@ class Product {
     for (const Relation r : {Relation::done, Relation::late, Relation::locked})
       for (const Step& s : m_.of(r)) before_commit(r, s, edge);
     for (const OfKey& one : of_key_) between_accesses(one, edge);
+    statements(edge);
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
     for (const Relation relation : kReadsFrom)
       for (const Step& s : m_.of(relation))
@@ -250,6 +273,7 @@ class Product {
         edge);
     tails(time_tail_, by_begin_, [](std::size_t) { return true; }, edge);
     sent_tails(sent_tail_, sent_, [](std::size_t) { return true; }, edge);
+    sent_tails(asked_tail_, asked_, [](std::size_t) { return true; }, edge);
     std::size_t key = 0;
     sent_tails(
         lock_tail_, sent_of_key_,
@@ -341,6 +365,39 @@ class Product {
     for (; at != end && at->time <= own; ++at)
       if (at->txn != t) edge(node(t, s.first), node(at->txn, s.second));
     if (at != end) edge(node(t, s.first), chain + static_cast<Node>(at - sent.begin()));
+  }
+
+  // From COMMIT, and from a statement, to each statement that was sent later; from a statement to each
+  // COMMIT that was sent after its answer, and to its own.
+  template <typename F>
+  void statements(F&& edge) {
+    if (m_.of(Relation::own_commit).empty()) return;
+    const Moments moments(h_);
+    const auto lead = [&](const Step& s, std::int32_t place, std::int64_t answered,
+                          const std::vector<Sent>& sent, const std::vector<Node>& chain) {
+      const auto at = std::ranges::upper_bound(sent, answered, {}, &Sent::time);
+      if (answered != kTimeUnknownEnd && at != sent.end())
+        edge(node(place, s.first), chain[s.second] + static_cast<Node>(at - sent.begin()));
+    };
+    for (const Step& s : m_.of(Relation::committed_before))
+      for (const std::int32_t t : by_session_)
+        lead(s, t, moments.commit_answered(t), asked_, asked_tail_);
+    for (std::size_t i = 0; i < h_.statement_txn.size(); ++i) {
+      budget_.poll();
+      for (const Step& s : m_.of(Relation::answered_before))
+        lead(s, statement(i), h_.statement_answered[i], asked_, asked_tail_);
+      for (const Step& s : m_.of(Relation::po))
+        for (std::size_t j = i + 1;
+             j < h_.statement_txn.size() && h_.statement_txn[j] == h_.statement_txn[i]; ++j)
+          edge(node(statement(i), s.first), node(statement(j), s.second));
+      for (const Step& s : m_.of(Relation::committed_after))
+        lead(s, statement(i), h_.statement_answered[i], sent_, sent_tail_);
+      // What leads to a transaction as one that reads leads to each of its statements.
+      for (int q = 1; q < m_.states; ++q)
+        edge(node(h_.statement_txn[i], q), node(statement(i), q));
+      for (const Step& s : m_.of(Relation::own_commit))
+        edge(node(statement(i), s.first), node(h_.statement_txn[i], s.second));
+    }
   }
 
   template <typename F>

@@ -153,6 +153,14 @@ class Checker {
         throw Rejected{"cycle: an edge ends at " + str(edge.b) + ", the next begins at " +
                        str(next.a)};
       need(edge, clause);
+      if (!found->second.by_statement) continue;
+      // mutant: checker-any-statement
+      // What precedes a transaction in its session precedes each of its statements.
+      if (leads_to_each(edge)) continue;
+      if (leads_to_statement(edge) != leads_from_statement(next) ||
+          (leads_to_statement(edge) &&
+           !meets(edge.op, next)))
+        throw Rejected{"cycle: an edge ends at another statement than the next begins at"};
     }
     const std::int64_t key = found->second.of_one_key ? the_key(step.edges) : kUnused;
     std::vector<Edge> joined;
@@ -195,6 +203,34 @@ class Checker {
 
   // --- edges ---
 
+  // In a check by statement.
+  static bool leads_to_statement(const Edge& e) {
+    return e.relation == static_cast<int>(Relation::wr) ||
+           e.relation == static_cast<int>(Relation::committed_before) || is_between(e);
+  }
+  static bool leads_from_statement(const Edge& e) {
+    return e.relation == static_cast<int>(Relation::rw) ||
+           e.relation == static_cast<int>(Relation::committed_after) ||
+           e.relation == static_cast<int>(Relation::own_commit) || is_between(e);
+  }
+  static bool leads_to_each(const Edge& e) {
+    return e.relation == static_cast<int>(Relation::so) ||
+           e.relation == static_cast<int>(Relation::init);
+  }
+  // Its op is of the statement that it leads to; it is answered for with the edge before it.
+  static bool is_between(const Edge& e) {
+    return e.relation == static_cast<int>(Relation::answered_before) ||
+           e.relation == static_cast<int>(Relation::po);
+  }
+  // From the statement of `op`.
+  bool meets(std::int64_t op, const Edge& next) {
+    if (next.relation == static_cast<int>(Relation::answered_before))
+      return evidence_.answered_before(op, next.op);
+    if (next.relation == static_cast<int>(Relation::po))
+      return evidence_.txn_of(op) == evidence_.txn_of(next.op) && evidence_.reads_first(op, next.op);
+    return evidence_.one_statement(op, next.op);
+  }
+
   // The literals under which the edge is there; throws when it is never there.
   void need(const Edge& e, std::vector<Lit>& clause) {
     const bool keyed = e.relation == static_cast<int>(Relation::wr) ||
@@ -202,7 +238,8 @@ class Checker {
                        e.relation == static_cast<int>(Relation::rw);
     const bool reads = keyed && e.relation != static_cast<int>(Relation::ww);
     const bool overwrites = e.relation == static_cast<int>(Relation::rw);
-    if ((!keyed && e.key != kUnused) || (!reads && e.op != kUnused) ||
+    const bool statement = leads_to_statement(e) || leads_from_statement(e);
+    if ((!keyed && e.key != kUnused) || (!reads && !statement && e.op != kUnused) ||
         (!overwrites && e.writer != kUnused))
       throw Rejected{"edge " + text(e) + ": a field that is not used is set"};
     bool fact = true;
@@ -225,6 +262,21 @@ class Checker {
         break;
       case static_cast<int>(Relation::init):
         fact = evidence_.init(e.a, e.b);
+        break;
+      case static_cast<int>(Relation::committed_before):
+        fact = evidence_.committed_before(e.a, e.op) && evidence_.txn_of(e.op) == e.b;
+        break;
+      case static_cast<int>(Relation::answered_before):
+      case static_cast<int>(Relation::po):
+        fact = evidence_.is_operation(e.op) && evidence_.is_external(e.op) &&
+               evidence_.txn_of(e.op) == e.b;
+        break;
+      case static_cast<int>(Relation::committed_after):
+        fact = evidence_.committed_after(e.op, e.b) && evidence_.txn_of(e.op) == e.a;
+        break;
+      case static_cast<int>(Relation::own_commit):
+        fact = e.a == e.b && evidence_.is_operation(e.op) && evidence_.is_external(e.op) &&
+               evidence_.txn_of(e.op) == e.a;
         break;
       case static_cast<int>(Relation::wr):
         reads_key(e, e.b);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "certify/by_statement.hpp"
 #include "certify/checks.hpp"
 #include "certify/choice.hpp"
 #include "certify/one_key.hpp"
@@ -23,16 +24,22 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
                     std::span<const std::int32_t> order_txn, Budget& budget) {
   const std::vector<ReadCheck> checks = read_checks(history, texts);
   check_statements(history, budget);
-  const Choice choice =
-      read_choice(history, source, order_start, order_txn, judges_reads(checks), budget);
+  const bool apart = std::ranges::any_of(checks, &ReadCheck::by_statement);
+  const Choice choice = read_choice(history, source, order_start, order_txn, judges_reads(checks),
+                                    apart, budget);
   const bool by_key = std::any_of(checks.begin(), checks.end(),
                                   [](const ReadCheck& check) { return check.of_one_key; });
   const Accesses parts = by_key ? accesses(history, choice) : Accesses{};
+  const ByStatement statements = apart ? by_statement(history, choice) : ByStatement{};
   // return paths last: they may need other checks to have no cycles.
   for (const bool return_paths : {false, true})
     for (const ReadCheck& check : checks) {
-      const History& whole = check.of_one_key ? parts.history : history;
-      const Choice& chosen = check.of_one_key ? parts.choice : choice;
+      const History& whole = check.of_one_key     ? parts.history
+                             : check.by_statement ? statements.history
+                                                  : history;
+      const Choice& chosen = check.of_one_key     ? parts.choice
+                             : check.by_statement ? statements.choice
+                                                  : choice;
       const auto breaks_check = [&](const Positions& positions, bool looped) {
         return breaks(whole, chosen, machine(positions, looped), budget);
       };

@@ -77,6 +77,8 @@ struct Problem {
   std::vector<std::int64_t> read_statement;
   // 1 where a predicate read says that no matching row was there; empty if none does.
   std::vector<std::uint8_t> read_predicate;
+  // When its statement was sent and answered; empty unless each read is here, and there are times.
+  std::vector<std::int64_t> read_sent, read_answered;
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;        // indices into writer_*; never the reader's own write
 

@@ -76,6 +76,21 @@ void put_moments(const History& h, Problem& p) {
     }
 }
 
+// Nothing that a transaction of unknown outcome did precedes anything.
+void put_times_of_reads(const History& h, Problem& p) {
+  if (p.commit_begin.empty()) return;
+  const bool timed = h.has_operation_times();
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    const std::int32_t t = p.read_txn[r];
+    const auto op = idx(p.read_op[r]);
+    p.read_sent.push_back(timed ? h.op_begin[op] : p.begin[t]);
+    // mutant: indeterminate-answers
+    p.read_answered.push_back(p.unfinished[t] != 0 ? kTimeUnknownEnd
+                              : timed              ? h.op_end[op]
+                                                   : p.end[t]);
+  }
+}
+
 // The writers of `c` become the problem's; those that are not included are left out. Returns
 // position in `c` -> writer, or -1; empty if nothing was left out.
 std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidates& c, Problem& p) {
@@ -216,6 +231,7 @@ Problem build(const History& h, bool each_read, bool unread) {
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
   put_moments(h, p);
   const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, p);
+  if (each_read) put_times_of_reads(h, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
   if (!h.statement_start.empty())
     for (const std::int64_t op : p.read_op) {

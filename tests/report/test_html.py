@@ -13,6 +13,7 @@ from support.paths import CORPORA, ROOT
 
 import isolang
 from isolang.history import History, Transaction
+from isolang.language.classify.automaton import BY_STATEMENT
 from isolang.language.classify.automaton import RELATIONS as AUTOMATON
 from isolang.language.meaning.core import relation_of
 from isolang.levels import levels_of
@@ -189,7 +190,7 @@ def test_the_page_draws_the_relations_that_there_are():
     """Every relation of the language has the same dashes in the page as in figures."""
     script = page(on_call("ser"))
     for name, style in RELATIONS.items():
-        (dash,) = re.findall(rf"^  {name}: {{ dash: \[([^\]]*)\]", script, re.M)
+        (dash,) = re.findall(rf"^  \"?{name}\"?: {{ dash: \[([^\]]*)\]", script, re.M)
         assert tuple(float(x) for x in dash.split(",") if x) == style.dash
         assert f'long: "{name}: {style.says}"' in script
-    assert {relation_of(letter) for letter in AUTOMATON} <= set(RELATIONS)
+    assert {relation_of(letter) for letter in (*AUTOMATON, *BY_STATEMENT)} <= set(RELATIONS)

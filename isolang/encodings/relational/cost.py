@@ -256,6 +256,8 @@ class _Estimate:
                 return _of(universe.rt)
             case "done" | "late" | "locked":
                 return _of(universe.before_commit(name))
+            case "committed-before" | "answered-before" | "committed-after" | "statement":
+                return _of(universe.of_statements(name))
             case "po":
                 return _of(universe.po)
             case "tx":

@@ -163,6 +163,8 @@ class RelationalEncoding:
                 return universe.rt
             case "done" | "late" | "locked":
                 return universe.before_commit(name)
+            case "committed-before" | "answered-before" | "committed-after" | "statement":
+                return universe.of_statements(name)
             case "po":
                 return universe.po
             case "tx":

@@ -260,6 +260,44 @@ class Universe:
         place = {t: i for i, t in enumerate(self.txns) if i != T0}
         return self._between([(place[a], place[b]) for a, b in pairs if a in place and b in place])
 
+    def of_statements(self, name: str) -> Relation:
+        """``committed-before``, ``answered-before``, ``committed-after`` or ``statement``."""
+        native, columns = self._native, self.history.columns
+        timed = columns.has_operation_times
+        begin, end = (columns.op_begin, columns.op_end) if timed else (native.begin, native.end)
+        committed, sent = native.commit_end.tolist(), native.commit_begin.tolist()
+        places = [(r, self.txns[r.reader], self._event[r.op]) for r in self.reads]
+
+        def asked(read: Read, t: int) -> int:
+            return int(begin[read.op if timed else t])
+
+        def told(read: Read, t: int) -> int:
+            return UNKNOWN_END if native.unfinished[t] else int(end[read.op if timed else t])
+
+        def pairs() -> Iterable[tuple[int, int]]:
+            for read, owner, event in places:
+                if name == "statement":
+                    yield from (
+                        (event, other)
+                        for r, _, other in places
+                        if event == other or self._one_statement(read.op, r.op)
+                    )
+                elif name == "answered-before":
+                    known = told(read, owner)
+                    yield from ((event, other) for r, t, other in places if known < asked(r, t))
+                elif sent:
+                    for i, t in enumerate(self.txns[1:], 1):
+                        if name == "committed-before" and committed[t] < asked(read, owner):
+                            yield i, event
+                        if name == "committed-after" and told(read, owner) < sent[t] and t != owner:
+                            yield event, i
+
+        def included(element: int) -> int:
+            inside = element < len(self.txns)
+            return self.included[element if inside else self._owner[element - len(self.txns)]]
+
+        return relation_of((a, b, self.circuit.both(included(a), included(b))) for a, b in pairs())
+
     @cached_property
     def _vo(self) -> dict[int, Relation]:
         native = self._native

@@ -15,7 +15,9 @@ RELATIONS = (
 TESTS = ("W", "R")
 """``[W]`` and ``[R]``, as letters of a word: steps that stay at a transaction that writes, or one
 that reads from outside."""
-LETTERS = (*RELATIONS, *TESTS)
+BY_STATEMENT = ("committed-before", "answered-before", "po", "committed-after", "tx")
+"""From a COMMIT to a statement; from one to another, both; from one to a COMMIT; to its own."""
+LETTERS = (*RELATIONS, *BY_STATEMENT, *TESTS)
 
 
 class Automaton(Struct, frozen=True, kw_only=True):
@@ -46,6 +48,10 @@ class Automaton(Struct, frozen=True, kw_only=True):
         of_one_key: whether a walk stays with one key. The nodes of its product are the accesses
             (T, x) of transactions to keys instead of the transactions; every step leads between
             accesses to one key, and ``W`` and ``R`` ask who writes, or reads, that key.
+        by_statement: whether each statement that reads is a place of its own: ``wr`` and
+            ``committed-before`` lead to statements, ``rw``, ``committed-after`` and ``tx`` from
+            one, ``answered-before`` and ``po`` from one to another, and all others from COMMIT to
+            COMMIT, whose places are the transactions.
         judges: whether cycles of the product are violations, as above. Not so if the automaton is
             only there for its return paths; then some other check forbids each of its cycles.
     """
@@ -61,3 +67,4 @@ class Automaton(Struct, frozen=True, kw_only=True):
     closing: frozenset[str] = frozenset(("rw",))
     closing_first: bool = True
     of_one_key: bool = False
+    by_statement: bool = False

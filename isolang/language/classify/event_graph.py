@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 from isolang.errors import SpecError
 from isolang.language.classify.automaton import RELATIONS, TESTS, Automaton
 from isolang.language.classify.expression import (
+    WORDS_BY_STATEMENT,
     NotRegularError,
+    by_statement,
     closure_around,
     language_of,
     of_one_key,
     plain,
+    speaks_of_statements,
 )
 from isolang.language.classify.plan import Kind, Route
 from isolang.language.classify.regular import (
@@ -104,10 +107,10 @@ def classify(spec: Spec) -> Plan:
         raise SpecError(what + "\n  hint: write `acyclic so | wr as my-check`", file=spec.source)
     compiled = [_compile(spec, check) for check in spec.checks]
     warnings = tuple(warning for _, warning in compiled if warning)
-    of_key = any(automaton.of_one_key for automaton, _ in compiled)
+    apart = any(automaton.of_one_key or automaton.by_statement for automaton, _ in compiled)
     return Plan(
         spec=spec,
-        kind="reachability" if of_key or facts.tells_reads_apart(spec) else "event graph",
+        kind="reachability" if apart or facts.tells_reads_apart(spec) else "event graph",
         automata=tuple(automaton for automaton, _ in compiled),
         uses_reads_from=facts.uses_reads_from(spec),
         uses_version_order=True,
@@ -145,11 +148,14 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
     if check.kind in _FORMS:
         reason, hint = _FORMS[check.kind]
         raise refuse(reason, hint=hint)
-    of_key = False
+    of_key = statements = False
+    letters: tuple[str, ...] = RELATIONS
     try:
         expr = plain(check.expr)
+        if check.kind == "acyclic" and speaks_of_statements(expr):
+            statements, letters, expr = True, WORDS_BY_STATEMENT, by_statement(expr)
         try:
-            language = language_of(expr)
+            language = language_of(expr, letters=letters)
         except NotRegularError:
             if check.kind != "irreflexive" or not isinstance(expr, ForKey):
                 raise
@@ -163,7 +169,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             raise refuse(reason, check.expr, "`?` and `^*` add the identity; the closure is `^+`")
         if language.empty:
             raise refuse("the expression is empty", check.expr)
-        if not without(language, RELATIONS).empty:
+        if not without(language, letters).empty:
             reason = f"`{check.kind}` of a relation with a part of the identity"
             raise refuse(reason, check.expr, "`[W]` and `[R]` restrict the steps beside them")
         if check.kind == "irreflexive":
@@ -171,7 +177,9 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         # No walk leads back to T0, which accesses every key.
         transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE
         base = generators(
-            without(language_of(expr, stretch=transitive), ("init",) if of_key else ()),
+            without(
+                language_of(expr, stretch=transitive, letters=letters), ("init",) if of_key else ()
+            ),
             acyclic=check.kind == "acyclic",
             transitive=transitive,
         )
@@ -186,7 +194,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         construct = closure_around(expr, frozenset(map(relation_of, turn))) or check.expr
         hint = "a closure is possible where each of its steps alone is a step of the whole"
         raise refuse(reason, construct, hint)
-    automaton = replace(automaton_of(check.name, base), of_one_key=of_key)
+    automaton = replace(automaton_of(check.name, base), of_one_key=of_key, by_statement=statements)
     if of_key and (reason := leaves_the_key(automaton)):
         raise refuse(reason, check.expr)
     return automaton, _cannot_fail(spec, check, base)

@@ -7,11 +7,11 @@ too: steps from a transaction to itself. The rest is refused here, each with its
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from isolang.language.classify.automaton import RELATIONS, TESTS
+from isolang.language.classify.automaton import BY_STATEMENT, RELATIONS, TESTS
 from isolang.language.classify.regular import Dfa, Nfa, determinise, minimise
 from isolang.language.meaning.core import (
     FILTERED,
@@ -35,7 +35,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import children, names, rebuild
+from isolang.language.meaning.facts import OF_STATEMENTS, children, names, rebuild
 from isolang.language.meaning.show import brief
 
 _FORWARD = "an event graph follows so, rt, wr, ww and rw forwards only"
@@ -152,19 +152,26 @@ def _is_restricted(e: Core) -> bool:
     return len(steps) == 1 and isinstance(steps[0], Rel) and steps[0].name in TRANSITIVE
 
 
-def language_of(e: Core, *, stretch: Iterable[str] = ()) -> Dfa:
+def language_of(
+    e: Core, *, stretch: Iterable[str] = (), letters: tuple[str, ...] = RELATIONS
+) -> Dfa:
     """The minimal acceptor of the words of ``e``.
 
     Args:
         e: an expression, made ``plain``.
         stretch: letters r that stand for r⁺.
+        letters: the relations that words are made of.
 
     Raises:
         NotRegularError: the construct at fault, with the reason.
         TooLargeError: the automaton is.
     """
     nfa = Nfa()
-    _add(nfa, lettered(e), nfa.initial, nfa.final, frozenset(stretch))
+    expr = lettered(e)
+    for foreign in _relations(expr):
+        if foreign.name not in letters:
+            raise _foreign(foreign)
+    _add(nfa, expr, nfa.initial, nfa.final, frozenset(stretch))
     return minimise(determinise(nfa))
 
 
@@ -191,6 +198,95 @@ def of_one_key(e: Core) -> Core:
     return plainly(e.body)
 
 
+WORDS_BY_STATEMENT = ("init", "so", "rt", "done", "locked", "wr", "ww", "rw", *BY_STATEMENT)
+_FORM = "walks over statements have the form of `consistent-read-by-statement`"
+
+
+def speaks_of_statements(e: Core) -> bool:
+    """Whether walks of ``e`` may pass single statements."""
+    return not names(e).isdisjoint(("statement", *OF_STATEMENTS))
+
+
+_ON: tuple[tuple[Core, ...], ...] = (
+    (),
+    (Opt(Seq((Union((Rel("answered-before"), Rel("po"))), Rel("statement")))),),
+)
+
+
+def by_statement(e: Core) -> Core:
+    """Words of walks that pass statements: ``wr`` leads to the one that reads, ``rw`` from it.
+
+    SOUND BECAUSE each statement that reads is a place of its own between COMMITs, so that what
+    leads there and what leads from there are steps of one walk, as composition says. What leads
+    from there must contain ``tx``: the own COMMIT, which ``rw`` need not leave out then.
+
+    Raises:
+        NotRegularError: a step of another kind.
+    """
+    match e:
+        case Seq(parts=(before, Rel(name="statement"), *between, after)) if tuple(between) in _ON:
+            last = _steps(after, _from_statement)
+            if Rel("tx") not in (last.parts if isinstance(last, Union) else (last,)):
+                raise NotRegularError(after, f"`{brief(after)}` lacks `tx`, the own COMMIT", _FORM)
+            on = () if not between else (Opt(Union((Rel("answered-before"), Rel("po")))),)
+            return Seq((_steps(before, _to_statement), *on, last), e.pos)
+        case Rel(name="init" | "so" | "rt" | "done" | "locked" | "ww"):
+            return e
+        case Union() | Seq() | Opt() | Plus() | Star():
+            return rebuild(e, tuple(map(by_statement, children(e))))
+    raise NotRegularError(e, f"`{brief(e)}` beside walks over statements", _FORM)
+
+
+def _steps(e: Core, step: Callable[[Core], str]) -> Core:
+    if isinstance(e, Union):
+        inner = [_steps(part, step) for part in e.parts]
+        return Union(
+            tuple(p for part in inner for p in (part.parts if isinstance(part, Union) else (part,)))
+        )
+    if not (name := step(e)):
+        raise NotRegularError(e, f"`{brief(e)}` is no step of a walk over statements", _FORM)
+    return Rel(name, None, e.pos)
+
+
+def _to_statement(e: Core) -> str:
+    match e:
+        case Rel(name="committed-before"):
+            return e.name
+        case Seq(parts=(Inverse(arg=Rel(name="tx")), Rel(name="rf", key=None))):
+            return "wr"
+        case Seq(parts=(Rel(name="so" | "init") as order, Inverse(arg=Rel(name="tx")))):
+            return order.name
+    return ""
+
+
+def _from_statement(e: Core) -> str:
+    match e:
+        case Rel(name="committed-after" | "tx"):
+            return e.name
+        case ForKey(
+            key=x,
+            body=Seq(
+                parts=(
+                    Inverse(arg=Rel(name="rf", key=a)),
+                    Rel(name="tx"),
+                    Rel(name="ww", key=b),
+                )
+            ),
+        ) if a == b == x:
+            return "rw"
+    return ""
+
+
+def _relations(e: Core) -> Iterable[Rel]:
+    """The relations of an expression, but not the sets whose identity it has."""
+    if isinstance(e, Rel):
+        if e.name != "id":
+            yield e
+    elif not isinstance(e, Lift | Domain | Range | Product):
+        for child in children(e):
+            yield from _relations(child)
+
+
 def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
     """The smallest closure in ``e`` whose inside mentions all ``letters``; the first of several."""
     for child in children(e):
@@ -207,8 +303,6 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
         case Rel(name="id"):
             nfa.skip(start, end)
         case Rel():
-            if e.name not in RELATIONS:
-                raise _foreign(e)
             if e.name in stretch:
                 middle = nfa.state()
                 nfa.move(start, e.name, middle)

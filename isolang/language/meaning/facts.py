@@ -111,13 +111,15 @@ def uses_sessions(spec: Spec) -> bool:
 
 def uses_real_time(spec: Spec) -> bool:
     """Whether the checks use real time; a history without times cannot be checked then."""
-    return bool(mentioned(spec) & {"rt", *MOMENTS})
+    return bool(mentioned(spec) & {"rt", *MOMENTS, *OF_STATEMENTS})
 
 
 MOMENTS = ("done", "late", "locked")
 """Relations that compare moments of transactions with the sending of COMMIT."""
+OF_STATEMENTS = ("committed-before", "answered-before", "committed-after")
+"""Relations that compare the moments of a statement with COMMIT, or with those of another one."""
 
-_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "pred"))
+_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "pred", "statement", *OF_STATEMENTS))
 
 
 def speaks_of_events(spec: Spec) -> bool:
@@ -143,7 +145,7 @@ def without_sessions(spec: Spec) -> Spec:
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """The same with ``init``, which ``rt`` contains, in place of all that speaks of times."""
+    """The same with ``init``, which ``rt`` contains, for what compares transactions by time."""
     return _replaced(spec, dict.fromkeys(("rt", *MOMENTS), "init"), "without real time")
 
 

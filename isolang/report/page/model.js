@@ -32,6 +32,11 @@ const RELATIONS = {
   done: { dash: [8, 3, 1.5, 3, 1.5, 3], long: "done: the first had committed when the second did so" },
   late: { dash: [3, 3, 8, 3, 3, 3], long: "late: the first began to read before the second's commit" },
   locked: { dash: [12, 3, 3, 3], long: "locked: the first had locked what the second wrote" },
+  "committed-before": { dash: [10, 3, 2, 3], long: "committed-before: the first had committed when the second read" },
+  "answered-before": { dash: [2, 3, 6, 3], long: "answered-before: the first read before the second did" },
+  "committed-after": { dash: [6, 3, 10, 3], long: "committed-after: the first read before the second's commit" },
+  po: { dash: [3, 3], long: "po: the second read is of a later statement" },
+  tx: { dash: [1.5, 2], long: "tx: a read comes before the commit of its transaction" },
   init: { dash: [1.5, 5], long: "init: the initial state is before everything" },
 };
 

@@ -241,8 +241,8 @@ function timelinePane(pane) {
     /** @type {Record<string, string>} */
     const read = {};
     for (const name of ["ink", "faint", "line", "paper", "box", "boxline", "aborted", "maybe", "on", "onbox", "wr", "ww", "rw", "so", "rt"]) read[name] = colour(name);
-    read.init = read.so;
-    read.done = read.late = read.locked = read.rt;
+    read.init = read.po = read.tx = read.so;
+    for (const name of ["done", "late", "locked", "committed-before", "answered-before", "committed-after"]) read[name] = read.rt;
     return read;
   }
 
@@ -515,7 +515,7 @@ function timelinePane(pane) {
     const cell = op < 0 ? undefined : L.cells(txn).find((one) => one.op === H.first[txn] + op);
     if (cell) return Math.min(px(cell.from) + Math.min(24, (px(cell.to) - px(cell.from)) / 2), b - 2);
     // What ends comes before what begins; of the moments of COMMIT both are ends.
-    const late = out || ["done", "late", "locked"].includes(relation);
+    const late = out || ["done", "late", "locked", "committed-after", "tx"].includes(relation);
     const inset = Math.min(10, (b - a) / 3);
     return late ? b - inset : a + inset;
   }

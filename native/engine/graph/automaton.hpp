@@ -25,6 +25,11 @@ enum class Relation : std::uint8_t {
   done,
   late,
   locked,
+  committed_before,
+  answered_before,
+  po,
+  committed_after,
+  own_commit,
   wr,
   ww,
   rw,
@@ -38,9 +43,10 @@ enum class Relation : std::uint8_t {
   auxiliary,
   closing
 };
-inline constexpr std::size_t kRelations = 27;  // those that a history has: init … reads
+inline constexpr std::size_t kRelations = 32;  // those that a history has: init … reads
 inline constexpr const char* kRelationNames[] = {
-    "init",      "so",        "rt",        "done",      "late",      "locked",    "wr",
+    "init",      "so",        "rt",        "done",      "late",      "locked",
+    "committed-before", "answered-before", "po", "committed-after", "tx", "wr",
     "ww",        "rw",        "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",
     "rt[W,R]",   "rt[R,W]",   "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]",
     "late[W,W]", "late[W,R]", "late[R,W]", "late[R,R]", "W",         "R",         "epsilon",
@@ -81,6 +87,10 @@ struct Automaton {
   // A walk stays with one key: its nodes are the accesses of transactions to keys, every step leads
   // between accesses of one key, and the tests ask who writes, or reads, that key.
   bool of_one_key = false;
+  // Each statement that reads is a place of its own: wr and committed_before lead to one, rw,
+  // committed_after and own_commit from one, answered_before and po from one to another, and all
+  // other steps from COMMIT to COMMIT.
+  bool by_statement = false;
 
   // return paths that a single rw must not close (`irreflexive phi ; rw`): for each (q, r), an rw
   // pair s -> b is forbidden if (b, r) reaches (s, q). Such pairs are no edges of the product,
@@ -117,6 +127,7 @@ struct Automaton {
     return !wr_reads.empty() || !rw_reads.empty() || back_reads != kAllReads;
   }
 
+  bool places_are_transactions() const { return !of_one_key && !by_statement; }
   bool tests() const { return !of(Relation::writes).empty() || !of(Relation::reads).empty(); }
   bool of_one_pair() const { return back_so || back_wr || back_earlier_wr; }
   bool direct() const { return of_one_pair() || of_components(); }

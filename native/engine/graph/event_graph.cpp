@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/index.hpp"
 #include "engine/graph/adjacency.hpp"
@@ -91,9 +92,24 @@ Places accesses_of(const Problem& p) {
   return places;
 }
 
+Places statements_of(const Problem& p) {
+  Places places = transactions_of(p);
+  places.own.resize(idx(p.reads()));
+  std::int64_t last = -1;
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    const std::int64_t statement = p.read_statement.empty() ? p.read_op[r] : p.read_statement[r];
+    if (statement != last) places.transaction.push_back(p.read_txn[r]);
+    places.own[r] = places.count() - 1;
+    last = statement;
+  }
+  places.of_read = places.own;
+  return places;
+}
+
 EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const AssumedOrders& assumed)
     : problem(p), automata(std::move(a)), transactions_(transactions_of(p)) {
   if (std::ranges::any_of(automata, &Automaton::of_one_key)) accesses_ = accesses_of(p);
+  if (std::ranges::any_of(automata, &Automaton::by_statement)) statements_ = statements_of(p);
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
@@ -112,7 +128,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
                          const auto& reads_of) {
       for (std::size_t i = 0; i < of_check.size(); ++i)
         steps.push_back({base_[c] + of_check[i].first, base_[c] + of_check[i].second, m.states,
-                         m.of_one_key, reads_of(i)});
+                         kind_of(m), reads_of(i)});
     };
     const auto of_each = [](const std::vector<std::uint8_t>& reads) {
       return [&](std::size_t i) { return reads.empty() ? kAllReads : reads[i]; };
@@ -138,6 +154,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add_real_time(c, assumed);
     add_moments(c);
     add_filtered(c);
+    add_statements(c);
     for (const auto& [q, r] : m.of(Relation::init))
       for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group)
         for (std::int32_t i = places.group_start[group], t0 = places.group_start[group + 1] - 1;
@@ -317,12 +334,14 @@ void EventGraph::add_moments(std::size_t c) {
       first.push_back({p.first_answer[t], t});
   }
   for (const auto& step : m.of(Relation::done))
+    // mutant: no-done
     add_timeline(c, Relation::done, step, tails, heads, kNobody);
   for (const auto& step : m.of(Relation::late)) {
     if (m.is_move(step)) {
       add_timeline(c, Relation::late, step, first, heads, kNobody);
     } else {
       add_timeline(c, Relation::late, step, tails, heads, kNobody);
+      // mutant: late-after-commit-only
       for (const Moment& from : first) add_between(c, Relation::late, step, from, heads);
     }
   }
@@ -337,10 +356,12 @@ void EventGraph::add_moments(std::size_t c) {
         if (p.write_answer[w] != kTimeUnknownEnd) answered(tails, p.writer_txn[w]);
       }
       if (heads.size() < 2) continue;
+      // mutant: no-lock-chain
       add_timeline(c, Relation::locked, step, tails, heads, kNobody);
       for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
         if (const std::int32_t t = p.writer_txn[w];
             t != p.n && included(p, t) && p.write_answer[w] != kTimeUnknownEnd)
+          // mutant: no-lock-pairs
           add_between(c, Relation::locked, step, {p.write_answer[w], t}, heads);
     }
 }
@@ -420,6 +441,72 @@ void EventGraph::add_filtered(std::size_t c) {
       for (const auto& step : m.of(f.letter))
         f.relation == Relation::so ? sessions(f, step) : times(f, step);
   }
+}
+
+// A statement reads between its sending and its answer, and before its transaction commits.
+void EventGraph::add_statements(std::size_t c) {
+  const Automaton& m = automata[c];
+  const Problem& p = problem;
+  if (!m.by_statement) return;
+  std::vector<Moment> committed, sent, answered, commits;
+  for (std::int32_t t = 0; t < p.n && !p.commit_begin.empty(); ++t) {
+    if (!included(p, t)) continue;
+    if (p.commit_end[t] != kTimeUnknownEnd) committed.push_back({p.commit_end[t], t});
+    if (p.commit_begin[t] != kTimeUnknownBegin) commits.push_back({p.commit_begin[t], t});
+  }
+  std::vector<std::int32_t> reading;  // states: what leads to a transaction there means each statement
+  for (const auto& [q, s] : m.of(Relation::own_commit))
+    if (std::ranges::find(reading, q) == reading.end()) reading.push_back(q);
+  std::int32_t last = -1;
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    const std::int32_t place = statements_.of_read[r], t = p.read_txn[r];
+    if (place == std::exchange(last, place) || !included(p, t)) continue;
+    for (const std::int32_t s : reading)
+      // mutant: statement-out-of-session
+      edges.push_back({node(c, t, s), node(c, place, s), Relation::epsilon});
+    // mutant: statement-after-commit
+    for (const auto& [q, s] : m.of(Relation::own_commit))
+      edges.push_back({node(c, place, q), node(c, t, s), Relation::own_commit});
+    if (p.commit_begin.empty()) continue;
+    if (p.read_sent[r] != kTimeUnknownBegin) sent.push_back({p.read_sent[r], place});
+    if (p.read_answered[r] != kTimeUnknownEnd) answered.push_back({p.read_answered[r], place});
+  }
+  for (const auto& [q, s] : m.of(Relation::po)) {  // a chain for each transaction
+    Node rail = -1;
+    for (std::int32_t place = p.n + 1; place < statements_.count(); ++place) {
+      const std::int32_t t = statements_.transaction[place];
+      if (!included(p, t)) continue;
+      const bool follows = place > p.n + 1 && statements_.transaction[place - 1] == t;
+      // mutant: statements-in-no-order
+      if (follows) edges.push_back({rail, node(c, place, s), Relation::po});
+      if (place + 1 == statements_.count() || statements_.transaction[place + 1] != t) continue;
+      const Node next = fresh(c);
+      if (follows) edges.push_back({rail, next, Relation::auxiliary});
+      edges.push_back({node(c, place, q), next, Relation::po});
+      rail = next;
+    }
+  }
+  for (const auto& step : m.of(Relation::committed_before))
+    // mutant: stale-statement
+    add_timeline(c, Relation::committed_before, step, committed, sent, kNobody);
+  for (const auto& step : m.of(Relation::answered_before))
+    // mutant: statements-of-no-time
+    add_timeline(c, Relation::answered_before, step, answered, sent, kNobody);
+  // That of its own transaction is among them, which own_commit says, too.
+  for (const auto& step : m.of(Relation::committed_after))
+    // mutant: statement-of-the-future
+    add_timeline(c, Relation::committed_after, step, answered, commits, kNobody);
+}
+
+std::int32_t EventGraph::read_at(Node v) const {
+  if (v >= auxiliary_base_) return -1;
+  const auto check = idx(check_of(v));
+  if (!automata[check].by_statement) return -1;
+  const std::int32_t place = (v - base_[check]) / automata[check].states;
+  const auto found = std::ranges::lower_bound(statements_.of_read, place);
+  return found != statements_.of_read.end() && *found == place
+             ? static_cast<std::int32_t>(found - statements_.of_read.begin())
+             : -1;
 }
 
 std::int32_t EventGraph::transaction_of_label(Node v) const { return v - base_[check_of(v)]; }

@@ -1,10 +1,12 @@
 // The event graph: the product of the history's relations with each check's automaton, with a
 // reason on every edge.
 //
-// Nodes, per check: (place, state), a place being a transaction, or the access of one to a key; then
-// auxiliary nodes that carry so or rt in linear size; then, if no automaton orders versions by
-// itself, one node per writer of a key. Several checks are a disjoint union over the same choices.
+// Nodes, per check: (place, state), a place being a transaction, the access of one to a key, or a
+// statement of one; then auxiliary nodes that carry so or rt in linear size; then, if no automaton
+// orders versions by itself, one node per writer of a key. Several checks are a disjoint union over
+// the same choices.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -53,6 +55,8 @@ struct Places {
 };
 Places transactions_of(const Problem& problem);
 Places accesses_of(const Problem& problem);  // grouped by key
+// The transactions, and behind T0, in no group, each statement that reads.
+Places statements_of(const Problem& problem);
 
 class EventGraph {
  public:
@@ -79,8 +83,10 @@ class EventGraph {
   Node read_node(std::size_t check, std::int32_t read, std::int32_t state) const {
     return node(check, places_of(check).of_read[read], state);
   }
-  // Whether some check's places are no transactions.
-  bool walks_keys() const { return accesses_.count() > 0; }
+  // Whether some check's places are not the transactions.
+  bool walks_parts() const { return accesses_.count() > 0 || statements_.count() > 0; }
+  // A read of the statement that the node is of; -1 if it is of none.
+  std::int32_t read_at(Node v) const;
   // All nodes of a place in a state.
   Node end_of_places() const { return auxiliary_base_; }
   // A direct check has no nodes in the graph; this number beyond them stands for one of its
@@ -159,32 +165,34 @@ class EventGraph {
   struct Step {
     Node from, to;
     std::int32_t states;
-    bool of_one_key;
-    std::uint8_t reads;
+    std::uint8_t kind;   // of places, by kind_of
+    std::uint8_t reads;  // those that it is about
   };
-  struct Place {
-    std::int32_t transaction, access;
-  };
+  using Place = std::array<std::int32_t, 3>;  // by kind_of
   template <typename Visit>
-  static void each(std::span<const Step> steps, std::uint8_t kind, Place first, Place second,
+  static void each(std::span<const Step> steps, std::uint8_t reads, Place first, Place second,
                    Visit visit) {
-    for (const auto& [from, to, states, of_one_key, reads] : steps)
+    for (const Step& step : steps)
       // mutant: predicate-reads-as-items
-      if ((reads & kind) == 0)
+      if ((step.reads & reads) == 0)
         continue;
-      else if (of_one_key)
-        visit(from + first.access * states, to + second.access * states);
       else
-        visit(from + first.transaction * states, to + second.transaction * states);
+        visit(step.from + first[step.kind] * step.states,
+              step.to + second[step.kind] * step.states);
   }
   Place of_writer(std::int32_t w) const {
-    return {writing(w), walks_keys() ? accesses_.of_writer[w] : -1};
+    return {writing(w), accesses_.count() > 0 ? accesses_.of_writer[w] : -1, writing(w)};
   }
   Place of_read(std::int32_t r) const {
-    return {reading(r), walks_keys() ? accesses_.of_read[r] : -1};
+    return {reading(r), accesses_.count() > 0 ? accesses_.of_read[r] : -1,
+            statements_.count() > 0 ? statements_.of_read[r] : -1};
+  }
+  static std::uint8_t kind_of(const Automaton& m) {
+    return m.of_one_key ? 1 : m.by_statement ? 2 : 0;
   }
   const Places& places_of(std::size_t check) const {
-    return automata[check].of_one_key ? accesses_ : transactions_;
+    const Places* const by_kind[] = {&transactions_, &accesses_, &statements_};
+    return *by_kind[kind_of(automata[check])];
   }
   template <typename Visit>
   void add_rw(Relation relation, std::span<const Step> steps, std::int32_t read, std::int32_t a,
@@ -202,6 +210,7 @@ class EventGraph {
   void add_real_time(std::size_t check, const AssumedOrders& assumed);
   void add_moments(std::size_t check);
   void add_filtered(std::size_t check);
+  void add_statements(std::size_t check);
   static constexpr std::int32_t kNobody = -1;
   struct Moment {
     std::int64_t time;
@@ -216,7 +225,7 @@ class EventGraph {
   Node fresh(std::size_t check);
   std::int32_t transaction_of_label(Node v) const;
 
-  Places transactions_, accesses_;
+  Places transactions_, accesses_, statements_;
   std::vector<Node> base_;
   std::vector<Step> wr_, ww_, rw_, back_;
   std::vector<std::int32_t> transaction_;      // of each node, or -1

@@ -12,7 +12,8 @@ std::optional<TotalOrder> TotalOrder::of(const Pruner& pruner) {
   const EventGraph& g = pruner.graph;
   if (g.automata.size() != 1) return std::nullopt;
   const Automaton& m = g.automata[0];
-  if (m.forbids_return_paths() || m.of_one_key || m.tests() || m.splits()) return std::nullopt;
+  if (m.forbids_return_paths() || !m.places_are_transactions() || m.tests() || m.splits())
+    return std::nullopt;
   const auto &wr = m.of(Relation::wr), &rw = m.of(Relation::rw), &ww = m.of(Relation::ww);
   if (wr.size() != 1 || rw.size() != 1 || ww.empty()) return std::nullopt;
   const auto [w, r] = wr[0];

@@ -47,7 +47,7 @@ Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automat
   // A check that allows cycles of its own leans on others that forbid them; that is not proved of
   // edges that no relation has.
   const auto only_forbids = [](const Automaton& m) {
-    return m.judges && !m.forbids_return_paths() && !m.of_one_key &&
+    return m.judges && !m.forbids_return_paths() && m.places_are_transactions() &&
            !m.of(Relation::so).empty() &&
            m.of(Relation::rt).empty();  // real time makes chains by itself
   };

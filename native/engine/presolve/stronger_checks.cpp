@@ -87,7 +87,9 @@ std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
 
 std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>& automata) {
   if (std::ranges::none_of(automata, &Automaton::tests) ||
-      std::ranges::any_of(automata, &Automaton::of_components))
+      std::ranges::any_of(automata, [](const Automaton& m) {
+        return m.of_components() || m.by_statement;  // what leads to statements needs them
+      }))
     return std::nullopt;
   std::vector<Automaton> result(1);
   for (const Automaton& m : automata) {

@@ -299,7 +299,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
   step.kind = ProofStep::Kind::cycle;
   step.check = check;
   const Automaton& m = graph_.automata[check];
-  std::size_t start = 0;
+  std::size_t first = 0;
   if (m.distinguishes_closing()) {
     const auto closes = [&](const Edge& e) {
       const std::uint8_t kind = e.read < 0 ? kAllReads : graph_.reads_of_kind(e.read);
@@ -307,23 +307,31 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     };
     const auto closing = std::ranges::find_if(edges, closes);
     if (closing != edges.end())
-      start = idx(closing - edges.begin() + (m.closing_first ? 0 : 1)) % edges.size();
+      first = idx(closing - edges.begin() + (m.closing_first ? 0 : 1)) % edges.size();
   } else if (const auto closing = std::ranges::find(edges, Relation::closing, &Edge::relation);
       closing != edges.end())
-    start = idx(closing - edges.begin() + 1) % edges.size();  // the return path, then its rw
+    first = idx(closing - edges.begin() + 1) % edges.size();  // the return path, then its rw
   else
-    while (!graph_.is_zero(edges[start].from)) ++start;
-  std::int32_t entered = -1;  // the transaction from which the auxiliary chain was entered
+    while (!graph_.is_zero(edges[first].from)) ++first;
+  Node entered = -1;  // from where the auxiliary chain was
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    const Edge& e = edges[(start + i) % edges.size()];
+    const Edge& e = edges[(first + i) % edges.size()];
     if (e.relation == Relation::epsilon || e.relation == Relation::auxiliary) continue;
-    const std::int32_t from = graph_.transaction_of(e.from), to = graph_.transaction_of(e.to);
+    const std::int32_t to = graph_.transaction_of(e.to);
     if (to < 0) {
-      entered = from;
+      if (graph_.transaction_of(e.from) >= 0) entered = e.from;
       continue;
     }
-    const Relation relation = overwrites(e.relation) ? Relation::rw : e.relation;
-    ProofEdge out{relation, from < 0 ? entered : from, to, -1, -1, -1};
+    const Node start = graph_.transaction_of(e.from) < 0 ? entered : e.from;
+    Relation relation = overwrites(e.relation) ? Relation::rw : e.relation;
+    const std::int32_t from = graph_.transaction_of(start);
+    if (relation == Relation::committed_after && from == to) relation = Relation::own_commit;
+    ProofEdge out{relation, from, to, -1, -1, -1};
+    if (relation == Relation::committed_before || relation == Relation::answered_before ||
+        relation == Relation::po)
+      out.op = p_.read_op[graph_.read_at(e.to)];
+    if (relation == Relation::committed_after || relation == Relation::own_commit)
+      out.op = p_.read_op[graph_.read_at(start)];
     if (e.relation == Relation::late && out.from == to) continue;  // as a move inside it
     if (e.a >= 0) out.key = pruner_.key_of(e.a);
     if (e.read >= 0) out.op = p_.read_op[e.read];

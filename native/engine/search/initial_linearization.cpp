@@ -60,7 +60,7 @@ bool has_short_sessions(const Problem& p) { return p.sessions * kShortSession > 
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;
-  if (has_short_sessions(p) || graph.automata[0].direct() || graph.walks_keys())
+  if (has_short_sessions(p) || graph.automata[0].direct() || graph.walks_parts())
     return {};
   const auto n = idx(p.n);
   std::vector<std::int32_t> order(n), last(idx(p.sessions), -1), previous(n, -1),

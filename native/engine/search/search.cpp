@@ -815,7 +815,7 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
 void Search::draw_together() {
   const auto nodes_of = [&](std::int32_t txn, auto visit) {
     for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
-      if (graph_.automata[c].direct() || graph_.automata[c].of_one_key) continue;
+      if (graph_.automata[c].direct() || !graph_.automata[c].places_are_transactions()) continue;
       for (std::int32_t q = 0; q < graph_.automata[c].states; ++q) visit(graph_.node(c, txn, q));
     }
   };
