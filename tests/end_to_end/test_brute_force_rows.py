@@ -6,11 +6,12 @@ import random
 from collections import Counter
 
 import pytest
-from oracle import semantics
+from oracle import moments, semantics
 from oracle.generate import well_formed
 from oracle.generate_rows import cas_history, row_history, set_history
 from oracle.history import show
 from oracle.pipeline import Levels
+from oracle.simulate import disturbed, timed_history
 
 KINDS = {"sets": set_history, "cas": cas_history}
 
@@ -53,3 +54,20 @@ def test_levels_that_predicates_tell_apart() -> None:
                 verdicts = expected[weaker], expected[stronger]
                 apart[weaker, stronger] += verdicts == ("valid", "invalid")
     assert sorted(pair for pair, count in apart.items() if not count) == [("pl-2-99", "pl-2-99")]
+
+
+def test_reads_of_statements_in_time() -> None:
+    """What was committed when a statement was sent, with clocks that are right or wrong."""
+    levels = Levels(("consistent-read-by-statement", "postgresql-read-committed"))
+    found: Counter[str] = Counter()
+    for number in range(40):
+        rng = random.Random(f"statements {number}")
+        kind = moments.KINDS[rng.choice(("bounded-si", "postgresql-read-committed"))]
+        history = timed_history(rng, kind, transactions=3, fault=True)
+        history = disturbed(rng, history)
+        if not well_formed(history):
+            continue
+        expected, wrong = levels.compare(history, seed=number, error=rng.choice((0, 0, 2)))
+        assert not wrong, f"{show(history)}: {wrong}"
+        found += Counter(expected.values())
+    assert min(found.values()) >= 5, found
