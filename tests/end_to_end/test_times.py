@@ -27,6 +27,7 @@ from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
 from isolang.language.classify.route import route
 from isolang.language.library import list_profiles
 from isolang.levels import least_clock_error
+from isolang.verdict import Invalid
 
 PROFILES = {profile.name: route(load_spec(profile.name)) for profile in list_profiles()}
 #: The profile of each kind of database of the oracle.
@@ -238,6 +239,42 @@ def test_rows_of_one_statement_are_of_one_state() -> None:
         )  # fmt: skip
         history = ToolHistory.from_transactions((*writers, reader))
         assert verdict_of(history, "consistent-read-by-statement") == outcome
+
+
+#: What two transactions read, when they did, and which check that breaks.
+BESIDE = {
+    "each misses by a predicate what the other writes": ("scan", 6, ""),
+    "each misses by key what the other writes": ("r", 6, "items"),
+    "the second misses by a predicate what had been committed": ("scan", 60, "snapshot"),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_statements_stand_beside_item_and_predicate_reads(name: str) -> None:
+    """Where other checks tell reads apart, the engine says what a relational search says."""
+    spec = load_spec("""
+spec beside
+include "statements.iso"
+acyclic (seen ; statement ; unseen) | ww as snapshot
+acyclic wr | ww | irw as items
+""")
+    kind, sent, broken = BESIDE[name]
+    one = T(
+        [(kind, "y", None) if kind == "r" else (kind, (">", "v", 0), {}), ("w", "x", {"v": 1})],
+        session=0, begin=0, end=50, times=[(1, 5), (10, 20)], commit=40,
+    )  # fmt: skip
+    two = T(
+        [(kind, "x", None) if kind == "r" else (kind, (">", "v", 0), {}), ("w", "y", {"v": 1})],
+        session=1, begin=sent - 1, end=99,
+        times=[(sent, sent + 5), (sent + 10, sent + 20)], commit=90,
+    )  # fmt: skip
+    history = ToolHistory.from_transactions((one, two))
+    assert route(spec).kind == "reachability"
+    for encoding in ("auto", "relational"):
+        verdict = check(history, spec, encoding=encoding)
+        assert (verdict.outcome, verdict.certified) == ("invalid" if broken else "valid", True)
+        if isinstance(verdict, Invalid) and verdict.violation is not None:
+            assert {cycle.check for _, cycle in verdict.violation.cycles()} <= {broken}
 
 
 #: A read that has another source, beside an indeterminate write that then need not be included.
