@@ -430,8 +430,8 @@ class Night:
         def differs(history: History, initial: int | None) -> bool:
             if not well_formed(history):
                 return False
-            # KeyError, IsolangError: no times are left, or none of a clock.
-            with suppress(semantics.TooLargeError, KeyError, IsolangError):
+            # The last three: no times are left, or none of a clock.
+            with suppress(semantics.TooLargeError, KeyError, ValueError, IsolangError):
                 given = to_tool(history, initial_of(history, initial), error)
                 expected = self.judges.expected(history, initial, setting.style, error)
                 return self.judges.got(given, setting) != expected

@@ -1,10 +1,10 @@
-"""Would the tests notice if a rule of the engine or of the pre-pass were gone?
+"""Would the tests notice if a rule of the engine, of the pre-pass or of a checker were gone?
 
     nice python benchmarks/mutants.py                # all of them: an hour on two cores
-    nice python benchmarks/mutants.py --only prune   # those whose file, name or reason contains it
+    nice python benchmarks/mutants.py --only prune,presolve
 
-A mutant is a rule of the C++ code that a comment ``// mutant: NAME`` marks; ``mutants.toml`` says
-what becomes of it. A scratch copy of the repository is built with it, and a fast slice of the tests
+``--only`` takes those whose file, name or reason contains one of the words. A mutant is a rule that
+a comment ``// mutant: NAME`` (``# mutant: NAME``) marks; ``mutants.toml`` says what becomes of it. A scratch copy of the repository is built with it, and a fast slice of the tests
 is run there. A mutant is *caught* if a test fails, or a run hangs or crashes. Mutants marked
 ``speed`` drop an inference that the search repeats by itself: no verdict can depend on them, so
 that only tests of the statistics catch them.
@@ -37,7 +37,38 @@ _ENGINE = [
     "tests/end_to_end/test_brute_force.py",
 ]
 
+_PREDICATES = [
+    "tests/history/test_predicates.py",
+    "tests/history/test_set_reads.py",
+    "tests/end_to_end/test_predicate_litmus.py",
+    "tests/end_to_end/test_brute_force_rows.py",
+]
+
+_TIMES = [
+    "tests/end_to_end/test_mechanisms.py",
+    "tests/end_to_end/test_times.py",
+]
+
+_CHECKERS = [
+    "tests/certify/test_one_key.py",
+    "tests/certify/test_twins.py",
+    "tests/certify/test_refutation.py",
+    "tests/certify/test_witness.py",
+    *_TIMES,
+    "tests/end_to_end/test_predicate_litmus.py",
+    "tests/end_to_end/test_literature.py",
+]
+
 TESTS = {
+    "isolang/certify": _CHECKERS,
+    "isolang/history": ["tests/history", "tests/end_to_end/test_times.py"],
+    "native/readers": _PREDICATES,
+    "native/problem/set_reads": _PREDICATES,
+    "native/certify/set_read": [*_PREDICATES, "tests/certify/test_twins.py"],
+    "native/certify/statements": [*_PREDICATES, "tests/certify/test_twins.py"],
+    "native/certify/moments": _CHECKERS,
+    "native/certify/by_statement": _CHECKERS,
+    "native/certify/one_key": _CHECKERS,
     "native/core/parallel": [
         "tests/end_to_end/test_threads.py",
         "tests/native/engine/test_portfolio.py",
@@ -48,19 +79,20 @@ TESTS = {
         "tests/native/engine/test_portfolio.py",
         "tests/end_to_end/test_threads.py",
     ],
-    "native/certify": [
-        "tests/end_to_end/test_times.py",
-        "tests/native/engine/test_portfolio.py",
-        "tests/end_to_end/test_predicate_litmus.py",
-    ],
+    "native/certify": [*_CHECKERS, "tests/native/engine/test_portfolio.py"],
     "native/engine/presolve": [
         "tests/native/engine/test_presolve.py",
         "tests/end_to_end/test_brute_force.py",
     ],
     "native/engine/cdcl/acyclic": ["tests/solvers/test_acyclic.py"],
     "native/engine/cdcl": ["tests/solvers/test_acyclic.py", "tests/native/engine/test_solve.py"],
-    "native/engine/graph/event_graph": ["tests/end_to_end/test_times.py", *_ENGINE],
-    "native/engine": _ENGINE,
+    "native/engine/graph/event_graph": [
+        *_TIMES,
+        "tests/end_to_end/test_steps_between_accesses.py",
+        "tests/certify/test_one_key.py",
+        *_ENGINE,
+    ],
+    "native/engine": [*_ENGINE, "tests/end_to_end/test_literature.py"],
 }
 
 
@@ -122,10 +154,11 @@ def try_mutant(scratch: Tested, mutant: Mutant) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Break one rule at a time; do the tests notice?")
-    parser.add_argument("--only", default="", help="those whose file, name or reason contains this")
+    parser.add_argument("--only", default="", help="some words, with commas between them")
     parser.add_argument("--list", action="store_true", help="list them, and check the table")
     options = parser.parse_args()
-    mutants = [m for m in load() if options.only in f"{m.file} {m.mark}: {m.why}"]
+    words = options.only.split(",")
+    mutants = [m for m in load() if any(w in f"{m.file} {m.mark}: {m.why}" for w in words)]
     if wrong := stale(mutants):
         print("\n".join(wrong))
         return 2

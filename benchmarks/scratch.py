@@ -1,4 +1,4 @@
-"""A copy of the repository whose native core is built with a few lines changed."""
+"""A copy of the repository with a few lines changed, and its native core built from them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pathlib import Path
 from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parent.parent
-MARK = re.compile(r"// (?:mutant|ablation): ([\w, -]+)$", re.MULTILINE)
+MARK = re.compile(r"(?://|#) (?:mutant|ablation): ([\w, -]+)$", re.MULTILINE)
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What becomes of a statement that ``// mutant: MARK`` or ``// ablation: MARK`` marks.
+    """What becomes of a statement that ``// mutant: MARK`` or ``// ablation: MARK`` marks; in Python
+    the comment begins with ``#``.
 
     Attributes:
         mark: the name in the comment, which ends the statement's first line or stands above it.
@@ -33,13 +34,14 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Sources:
-    """The native sources of a tree, and where their marks are."""
+    """The sources of a tree, and where their marks are."""
 
     def __init__(self, tree: Path) -> None:
         """Find all marks."""
         self.marks: dict[str, tuple[Path, int]] = {}
         self.twice: list[str] = []
-        for path in sorted((tree / "native").rglob("*.[ch]pp")):
+        found = [*(tree / "native").rglob("*.[ch]pp"), *(tree / "isolang").rglob("*.py")]
+        for path in sorted(found):
             text = path.read_text()
             for comment in MARK.finditer(text):
                 begin = text.rfind("\n", 0, comment.start()) + 1
@@ -55,7 +57,8 @@ class Sources:
             raise ValueError(f"{change.mark}: no comment in the sources bears this mark")
         path, begin = self.marks[change.mark]
         text = path.read_text()
-        return path, text[:begin] + apply(change, text[begin:])
+        changed = apply_to_python if path.suffix == ".py" else apply
+        return path, text[:begin] + changed(change, text[begin:])
 
 
 def stale(changes: Sequence[Change]) -> list[str]:
@@ -86,6 +89,26 @@ def apply(change: Change, text: str) -> str:
     if (count := text[:end].count(change.old)) != 1:
         raise ValueError(f"{change.mark}: {change.old!r} occurs {count} times, expected 1")
     return text[:end].replace(change.old, change.new) + text[end:]
+
+
+def apply_to_python(change: Change, text: str) -> str:
+    """The same for Python, whose statement here is one line: it goes, or is an ``if`` that never or
+    always holds, or has ``old``.
+    """
+    line, _, rest = text.partition("\n")
+    indent = line[: len(line) - len(line.lstrip())]
+    match change.edit:
+        case "drop":
+            return f"{indent}pass\n{rest}"
+        case "never" | "always":
+            found = re.fullmatch(r"(\s*(?:el)?if )(.*):", line.partition("  # mutant")[0])
+            if found is None:
+                raise ValueError(f"{change.mark}: no condition in one line")
+            first = "False and" if change.edit == "never" else "True or"
+            return f"{found[1]}{first} ({found[2]}):\n{rest}"
+    if (count := line.count(change.old)) != 1 or change.edit:
+        raise ValueError(f"{change.mark}: {change.old!r} occurs {count} times, expected 1")
+    return f"{line.replace(change.old, change.new)}\n{rest}"
 
 
 def statement(text: str) -> int:
@@ -124,6 +147,7 @@ class Scratch:
     def __init__(self, folder: Path, flags: str) -> None:
         """Copy and configure; ``flags`` are the compiler's."""
         self.folder = folder
+        self._built = False  # from the sources as they are
         keep = shutil.ignore_patterns("__pycache__", "*.so", ".hypothesis")
         for name in ("native", "isolang", "tests", "docs"):
             shutil.copytree(ROOT / name, folder / name, ignore=keep)
@@ -152,6 +176,7 @@ class Scratch:
             return done.stdout
         for module in (self.folder / "build").glob("_native*.so"):
             shutil.copy(module, self.folder / "isolang" / module.name)
+        self._built = True
         return ""
 
     @contextlib.contextmanager
@@ -163,7 +188,9 @@ class Scratch:
                 path, text = Sources(self.folder).changed(change)
                 before.setdefault(path, path.read_text())
                 path.write_text(text)
-            yield self.build()
+            native = any(path.suffix != ".py" for path in before)
+            yield self.build() if native or not self._built else ""
+            self._built &= not native
         finally:
             for path, text in before.items():
                 path.write_text(text)

@@ -7,7 +7,7 @@ decides it by trying everything; indeterminate transactions may or may not have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -192,10 +192,10 @@ def regular_sequential_serializability(history: History, *, error: Error = 0) ->
     """J. Helt, M. Burke, A. Levy, W. Lloyd (SOSP 2021): one serial order that agrees with causality
     (sessions, and who read from whom); and in which a transaction that writes comes before all
     that write and begin after its end, and before those that begin after its end and read a key
-    that it wrote.
+    that it wrote. A predicate read reads the keys of which some version matches.
     """
     writes = [{op[1] for op in t.ops if is_write(op)} for t in history]
-    reads = [{op[1] for op in t.ops if not is_write(op)} for t in history]
+    reads = [{key for key, _, _ in f.reads} for f in facts(lower(history))]
     session = _in_session(history)
 
     def before(a: int, b: int) -> bool:
@@ -263,17 +263,16 @@ def prefix_consistent_si(history: History) -> bool:
     return visible.satisfied(history, "si")
 
 
-def strong_partition_si(history: History, group: Mapping[int, object], *, error: Error = 0) -> bool:
-    """K. Daudjee, K. Salem (VLDB 2006), with groups of sessions as their labels: SI, and a snapshot
-    contains whatever a transaction of the group committed before the transaction began.
+def strong_partition_si(history: History, *, error: Error = 0) -> bool:
+    """K. Daudjee, K. Salem (VLDB 2006), with groups as their labels: SI with sessions, and a
+    snapshot contains whatever a transaction of the group committed before the transaction began.
     """
+    in_session = _in_session(history)
 
     def before(a: int, b: int) -> bool:
         first, second = history[a], history[b]
-        if first.status == "maybe" or group[first.session] != group[second.session]:
-            return False
-        same = first.session == second.session and a < b
-        return same or follows(first, second, error)
+        together = first.group is not None and first.group == second.group
+        return in_session(a, b) or (together and follows(first, second, error))
 
     return visible.satisfied(history, "si", before=before)
 
@@ -332,6 +331,7 @@ DEFINITIONS: dict[str, Callable[[History, Error], bool]] = {
     "update-atomic-nosession": lambda h, _e: visible.satisfied(h, "ua", session=False),
     "gsi": lambda h, _e: generalized_si(h),
     "pcsi": lambda h, _e: prefix_consistent_si(h),
+    "strong-partition-si": lambda h, e: strong_partition_si(h, error=e),
     "rss": lambda h, e: regular_sequential_serializability(h, error=e),
     "pram": lambda h, _e: pram(h),
     "shared-pram": lambda h, _e: shared_pram(h),
@@ -343,4 +343,4 @@ DEFINITIONS: dict[str, Callable[[History, Error], bool]] = {
 }
 
 #: Those that need real time.
-TIMED = {"pl-fcv", "pl-fcv-literal", "rss", "linearizable"}
+TIMED = {"pl-fcv", "pl-fcv-literal", "rss", "linearizable", "strong-partition-si"}

@@ -53,6 +53,9 @@ FACTS: list[tuple[str, dict[str, bool | None]]] = [
     ("w(x,1) @0-9 || r(x,1) @1-2 || r(x,nil) @3-4", {"rss": True, "linearizable": False}),
     ("w(x,1) @0-1 || r(y,1) @2-3 || w(y,1) r(x,nil) @4-5", {"rss": False}),
     ("w(x,1) @0-1 || w(y,1) @2-3 || r(x,nil) @0-9", {"rss": True, "linearizable": True}),
+    # A predicate read reads what it did not return, if that ever matched.
+    ("w(x,1) @0-1 || scan([= value 1],{}) @2-3", {"rss": False}),
+    ("w(x,1) @0-1 || scan([= value 2],{}) @2-3", {"rss": True}),
     # What PRAM allows and one order of the writes of each key does not.
     (
         "w(x,1) || w(x,2) || r(x,1) -> r(x,2) || r(x,2) -> r(x,1)",

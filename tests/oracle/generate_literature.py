@@ -145,10 +145,10 @@ def by_sessions(rng: random.Random) -> History:
     return sort_by_session(txns)
 
 
-def groups(rng: random.Random, history: History) -> dict[int, str]:
-    """A label for each session; some have one of their own."""
-    labels = "ab"[: rng.randint(1, 2)]
-    return {
-        s: rng.choice(labels) if rng.random() < 0.85 else f"of {s}"
-        for s in sorted({t.session for t in history})
-    }
+def with_groups(rng: random.Random, history: History) -> History:
+    """Some transactions in groups, mostly those of a session in one."""
+    of = {s: rng.choice(("a", "a", "b", None)) for s in {t.session for t in history}}
+    return tuple(
+        replace(t, group=of[t.session] if rng.random() < 0.85 else rng.choice("ab"))
+        for t in history
+    )

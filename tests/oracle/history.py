@@ -59,6 +59,8 @@ class Txn:
     times: tuple[tuple[int, int], ...] | None = None
     #: when COMMIT was sent; its answer is the end
     commit: int | None = None
+    #: of those whose snapshots contain what the others committed before, whatever their session
+    group: str | None = None
 
     def statement(self, op: int) -> int:
         """The statement of an operation: what is in one has no order."""
@@ -117,6 +119,7 @@ _OP = re.compile(r"\s*(w|r|append|a|in|notin|miss|insert|delete|scan)\(")
 _TOKEN = re.compile(r"\s*([\[\]{}(),]|[^\s\[\]{}(),]+)")
 _BRACKETS = {"[": "]", "{": "}"}
 _TIMES = re.compile(r"@(-?\d+)-(-?\d*)(?::([\d,-]*):(-?\d*))?\s*$")
+_GROUP = re.compile(r"\^(\w+)\s*$")
 _STATUS = {"!": "aborted", "?": "maybe"}
 
 
@@ -125,7 +128,8 @@ def parse(text: str) -> History:
     ``?`` is a maybe.
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
-    known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered.
+    known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered; ``^a``
+    before it gives a group.
     """
     txns = []
     for session, part in enumerate(text.split("||")):
@@ -141,6 +145,9 @@ def parse(text: str) -> History:
                     times = tuple((int(a), int(b)) for a, b in pairs)
                     commit = int(found[4]) if found[4] else None
                 body = body[: found.start()].strip()
+            group = _GROUP.search(body)
+            if group:
+                body = body[: group.start()].strip()
             ops: list[Op] = []
             at = 0
             while at < len(body):
@@ -149,7 +156,8 @@ def parse(text: str) -> History:
                     raise ValueError(f"cannot read {body[at:]!r} in {text!r}")
                 op, at = _parse_op("append" if match[1] == "a" else match[1], body, match.end())
                 ops.append(op)
-            txns.append(Txn(session, tuple(ops), status, begin, end, None, times, commit))
+            label = group and group[1]
+            txns.append(Txn(session, tuple(ops), status, begin, end, None, times, commit, label))
     return tuple(txns)
 
 
@@ -212,9 +220,9 @@ def show(history: History) -> str:
         return f"{kind}({','.join([first, *map(_shown, rest)])})"
 
     def txn(t: Txn) -> str:
-        time = ""
+        time = "" if t.group is None else f" ^{t.group}"
         if t.begin is not None:
-            time = f" @{t.begin}-{'' if t.end is None else t.end}"
+            time += f" @{t.begin}-{'' if t.end is None else t.end}"
             if t.times is not None:
                 pairs = ",".join(f"{a}-{b}" for a, b in t.times)
                 time += f":{pairs}:{'' if t.commit is None else t.commit}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -51,10 +52,12 @@ def test_linearizability_is_local(part: int) -> None:
 
 def test_a_partition_sees_what_it_committed() -> None:
     """Two sessions of one group, and of two."""
-    history = parse("w(x,1) @0-1 || r(x,nil) @2-3")
-    assert not definitions.strong_partition_si(history, {0: "a", 1: "a"})
-    assert definitions.strong_partition_si(history, {0: "a", 1: "b"})
-    assert definitions.strong_partition_si(history, {0: "a", 1: "a"}, error=1)
+    one, other = parse("w(x,1) @0-1 || r(x,nil) @2-3")
+    together = (replace(one, group="a"), replace(other, group="a"))
+    assert not definitions.strong_partition_si(together)
+    assert definitions.strong_partition_si(together, error=1)
+    assert definitions.strong_partition_si((together[0], replace(other, group="b")))
+    assert definitions.strong_partition_si((one, other))
 
 
 def histories(start: int, stop: int) -> list[History]:
