@@ -51,12 +51,15 @@ _TIMES = [
 
 _CHECKERS = [
     "tests/certify/test_one_key.py",
+    "tests/history/test_predicates.py",
+    "tests/end_to_end/test_predicate_litmus.py",
+    *_TIMES,
     "tests/certify/test_twins.py",
     "tests/certify/test_refutation.py",
     "tests/certify/test_witness.py",
-    *_TIMES,
-    "tests/end_to_end/test_predicate_litmus.py",
+    "tests/end_to_end/test_steps_between_accesses.py",
     "tests/end_to_end/test_literature.py",
+    "tests/end_to_end/test_brute_force_rows.py",
 ]
 
 TESTS = {

@@ -156,6 +156,7 @@ class Facts:
         """Whether ``a`` and ``b`` are a pair of ``so rt done late locked init``, or ``rt[W,R]``."""
         name, _, ends = relation.partition("[")
         pair = bool(getattr(self, name)(a, b))
+        # mutant: python-accesses
         return pair and (not ends or bool(self.shared_keys(relation, a, b)))
 
     def shared_keys(self, relation: str, a: int, b: int) -> set[int]:
@@ -169,6 +170,7 @@ class Facts:
         if test == "W":
             return set(self.last[t])
         ops = range(self.op_start[t], self.op_start[t + 1])
+        # mutant: python-own-reads
         return {self.key[op] for op in ops if self.is_external(op) and self.candidates(op)}
 
     def so(self, a: int, b: int) -> bool:
@@ -200,24 +202,29 @@ class Facts:
         if not self._commit_begin:
             return self.begin[t]
         ops = slice(self.op_start[t], self.op_start[t + 1])
+        # mutant: python-commit-sent
         return max([self._commit_begin[t], *self._op_begin[ops]])
 
     def commit_answered(self, t: int) -> int:
         """``t`` had committed by then."""
+        # mutant: python-indeterminate-commit
         if self.status[t] != COMMITTED:
             return _UNKNOWN_END
         return self._commit_end[t] if self._commit_end else self.end[t]
 
     def first_answered(self, t: int) -> int:
         """The first operation of ``t`` was answered by then."""
+        # mutant: python-first-indeterminate
         if not self._commit_begin or self.status[t] != COMMITTED:
             return self.commit_answered(t)
         first, end = self.op_start[t], self.op_start[t + 1]
+        # mutant: python-first-answer
         return self._op_end[first] if first < end else _UNKNOWN_END
 
     def write_answered(self, t: int, key: int) -> int:
         """The first write of ``key`` by ``t`` was answered by then."""
         own = self.writes_by(t, key)
+        # mutant: python-indeterminate-locks
         if not own or self.status[t] != COMMITTED:
             return _UNKNOWN_END
         return self._op_end[own[0]] if self._commit_begin else self.commit_answered(t)
@@ -225,6 +232,7 @@ class Facts:
     def _before_commit(self, answered: int, a: int, b: int) -> bool:
         sent = self.commit_sent(b)
         known = answered != _UNKNOWN_END and sent != _UNKNOWN_BEGIN
+        # mutant: python-commit-at-once
         return a != b and known and answered < sent
 
     def _timed(self, a: int, b: int) -> bool:
@@ -252,6 +260,7 @@ class Facts:
     def _told(self, op: int) -> int:
         """It was answered by then."""
         t = self.txn_of[op]
+        # mutant: python-indeterminate-answers
         if self.status[t] != COMMITTED:
             return _UNKNOWN_END
         return self._op_end[op] if self._commit_begin else self.end[t]
@@ -261,6 +270,7 @@ class Facts:
         if not (self._timed(t, self.txn_of[op]) and self.txn_of[op] != t):
             return False
         answered, sent = self.commit_answered(t), self._asked(op)
+        # mutant: python-committed-at-once
         return answered != _UNKNOWN_END and sent != _UNKNOWN_BEGIN and answered < sent
 
     def answered_before(self, op: int, later: int) -> bool:
@@ -284,6 +294,7 @@ class Facts:
 
     def one_statement(self, op: int, other: int) -> bool:
         """Whether two operations are of one statement."""
+        # mutant: python-one-statement
         return op == other or self._statement.get(op, -1) == self._statement.get(other, -2)
 
     def begins(self, t: int) -> bool:
@@ -448,8 +459,10 @@ class Facts:
     def set_allows(self, op: int, value: int) -> bool:
         """Whether the version that a set-read saw may hold a value."""
         one_of = self.kind[op] == READ_ONE_OF
+        # mutant: python-returned-row
         if self.in_statement(op) and (one_of or value == self.deleted):
             return not one_of  # a returned row that does not match; a deleted one never does
+        # mutant: python-set-read
         return (self.as_read(value) in self.set_of(op)) == one_of
 
     def in_statement(self, op: int) -> bool:
@@ -462,6 +475,7 @@ class Facts:
 
     def reads_first(self, op: int, later: int) -> bool:
         """Program order of two operations; there is none inside a predicate read."""
+        # mutant: python-ordered-statements
         return op < later and self._statement.get(op, -1) != self._statement.get(later, -2)
 
     def set_of(self, op: int) -> frozenset[int]:

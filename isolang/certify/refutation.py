@@ -172,6 +172,7 @@ class _Checker:
             if kind == BY_STATEMENT:
                 self._meets(edge, following)
         keys = {edge.key for edge in step.edges} - {_UNUSED}
+        # mutant: python-several-keys
         if kind == ONE_KEY and len(keys) != 1:
             raise CertificateRejected(f"cycle: its edges are of {len(keys)} keys (expected one)")
 
@@ -203,6 +204,7 @@ class _Checker:
         if not fit:
             raise CertificateRejected(f"cycle: '{' ; '.join(word())}' is no word of {step.check}")
         first, second = step.edges[0].op, step.edges[-1].op
+        # mutant: python-earlier-read
         if kind == EARLIER and not self._facts.reads_first(first, second):
             raise CertificateRejected("cycle: the first of the two reads is not the earlier one")
         return [literal ^ 1 for literal in clause]
@@ -219,6 +221,7 @@ class _Checker:
             following.relation, facts.one_statement
         )
         same = not reads or meets(edge.op, following.op)
+        # mutant: python-any-statement
         if reads != (following.relation in FROM_STATEMENT) or not same:
             raise CertificateRejected(
                 "cycle: an edge ends at another statement than the next begins at"
@@ -278,12 +281,15 @@ class _Checker:
         facts, op = self._facts, edge.op
         holds = 0 <= op < facts.operations and facts.is_external(op)
         if edge.relation == "committed-before":
+            # mutant: python-committed-before
             holds = holds and facts.txn_of[op] == edge.b and facts.committed_before(edge.a, op)
         elif edge.relation == "committed-after":
+            # mutant: python-committed-after
             holds = holds and facts.txn_of[op] == edge.a and facts.committed_after(op, edge.b)
         elif edge.relation in ("answered-before", "po"):
             holds = holds and facts.txn_of[op] == edge.b
         else:
+            # mutant: python-own-commit
             holds = holds and facts.txn_of[op] == edge.a == edge.b
         if not holds:
             raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")

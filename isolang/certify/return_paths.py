@@ -50,6 +50,7 @@ class ReturnPaths:
         origins = product.origins()
         later = self._later_writers()
         for number, (reader, _, _, op) in enumerate(self._reads):
+            # mutant: python-closing-reads
             if relation != "rw" and self._facts.of_predicate(op) != (relation == "prw"):
                 continue
             reaching = 0
@@ -65,6 +66,7 @@ class ReturnPaths:
         seen: dict[int, int] = {}
         waiting: list[Read] = []  # those of one predicate read, which have no order
         for number, (reader, _, _, op) in enumerate(self._reads):  # by operation
+            # mutant: python-rows-in-order
             if waiting and self._facts.reads_first(waiting[0][3], op):
                 for other, _, source, _ in waiting:
                     if source != self._facts.n:

@@ -41,8 +41,10 @@ def check_statements(history: History, facts: Facts) -> None:
             (facts.key[op], facts.value[op])
             for t in facts.could_be_included
             for op in range(facts.op_start[t], facts.op_start[t + 1])
+            # mutant: python-failed-rows
             if facts.kind[op] == WRITE and facts.ok[op] and facts.value[op] != facts.deleted
         }
+        # mutant: python-loaded-rows
         | {(k, v) for k, v in enumerate(facts.initial_value) if v != 0}
     )
     predicates = [_predicate(text) for text in columns.predicates]
@@ -74,6 +76,7 @@ def check_statements(history: History, facts: Facts) -> None:
                 missed[key] = facts.set_of(op)
                 continue
             (value,) = facts.set_of(op) if kind == READ_ONE_OF else (facts.value[op],)
+            # mutant: python-returned-rows
             if key in returned or holds(key, value) is not (kind != READ_ONE_OF):
                 raise NotCertifiedError(
                     f"not certified: the predicate read of operation {op} was judged otherwise"
@@ -86,8 +89,10 @@ def check_statements(history: History, facts: Facts) -> None:
         }
         expected: dict[int, frozenset[int]] = {}
         for key, value in held:
+            # mutant: python-own-rows
             if key not in returned and own.get(key, value) == value and holds(key, value):
                 expected[key] = expected.get(key, frozenset()) | {value}
+        # mutant: python-missed-rows
         if missed != expected:
             raise NotCertifiedError(
                 f"not certified: the predicate read before operation {end} does not say of which "
@@ -206,6 +211,7 @@ def _test(form: Form) -> Test:
     name = _name(head)
     if name == "not":
         (inner,) = map(_test, parts)
+        # mutant: python-unknown-negated
         return lambda row, key: None if (t := inner(row, key)) is None else not t
     if name in ("and", "or"):
         tests = [_test(part) for part in parts]
@@ -215,6 +221,7 @@ def _test(form: Form) -> Test:
             values = {test(row, key) for test in tests}
             if decisive in values:
                 return decisive
+            # mutant: python-unknown-joined
             return None if None in values else not decisive
 
         return joined
@@ -249,6 +256,7 @@ def _test(form: Form) -> Test:
 
     def compared(row: Row, key: str) -> bool | None:
         given = value(row, key)
+        # mutant: python-null-compared
         return None if "nil" in (given, constant) else compare(given, constant)
 
     return compared

@@ -37,6 +37,7 @@ ByStatement by_statement(const History& h, const Choice& c) {
     const std::int64_t op = c.op[i];
     const std::int32_t scan = h.statement_of(op), owner = c.reads[i].reader;
     const std::int64_t first = scan < 0 ? op : h.statement_start[scan];
+    // mutant: checker-statement-of-each-row
     if (first != last) {
       history.statement_txn.push_back(owner);
       history.statement_sent.push_back(moments.sent(op, owner));
@@ -51,6 +52,7 @@ ByStatement by_statement(const History& h, const Choice& c) {
     }
     last = first;
     result.choice.reads[i].reader = history.transactions() - 1;
+    // mutant: checker-own-of-statement
     result.choice.reads[i].own = -1;
   }
   ++history.sessions;

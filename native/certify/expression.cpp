@@ -195,6 +195,7 @@ bool Positions::tells_reads_apart() const {
 int Positions::letter(int relation, bool of_predicate) const {
   if (!tells_reads_apart()) return relation;
   if (relation == static_cast<int>(Relation::wr))
+    // mutant: checker-predicate-sources
     return static_cast<int>(of_predicate ? Relation::pwr : Relation::iwr);
   // mutant: checker-predicates-as-items
   if (relation == static_cast<int>(Relation::rw))

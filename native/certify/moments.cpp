@@ -9,29 +9,35 @@ std::int64_t Moments::commit_sent(std::int32_t t) const {
   if (!h_.has_operation_times()) return h_.txn_begin[t];
   std::int64_t sent = h_.commit_begin[t];
   for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+    // mutant: checker-commit-sent
     sent = std::max(sent, h_.op_begin[op]);
   return sent;
 }
 
 std::int64_t Moments::commit_answered(std::int32_t t) const {
+  // mutant: checker-indeterminate-commit
   if (!committed(t)) return kTimeUnknownEnd;
   return h_.has_operation_times() ? h_.commit_end[t] : h_.txn_end[t];
 }
 
 std::int64_t Moments::first_answered(std::int32_t t) const {
+  // mutant: checker-first-indeterminate
   if (!h_.has_operation_times() || !committed(t)) return commit_answered(t);
+  // mutant: checker-first-answer
   return h_.op_start[t] < h_.op_start[t + 1] ? h_.op_end[h_.op_start[t]] : kTimeUnknownEnd;
 }
 
 std::int64_t Moments::write_answered(std::int32_t t, std::int32_t key) const {
   const std::int64_t op = first_write(t, key);
   if (op < 0) return kTimeUnknownEnd;
+  // mutant: checker-indeterminate-locks
   return h_.has_operation_times() && committed(t) ? h_.op_end[op] : commit_answered(t);
 }
 
 std::int64_t Moments::first_write(std::int32_t t, std::int32_t key) const {
   for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
     const auto kind = static_cast<OpKind>(h_.op_kind[op]);
+    // mutant: checker-failed-write
     if (h_.op_key[op] == key && h_.op_ok[op] != 0 &&
         (kind == OpKind::write || kind == OpKind::append))
       return op;

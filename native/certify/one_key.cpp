@@ -22,6 +22,7 @@ class Times {
   }
   std::int64_t moved(std::int64_t time, std::size_t key) const {
     const auto place = std::lower_bound(times_.begin(), times_.end(), time) - times_.begin();
+    // mutant: checker-time-between-keys
     return place + static_cast<std::int64_t>(key * (times_.size() + 1));
   }
 
@@ -52,6 +53,7 @@ Accesses accesses(const History& h, const Choice& c) {
     for (const std::size_t i : reads[key]) members.push_back(c.reads[i].reader);
     std::sort(members.begin(), members.end());
     members.erase(std::unique(members.begin(), members.end()), members.end());
+    // mutant: checker-session-between-keys
     session_of.clear();
     for (const std::int32_t t : members) {
       number[t] = history.transactions();

@@ -299,6 +299,7 @@ class Product {
         prefetch(c_.order.data() + c_.key_start[next.key] + next.source + 1);
       }
       budget_.poll();
+      // mutant: checker-any-read
       if (is_of(relation, reads[i].of_predicate)) visit(reads[i]);
     }
   }

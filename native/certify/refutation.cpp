@@ -225,6 +225,7 @@ class Checker {
   // From the statement of `op`.
   bool meets(std::int64_t op, const Edge& next) {
     if (next.relation == static_cast<int>(Relation::answered_before))
+      // mutant: checker-answered-before
       return evidence_.answered_before(op, next.op);
     if (next.relation == static_cast<int>(Relation::po))
       return evidence_.txn_of(op) == evidence_.txn_of(next.op) && evidence_.reads_first(op, next.op);
@@ -264,6 +265,7 @@ class Checker {
         fact = evidence_.init(e.a, e.b);
         break;
       case static_cast<int>(Relation::committed_before):
+        // mutant: checker-committed-before
         fact = evidence_.committed_before(e.a, e.op) && evidence_.txn_of(e.op) == e.b;
         break;
       case static_cast<int>(Relation::answered_before):
@@ -272,6 +274,7 @@ class Checker {
                evidence_.txn_of(e.op) == e.b;
         break;
       case static_cast<int>(Relation::committed_after):
+        // mutant: checker-committed-after
         fact = evidence_.committed_after(e.op, e.b) && evidence_.txn_of(e.op) == e.a;
         break;
       case static_cast<int>(Relation::own_commit):
@@ -317,6 +320,7 @@ class Checker {
     std::int64_t key = kUnused;
     for (const Edge& e : edges) {
       if (e.key == kUnused) continue;
+      // mutant: checker-several-keys
       if (key != kUnused && e.key != key) throw Rejected{"cycle: its edges are of several keys"};
       key = e.key;
     }

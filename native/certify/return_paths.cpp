@@ -456,6 +456,7 @@ class Clocks {
   }
 
   bool closes(const ExternalRead& r, const Rows& rows, std::int64_t row) {
+    // mutant: checker-closing-reads
     if (!is_of(closing_, r.of_predicate)) return false;
     if (by_key_) return rows.at(row, r.key) > r.source;
     bool own = false;

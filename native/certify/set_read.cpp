@@ -14,8 +14,10 @@ std::span<const std::int32_t> SetRead::values() const {
 
 bool SetRead::allows(std::int32_t value) const {
   // Of a predicate read: a returned row that does not match, which nothing explains.
+  // mutant: checker-returned-row
   if (statement_ && h_.kind(op_) == OpKind::read_one_of) return false;
   if (value == h_.deleted) {
+    // mutant: checker-deleted-row
     if (statement_) return true;
     value = kNil;
   }
@@ -25,7 +27,9 @@ bool SetRead::allows(std::int32_t value) const {
 }
 
 bool SetRead::allows_initial() const {
+  // mutant: checker-declared-nil
   if (h_.kind(op_) == OpKind::read_one_of && allows(kNil)) return true;
+  // mutant: checker-unborn-row
   if (statement_ && h_.initial_value[h_.op_key[op_]] == kNil)
     return h_.kind(op_) == OpKind::read_none_of;
   return allows(h_.initial_value[h_.op_key[op_]]);

@@ -148,6 +148,7 @@ Test test_of(const Form& form) {
       int found = all ? kTrue : kFalse;
       for (const Test& test : tests) {
         const int t = test(row, key);
+        // mutant: checker-and-or
         if (all ? t < found : t > found) found = t;
       }
       return static_cast<Truth>(found);
@@ -155,6 +156,7 @@ Test test_of(const Form& form) {
   }
   if (head == "not" && form.parts.size() == 2)
     return [test = test_of(form.parts[1])](const Columns& row, const Value& key) {
+      // mutant: checker-unknown-negated
       return static_cast<Truth>(kTrue - test(row, key));
     };
   if (form.parts.size() < 2) refuse("the predicate " + form.text + " is none");
@@ -194,6 +196,7 @@ Test test_of(const Form& form) {
       if (!v.whole || !constant.whole || constant.integer < 1 || !rest.number) refuse("a remainder of what is no integer");
       Value found;
       found.number = found.whole = true;
+      // mutant: checker-negative-remainder
       found.integer = (v.integer % constant.integer + constant.integer) % constant.integer;
       return truth_of(compare(found, rest) == 0);
     };
@@ -249,6 +252,7 @@ class Checker {
           held_.emplace(h_.op_key[op], h_.op_value[op]);
     }
     for (std::int32_t k = 0; k < h_.n_keys(); ++k)
+      // mutant: checker-loaded-rows
       if (h_.initial_value[k] != kNil) held_.emplace(k, h_.initial_value[k]);
     for (std::size_t s = 0; s < h_.statement_start.size(); ++s)
       if (h_.statement_predicate[s] != kJudged && h_.statement_known[s] == 1 && live(h_.statement_txn[s])) {
@@ -367,7 +371,9 @@ class Checker {
       std::ranges::stable_sort(sorted, less);
     }
     auto i = within.has_low ? std::ranges::lower_bound(sorted, std::pair(within.low, std::size_t{0}), less) : sorted.begin();
+    // mutant: checker-interval
     for (; i != sorted.end() && (!within.has_high || compare(i->first, within.high) <= 0); ++i) judge(i->second);
+    // mutant: checker-rows-beside
     for (const std::size_t other : beside) judge(other);
   }
 
@@ -381,6 +387,7 @@ class Checker {
     std::set<std::int32_t> returned;
     std::map<std::int32_t, std::set<std::int32_t>> missed;  // the set-reads
     for (std::int64_t op = start; op < end; ++op) {
+      // mutant: checker-failed-predicate-read
       if (h_.op_ok[op] == 0) return;  // it failed
       const std::int32_t key = h_.op_key[op];
       if (!p.table->keys.contains(key)) bad("has a row of another table");
@@ -404,6 +411,7 @@ class Checker {
     each_match(p, [&](std::int32_t key, std::int32_t value) {
       if (returned.contains(key)) return;
       const auto mine = own.find(key);
+      // mutant: checker-own-rows
       if (mine == own.end() || mine->second == value) expected[key].insert(value);
     });
     // mutant: checker-missed-rows

@@ -46,20 +46,25 @@ void put_moments(const History& h, Problem& p) {
   for (std::size_t t = 0; t < n; ++t) {
     const std::int64_t first = h.op_start[t], last = h.op_start[t + 1];
     if (!timed) {
+      // mutant: no-moments-of-transactions
       p.first_answer[t] = p.commit_end[t] = p.end[t];
       p.commit_begin[t] = h.txn_begin[t];
       continue;
     }
+    // mutant: indeterminate-first-answer
     if (first < last && p.unfinished[t] == 0) p.first_answer[t] = h.op_end[first];
     p.commit_begin[t] = h.commit_begin[t];
     for (std::int64_t op = first; op < last; ++op)
+      // mutant: commit-before-operations
       p.commit_begin[t] = std::max(p.commit_begin[t], h.op_begin[op]);
+    // mutant: indeterminate-commit-answer
     if (p.unfinished[t] == 0) p.commit_end[t] = h.commit_end[t];
   }
   p.write_answer.assign(p.writer_txn.size(), kTimeUnknownEnd);
   for (std::int32_t key = 0; key < p.keys; ++key)
     for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w) {
       const std::int32_t t = p.writer_txn[w];
+      // mutant: indeterminate-locks
       if (t == p.n || p.unfinished[t] != 0) continue;
       if (!timed) {
         p.write_answer[w] = p.end[t];
@@ -67,6 +72,7 @@ void put_moments(const History& h, Problem& p) {
       }
       for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
         const auto kind = static_cast<OpKind>(h.op_kind[op]);
+        // mutant: failed-write-locks
         if (h.op_key[op] != key || h.op_ok[op] == 0 ||
             (kind != OpKind::write && kind != OpKind::append))
           continue;

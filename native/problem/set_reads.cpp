@@ -20,6 +20,7 @@ SetRead::SetRead(const History& h, std::int64_t op)
 }
 
 bool SetRead::allows(std::int32_t value) const {
+  // mutant: returned-row-explained
   if (statement_ && (one_of_ || value == h_.deleted)) return !one_of_;
   return std::ranges::binary_search(values_, h_.as_read(value)) == one_of_;
 }
@@ -27,8 +28,9 @@ bool SetRead::allows(std::int32_t value) const {
 // A declared initial value is what T0 wrote. A read may also see it as nil, as an item read may.
 // Of a predicate read, nil is a row that was never there: no predicate matches it.
 bool SetRead::allows_initial() const {
+  // mutant: unborn-row-matches
   if (statement_ && (one_of_ || h_.initial_value[h_.op_key[op_]] == kNil)) return !one_of_;
-  // mutant: set-read-initial
+  // mutant: set-read-initial, set-read-declared
   return allows(h_.initial_value[h_.op_key[op_]]) || (one_of_ && allows(kNil));
 }
 

@@ -296,6 +296,7 @@ void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
   const auto& end = m.rt_is_assumed ? assumed.times.end : problem.end;
   std::vector<Moment> tails, heads;
   for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group) {
+    // mutant: real-time-between-keys
     tails.clear();
     heads.clear();
     const std::int32_t t0 = places.group_start[group + 1] - 1;
@@ -370,7 +371,9 @@ void EventGraph::add_moments(std::size_t c) {
 void EventGraph::add_between(std::size_t c, Relation relation, const Automaton::Step& step,
                              const Moment& from, const std::vector<Moment>& heads) {
   const auto [q, r] = step;
+  // mutant: between-at-once
   for (auto i = std::ranges::upper_bound(heads, from.time, {}, &Moment::time);
+       // mutant: between-short
        i != heads.end() && i->time <= problem.commit_end[from.place]; ++i)
     if (i->place != from.place)
       edges.push_back({node(c, from.place, q), node(c, i->place, r), relation});
@@ -398,6 +401,7 @@ void EventGraph::add_filtered(std::size_t c) {
       tails.clear();
       heads.clear();
       for (; i < from.size() && p.session[from[i]] <= session; ++i)
+        // mutant: access-of-indeterminate
         if (p.session[from[i]] == session && p.unfinished[from[i]] == 0)
           tails.push_back({from[i], from[i]});
       for (; j < to.size() && p.session[to[j]] <= session; ++j)
@@ -418,6 +422,7 @@ void EventGraph::add_filtered(std::size_t c) {
     for (const std::int32_t t : members[f.from_reader]) {
       const std::int64_t end = moments ? p.commit_end[t] : p.end[t];
       if (end != kTimeUnknownEnd && (moments || p.unfinished[t] == 0)) tails.push_back({end, t});
+      // mutant: access-late-as-done
       if (f.relation == Relation::late && p.first_answer[t] != kTimeUnknownEnd)
         first.push_back({p.first_answer[t], t});
     }

@@ -135,6 +135,7 @@ void ReturnPaths::build(const Choice& choice) {
         for (std::int32_t j = i + 1; j < last; ++j) {
           if (!in(choice.writers[j])) continue;
           ww(choice.writers[i], choice.writers[j]);
+          // mutant: next-version-only
           if (immediate_[c]) break;
         }
       }
@@ -226,10 +227,12 @@ void ReturnPaths::add_overwrites(const Choice& choice) {
         if (!choice.in[p.writer_txn[b]] || p.writer_txn[b] == reader) continue;
         for (std::size_t s = 0; s < m.of(Relation::rw).size(); ++s) {
           const auto [q, t] = m.of(Relation::rw)[s];
+          // mutant: overwrites-of-all-reads
           if (is_of_step(s))
             edges_.push_back({graph_.read_node(c, r, q), graph_.writer_node(c, b, t), Relation::rw,
                               r, a, b});
         }
+        // mutant: next-overwrite-only
         if (next_only) break;
       }
     }
@@ -264,11 +267,14 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
     if (a < 0 || !choice.in[reader]) continue;
     budget_.poll();
     const std::uint8_t kind = graph_.reads_of_kind(r);
+    // mutant: component-no-sources
     if ((m.component[idx(Relation::wr)] & kind) != 0)
       add(Relation::wr, p.writer_txn[a], reader, r, a, -1);
+    // mutant: component-of-all-reads
     if ((m.component[idx(Relation::rw)] & kind) == 0) continue;
     for (std::int32_t i = choice.place[a] + 1; i < p.key_start[idx(p.read_key[r]) + 1]; ++i) {
       const std::int32_t b = choice.writers[i];
+      // mutant: component-own-version
       if (!in(b) || p.writer_txn[b] == reader) continue;
       add(Relation::rw, reader, p.writer_txn[b], r, a, b);
       if (has(Relation::ww)) break;  // it leads on to all later ones
