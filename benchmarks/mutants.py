@@ -4,10 +4,11 @@
     nice python benchmarks/mutants.py --only prune,presolve
 
 ``--only`` takes those whose file, name or reason contains one of the words. A mutant is a rule that
-a comment ``// mutant: NAME`` (``# mutant: NAME``) marks; ``mutants.toml`` says what becomes of it. A scratch copy of the repository is built with it, and a fast slice of the tests
-is run there. A mutant is *caught* if a test fails, or a run hangs or crashes. Mutants marked
-``speed`` drop an inference that the search repeats by itself: no verdict can depend on them, so
-that only tests of the statistics catch them.
+a comment ``// mutant: NAME`` (``# mutant: NAME``) marks; ``mutants.toml`` says what becomes of it.
+A scratch copy of the repository is built with it, and a fast slice of the tests is run there. A
+mutant is *caught* if a test fails, or a run hangs or crashes. Mutants marked ``speed`` drop an
+inference that the search repeats by itself: no verdict can depend on them, so that only tests of
+the statistics catch them.
 
 Exits with 1 if a mutant is not caught, 2 if the table no longer fits the sources.
 """

@@ -17,8 +17,9 @@ MARK = re.compile(r"(?://|#) (?:mutant|ablation): ([\w, -]+)$", re.MULTILINE)
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What becomes of a statement that ``// mutant: MARK`` or ``// ablation: MARK`` marks; in Python
-    the comment begins with ``#``.
+    """What becomes of a statement that ``// mutant: MARK`` or ``// ablation: MARK`` marks.
+
+    In Python the comment begins with ``#``.
 
     Attributes:
         mark: the name in the comment, which ends the statement's first line or stands above it.
@@ -92,9 +93,7 @@ def apply(change: Change, text: str) -> str:
 
 
 def apply_to_python(change: Change, text: str) -> str:
-    """The same for Python, whose statement here is one line: it goes, or is an ``if`` that never or
-    always holds, or has ``old``.
-    """
+    """The same for Python, where a statement is one line."""
     line, _, rest = text.partition("\n")
     indent = line[: len(line) - len(line.lstrip())]
     match change.edit:

@@ -1,4 +1,4 @@
-"""The tables of mutants and ablations fit the marks in the native sources."""
+"""The tables of mutants and ablations fit the marks in the sources."""
 
 import sys
 
@@ -9,7 +9,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import ablations
 import mutants
 import pytest
-from scratch import Change, Sources, apply, stale
+from scratch import Change, Sources, apply, apply_to_python, stale
 
 
 def changes():
@@ -40,6 +40,20 @@ def test_every_mark_is_used():
 def test_edits(edit, before, after):
     """An edit changes the marked statement and nothing behind it."""
     assert apply(Change(mark="m", **edit), before) == after
+
+
+@pytest.mark.parametrize(
+    ("edit", "before", "after"),
+    [
+        ({"edit": "drop"}, "  f(a)\n  g()", "  pass\n  g()"),
+        ({"edit": "never"}, "  if a or b:\n    c", "  if False and (a or b):\n    c"),
+        ({"edit": "always"}, "elif a[i]:\n  c", "elif True or (a[i]):\n  c"),
+        ({"old": "<", "new": "<="}, "x = a < b\nc < d", "x = a <= b\nc < d"),
+    ],
+)
+def test_edits_of_python(edit, before, after):
+    """In Python a statement is a line."""
+    assert apply_to_python(Change(mark="m", **edit), before) == after
 
 
 def test_an_edit_that_does_not_fit():
