@@ -31,7 +31,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
         ww_first: int32; writers, from …
         ww_second: int32; … to; ``ww_order`` says under which order.
         ww_order: int32.
-        rw_reader: int32; transactions, from …
+        rw_read: int32; external reads, from …
         rw_writer: int32; … to writers, under ``rw_choice`` and ``rw_order``.
         rw_choice: int32.
         rw_order: int32.
@@ -42,7 +42,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
     ww_first: Ints
     ww_second: Ints
     ww_order: Ints
-    rw_reader: Ints
+    rw_read: Ints
     rw_writer: Ints
     rw_choice: Ints
     rw_order: Ints
@@ -55,13 +55,13 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
         polygraph: after any stage of pruning.
         combined: combine writers to chains. The automata must allow it (``chains_allowed``).
     """
-    graph, native = polygraph.graph, polygraph.problem.native
+    graph = polygraph.graph
     chains = combine(polygraph, allowed=combined)
     a, b = chains.open[:, 0], chains.open[:, 1]
     number = np.arange(1, len(a) + 1, dtype=np.int32)
     none = np.zeros(0, np.int32)
     if not graph.uses_orders:
-        empty = dict.fromkeys(("ww_first", "ww_second", "ww_order", "rw_reader"), none)
+        empty = dict.fromkeys(("ww_first", "ww_second", "ww_order", "rw_read"), none)
         more = dict.fromkeys(("rw_writer", "rw_choice", "rw_order"), none)
         return Dependencies(chains=chains, known=polygraph.known, **empty, **more)
     ordered = _Ordered(
@@ -70,32 +70,31 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     settled = _Ordered(
         chains.settled[:, 0], chains.settled[:, 1], np.zeros(len(chains.settled), np.int32)
     )
-    settled_reads = np.flatnonzero(polygraph.source >= 0)
-    reader = native.read_txn[settled_reads]
-    source = polygraph.source[settled_reads]
-    point = _insertion_points(polygraph, chains, source, reader)
-    certain_readers = _Readers(reader, point, np.zeros(len(reader), np.int32))
+    read = np.flatnonzero(polygraph.source >= 0).astype(np.int32)
+    source = polygraph.source[read]
+    point = _insertion_points(polygraph, chains, source, read)
+    certain = _Reads(read, point, np.zeros(len(read), np.int32))
     # Settled readers before writers that certainly come later: the polygraph has these edges as far
     # as its pairs of writers are settled, not those that only combining settles.
     fresh = _Ordered(*_not_settled(polygraph, chains), settled.order[:0])
     moved = point != source
     parts = [
-        _overwrites(polygraph, chains, ordered, certain_readers),
-        _overwrites(polygraph, chains, settled, _Readers(*(c[moved] for c in certain_readers))),
-        _overwrites(polygraph, chains, fresh, certain_readers),
-        _next_ones(chains, certain_readers),
+        _overwrites(polygraph, chains, ordered, certain),
+        _overwrites(polygraph, chains, settled, _Reads(*(c[moved] for c in certain))),
+        _overwrites(polygraph, chains, fresh, certain),
+        _next_ones(chains, certain),
     ]
-    chooser = native.read_txn[polygraph.choice_read]
-    point = _insertion_points(polygraph, chains, polygraph.choice_writer, chooser)
-    choice = np.arange(1, len(chooser) + 1, dtype=np.int32)
+    read = polygraph.choice_read
+    point = _insertion_points(polygraph, chains, polygraph.choice_writer, read)
+    choice = np.arange(1, len(read) + 1, dtype=np.int32)
     for part in (ordered, settled):
-        parts.append(_overwrites(polygraph, chains, part, _Readers(chooser, point, choice)))
-    parts.append(_next_ones(chains, _Readers(chooser, point, choice)))
+        parts.append(_overwrites(polygraph, chains, part, _Reads(read, point, choice)))
+    parts.append(_next_ones(chains, _Reads(read, point, choice)))
     rw = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    certain = (rw[2] == 0) & (rw[3] == 0)
+    always = (rw[2] == 0) & (rw[3] == 0)
     known = [polygraph.known]
     for u, v, _ in (
-        graph.rw(rw[0][certain], rw[1][certain]),
+        graph.rw(rw[0][always], rw[1][always]),
         graph.ww(np.flatnonzero(chains.next >= 0).astype(np.int32), chains.next[chains.next >= 0]),
         graph.ww(chains.tail[fresh.first], fresh.second),
     ):
@@ -106,10 +105,10 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
         ww_first=chains.tail[ordered.first],
         ww_second=ordered.second,
         ww_order=ordered.order,
-        rw_reader=rw[0][~certain],
-        rw_writer=rw[1][~certain],
-        rw_choice=rw[2][~certain],
-        rw_order=rw[3][~certain],
+        rw_read=rw[0][~always],
+        rw_writer=rw[1][~always],
+        rw_choice=rw[2][~always],
+        rw_order=rw[3][~always],
     )
 
 
@@ -130,45 +129,46 @@ class _Ordered:
         return place, self.second[index], self.order[index]
 
 
-def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, reader: Ints) -> Ints:
+def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: Ints) -> Ints:
     """The writer that the reader stands behind: its source, or the reader itself if it is next.
 
     A transaction does not overwrite what it read itself: ``rw`` leaves out the identity.
     """
-    following = chains.next[writer]
-    own = (following >= 0) & (polygraph.problem.native.writer_txn[following] == reader)
+    native, following = polygraph.problem.native, chains.next[writer]
+    own = (following >= 0) & (native.writer_txn[following] == native.read_txn[read])
     return np.where(own, following, writer).astype(np.int32)
 
 
-class _Readers(NamedTuple):
-    """Reading transactions, the writers they stand behind, and the choices for that (0: none)."""
+class _Reads(NamedTuple):
+    """Reads, the writers their transactions stand behind, and the choices for that (0: none)."""
 
-    reader: Ints
+    read: Ints
     point: Ints
     choice: Ints
 
 
 def _overwrites(
-    polygraph: Polygraph, chains: Chains, ordered: _Ordered, readers: _Readers
+    polygraph: Polygraph, chains: Chains, ordered: _Ordered, reads: _Reads
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """From readers at the tail of a chain to the heads of later chains."""
-    reader, point, choice = readers
+    read, point, choice = reads
     (at_tail,) = np.nonzero(chains.next[point] < 0)
     place, writer, order = ordered.after(chains.head[point[at_tail]])
     place = at_tail[place]
-    own = polygraph.problem.native.writer_txn[writer] == reader[place]
+    native = polygraph.problem.native
+    own = native.writer_txn[writer] == native.read_txn[read[place]]
     writer = np.where(own, chains.next[writer], writer).astype(np.int32)
     keep = writer >= 0
     place = place[keep]
-    return reader[place], writer[keep], choice[place], order[keep]
+    return read[place], writer[keep], choice[place], order[keep]
 
 
-def _next_ones(chains: Chains, readers: _Readers) -> tuple[Ints, Ints, Ints, Ints]:
+def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
     """From readers inside a chain to the next writer, which certainly follows."""
-    reader, point, choice = readers
+    read, point, choice = reads
     (inside,) = np.nonzero(chains.next[point] >= 0)
     writer = chains.next[point[inside]]
-    return reader[inside], writer, choice[inside], np.zeros(len(inside), np.int32)
+    return read[inside], writer, choice[inside], np.zeros(len(inside), np.int32)
 
 
 def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:

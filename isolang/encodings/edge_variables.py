@@ -30,7 +30,7 @@ def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) ->
     rows.sources(polygraph, choice)
     rows.add(graph.ww(every.ww_first, every.ww_second), 0, signed(order, every.ww_order))
     rows.add(
-        graph.rw(every.rw_reader, every.rw_writer),
+        graph.rw(every.rw_read, every.rw_writer),
         signed(choice, every.rw_choice),
         signed(order, every.rw_order),
     )
@@ -48,7 +48,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     Returns:
         The literal of each source choice, and ``Formula.reads``.
     """
-    graph, names = polygraph.graph, names_of(polygraph)
+    graph, names, native = polygraph.graph, names_of(polygraph), polygraph.problem.native
     choice, reads = choose_sources(builder, polygraph)
     every = dependencies(polygraph)
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
@@ -58,7 +58,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
 
     (certain,) = np.nonzero(every.rw_order == 0)  # after a chosen source, without any order
     rows.add(
-        graph.rw(every.rw_reader[certain], every.rw_writer[certain]),
+        graph.rw(every.rw_read[certain], every.rw_writer[certain]),
         signed(choice, every.rw_choice[certain]),
         0,
     )
@@ -66,15 +66,16 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     side, pair = every.rw_order[path], pairs[np.abs(every.rw_order[path]) - 1]
     source = np.where(side > 0, pair[:, 0], pair[:, 1])
     other = np.where(side > 0, pair[:, 1], pair[:, 0])
+    reader = native.read_txn[every.rw_read[path]]
     after = builder.new(
         len(path),
         lambda i: (
-            f"{names.writer(int(other[i]))} after "
-            f"{names.txn(int(every.rw_reader[path[i]]))}'s read of {names.writer(int(source[i]))}"
+            f"{names.writer(int(other[i]))} after {names.txn(int(reader[i]))}'s read of "
+            f"{names.writer(int(source[i]))}"
         ),
     )
     guard = signed(choice, every.rw_choice[path])
-    rows.add(graph.rw(every.rw_reader[path], other), guard, after)
+    rows.add(graph.rw(every.rw_read[path], other), guard, after)
     rows.add(graph.ww(source, other), guard, after)
     rows.add(graph.ww(other, source), guard, -after)
 
@@ -113,8 +114,7 @@ class Rows:
 
     def sources(self, polygraph: Polygraph, choice: Ints) -> None:
         """Add the ``wr`` edges of the source choices."""
-        reader = polygraph.problem.native.read_txn[polygraph.choice_read]
-        self.add(polygraph.graph.wr(polygraph.choice_writer, reader), choice, 0)
+        self.add(polygraph.graph.wr(polygraph.choice_writer, polygraph.choice_read), choice, 0)
 
     def finish(self, builder: Builder) -> None:
         """Make one variable per edge, implied by each pair of literals that it was given."""

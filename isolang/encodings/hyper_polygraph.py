@@ -61,7 +61,7 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     choice, reads = choose_sources(builder, polygraph)
     every = dependencies(polygraph)
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
-    u, v, origin = graph.wr(polygraph.choice_writer, native.read_txn[polygraph.choice_read])
+    u, v, origin = graph.wr(polygraph.choice_writer, polygraph.choice_read)
     builder.edges(u, v, choice[origin])
 
     # A variable for each direction of each pair.
@@ -78,16 +78,20 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     u, v, origin = graph.ww(first, second)
     builder.edges(u, v, ww[origin])
 
-    # A variable for each pair of transactions that anti-depend, whatever the key.
-    code = every.rw_reader.astype(np.int64) * (native.n + 1) + native.writer_txn[every.rw_writer]
+    # A variable for each pair of transactions that anti-depend, whatever the key; those by
+    # predicate reads have their own.
+    kind = native.read_predicate[every.rw_read] if len(native.read_predicate) else 0
+    code = (kind * np.int64(native.n + 1) + native.read_txn[every.rw_read]) * (native.n + 1)
+    code += native.writer_txn[every.rw_writer]
     _, sample, which = np.unique(code, return_index=True, return_inverse=True)
-    reader, writer = every.rw_reader[sample], every.rw_writer[sample]
+    read, writer = every.rw_read[sample], every.rw_writer[sample]
+    reader = native.read_txn[read]
     rw = builder.new(
         len(sample), lambda i: f"{names.txn(int(reader[i]))} -rw-> {names.writer(int(writer[i]))}"
     )
     guard = np.concatenate([np.zeros(1, np.int32), choice])[every.rw_choice]
     builder.clauses(-guard, -of_order[every.rw_order], rw[which])
-    u, v, origin = graph.rw(reader, writer)
+    u, v, origin = graph.rw(read, writer)
     builder.edges(u, v, rw[origin])
     return choice, reads
 

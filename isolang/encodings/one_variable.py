@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode with one variable per constraint."""
-    graph, native, names = polygraph.graph, polygraph.problem.native, names_of(polygraph)
+    graph, names = polygraph.graph, names_of(polygraph)
     builder = Builder()
     choice, reads = choose_sources(builder, polygraph)
     every = dependencies(polygraph, combined=chains_allowed(graph.automata))
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
-    u, v, origin = graph.wr(polygraph.choice_writer, native.read_txn[polygraph.choice_read])
+    u, v, origin = graph.wr(polygraph.choice_writer, polygraph.choice_read)
     builder.edges(u, v, choice[origin])
     pairs = every.chains.open
     order = builder.new(len(pairs), lambda i: names.order(int(pairs[i, 0]), int(pairs[i, 1])))
@@ -45,7 +45,7 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     together = builder.new(len(distinct), lambda i: f"{distinct[i, 0]} and {distinct[i, 1]}")
     builder.clauses(-distinct[:, 0], -distinct[:, 1], together)
     literal[both] = together[which.ravel()]
-    u, v, origin = graph.rw(every.rw_reader, every.rw_writer)
+    u, v, origin = graph.rw(every.rw_read, every.rw_writer)
     builder.edges(u, v, literal[origin])
     return finished(
         builder, polygraph, encoding="one_variable", theory="acyclicity", choice=choice, reads=reads

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from isolang.language.meaning.core import OVERWRITING
 from isolang.problem.event_graph import Ints, reached_inside
 from isolang.problem.problem import Inclusion
 
@@ -48,13 +49,14 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
     Three conditions. (1) ``ww ; rw`` and (2) ``ww ; wr`` close a loop, so that neither can U come
     between T and its reader S that also writes (T ww U ww S, S rw U), nor S come before T. The
     second matters: under ``acyclic ww | rw`` S may read from T and still come before T. (3) Each
-    ``ww`` step can be made by two, and each ``rw`` step by an ``rw`` and a ``ww`` step, so that the
-    edges of the pairs between are implied. PC fails (1): its ``ww`` ends where no ``rw`` begins.
+    ``ww`` step can be made by two, and each ``rw`` step, or step of a part of it, by itself and a
+    ``ww`` step, so that the edges of the pairs between are implied. PC fails (1): its ``ww`` ends
+    where no ``rw`` begins.
     """
     return (
         any(_closes(a, "ww", "rw") for a in automata)
         and any(_closes(a, "ww", "wr") for a in automata)
-        and all(_repeats(a, "ww") and _repeats(a, "rw") for a in automata)
+        and all(_repeats(a, letter) for a in automata for letter in ("ww", *OVERWRITING))
     )
 
 

@@ -15,7 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from isolang.language.meaning.core import FILTERED, ends_of, relation_of
+from isolang.language.meaning.core import (
+    FILTERED,
+    OF_READS,
+    OVERWRITING,
+    PARTS,
+    ends_of,
+    relation_of,
+)
 from isolang.language.meaning.facts import MOMENTS
 
 if TYPE_CHECKING:
@@ -45,8 +52,8 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         order_node: int32[writers]; the node whose place in a topological order of all edges is the
             writer's place in the version order of its key.
         version_base: the first version node, or -1.
-        uses_reads: whether some step is ``wr`` or ``rw``.
-        uses_orders: whether some step is ``ww`` or ``rw``.
+        uses_reads: whether some step is ``wr`` or ``rw``, or a part of one.
+        uses_orders: whether some step is ``ww`` or ``rw``, or a part of it.
     """
 
     problem: Problem
@@ -59,9 +66,10 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     uses_reads: bool
     uses_orders: bool
 
-    def wr(self, writer: Ints, reader: Ints) -> Edges:
-        """The edges of reads-from pairs: of writers (indices) to reading transactions."""
-        return self._product("wr", self.problem.native.writer_txn[writer], reader)
+    def wr(self, writer: Ints, read: Ints) -> Edges:
+        """The edges of reads-from pairs: of writers to reads (indices, both)."""
+        native = self.problem.native
+        return self._of_reads("wr", native.writer_txn[writer], native.read_txn[read], read)
 
     def ww(self, first: Ints, second: Ints) -> Edges:
         """The edges of pairs of writers (indices), the first before the second."""
@@ -76,15 +84,28 @@ class EventGraph(Struct, frozen=True, kw_only=True):
             np.concatenate([origin, own]),
         )
 
-    def rw(self, reader: Ints, writer: Ints) -> Edges:
-        r"""The edges of anti-dependencies: of reading transactions to writers (indices).
+    def rw(self, read: Ints, writer: Ints) -> Edges:
+        r"""The edges of anti-dependencies: of reads to writers (indices, both).
 
         None from a transaction to itself: ``rw = (wr^-1 ; ww) \ id``.
         """
-        overwriter = self.problem.native.writer_txn[writer]
+        native = self.problem.native
+        reader, overwriter = native.read_txn[read], native.writer_txn[writer]
         (other,) = np.nonzero(reader != overwriter)
-        u, v, origin = self._product("rw", reader[other], overwriter[other])
+        u, v, origin = self._of_reads("rw", reader[other], overwriter[other], read[other])
         return u, v, other[origin]
+
+    def _of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
+        """The edges of pairs that reads make, and of those of its kind where a step asks for it."""
+        found = [self._product(relation, a, b)]
+        by_predicate = self.problem.native.read_predicate
+        for part, of_predicate in zip(PARTS[relation], (False, True), strict=True):
+            predicate = by_predicate[read] != 0 if len(by_predicate) else np.zeros(len(read), bool)
+            (some,) = np.nonzero(predicate == of_predicate)
+            u, v, origin = self._product(part, a[some], b[some])
+            found.append((u, v, some[origin]))
+        u, v, origin = (np.concatenate(column) for column in zip(*found, strict=True))
+        return u, v, origin
 
     def _product(self, relation: str, a: Ints, b: Ints) -> Edges:
         u, v, origin = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
@@ -135,7 +156,7 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
                 a, b = np.array(between_accesses(native, letter), np.int64).reshape(-1, 2).T
                 chunks.add(first + a * states + q, first + b * states + r)
     used = {name for a in automata for name, steps in a.steps.items() if steps}
-    uses_orders = bool(used & {"ww", "rw"})
+    uses_orders = bool(used & {"ww", *OVERWRITING})
     ordering = next((c for c, a in enumerate(automata) if orders_versions(a)), None)
     version_base = -1
     if ordering is not None:
@@ -153,7 +174,7 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
         base=tuple(base),
         order_node=order_node.astype(np.int32),
         version_base=version_base,
-        uses_reads=bool(used & {"wr", "rw"}),
+        uses_reads=bool(used & OF_READS),
         uses_orders=uses_orders,
     )
     initial = native.key_start[:-1]

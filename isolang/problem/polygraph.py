@@ -188,13 +188,12 @@ def _latest_first(after: dict[int, set[int]]) -> list[int]:
 
 def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
     """The edges of reads whose source is settled: wr, and rw to all that certainly comes later."""
-    native = graph.problem.native
-    (reads,) = np.nonzero(source >= 0)
-    u, v, _ = graph.wr(source[reads], native.read_txn[reads])
+    reads = np.flatnonzero(source >= 0).astype(np.int32)
+    u, v, _ = graph.wr(source[reads], reads)
     edges = [np.stack((u, v), axis=1)]
     if graph.uses_orders:
         which, writer = later_writers(graph.problem, source[reads], settled)
-        u, v, _ = graph.rw(native.read_txn[reads[which]], writer)
+        u, v, _ = graph.rw(reads[which], writer)
         edges.append(np.stack((u, v), axis=1))
     return edges
 

@@ -58,6 +58,7 @@ void register_problem(nb::module_& m) {
   ISOLANG_COLUMN(read_txn);
   ISOLANG_COLUMN(read_key);
   ISOLANG_COLUMN(read_op);
+  ISOLANG_COLUMN(read_predicate);
   ISOLANG_COLUMN(candidate_start);
   ISOLANG_COLUMN(candidate);
   ISOLANG_COLUMN(vo_before);

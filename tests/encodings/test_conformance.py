@@ -13,11 +13,11 @@ from itertools import islice
 from typing import Final
 
 import pytest
-from oracle.expressions import HARD, random_checks, spec_text
+from oracle.expressions import HARD, random_checks, random_predicate_checks, spec_text
 from oracle.generate import litmus_table
 from oracle.history import has_time, parse, show, with_wide_times
 from oracle.judged import judged
-from oracle.levels import ADJACENT
+from oracle.levels import ADJACENT, PREDICATES
 from oracle.pipeline import Levels, to_tool
 from support.encodings import (
     PAIRS,
@@ -185,3 +185,22 @@ def test_specifications_nobody_wrote() -> None:
 
 def test_specifications_that_stress_the_version_order() -> None:
     expressions(random.Random(78), list(HARD), 4)
+
+
+def test_reads_of_keys_told_from_reads_of_predicates() -> None:
+    """Reads by key and by predicate have edges of their own."""
+    rng = random.Random(79)
+    runs = Conformance(pairs=OUR_PAIRS)
+    for _ in range(300):
+        checks = random_predicate_checks(rng) + rng.choice(((), random_checks(rng)))
+        if rng.random() < 0.3:
+            checks = PREDICATES["locking-repeatable-read"]
+        try:
+            plan = classify(load_spec(spec_text(checks)))
+        except NotAnEventGraph:
+            continue
+        for history, expected in judged(rng, checks, 6):
+            if expected == "invalid" or rng.random() < 0.1:
+                runs.run(to_tool(history), plan, expected)
+                assert not runs.wrong, f"{runs.wrong[0]} for {spec_text(checks)}{show(history)}"
+    assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > 20

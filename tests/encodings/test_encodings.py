@@ -115,6 +115,23 @@ def test_reading_from_a_later_writer():
         assert check(history, spec, encoding=encoding, prune=prune).outcome == "valid"
 
 
+def test_overwriting_seen_by_a_check_without_versions() -> None:
+    """Combined writers would hide that r missed b's write: ``so | irw`` has no path through a's."""
+    spec = load_spec('include "adya.iso"\nacyclic wr | ww | rw as serial\nacyclic so | irw as mine')
+    assert not chains_allowed(classify(spec).automata)
+    history = History.from_transactions(
+        [
+            Transaction([("w", "x", 1), ("w", "y", 1)], session="w"),
+            Transaction([("r", "y", 1), ("w", "x", 2)], session="a"),
+            Transaction([("r", "x", 2), ("w", "x", 3)], session="b"),
+            Transaction([("r", "x", 1)], session="b"),
+        ]
+    )
+    for encoding in ENCODINGS:
+        prune = "known" if "known" in stages_of(encoding) else "none"
+        assert check(history, spec, encoding=encoding, prune=prune).outcome == "invalid"
+
+
 @not_ours
 @pytest.mark.parametrize("encoding", ["binary_labeling", "relational"])
 @pytest.mark.parametrize(("path", "satisfiable"), [("three.txt", True), ("counter.txt", False)])

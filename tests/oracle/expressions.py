@@ -211,6 +211,8 @@ def text(e: core.Core) -> str:
             return f"{_operand(arg)}?"
         case core.Plus(arg):
             return f"{_operand(arg)}^+"
+        case core.Star(arg):
+            return f"{_operand(arg)}^*"
     raise TypeError(f"no notation for {e!r}")
 
 

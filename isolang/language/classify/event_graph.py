@@ -110,7 +110,7 @@ def classify(spec: Spec) -> Plan:
     apart = any(automaton.of_one_key or automaton.by_statement for automaton, _ in compiled)
     return Plan(
         spec=spec,
-        kind="reachability" if apart or facts.tells_reads_apart(spec) else "event graph",
+        kind="reachability" if apart else "event graph",
         automata=tuple(automaton for automaton, _ in compiled),
         uses_reads_from=facts.uses_reads_from(spec),
         uses_version_order=True,
