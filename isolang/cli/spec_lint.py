@@ -124,7 +124,8 @@ def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bo
         found = [Finding("error", e.file, e.line, e.column, str(e)) for e in errors]
         return Linted(name, tuple(found), (), ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
-    texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec), *_implied(spec)]
+    texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
+    texts += [*_implied(spec), *_settled(spec)]
     more, searched = _searched(spec, seconds, said="\n".join(texts))
     found = [_warning(text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
@@ -158,6 +159,25 @@ def _implied(spec: Spec) -> Iterator[str]:
         others = " and ".join(f"`{one}`" for one in by)
         what = f"warning: check `{check.name}` is implied by {others}"
         yield message_at(check.pos, spec.texts, what, hint="without it the level is the same")
+
+
+def _settled(spec: Spec) -> Iterator[str]:
+    """A warning for each check that version orders can always be chosen for."""
+    from isolang.comparison.normal import normal
+    from isolang.comparison.walks import settled_by_version_orders
+    from isolang.language.syntax.source import message_at
+
+    if not any(not check.flag for check in spec.checks):
+        return
+    for check in settled_by_version_orders(normal(spec)):
+        if check.file.startswith("library:"):  # PL-1, which says so
+            continue
+        what = (
+            f"warning: check `{check.name}` cannot fail on registers: version orders are chosen, "
+            "and there is always a choice that meets it"
+        )
+        hint = "reads say `wr` and `rw` of versions; only lists show their order by themselves"
+        yield message_at(check.pos, spec.texts, what, hint=hint)
 
 
 def _routed(spec: Spec) -> Sequence[str]:

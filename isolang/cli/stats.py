@@ -1,19 +1,46 @@
-"""``isocheck stats``: what a history contains."""
+"""``isocheck stats``: what a history contains, and which checks it could violate."""
 
 from __future__ import annotations
 
-from isolang.cli.parameters import HistoryPath, Output
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+
+from isolang.cli.parameters import HistoryPath, Include, Output
 from isolang.cli.report import EXIT_VALID, json_text
-from isolang.cli.terminal import data, say, visible_record
+from isolang.cli.terminal import complain, data, say, visible_record
 from isolang.options import ReadOptions
 
 
-def stats(*, history: HistoryPath, reading: ReadOptions, output: Output = "text") -> int:
+def stats(
+    *,
+    history: HistoryPath,
+    reading: ReadOptions,
+    spec: Annotated[
+        str,
+        typer.Option(
+            "--spec", "-s", metavar="SPEC", show_default=False,
+            help="A level or a .iso file: say which of its checks the history could violate.",
+        ),
+    ] = "",
+    include: Include = [],  # noqa: B006
+    output: Output = "text",
+) -> int:  # fmt: skip
     """Say what a history contains."""
     from isolang.api import read
     from isolang.history.stats import summarize
 
-    figures = summarize(read(history, reading))
+    found = read(history, reading)
+    figures = summarize(found)
+    if spec:
+        from isolang.comparison.normal import normal
+        from isolang.comparison.vacuity import possible_violations
+        from isolang.language.load import load_spec
+
+        level = load_spec(spec, include_path=include)
+        complain(*(f"note: {note}" for note in level.notes))
+        figures = replace(figures, checks=tuple(possible_violations(found, normal(level))))
     if output == "json":
         data(json_text(figures))
     else:

@@ -80,7 +80,8 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
             if not check.negated and check.kind in ("acyclic", "irreflexive"):
                 with suppress(NotRegularError, TooLargeError):
                     words = language_of(plain(check.expr))
-                    found = _letters_within(plus(words) if check.kind == "acyclic" else words)
+                    cycles = plus(words) if check.kind == "acyclic" else words
+                    found = letters_within(cycles, ("ww",))
                     if found:
                         return found
         return frozenset()
@@ -164,12 +165,12 @@ def _by_dependencies(exists: Iterable[Exists]) -> bool:
     return all(e == CANONICAL_EXISTS.get(e.name) for e in exists)
 
 
-def _letters_within(words: Dfa) -> frozenset[str]:
-    """Letters, `ww` among them, of which all words are in a language."""
+def letters_within(words: Dfa, first: tuple[str, ...] = ()) -> frozenset[str]:
+    """Letters of which all words are in a language; with the ``first`` ones, or none at all."""
     found: list[str] = []
-    for name in ("ww", "so", "rt", "wr"):
+    for name in (*first, *(r for r in ("so", "rt", "wr") if r not in first)):
         if included(language_of(Plus(Union(tuple(map(Rel, (*found, name)))))), words):
             found.append(name)
-        elif name == "ww":
+        elif name in first:
             break
     return frozenset(found)

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.comparison.inclusion import Inclusion, holds, prove
-from isolang.comparison.normal import Axiom, Normal
+from isolang.comparison.normal import Axiom, Normal, letters_within
 from isolang.language.classify.automaton import RELATIONS
 from isolang.language.classify.expression import (
     NotRegularError,
@@ -66,6 +66,7 @@ _PARTS = {
     for relation in ("so", "rt", "done", "late")
 }
 _READS = OF_READS | {"rf"}
+_OF_VERSIONS = OVERWRITING | {"ww"}
 _ENDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_READS - OVERWRITING, ("W", "R")),
     "ww": ("W", "W"),
@@ -166,8 +167,8 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
     else:
         return None
     with suppress(NotRegularError, TooLargeError):
-        violating = _violating(form, expr)
-        if violating is None:
+        spelled = violating(form, expr)
+        if spelled is None:
             return None
         of_key = isinstance(expr, ForKey) and _is_of_one_key(expr)
         about = [
@@ -176,9 +177,7 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
             if _about_cycles(c)
         ]
         known = [(k, e, c) for k, e, c in about if _forbidden(k, e) is not None]
-        tests = violating.letters.union(
-            *(w.letters for k, e, _ in known if (w := _forbidden(k, e)))
-        )
+        tests = spelled.letters.union(*(w.letters for k, e, _ in known if (w := _forbidden(k, e))))
         tests &= _TESTS
         left = _possible(form, expr, tests)
         right = [(_shown(check), _known_walks(k, e, tests)) for k, e, check in known]
@@ -237,7 +236,7 @@ def _forbidden(form: str, e: Core) -> Dfa | None:
 
 
 @lru_cache(maxsize=1024)
-def _violating(form: str, e: Core) -> Dfa | None:
+def violating(form: str, e: Core) -> Dfa | None:
     """Words of which each violation spells one; ``None`` if a violation may be no closed walk."""
     words = language_of(plain(_without_keys(lettered(e))))
     if words.nullable or not without(words, _STEPS | {"init"}).empty:
@@ -316,7 +315,7 @@ def _possible(form: str, e: Core, tests: frozenset[str]) -> Dfa:
     What a step leaves and enters writes, or reads, as the step says; and steps of `so` alone, or of
     `rt` alone, do not come back.
     """
-    words = _violating(form, e)
+    words = violating(form, e)
     assert words is not None
     cyclic = rotations(words)
     kinds = _kinds(tests)
@@ -383,3 +382,39 @@ def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
             step = _step(replace(level, axioms=rest), axiom)
             if step is not None and not (step.inclusion and step.inclusion.left.empty):
                 yield axiom.check, step.by
+
+
+def settled_by_version_orders(level: Normal) -> Iterator[Check]:
+    """The checks that version orders along an order which is there anyway always meet.
+
+    Of histories without lists, whose reads show version orders.
+
+    SOUND BECAUSE all checks that speak of version orders are met together, by version orders within
+    a linear extension of relations that are acyclic without them: sessions, real time, or what
+    checks that do not speak of them forbid the cycles of. No step of a closed walk goes back then.
+    """
+    if not level.by_dependencies or level.theorem:
+        return
+    implied = [check for check, _ in implied_checks(level)]
+    checks = [check for check in level.checks if check not in implied]
+    about = [check for check in checks if names(check.expr) & _OF_VERSIONS]
+    bases = [{"so"}, {"rt"}]
+    for check in checks:
+        if check not in about and _about_cycles(check):
+            forbidden = _forbidden(check.kind, plain(check.expr))
+            if forbidden is not None:
+                bases.append(set(letters_within(forbidden)))
+    if any(all(_goes_along(check, base) for check in about) for base in bases):
+        yield from about
+
+
+def _goes_along(check: Check, base: set[str]) -> bool:
+    """Whether each step of what violates a check is of the base, or of version orders."""
+    if not _about_cycles(check):
+        return False
+    with suppress(NotRegularError, TooLargeError):
+        words = violating(check.kind, plain(check.expr))
+        if words is not None:
+            steps = without(words, ("init",)).letters - _TESTS
+            return {relation_of(step) for step in steps} <= base | {"ww"}
+    return False

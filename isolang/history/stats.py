@@ -21,6 +21,32 @@ class Spread(Struct, frozen=True, kw_only=True):
     max: int
 
 
+class Possible(Struct, frozen=True, kw_only=True):
+    """Whether a history could violate one check.
+
+    Attributes:
+        check: its name.
+        text: the check, or what says the same of dependencies.
+        possible: whether it may be violated for some choice; false only if that is certain.
+        why: why it cannot be violated, or why nothing is known.
+        pairs: per relation that a violation needs or may use, how many pairs of transactions the
+            history can have in it, the initial one left out; at most, if there are very many.
+    """
+
+    check: str
+    text: str
+    possible: bool
+    why: str
+    pairs: dict[str, int]
+
+    def to_text(self) -> str:
+        """Give the same for people, in a line."""
+        if not self.possible:
+            return f"cannot be violated: {self.why}"
+        counts = ", ".join(f"{relation} {_int(count)}" for relation, count in self.pairs.items())
+        return f"could be violated ({self.why or 'pairs: ' + counts})"
+
+
 class Stats(Struct, frozen=True, kw_only=True):
     """What a history contains.
 
@@ -65,6 +91,7 @@ class Stats(Struct, frozen=True, kw_only=True):
         time_span: from the first begin to the last end, in the input's unit; ``None`` without real
             time.
         look_alikes: transactions that look like an initial one.
+        checks: of the specification that is asked for: which the history could violate.
     """
 
     name: str
@@ -101,6 +128,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     write_only_share: float
     time_span: int | None
     look_alikes: tuple[LookAlike, ...]
+    checks: tuple[Possible, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Give the same as plain objects for ``json.dumps``."""
@@ -136,6 +164,7 @@ class Stats(Struct, frozen=True, kw_only=True):
                     f"{_int(self.keys)} keys; did it load the database? --initial {found.label}",
                 )
             )
+        rows += [(f"check {one.check}", one.to_text()) for one in self.checks]
         width = max(len(name) for name, _ in rows)
         lines = [self.name, *(f"  {name:<{width}}  {text}" for name, text in rows)]
         return "\n".join(lines) + "\n"

@@ -109,7 +109,7 @@ def build_polygraph(
             taken = native.writer_txn[source[source >= 0]]
             inclusion[taken] = int(Inclusion.IN)
         if graph.uses_orders:
-            settled = _shown_orders(problem)
+            settled = shown_orders(problem)
             u, v, _ = graph.ww(settled[:, 0], settled[:, 1])
             edges.append(np.stack((u, v), axis=1))
         edges += _of_settled_reads(graph, source, settled)
@@ -151,8 +151,8 @@ def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
     return np.where((count == 1) & reader_in, only, np.int32(-1))
 
 
-def _shown_orders(problem: Problem) -> Ints:
-    """The transitive closure of the orders that list reads show."""
+def shown_orders(problem: Problem) -> Ints:
+    """The transitive closure of the orders that list reads show, T0 left out."""
     native = problem.native
     after: dict[int, set[int]] = defaultdict(set)
     for a, b in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):

@@ -80,13 +80,15 @@ class Problem(Struct, frozen=True, kw_only=True):
         return tuple(phrases)
 
 
-def build_problem(history: History, *, unread: bool = False) -> Problem:
+def build_problem(history: History, *, unread: bool = False, each_read: bool = False) -> Problem:
     """Run the pre-pass over a history, and build its neutral problem. Linear; releases the GIL.
 
     Args:
         history: the history.
         unread: whether a transaction of unknown outcome that nobody reads from is optional, too.
             Otherwise it is out, which is right for those closed under sub-histories.
+        each_read: whether each external read chooses its source by itself. Otherwise those of a
+            transaction that say the same of a key are one.
 
     Raises:
         HistoryError: the columns do not fit together.
@@ -99,7 +101,7 @@ def build_problem(history: History, *, unread: bool = False) -> Problem:
     from isolang._native import build_problem as build
 
     try:
-        native = build(history.columns, unread=unread)
+        native = build(history.columns, unread=unread, each_read=each_read)
     except NotExpressible as error:
         raise UnsupportedError(f"{history.name}: {error}") from None
     except ValueError as error:

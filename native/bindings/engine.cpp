@@ -182,7 +182,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
     // A check that looks at single reads of a transaction needs each of them.
     const bool each_read = std::ranges::any_of(
         machines, [](const Automaton& m) { return m.back_earlier_wr || m.by_statement; });
-    const Problem unmerged = each_read ? build_problem_of_each_read(history) : Problem{};
+    const Problem unmerged = each_read ? build_problem(history, false, true) : Problem{};
     const Problem& used = each_read ? unmerged : problem;
     solution = solve(used, machines, options, budget);
     if (solution.model) source = sources_by_operation(history, used, *solution.model);

@@ -75,8 +75,9 @@ void register_problem(nb::module_& m) {
 
   m.def(
       "build_problem", &build_problem, "columns"_a, nb::kw_only(), "unread"_a = false,
-      nb::call_guard<nb::gil_scoped_release>(),
-      "The neutral problem of the columns; with unread, no transaction of unknown outcome is out.");
+      "each_read"_a = false, nb::call_guard<nb::gil_scoped_release>(),
+      "The neutral problem of the columns; with unread, no transaction of unknown outcome is out; "
+      "with each_read, no two external reads are one.");
   m.def("fits_one_total_order", &fits_one_total_order, "problem"_a, nb::kw_only(), "sessions"_a,
         "real_time"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Whether all included transactions fit in one total order, each read after one of its "

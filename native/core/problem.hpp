@@ -114,9 +114,9 @@ struct Problem {
 // registered and appended to; an ambiguous list element). With `unread`, no indeterminate
 // transaction is out: for specifications that one may meet with a transaction that nobody reads
 // from, and not without it. What only lists read by such a one show is then not in vo.
-Problem build_problem(const History& history, bool unread = false);
-// The same with every external read, for checks that look at the order of operations in a
-// transaction: no two are one.
-Problem build_problem_of_each_read(const History& history);
+//
+// With `each_read`, every external read is there, for checks that look at the order of operations in
+// a transaction: no two are one.
+Problem build_problem(const History& history, bool unread = false, bool each_read = false);
 
 }  // namespace isolang

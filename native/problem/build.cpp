@@ -224,7 +224,9 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
   }
 }
 
-Problem build(const History& h, bool each_read, bool unread) {
+}  // namespace
+
+Problem build_problem(const History& h, bool unread, bool each_read) {
   h.validate();
   const prepass::Scan s = prepass::scan(h);
   prepass::Candidates c = prepass::find_candidates(h, s);
@@ -259,10 +261,5 @@ Problem build(const History& h, bool each_read, bool unread) {
     }
   return p;
 }
-
-}  // namespace
-
-Problem build_problem(const History& h, bool unread) { return build(h, false, unread); }
-Problem build_problem_of_each_read(const History& h) { return build(h, true, false); }
 
 }  // namespace isolang

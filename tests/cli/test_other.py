@@ -104,6 +104,21 @@ def test_stats(tmp_path, capfd):
     assert run_here(capfd, "stats", tmp_path / "missing").code == 2
 
 
+def test_stats_says_which_checks_could_be_violated(tmp_path, capfd):
+    """A lost update needs two writers of a key; a level is asked for by its name."""
+    lost, apart = tmp_path / "lost.txt", tmp_path / "apart.txt"
+    lost.write_text(LOST_UPDATE)
+    apart.write_text("r(0,0,1,1)\nw(0,1,1,1)\nr(1,0,2,2)\nw(1,2,2,2)\n")
+    text = run_here(capfd, "stats", "--spec", "pl-cs", apart)
+    assert "check G-cursor   cannot be violated: no transaction read by key a version" in text.out
+    assert "; no key is written by two transactions\n" in text.out
+    for history, possible in ((lost, True), (apart, False)):
+        run = run_here(capfd, "stats", "-s", "si", "-o", "json", history)
+        (check,) = json.loads(run.out)["checks"]
+        assert (check["check"], check["possible"]) == ("SI", possible)
+    assert run_here(capfd, "stats", "-s", "sii", lost).code == 2
+
+
 def test_verify_needs_a_certificate(tmp_path, capfd):
     """Other files are refused with a hint."""
     source = tmp_path / "a.txt"

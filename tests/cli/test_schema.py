@@ -99,7 +99,8 @@ def test_the_schema_refuses_what_is_no_report(files, capfd):
 @pytest.mark.parametrize("history", ["lost", "valid"])
 def test_levels_and_stats(files, capfd, history):
     satisfies("levels", json.loads(run_here(capfd, "levels", "-o", "json", history).out))
-    satisfies("stats", json.loads(run_here(capfd, "stats", "-o", "json", history).out))
+    for spec in ((), ("-s", "si")):
+        satisfies("stats", json.loads(run_here(capfd, "stats", *spec, "-o", "json", history).out))
 
 
 def test_compare(files, capfd):

@@ -1,0 +1,282 @@
+"""Which checks of a specification a history could violate at all.
+
+A violation is a closed walk whose steps are pairs of `so`, `rt`, `wr`, `ww`, `rw`. The pairs that a
+history can have, whatever is chosen, are known from its structure: who could have been read, which
+keys have two writers, who is in one session. If no closed walk of such pairs spells a word of the
+check, then no choice violates it. That there is one proves nothing, as its pairs may exclude each
+other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import permutations
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from isolang.comparison.normal import Axiom, Normal
+from isolang.comparison.walks import violating
+from isolang.history.stats import Possible
+from isolang.language.classify.automaton import TESTS
+from isolang.language.classify.expression import NotRegularError, of_one_key, plain
+from isolang.language.classify.regular import Dfa, TooLargeError, without
+from isolang.language.meaning.core import Core, ends_of, relation_of
+from isolang.language.meaning.facts import MOMENTS
+from isolang.language.meaning.show import show_check
+from isolang.problem.polygraph import shown_orders
+from isolang.problem.problem import build_problem
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+MAX_PAIRS = 200_000
+"""With more it is not asked where they lead, only which relations have pairs at all."""
+
+Pair: TypeAlias = tuple[int, int, int]
+"""From, to, and the key; -1 if there is none."""
+
+_NO_PAIRS: Mapping[str, str] = {
+    "so": "no session has two transactions",
+    "rt": "no transaction ended before another one began",
+    **dict.fromkeys(MOMENTS, "there are no two transactions with times"),
+    "ww": "no key is written by two transactions",
+    "wr": "no transaction can have read what another one wrote",
+    "iwr": "no transaction can have read by key what another one wrote",
+    "pwr": "no predicate read can have met what another transaction wrote",
+    "rw": "no transaction read a version that another one can have overwritten",
+    "irw": "no transaction read by key a version that another one can have overwritten",
+    "prw": "no predicate read met a version that another transaction can have overwritten",
+}
+
+
+def possible_violations(history: History, level: Normal) -> list[Possible]:
+    """Find out which checks of a specification a history could violate.
+
+    What a history shows by itself, such as the read of an aborted write, is beside this: it
+    violates every specification that looks at reads.
+
+    Args:
+        history: the history.
+        level: the specification, of ``normal``.
+
+    Raises:
+        UnsupportedError: the history has something that no specification can judge.
+
+    >>> from isolang.comparison.normal import normal
+    >>> from isolang.history import History, Transaction
+    >>> from isolang.language.load import load_spec
+    >>> history = History.from_transactions([Transaction([("w", "x", 1)])])
+    >>> [(one.possible, one.why) for one in possible_violations(history, normal(load_spec("pl-1")))]
+    [(False, 'no key is written by two transactions')]
+    """
+    candidates = _Candidates(history)
+    return [_judged(axiom, candidates) for axiom in level.axioms]
+
+
+def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
+    check = axiom.check
+    counts: dict[str, int] = {}
+
+    def found(why: str, *, possible: bool) -> Possible:
+        text = show_check(check).partition(" as ")[0]
+        return Possible(check=check.name, text=text, possible=possible, why=why, pairs=counts)
+
+    if candidates.refusal:
+        return found(candidates.refusal, possible=True)
+    if axiom.implied_by is not None:
+        form, expr = "irreflexive", plain(axiom.implied_by)
+    elif not check.negated and check.kind in ("acyclic", "irreflexive"):
+        form, expr = check.kind, plain(check.expr)
+    else:
+        return found("it does not forbid cycles", possible=True)
+    words = None
+    with suppress(NotRegularError, TooLargeError):
+        words = violating(form, expr)
+    if words is None:
+        return found("its violations are no walks of transactions", possible=True)
+    words = without(words, ("init",))
+    counts |= {r: candidates.count(r) for r in sorted(words.letters - set(TESTS))}
+    missing = [r for r, count in counts.items() if not count]
+    words = without(words, missing)
+    whys = list(dict.fromkeys(_NO_PAIRS[relation_of(r)] for r in missing))
+    if words.empty:
+        return found("; ".join(whys) or "nothing leads to the initial state", possible=False)
+    if not candidates.may_spell(words, of_key=_is_of_one_key(expr)):
+        return found("; ".join((*whys, "its steps can close no such cycle")), possible=False)
+    return found("", possible=True)
+
+
+def _is_of_one_key(e: Core) -> bool:
+    with suppress(NotRegularError):
+        of_one_key(e)
+        return True
+    return False
+
+
+class _Candidates:
+    """The pairs that some choice puts into a relation; none of T0, to which nothing leads.
+
+    Attributes:
+        refusal: why nothing can be said of the history; empty if something can.
+    """
+
+    def __init__(self, history: History) -> None:
+        # An indeterminate transaction that nobody reads from may be in.
+        problem = build_problem(history, unread=True, each_read=True)
+        native = self._native = problem.native
+        self.refusal = native.refusal
+        self._present: list[int] = np.flatnonzero(native.inclusion[: native.n]).tolist()
+        self._txn: list[int] = native.writer_txn.tolist()
+        self._known: dict[str, list[Pair]] = {}
+        relations = ("so", "rt", "wr", "ww", "rw")
+        self._few = sum(map(self._at_most, relations)) <= MAX_PAIRS
+        self._shown = set(map(tuple, shown_orders(problem).tolist())) if self._few else set()
+
+    def count(self, letter: str) -> int:
+        """How many pairs there are, or if there are very many, at most."""
+        return len(self.pairs(letter)) if self._few else self._at_most(relation_of(letter))
+
+    def _at_most(self, relation: str) -> int:
+        native, present = self._native, self._present
+        match relation:
+            case "so":
+                sizes = np.bincount(native.session[present], minlength=1)
+                return int((sizes * (sizes - 1) // 2).sum())
+            case "rt" if native.has_time:
+                ends = np.sort(native.end[present])
+                return int(np.searchsorted(ends, native.begin[present]).sum())
+            case "done" | "late" | "locked" if len(native.commit_begin):
+                return len(present) * (len(present) - 1)
+            case "ww":
+                writers = np.diff(native.key_start).astype(np.int64) - 1
+                return int((writers * (writers - 1)).sum())
+            case "wr" | "iwr" | "pwr":
+                return int((native.writer_txn[native.candidate] != native.n).sum())
+            case "rw" | "irw" | "prw":
+                writers = np.diff(native.key_start).astype(np.int64) - 1
+                return int(writers[native.read_key].sum())
+        return 0
+
+    # --- pairs, where there are few ---
+
+    def pairs(self, letter: str) -> list[Pair]:
+        """All pairs of a letter."""
+        if letter not in self._known:
+            relation = relation_of(letter)
+            pairs = sorted(set(self._of(relation)))
+            for place, test in enumerate(ends_of(letter)):
+                some = self._passing(test)
+                pairs = [pair for pair in pairs if pair[place] in some]
+            self._known[letter] = pairs
+        return self._known[letter]
+
+    def _of(self, relation: str) -> Iterator[Pair]:
+        native, present = self._native, self._present
+        match relation:
+            case "so":
+                session = native.session.tolist()
+                for a, b in permutations(present, 2):
+                    if a < b and session[a] == session[b] and not native.unfinished[a]:
+                        yield a, b, -1
+            case "rt" if native.has_time:
+                begin, end = native.begin.tolist(), native.end.tolist()
+                for a, b in permutations(present, 2):
+                    if end[a] < begin[b] and not native.unfinished[a]:
+                        yield a, b, -1
+            case "done" | "late" | "locked" if len(native.commit_begin):
+                yield from ((a, b, -1) for a, b in permutations(present, 2))
+            case "ww":
+                for key in range(native.keys):
+                    for a, b in permutations(self._writers(key), 2):
+                        if (b, a) not in self._shown:
+                            yield self._txn[a], self._txn[b], key
+            case "wr" | "iwr" | "pwr":
+                for reader, key, sources in self._reads(relation):
+                    yield from (
+                        (self._txn[s], reader, key) for s in sources if self._txn[s] != native.n
+                    )
+            case "rw" | "irw" | "prw":
+                for reader, key, sources in self._reads(relation):
+                    for b in self._writers(key):
+                        overwritten = (s != b and (b, s) not in self._shown for s in sources)
+                        if self._txn[b] != reader and any(overwritten):
+                            yield reader, self._txn[b], key
+
+    def _writers(self, key: int) -> range:
+        start = self._native.key_start
+        return range(int(start[key]) + 1, int(start[key + 1]))
+
+    def _reads(self, relation: str) -> Iterator[tuple[int, int, list[int]]]:
+        """The reader, the key and the possible sources of each read of a kind."""
+        native = self._native
+        start, sources = native.candidate_start.tolist(), native.candidate.tolist()
+        missed = native.read_predicate.tolist() or [0] * len(native.read_txn)
+        wanted = {"iwr": (0,), "irw": (0,), "pwr": (1,), "prw": (1,)}.get(relation, (0, 1))
+        reads = zip(native.read_txn.tolist(), native.read_key.tolist(), missed, strict=True)
+        for i, (reader, key, kind) in enumerate(reads):
+            if kind in wanted:
+                yield reader, key, sources[start[i] : start[i + 1]]
+
+    def _passing(self, test: str) -> set[int]:
+        return set(self._txn) if test == "W" else set(self._native.read_txn.tolist())
+
+    # --- walks ---
+
+    def may_spell(self, words: Dfa, *, of_key: bool) -> bool:
+        """Whether a closed walk may spell words of a language; of one key, or of all together."""
+        if not self._few:
+            return True
+        if not of_key:
+            return self._closes(words, None)
+        return any(self._closes(words, key) for key in range(self._native.keys))
+
+    def _closes(self, words: Dfa, key: int | None) -> bool:
+        """Whether there is a cycle in the product of pairs and automaton that ends a word."""
+        import networkx as nx
+
+        states = len(words.moves)
+        graph = nx.DiGraph()
+        steps: dict[tuple[int, int], set[tuple[str, int]]] = defaultdict(set)
+        for q, row in enumerate(words.moves):
+            for letter, after in row.items():
+                if letter in TESTS:
+                    pairs: Sequence[Pair] = [(t, t, -1) for t in self._passing(letter)]
+                else:
+                    pairs = self.pairs(letter)
+                for a, b, of in pairs:
+                    if key is None or of in (-1, key):
+                        one, other = a * states + q, b * states + after
+                        graph.add_edge(one, other)
+                        steps[one, other].add((letter, of))
+        ends = {(t * states + q, t * states) for t in self._present for q in words.final}
+        graph.add_edges_from(ends)
+        for part in nx.strongly_connected_components(graph):
+            inside = graph.subgraph(part)
+            if any(edge in ends for edge in inside.edges):
+                taken = [
+                    (u // states, v // states, step)
+                    for u, v in inside.edges
+                    for step in steps.get((u, v), ())
+                ]
+                if not _orders_of_keys(taken):
+                    return True
+        return False
+
+
+def _orders_of_keys(taken: Sequence[tuple[int, int, tuple[str, int]]]) -> bool:
+    """Whether pairs are all of version orders that cannot close a cycle together.
+
+    SOUND BECAUSE each order is total: a cycle has steps of two keys, which meet in two places.
+    """
+    import networkx as nx
+
+    meeting = nx.Graph()
+    for a, b, (letter, key) in taken:
+        if letter not in ("ww", *TESTS):
+            return False
+        if letter == "ww":
+            meeting.add_edges_from([(a, ("key", key)), (b, ("key", key))])
+    return len(meeting) == 0 or nx.is_forest(meeting)
