@@ -4,7 +4,6 @@
 #include <charconv>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -122,7 +121,7 @@ int compare(const Value& a, const Value& b) {
   return real(a) < real(b) ? -1 : real(a) > real(b) ? 1 : 0;
 }
 
-using Columns = std::map<std::string, Value, std::less<>>;
+using Columns = std::vector<std::pair<std::string, Value>>;  // few
 
 // --- predicates ---
 
@@ -133,7 +132,7 @@ Truth truth_of(bool b) { return b ? kTrue : kFalse; }
 
 const Value& column(const Columns& row, const Value& key, const std::string& of) {
   if (of == "key") return key;
-  const auto found = row.find(of);
+  const auto found = std::ranges::find(row, of, &Columns::value_type::first);
   if (found == row.end()) refuse("a row without the column " + of + " of a predicate");
   return found->second;
 }
@@ -249,11 +248,13 @@ class Checker {
       if (!live(t)) continue;
       for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
         if (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0 && h_.op_value[op] != h_.deleted)
-          held_.emplace(h_.op_key[op], h_.op_value[op]);
+          held_.push_back({h_.op_key[op], h_.op_value[op]});
     }
     for (std::int32_t k = 0; k < h_.n_keys(); ++k)
       // mutant: checker-loaded-rows
-      if (h_.initial_value[k] != kNil) held_.emplace(k, h_.initial_value[k]);
+      if (h_.initial_value[k] != kNil) held_.push_back({k, h_.initial_value[k]});
+    sort_once(held_);
+    rows_.resize(idx(h_.values.size()));
     for (std::size_t s = 0; s < h_.statement_start.size(); ++s)
       if (h_.statement_predicate[s] != kJudged && h_.statement_known[s] == 1 && live(h_.statement_txn[s])) {
         budget_.poll();
@@ -262,20 +263,36 @@ class Checker {
   }
 
  private:
-  struct Version {
+  struct Held {
     std::int32_t key, value;
+    auto operator<=>(const Held&) const = default;
+  };
+  struct Version {
+    Held held;
+    const Columns* row;
+    const Value* key;
+  };
+  struct InColumn {
+    const Value* value;
+    const Version* version;
   };
   struct Table {
     std::unordered_map<std::int32_t, Value> keys;
     std::vector<Version> versions;
-    std::map<std::string, std::vector<std::pair<Value, std::size_t>>> by_column;
-    std::map<std::string, std::vector<std::size_t>> beside;  // no numbers there
+    std::map<std::string, std::vector<InColumn>> by_column;  // ascending
+    std::map<std::string, std::vector<const Version*>> beside;  // no numbers there
   };
   struct Predicate {
     Table* table;
     Test test;
     Interval interval;
   };
+
+  static void sort_once(std::vector<Held>& versions) {
+    std::ranges::sort(versions);
+    const auto repeated = std::ranges::unique(versions);
+    versions.erase(repeated.begin(), repeated.end());
+  }
 
   bool live(std::int32_t t) const {
     const auto status = static_cast<Status>(h_.txn_status[t]);
@@ -297,17 +314,17 @@ class Checker {
   }
 
   const Columns& row(std::int32_t value) {
-    const auto [at, fresh] = rows_.try_emplace(value);
-    if (!fresh) return at->second;
+    Columns& columns = rows_[idx(value)];
+    if (!columns.empty()) return columns;
     const std::string whole = text(h_.values, value);
     const Form form = FormReader(whole).read();
     if (form.open != '{') {
-      at->second.emplace("value", value_of(whole));
+      columns.emplace_back("value", value_of(whole));
     } else {
       for (std::size_t i = 0; i + 1 < form.parts.size(); i += 2)
-        at->second.emplace(name(form.parts[i]), value_of(form.parts[i + 1].text));
+        columns.emplace_back(name(form.parts[i]), value_of(form.parts[i + 1].text));
     }
-    return at->second;
+    return columns;
   }
 
   Table& table(const std::string& of) {
@@ -321,8 +338,9 @@ class Checker {
       else if (key.open == '[' && key.parts.size() == 2 && key.parts[0].text == of)
         table.keys.emplace(k, value_of(key.parts[1].text));
     }
-    for (const auto& [key, value] : held_)
-      if (table.keys.contains(key)) table.versions.push_back({key, value});
+    for (const Held& held : held_)
+      if (const auto key = table.keys.find(held.key); key != table.keys.end())
+        table.versions.push_back({held, &row(held.value), &key->second});
     return table;
   }
 
@@ -342,39 +360,37 @@ class Checker {
     return at->second;
   }
 
-  // Calls visit(key, value) for each row that ever was in the table and matches.
+  // Calls visit(held) for each row that ever was in the table and matches.
   template <typename Visit>
   void each_match(const Predicate& p, const Visit& visit) {
     Table& of = *p.table;
-    const auto judge = [&](std::size_t i) {
-      const Version& v = of.versions[i];
-      if (p.test(row(v.value), of.keys.at(v.key)) == kTrue) visit(v.key, v.value);
+    const auto judge = [&](const Version& v) {
+      if (p.test(*v.row, *v.key) == kTrue) visit(v.held);
     };
     const Interval& within = p.interval;
     if (within.column.empty()) {
-      for (std::size_t i = 0; i < of.versions.size(); ++i) judge(i);
+      for (const Version& v : of.versions) judge(v);
       return;
     }
-    const auto less = [](const auto& a, const auto& b) { return compare(a.first, b.first) < 0; };
+    const auto less = [](const Value* a, const Value* b) { return compare(*a, *b) < 0; };
     const auto [at, fresh] = of.by_column.try_emplace(within.column);
     auto& sorted = at->second;
     auto& beside = of.beside[within.column];
     if (fresh) {
-      for (std::size_t i = 0; i < of.versions.size(); ++i) {
-        const Version& v = of.versions[i];
-        const Value& value = column(row(v.value), of.keys.at(v.key), within.column);
+      for (const Version& v : of.versions) {
+        const Value& value = column(*v.row, *v.key, within.column);
         if (value.number)
-          sorted.emplace_back(value, i);
+          sorted.push_back({&value, &v});
         else
-          beside.push_back(i);
+          beside.push_back(&v);
       }
-      std::ranges::stable_sort(sorted, less);
+      std::ranges::stable_sort(sorted, less, &InColumn::value);
     }
-    auto i = within.has_low ? std::ranges::lower_bound(sorted, std::pair(within.low, std::size_t{0}), less) : sorted.begin();
+    auto i = within.has_low ? std::ranges::lower_bound(sorted, &within.low, less, &InColumn::value) : sorted.begin();
     // mutant: checker-interval
-    for (; i != sorted.end() && (!within.has_high || compare(i->first, within.high) <= 0); ++i) judge(i->second);
+    for (; i != sorted.end() && (!within.has_high || compare(*i->value, within.high) <= 0); ++i) judge(*i->version);
     // mutant: checker-rows-beside
-    for (const std::size_t other : beside) judge(other);
+    for (const Version* other : beside) judge(*other);
   }
 
   void statement(std::size_t s) {
@@ -384,8 +400,9 @@ class Checker {
       refuse("the predicate read before operation " + std::to_string(end) + " " + what);
     };
     Predicate& p = predicate(h_.statement_predicate[s]);
-    std::set<std::int32_t> returned;
-    std::map<std::int32_t, std::set<std::int32_t>> missed;  // the set-reads
+    std::vector<std::int32_t> returned;
+    std::vector<Held> missed;  // what the set-reads say was not there
+    std::ptrdiff_t set_reads = 0;
     for (std::int64_t op = start; op < end; ++op) {
       // mutant: checker-failed-predicate-read
       if (h_.op_ok[op] == 0) return;  // it failed
@@ -393,35 +410,43 @@ class Checker {
       if (!p.table->keys.contains(key)) bad("has a row of another table");
       const std::int32_t value = h_.op_value[op];
       if (h_.kind(op) == OpKind::read_none_of) {
-        const auto first = h_.list_values.begin() + h_.list_start[value], last = h_.list_values.begin() + h_.list_start[idx(value) + 1];
-        if (!missed.try_emplace(key, first, last).second) bad("misses a key twice");
+        const std::int64_t first = h_.list_start[value], last = h_.list_start[idx(value) + 1];
+        for (std::int64_t i = first; i < last; ++i) missed.push_back({key, h_.list_values[i]});
+        ++set_reads;
         continue;
       }
-      if (!returned.insert(key).second) bad("returned a key twice");
+      returned.push_back(key);
       const bool one = h_.kind(op) == OpKind::read_one_of;
       const std::int32_t seen = one ? h_.list_values[h_.list_start[value]] : value;
       const bool holds = p.test(row(seen), p.table->keys.at(key)) == kTrue;
       // mutant: checker-returned-rows
       if (holds == one) bad("has a row that was judged otherwise");
     }
+    std::ranges::sort(returned);
+    if (std::ranges::adjacent_find(returned) != returned.end()) bad("returned a key twice");
+    sort_once(missed);
+    std::ptrdiff_t keys = 0;
+    for (std::size_t i = 0; i < missed.size(); ++i) keys += i == 0 || missed[i].key != missed[i - 1].key;
+    if (keys != set_reads) bad("misses a key twice, or for no row");
     std::unordered_map<std::int32_t, std::int32_t> own;
     for (std::int64_t op = h_.op_start[t]; op < start; ++op)
       if (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0) own[h_.op_key[op]] = h_.op_value[op];
-    std::map<std::int32_t, std::set<std::int32_t>> expected;
-    each_match(p, [&](std::int32_t key, std::int32_t value) {
-      if (returned.contains(key)) return;
-      const auto mine = own.find(key);
+    std::vector<Held> expected;
+    each_match(p, [&](const Held& held) {
+      if (std::ranges::binary_search(returned, held.key)) return;
+      const auto mine = own.find(held.key);
       // mutant: checker-own-rows
-      if (mine == own.end() || mine->second == value) expected[key].insert(value);
+      if (mine == own.end() || mine->second == held.value) expected.push_back(held);
     });
+    sort_once(expected);
     // mutant: checker-missed-rows
     if (missed != expected) bad("does not say of which rows it says that they were not there");
   }
 
   const History& h_;
   Budget& budget_;
-  std::set<std::pair<std::int32_t, std::int32_t>> held_;  // key, row
-  std::unordered_map<std::int32_t, Columns> rows_;
+  std::vector<Held> held_;     // ascending
+  std::vector<Columns> rows_;  // per value; empty: not asked for yet
   std::map<std::string, Table> tables_;
   std::unordered_map<std::int32_t, Predicate> predicates_;
 };

@@ -92,6 +92,11 @@ constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 
 constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assumed times
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
                  kPrunedFirst = 0.43;
+// Where predicate reads are deferred, a search has many choices, each of them easy: decisions in any
+// history and for each transaction, visits for each node, variables for each transaction.
+constexpr std::int64_t kDeferredDecisionsEach = 100, kDeferredDecisions = 500'000,
+                       kDeferredVisitsEach = 100;
+constexpr double kDeferred = 16;
 
 std::int64_t presolve_conflicts(const Problem& problem, const Presolve& presolve) {
   return presolve.of_the_history()
@@ -109,10 +114,14 @@ class Attempt {
         budget_(budget),
         solution_(solution),
         graph_(problem, automata, assumed),
-        pruner_(prepare()) {}
+        pruner_(prepare()) {
+    // ablation: no-deferred-reads
+    if (options.strategy == "auto") pruner_.defer_predicate_reads();
+  }
 
   // To the end. False: that refutes the checks.
   bool prune() {
+    pruner_.take_up_predicate_reads();
     while (open_ && !pruner_.done()) advance();
     return open_;
   }
@@ -193,7 +202,10 @@ class Attempt {
   // pruning go first.
   Cdcl::Result search_early(std::int64_t max_conflicts) {
     if (options_.strategy != "auto") prune();
-    return search_between_passes(std::numeric_limits<std::int64_t>::max(), max_conflicts);
+    const auto result =
+        search_between_passes(std::numeric_limits<std::int64_t>::max(), max_conflicts);
+    if (result != Cdcl::Result::gave_up || !pruner_.defers()) return result;
+    return prune() ? Cdcl::Result::gave_up : Cdcl::Result::unsatisfiable;
   }
   Cdcl::Result search_between_passes(std::int64_t passes_left, std::int64_t max_conflicts) {
     const auto share = [&](double each) {
@@ -204,16 +216,22 @@ class Attempt {
     for (; open_ && !pruner_.done() && passes_left > 0; --passes_left) {
       advance();
       // ablation: no-early-search
-      if (!open_ || pruner_.done()) break;
+      if (!open_) break;
+      const bool last = pruner_.done();
+      if (last && !pruner_.defers()) break;
       const auto passes = static_cast<std::uint32_t>(pruner_.passes);
       const bool pruned = passes > 0;
-      if (pruned && !std::has_single_bit(passes))
+      if (pruned && !last && !std::has_single_bit(passes))
         continue;  // a final check costs about as much as a late pass
       if (anti_dependencies && pruner_.open_candidates() > share(kOpenCandidates)) continue;
+      const std::int64_t conflicts = std::min(max_conflicts, kConflicts + n() / kConflictEvery);
       const auto result =
-          search({std::min(max_conflicts, kConflicts + n() / kConflictEvery), n() * kDecisionsEach,
-                  share(pruned ? kPruned : kUnpruned),
-                  share(pruned ? kPrunedFirst : kUnprunedFirst), graph_.nodes() * kVisitsEach});
+          pruner_.defers()
+              ? search({conflicts, kDeferredDecisions + n() * kDeferredDecisionsEach, share(kDeferred),
+                        share(kDeferred), graph_.nodes() * kDeferredVisitsEach})
+              : search({conflicts, n() * kDecisionsEach, share(pruned ? kPruned : kUnpruned),
+                        share(pruned ? kPrunedFirst : kUnprunedFirst),
+                        graph_.nodes() * kVisitsEach});
       if (result != Cdcl::Result::gave_up) return result;
       if (pruned && search_->rounds > 1)
         prune();  // that was the try; what tired in its first round may have another

@@ -177,6 +177,23 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
   return unexplained;
 }
 
+// Reads and statements are both in the order of the operations.
+void put_statements(const History& h, Problem& p) {
+  const std::size_t statements = h.statement_start.size();
+  if (statements == 0) return;
+  bool any = false;
+  std::size_t next = 0;  // the first that has not ended yet
+  for (const std::int64_t op : p.read_op) {
+    while (next < statements && h.statement_end[next] <= op) ++next;
+    const bool inside = next < statements && h.statement_start[next] <= op;
+    const bool predicate = inside && is_set_read(h.kind(op));
+    p.read_statement.push_back(inside ? h.statement_start[next] : op);
+    p.read_predicate.push_back(predicate ? 1 : 0);
+    any |= predicate;
+  }
+  if (!any) p.read_predicate.clear();
+}
+
 void put_version_order(const prepass::Scan& s, const prepass::Candidates& c,
                        const prepass::ListOrder& lists, const std::vector<std::int32_t>& writer_of,
                        Problem& p) {
@@ -241,13 +258,7 @@ Problem build_problem(const History& h, bool unread, bool each_read) {
   const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, p);
   if (each_read) put_times_of_reads(h, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
-  if (!h.statement_start.empty())
-    for (const std::int64_t op : p.read_op) {
-      const std::int32_t statement = h.statement_of(op);
-      p.read_statement.push_back(statement < 0 ? op : h.statement_start[statement]);
-      p.read_predicate.push_back(statement >= 0 && is_set_read(h.kind(op)) ? 1 : 0);
-    }
-  if (std::ranges::find(p.read_predicate, 1) == p.read_predicate.end()) p.read_predicate.clear();
+  put_statements(h, p);
   put_version_order(s, c, lists, writer_of, p);
   std::vector<Anomaly> found = prepass::classify_reads(h, s, unexplained);
   found.insert(found.end(), lists.anomalies.begin(), lists.anomalies.end());

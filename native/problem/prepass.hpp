@@ -2,6 +2,7 @@
 // native/problem.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,10 +71,13 @@ class SetRead {
   bool allows_initial() const;  // the version of T0
 
  private:
+  static constexpr std::size_t kFew = 16;
+  bool lists(std::int32_t value) const;
   const History& h_;
   std::int64_t op_;
-  bool one_of_, statement_;
-  std::vector<std::int32_t> values_;  // ascending
+  bool one_of_;
+  std::span<const std::int32_t> values_;
+  std::vector<std::int32_t> sorted_;  // of more than a few
 };
 inline bool is_set_read(const History& h, std::int64_t op) { return is_set_read(h.kind(op)); }
 

@@ -9,27 +9,32 @@
 namespace isolang::prepass {
 
 SetRead::SetRead(const History& h, std::int64_t op)
-    : h_(h),
-      op_(op),
-      one_of_(h.kind(op) == OpKind::read_one_of),
-      statement_(h.in_statement(op)) {
-  const std::int32_t list = h.op_value[op];
-  values_.assign(h.list_values.begin() + h.list_start[list],
-                 h.list_values.begin() + h.list_start[idx(list) + 1]);
-  std::ranges::sort(values_);
+    : h_(h), op_(op), one_of_(h.kind(op) == OpKind::read_one_of) {
+  const auto list = idx(h.op_value[op]);
+  values_ = {h.list_values.begin() + h.list_start[list],
+             h.list_values.begin() + h.list_start[list + 1]};
+  if (values_.size() <= kFew) return;
+  sorted_.assign(values_.begin(), values_.end());
+  std::ranges::sort(sorted_);
+}
+
+bool SetRead::lists(std::int32_t value) const {
+  return sorted_.empty() ? std::ranges::find(values_, value) != values_.end()
+                         : std::ranges::binary_search(sorted_, value);
 }
 
 bool SetRead::allows(std::int32_t value) const {
   // mutant: returned-row-explained
-  if (statement_ && (one_of_ || value == h_.deleted)) return !one_of_;
-  return std::ranges::binary_search(values_, h_.as_read(value)) == one_of_;
+  if ((one_of_ || value == h_.deleted) && h_.in_statement(op_)) return !one_of_;
+  return lists(h_.as_read(value)) == one_of_;
 }
 
 // A declared initial value is what T0 wrote. A read may also see it as nil, as an item read may.
 // Of a predicate read, nil is a row that was never there: no predicate matches it.
 bool SetRead::allows_initial() const {
   // mutant: unborn-row-matches
-  if (statement_ && (one_of_ || h_.initial_value[h_.op_key[op_]] == kNil)) return !one_of_;
+  if ((one_of_ || h_.initial_value[h_.op_key[op_]] == kNil) && h_.in_statement(op_))
+    return !one_of_;
   // mutant: set-read-initial, set-read-declared
   return allows(h_.initial_value[h_.op_key[op_]]) || (one_of_ && allows(kNil));
 }

@@ -77,9 +77,27 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
     if (first_candidate(r + 1) - first == 1 && included_reader(r) && alive[first])
       resolve(r, p.candidate[first], g.edges);
   }
+  find_open_reads();
+}
+
+void Pruner::find_open_reads() {
+  const Problem& p = graph.problem;
   open_reads_ = group_by(
-      p.keys, idx(p.reads()), [&](std::size_t r) { return source[r] < 0 ? p.read_key[r] : -1; },
+      p.keys, idx(p.reads()),
+      [&](std::size_t r) { return source[r] < 0 && !deferred(r) ? p.read_key[r] : -1; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
+}
+
+void Pruner::defer_predicate_reads() {
+  deferring_ = graph.uses_reads && !graph.problem.read_predicate.empty();
+  if (deferring_) find_open_reads();
+}
+
+void Pruner::take_up_predicate_reads() {
+  if (!std::exchange(deferring_, false)) return;
+  find_open_reads();
+  every_read_ = true;
+  done_ = false;
 }
 
 bool Pruner::advance() {
@@ -319,7 +337,7 @@ std::size_t Pruner::candidates_left(std::int32_t read) const {
 std::size_t Pruner::open_candidates() const {
   std::size_t count = 0;
   for (std::int32_t r = 0; r < graph.problem.reads(); ++r)
-    if (source[r] < 0) count += candidates_left(r);
+    if (source[r] < 0 && !deferred(idx(r))) count += candidates_left(r);
   return count;
 }
 

@@ -51,6 +51,13 @@ class Pruner {
   // At a fixpoint, or the last pass has gained little.
   bool done() const { return done_; }
 
+  // Before the first step: leaves what predicate reads did not find to a search. Of a hundred such
+  // reads an order of the others contradicts a few, and only those must be decided.
+  void defer_predicate_reads();
+  bool defers() const { return deferring_; }
+  // Goes on with all reads; it is not done then.
+  void take_up_predicate_reads();
+
   EventGraph& graph;
   std::vector<std::int32_t> order,
       rank;  // topological order of the known edges, and each node's place in it
@@ -129,7 +136,7 @@ class Pruner {
   std::span<const std::int32_t> keys_of_writers() const { return key_of_; }
   std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1
   std::size_t candidates_left(std::int32_t read) const;             // not eliminated
-  std::size_t open_candidates() const;  // of all reads without a certain source
+  std::size_t open_candidates() const;  // of reads without a certain source, if not deferred
   Adjacency readers() const;            // writer -> reads that certainly take it
   const Adjacency& successors() const { return successors_; }  // by known edges
   std::size_t threads() const { return threads_; }             // that may work at once
@@ -159,6 +166,10 @@ class Pruner {
   Impossible because(const Edge& closing, const std::optional<Edge>& back = std::nullopt);
   std::uint32_t epoch() const { return epochs.empty() ? 0 : epochs.back(); }
   void find_own_writers();
+  bool deferred(std::size_t read) const {
+    return deferring_ && graph.problem.read_predicate[read] != 0;
+  }
+  void find_open_reads();
   void find_session_writers();
   bool initial(std::int32_t writer) const {
     return graph.problem.writer_txn[writer] == graph.problem.n;
@@ -172,7 +183,7 @@ class Pruner {
 
   std::vector<std::int32_t>
       first_read_;        // per transaction, and the end: reads stand in the order of theirs
-  Adjacency open_reads_;  // key -> its reads of several candidates
+  Adjacency open_reads_;  // key -> its reads of several candidates, if not deferred
   std::vector<std::uint8_t> changed_;  // per transaction, see note_changes
   std::vector<std::uint8_t>
       restless_;             // per key: one of its writers has another reader than in the last pass
@@ -195,7 +206,7 @@ class Pruner {
   std::int64_t gained_ = 0;
   std::int64_t open_;       // what the last pass but one had left, about
   std::size_t sorted_ = 0;  // the edges that `order` respects
-  bool begun_ = false, done_ = false;
+  bool begun_ = false, done_ = false, deferring_ = false;
   bool one_pass_ = false;  // one pass finds all that follows
 };
 
