@@ -27,7 +27,6 @@ from isolang.explain.argument import (
     Refuted,
     Signed,
     Split,
-    is_cycle,
     is_obvious,
     needs,
     negate,
@@ -192,16 +191,21 @@ class _Explainer:
         return Reasoner(clauses, self._premises.fact, 1 + EFFORT // len(clauses)).argue()
 
     def _names(self, argument: Argument) -> list[str]:
-        """The names of the cycles that an argument ends in."""
+        """The names of all cycles of an argument: where a lemma does not hold, its own happened."""
+        found = []
+        for lemma in argument.lemmas:
+            if isinstance(lemma, Refuted):
+                found += self._names(lemma.otherwise)
+            elif isinstance(lemma.clause.step, CycleStep):
+                found.append(self._name(lemma.clause.step))
         if isinstance(argument.end, Split):
-            return [name for _, case in argument.end.cases for name in self._names(case)]
+            return found + [name for _, case in argument.end.cases for name in self._names(case)]
         step = argument.end.clause.step
         if isinstance(step, AnomalyStep):
-            return [names.name_of_step(step)]
-        if isinstance(step, CycleStep):
-            return [self._name(step)]
-        cycles = [x for x in argument.lemmas if isinstance(x, Derived) and is_cycle(x.clause)]
-        return [self._name(x.clause.step) for x in cycles if isinstance(x.clause.step, CycleStep)]
+            found.append(names.name_of_step(step))
+        elif isinstance(step, CycleStep):
+            found.append(self._name(step))
+        return found
 
     def _name(self, step: CycleStep) -> str:
         return names.name_of_cycle(

@@ -53,9 +53,9 @@ MEANING: Final = {
 """What each name says, in a line; suffixes add *by a predicate read*, *across a session*, and *in
 real time*."""
 
-# From the weakest promise broken to the strongest. Where a case split has several cycles, at least
-# the anomaly that stands last here happened, whichever case is the true one: it names the
-# violation.
+# From the weakest promise broken to the strongest. Where an argument has several cycles, of its
+# cases or its lemmas, at least the anomaly that stands last here happened, whichever is the true
+# one: it names the violation.
 SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read", "phantom",
                    "causality violation", "G-single", "long fork", "write skew",
                    "predicate write skew", "G2")  # fmt: skip
