@@ -8,6 +8,7 @@
     python benchmarks/campaign.py small --scope rows --step 10 --log runs.jsonl
     python benchmarks/campaign.py expressions --specs 2000 --seed 0 --log runs.jsonl
     python benchmarks/campaign.py report --log runs.jsonl
+    python benchmarks/campaign.py forge --pairs 1e5 --kinds times,rows
 
 ``night`` judges random histories at every level of the library, one of its styles each time. The
 oracle answers once for all levels of a history. Each answer of the engine, under settings drawn for
@@ -24,6 +25,10 @@ command goes on from there.
 ``tests/oracle/small_scopes.py``; ``expressions`` compares random specifications. Each slice appends
 one line to the log; ``report`` adds the slices up and says how many histories separate each
 adjacent pair of levels.
+
+``forge`` tampers: the proof of each verdict gets a few fields changed, and is shown for a history
+that differs in one place. Both checkers have to judge it alike, and to refuse whatever would prove
+what the oracle denies.
 
 A history on which tool and oracle differ is shrunk, saved, printed, and makes the exit code 1:
 by ``night`` under ``FOLDER`` with all that ``again`` needs, by the slices under
@@ -55,6 +60,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from oracle import moments, semantics
 from oracle.expressions import HARD, Checks, random_checks, spec_text
+from oracle.forging import tampered_arrays, tampered_history, tampered_steps
 from oracle.generate import (
     any_history,
     every_small_history,
@@ -86,7 +92,8 @@ from isolang._native import strategies
 from isolang.api import check, load_spec
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import native_checks
-from isolang.certify.proofs import Witness, check_proof
+from isolang.certify.proofs import Refutation, Witness, check_proof
+from isolang.certify.refutation import check_refutation
 from isolang.errors import IsolangError
 from isolang.history import History as ToolHistory
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
@@ -260,14 +267,14 @@ class Judges:
             return str(verdict.outcome)
         return f"{verdict.outcome}, not certified: {verdict.certified_reason}"
 
-    def _engine(self, given: ToolHistory, problem: Problem, setting: Setting) -> str:
-        from isolang._native import verify_refutation, verify_witness
-
-        plan, checks = self.levels.plans[setting.style], self.checks[setting.style]
+    def proof(self, given: ToolHistory, problem: Problem, setting: Setting) -> Witness | Refutation:
+        """Of the engine."""
+        plan = self.levels.plans[setting.style]
         assert isinstance(plan, Plan)
-        proof = contradiction(problem, plan)
-        if proof is None:
-            proof = engine.solve(
+        found = contradiction(problem, plan)
+        return (
+            found
+            or engine.solve(
                 given.columns,
                 problem.native,
                 plan.automata,
@@ -277,6 +284,14 @@ class Judges:
                 strategy=setting.strategy,
                 threads=setting.threads,
             ).says
+        )
+
+    def _engine(self, given: ToolHistory, problem: Problem, setting: Setting) -> str:
+        from isolang._native import verify_refutation, verify_witness
+
+        plan, checks = self.levels.plans[setting.style], self.checks[setting.style]
+        assert isinstance(plan, Plan)
+        proof = self.proof(given, problem, setting)
         if isinstance(proof, Witness):
             outcome = "valid"
             reason = verify_witness(
@@ -295,6 +310,29 @@ class Judges:
         if setting.strategy == "states" and reason.startswith(EXHAUSTION):
             return outcome  # this search leaves no proof, and nobody else asks for it alone
         return f"{outcome}, not certified: {reason}" if reason else outcome
+
+    def told(self, given: ToolHistory, setting: Setting, proof: Any) -> tuple[str, str]:
+        """What both checkers say: accepted, rejected, or not certified."""
+        from isolang._native import verify_refutation, verify_witness
+
+        plan, checks = self.levels.plans[setting.style], self.checks[setting.style]
+        try:
+            if isinstance(proof, list):
+                check_refutation(given, plan.spec, proof)
+            else:
+                check_proof(given, plan.spec, proof, SECONDS)
+            python = ""
+        except CertificateRejected as error:
+            python = str(error) or "rejected"
+        except NotCertifiedError:
+            python = EXHAUSTION
+        if isinstance(proof, Witness):
+            arrays = (proof.source, proof.order_start, proof.order_txn)
+            native = verify_witness(given.columns, checks, *arrays, SECONDS)
+        else:
+            steps = proof if isinstance(proof, list) else proof.plain()
+            native = verify_refutation(given.columns, checks, steps, SECONDS)
+        return verdict_of(python), verdict_of(native)
 
     def expected(
         self, history: History, initial: int | None, style: str, error: ClockError = 0
@@ -323,6 +361,13 @@ class Judges:
             threads=rng.choice((1, 2)),
             pair=(encoding, solver, prune),
         )
+
+
+def verdict_of(reason: str) -> str:
+    """Of a checker, from why it did not accept."""
+    if not reason:
+        return "accepted"
+    return "not certified" if reason.startswith("not certified") else "rejected"
 
 
 def initial_of(history: History, initial: int | None) -> object:
@@ -502,6 +547,90 @@ class Night:
         print(self.line(), flush=True)
 
 
+# --- tampering ---
+
+
+#: Changed proofs of each pair of a history and a level.
+FORGED: Final = 4
+
+
+class Forger:
+    """Proofs with changes, for histories with changes."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.night = Night(
+            arguments.folder, arguments.seed, kinds_of(arguments), levels_of(arguments)
+        )
+        self.judges = self.night.judges
+        self.counts: Counter[str] = Counter()
+
+    def one(self, number: int) -> int:
+        """All levels of one history, and of one beside it; how many."""
+        rng, _, history, initial, error = self.night.history(number)
+        try:
+            both = [(history, self.judges.oracle.expected(history, initial, LARGEST, error))]
+            other = tampered_history(rng, history)
+            if well_formed(other):
+                with suppress(KeyError, ValueError):
+                    both.append(
+                        (other, self.judges.oracle.expected(other, initial, LARGEST, error))
+                    )
+        except semantics.TooLargeError:
+            return 0
+        given = [to_tool(h, initial_of(h, initial), error) for h, _ in both]
+        for level in both[0][1]:
+            setting = self.judges.draw(rng, level)
+            with suppress(IsolangError):  # it has had no time
+                proof = self.judges.proof(given[0], build_problem(given[0]), setting)
+                for shown, (_, expected) in zip(given, both, strict=True):
+                    if level in expected:
+                        self.show(rng, number, setting, proof, shown, expected[level])
+        return len(both[0][1])
+
+    def show(  # noqa: PLR0917 - a proof, a history, and what is true
+        self,
+        rng: random.Random,
+        number: int,
+        setting: Setting,
+        proof: Witness | Refutation,
+        given: ToolHistory,
+        expected: str,
+    ) -> None:
+        """The proof as it is and changed, to both checkers."""
+        claims = "valid" if isinstance(proof, Witness) else "invalid"
+        n = given.columns.transactions()
+        for change in range(FORGED + 1):
+            forged = tampered(rng, n, proof) if change else proof
+            told = self.judges.told(given, setting, forged)
+            kind = f"{claims} of what is {expected}: {', '.join(told)}"
+            self.counts[kind] += 1
+            wrong = claims != expected and "accepted" in told
+            if wrong or set(told) == {"accepted", "rejected"}:
+                self.counts["WRONG"] += 1
+                print(f"WRONG {number} {setting.style}: {kind}: {forged}", flush=True)
+
+
+def tampered(rng: random.Random, transactions: int, proof: Witness | Refutation) -> Any:
+    """A witness, or a refutation in plain form, with changes."""
+    if isinstance(proof, Witness):
+        arrays = (proof.source, proof.order_start, proof.order_txn)
+        return Witness.of(*tampered_arrays(rng, transactions, *arrays))
+    return tampered_steps(rng, transactions, list(proof.plain()))
+
+
+def forge(arguments: argparse.Namespace) -> int:
+    """Until this many pairs are done."""
+    forger, pairs, number = Forger(arguments), 0, 0
+    while pairs < arguments.pairs:
+        pairs += forger.one(number)
+        number += 1
+        if number % 200 == 0:
+            print(f"{pairs:,} pairs, {forger.counts.total():,} proofs", flush=True)
+    for kind, count in sorted(forger.counts.items()):
+        print(f"  {kind:<60} {count:>10,}")
+    return 1 if forger.counts["WRONG"] else 0
+
+
 def describe(case: Case) -> str:
     """A disagreement in one line."""
     setting = {k: v for k, v in asdict(case.setting).items() if k != "style"}
@@ -512,14 +641,23 @@ def describe(case: Case) -> str:
     )
 
 
-def night(arguments: argparse.Namespace) -> int:
-    """Begin or go on."""
+def kinds_of(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The kinds of histories that are asked for."""
     kinds = tuple(arguments.kinds.split(","))
     if unknown := set(kinds) - set(KINDS):
         known = ", ".join(KINDS)
         raise SystemExit(f"--kinds: {', '.join(unknown)} is no kind (expected some of {known})")
-    levels = {*arguments.levels.split(",")} - {""}
-    campaign = Night(arguments.folder, arguments.seed, kinds, levels)
+    return kinds
+
+
+def levels_of(arguments: argparse.Namespace) -> set[str]:
+    """The levels that are asked for; none: all."""
+    return {*arguments.levels.split(",")} - {""}
+
+
+def night(arguments: argparse.Namespace) -> int:
+    """Begin or go on."""
+    campaign = Night(arguments.folder, arguments.seed, kinds_of(arguments), levels_of(arguments))
     campaign.run(arguments.pairs)
     t = campaign.totals
     for title, table in (("verdicts", t.verdicts), ("counts", t.counts)):
@@ -702,12 +840,13 @@ def report(log: Path) -> int:
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("night")
-    run.add_argument("--pairs", type=float, default=20e6)
-    run.add_argument("--seed", type=int, default=0)
-    run.add_argument("--folder", type=Path, default=Path("campaign"))
-    run.add_argument("--kinds", default="registers", help="some of " + ", ".join(KINDS))
-    run.add_argument("--levels", default="", help="some levels; all, without")
+    for name, pairs in (("night", 20e6), ("forge", 1e5)):
+        run = commands.add_parser(name)
+        run.add_argument("--pairs", type=float, default=pairs)
+        run.add_argument("--seed", type=int, default=0)
+        run.add_argument("--folder", type=Path, default=Path("campaign"))
+        run.add_argument("--kinds", default="registers", help="some of " + ", ".join(KINDS))
+        run.add_argument("--levels", default="", help="some levels; all, without")
     run = commands.add_parser("again")
     run.add_argument("case", type=Path)
     run = commands.add_parser("small")
@@ -723,8 +862,8 @@ def main(words: Sequence[str] | None = None) -> int:
     for name in ("small", "expressions", "report"):
         commands.choices[name].add_argument("--log", type=Path, default=Path("campaign.jsonl"))
     arguments = parser.parse_args(words)
-    if arguments.command in ("night", "again"):
-        return {"night": night, "again": again}[arguments.command](arguments)
+    if arguments.command in ("night", "again", "forge"):
+        return {"night": night, "again": again, "forge": forge}[arguments.command](arguments)
     if arguments.command == "report":
         return report(arguments.log)
     result = Slice(arguments)

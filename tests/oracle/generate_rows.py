@@ -202,6 +202,12 @@ def _returned(
     return tuple(rng.sample(rows, len(rows)))
 
 
+def changed_rows(rng: random.Random, history: History) -> History:
+    """A history of rows that differs in one place."""
+    columns = any(isinstance(row, Row) for row in _rows(history))
+    return _changed(rng, history, columns)
+
+
 def _changed(rng: random.Random, history: History, columns: bool) -> History:
     """Another row read, a row more or less returned, an operation dropped, another session."""
     i = rng.randrange(len(history))

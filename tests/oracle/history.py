@@ -59,7 +59,7 @@ class Txn:
     times: tuple[tuple[int, int], ...] | None = None
     #: when COMMIT was sent; its answer is the end
     commit: int | None = None
-    #: of those whose snapshots contain what the others committed before, whatever their session
+    #: the name of its group
     group: str | None = None
 
     def statement(self, op: int) -> int:
@@ -119,7 +119,7 @@ _OP = re.compile(r"\s*(w|r|append|a|in|notin|miss|insert|delete|scan)\(")
 _TOKEN = re.compile(r"\s*([\[\]{}(),]|[^\s\[\]{}(),]+)")
 _BRACKETS = {"[": "]", "{": "}"}
 _TIMES = re.compile(r"@(-?\d+)-(-?\d*)(?::([\d,-]*):(-?\d*))?\s*$")
-_GROUP = re.compile(r"\^(\w+)\s*$")
+_GROUP = re.compile(r"%(\w+)\s*$")
 _STATUS = {"!": "aborted", "?": "maybe"}
 
 
@@ -128,8 +128,8 @@ def parse(text: str) -> History:
     ``?`` is a maybe.
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
-    known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered; ``^a``
-    before it gives a group.
+    known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered. ``%a``
+    at the end is its group.
     """
     txns = []
     for session, part in enumerate(text.split("||")):
@@ -137,7 +137,9 @@ def parse(text: str) -> History:
             body = piece.strip()
             status: Any = _STATUS.get(body[:1], "committed")
             body = body.lstrip("!?").strip()
-            begin = end = commit = times = None
+            begin = end = commit = times = group = None
+            if found := _GROUP.search(body):
+                group, body = found[1], body[: found.start()].strip()
             if found := _TIMES.search(body):
                 begin, end = int(found[1]), int(found[2]) if found[2] else None
                 if found[3] is not None:
@@ -145,9 +147,6 @@ def parse(text: str) -> History:
                     times = tuple((int(a), int(b)) for a, b in pairs)
                     commit = int(found[4]) if found[4] else None
                 body = body[: found.start()].strip()
-            group = _GROUP.search(body)
-            if group:
-                body = body[: group.start()].strip()
             ops: list[Op] = []
             at = 0
             while at < len(body):
@@ -156,8 +155,7 @@ def parse(text: str) -> History:
                     raise ValueError(f"cannot read {body[at:]!r} in {text!r}")
                 op, at = _parse_op("append" if match[1] == "a" else match[1], body, match.end())
                 ops.append(op)
-            label = group and group[1]
-            txns.append(Txn(session, tuple(ops), status, begin, end, None, times, commit, label))
+            txns.append(Txn(session, tuple(ops), status, begin, end, None, times, commit, group))
     return tuple(txns)
 
 
@@ -220,13 +218,15 @@ def show(history: History) -> str:
         return f"{kind}({','.join([first, *map(_shown, rest)])})"
 
     def txn(t: Txn) -> str:
-        time = "" if t.group is None else f" ^{t.group}"
+        time = ""
         if t.begin is not None:
-            time += f" @{t.begin}-{'' if t.end is None else t.end}"
+            time = f" @{t.begin}-{'' if t.end is None else t.end}"
             if t.times is not None:
                 pairs = ",".join(f"{a}-{b}" for a, b in t.times)
                 time += f":{pairs}:{'' if t.commit is None else t.commit}"
-        return {"aborted": "!", "maybe": "?"}.get(t.status, "") + " ".join(map(op, t.ops)) + time
+        group = "" if t.group is None else f" %{t.group}"
+        mark = {"aborted": "!", "maybe": "?"}.get(t.status, "")
+        return mark + " ".join(map(op, t.ops)) + time + group
 
     sessions: dict[int, list[Txn]] = {}
     for t in history:
@@ -310,6 +310,8 @@ def _edn_line(kind: str, process: str, t: Txn, *, invoke: bool) -> str:
         more += f", :times [{' '.join(f'[{a} {b}]' for a, b in t.times)}]"
     if not invoke and t.commit is not None:
         more += f", :commit [{t.commit} {'nil' if t.end is None else t.end}]"
+    if t.group is not None:
+        more += f", :group {t.group}"
     return f"{{:type :{kind}, :f :txn, :value [{ops}], :process {process}, :index -1{more}}}"
 
 
