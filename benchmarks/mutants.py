@@ -46,15 +46,17 @@ _PREDICATES = [
 ]
 
 _TIMES = [
+    "tests/certify/test_moments.py",
     "tests/end_to_end/test_mechanisms.py",
     "tests/end_to_end/test_times.py",
 ]
 
 _CHECKERS = [
+    "tests/certify/test_moments.py",
     "tests/certify/test_one_key.py",
     "tests/history/test_predicates.py",
     "tests/end_to_end/test_predicate_litmus.py",
-    *_TIMES,
+    *_TIMES[1:],
     "tests/certify/test_twins.py",
     "tests/certify/test_refutation.py",
     "tests/certify/test_witness.py",
@@ -78,6 +80,12 @@ TESTS = {
         "tests/native/engine/test_portfolio.py",
     ],
     "native/problem/one_total_order": ["tests/native/problem/test_one_total_order.py"],
+    "native/problem/build": [
+        "tests/problem/test_anomalies.py",
+        "tests/native/problem/test_model.py",
+        *_TIMES,
+        *_PREDICATES,
+    ],
     "native/problem": ["tests/problem/test_anomalies.py", "tests/native/problem/test_model.py"],
     "native/engine/hard": [
         "tests/native/engine/test_portfolio.py",

@@ -1,0 +1,179 @@
+"""What times of operations say of two transactions: history by history, what is known by hand."""
+
+import pytest
+from support.certify import both
+
+from isolang.api import check, load_spec
+from isolang.history import History, Transaction
+
+#: T0 reads x from T1, so that any of these relations from T0 to T1 is a violation. What each has:
+#: operations, times of them, when COMMIT was sent and answered, and what it is.
+READER, WRITER = [("r", "x", 1)], [("w", "x", 1)]
+
+
+def run(ops, times, commit, end, status="committed", failed=(), begin=0, session=0):
+    return Transaction(
+        ops, times=times, commit=commit, end=end, status=status, failed=failed, begin=begin,
+        session=session,
+    )  # fmt: skip
+
+
+DONE = {
+    "COMMIT sent after the answer": (
+        run(READER, [(0, 1)], 2, 5), run(WRITER, [(0, 1)], 6, 7), True,
+    ),
+    "COMMIT sent with the answer": (
+        run(READER, [(0, 1)], 2, 5), run(WRITER, [(0, 1)], 5, 7), False,
+    ),
+    "COMMIT is sent after operations": (
+        run(READER, [(0, 1)], 2, 5), run([*WRITER, ("w", "z", 1)], [(0, 1), (6, 7)], None, 9), True,
+    ),
+    "operations before": (
+        run(READER, [(0, 1)], 2, 5), run([*WRITER, ("w", "z", 1)], [(0, 1), (5, 7)], None, 9),
+        False,
+    ),
+    "indeterminate": (
+        run([*READER, ("w", "y", 1)], [(0, 1), (1, 2)], 2, 5, "maybe"),
+        run(WRITER, [(0, 1)], 6, 7), False,
+    ),
+}  # fmt: skip
+LATE = {
+    "a statement before": (run(READER, [(0, 2)], 8, 9), run(WRITER, [(0, 1)], 3, 4), True),
+    "a statement at once": (run(READER, [(0, 3)], 8, 9), run(WRITER, [(0, 1)], 3, 4), False),
+    "the second statement": (
+        run([*READER, ("w", "z", 1)], [(0, 4), (1, 2)], 8, 9), run(WRITER, [(0, 1)], 3, 4), False,
+    ),
+    "COMMIT answered at once": (run(READER, [(0, 2)], 2, 3), run(WRITER, [(0, 1)], 3, 4), True),
+    "both before": (run(READER, [(0, 2)], 2, 3), run(WRITER, [(0, 1)], 5, 6), True),
+    "indeterminate": (
+        run([*READER, ("w", "y", 1)], [(0, 1), (1, 2)], 2, 5, "maybe"),
+        run(WRITER, [(0, 1)], 6, 7), False,
+    ),
+}  # fmt: skip
+_LOCKING, _LOCKED = [("w", "l", 1), *READER], [*WRITER, ("w", "l", 2)]
+LOCKED = {
+    "locked before": (
+        run(_LOCKING, [(0, 2), (2, 3)], 8, 9), run(_LOCKED, [(0, 1), (1, 2)], 3, 4), True,
+    ),
+    "locked at once": (
+        run(_LOCKING, [(0, 3), (3, 4)], 8, 9), run(_LOCKED, [(0, 1), (1, 2)], 3, 4), False,
+    ),
+    "another key": (
+        run(_LOCKING, [(0, 2), (2, 3)], 8, 9), run(WRITER, [(0, 1)], 3, 4), False,
+    ),
+    "a write that failed": (
+        run([("w", "l", 9), *_LOCKING], [(0, 1), (4, 5), (5, 6)], 8, 9, failed=(0,)),
+        run(_LOCKED, [(0, 1), (1, 2)], 3, 4), False,
+    ),
+    "the first of two writes": (
+        run([("w", "l", 9), *_LOCKING], [(0, 1), (4, 5), (5, 6)], 8, 9),
+        run(_LOCKED, [(0, 1), (1, 2)], 3, 4), True,
+    ),
+    "committed before": (
+        run(_LOCKING, [(0, 1), (1, 2)], 2, 3), run(_LOCKED, [(4, 5), (5, 6)], 7, 8), True,
+    ),
+    "indeterminate": (
+        run([*_LOCKING, ("w", "y", 1)], [(0, 1), (1, 2), (2, 3)], 3, 4, "maybe"),
+        run(_LOCKED, [(5, 6), (6, 7)], 8, 9), False,
+    ),
+}  # fmt: skip
+ROWS = [
+    (relation, name, *row)
+    for relation, table in (("done", DONE), ("late", LATE), ("locked", LOCKED))
+    for name, row in table.items()
+]
+
+
+@pytest.mark.parametrize(
+    ("relation", "first", "second", "holds"),
+    [(relation, *row) for relation, _, *row in ROWS],
+    ids=[f"{relation}: {name}" for relation, name, *_ in ROWS],
+)
+def test_relations_of_moments(relation, first, second, holds):
+    """The engine and both checkers say so."""
+    rows = [first, Transaction(second.ops, **_rest(second, session=1))]
+    if first.status == "maybe":  # somebody reads from it, so it is in
+        rows.append(run([("r", "y", 1)], [(20, 21)], 22, 23, session=2))
+    history = History.from_transactions(rows)
+    spec = load_spec(f'include "prelude.iso"\nacyclic {relation} | wr as moments')
+    verdict = check(history, spec)
+    assert (verdict.outcome, verdict.certified) == ("invalid" if holds else "valid", True)
+    op = next(i for i, o in enumerate(first.ops) if o[0] == "r")
+    key = int(history.columns.op_key[op])
+    cycle = [(relation, 0, 1, -1, -1, -1), ("wr", 1, 0, key, op, -1)]
+    told = both(history, spec, [("cycle", "moments", cycle)])
+    assert told == (("accepted",) * 2 if holds else ("rejected",) * 2)
+
+
+def _rest(t, **changes):
+    fields = ("status", "begin", "end", "times", "commit", "failed")
+    return {f: getattr(t, f) for f in fields} | changes
+
+
+# --- statements ---
+
+
+def of(*rows):
+    """A history of text and times: operations, the times of each, when COMMIT was sent, the end."""
+    txns = []
+    for session, (text, times, commit, end) in enumerate(rows):
+        ops = [
+            (kind, key, None if value == "nil" else int(value))
+            for kind, key, value in (word.split(",") for word in text.split())
+        ]
+        txns.append(run(ops, times, commit, end, session=session))
+    return History.from_transactions(txns)
+
+
+#: A history that no snapshots of statements explain, and nearly the same that some do.
+STATEMENTS = {
+    "a COMMIT before": (
+        of(("w,x,1", [(0, 1)], 2, 3), ("r,x,nil", [(4, 5)], 6, 7)),
+        of(("w,x,1", [(0, 1)], 2, 4), ("r,x,nil", [(4, 5)], 6, 7)),
+    ),
+    "a COMMIT behind": (
+        of(("w,x,1", [(0, 1)], 6, 7), ("r,x,1", [(4, 5)], 6, 7)),
+        of(("w,x,1", [(0, 1)], 5, 7), ("r,x,1", [(4, 5)], 6, 7)),
+    ),
+    "a COMMIT behind the last operation": (
+        of(("w,x,1 w,z,1", [(0, 1), (6, 7)], None, 9), ("r,x,1", [(4, 5)], 6, 7)),
+        of(("w,x,1 w,z,1", [(0, 1), (5, 7)], None, 9), ("r,x,1", [(4, 5)], 6, 7)),
+    ),
+    "a statement before": (
+        of(("w,x,1", [(0, 1)], 2, 99), ("r,x,1", [(10, 11)], 30, 31), ("r,x,nil", [(12, 13)], 30, 31)),
+        of(("w,x,1", [(0, 1)], 2, 99), ("r,x,1", [(10, 12)], 30, 31), ("r,x,nil", [(12, 13)], 30, 31)),
+    ),
+    "the order of a transaction": (
+        of(("w,x,1 w,y,1", [(0, 1), (1, 2)], 2, 99), ("r,x,1 r,y,nil", [(3, 20), (3, 20)], 21, 22)),
+        of(("w,x,1 w,y,1", [(0, 1), (1, 2)], 2, 99), ("r,y,nil r,x,1", [(3, 20), (3, 20)], 21, 22)),
+    ),
+    "the own COMMIT": (
+        of(("w,x,1 r,y,1", [(0, 1), (1, 9)], 9, 10), ("w,y,1 r,x,1", [(0, 1), (1, 9)], 9, 10)),
+        of(("w,x,1 r,y,1", [(0, 1), (1, 9)], 9, 10), ("w,y,1 r,x,nil", [(0, 1), (1, 9)], 9, 10)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_relations_of_statements(name):
+    """A refutation of the one is none of the other."""
+    spec = load_spec("consistent-read-by-statement")
+    broken, sound = STATEMENTS[name]
+    found = [check(h, spec) for h in (broken, sound)]
+    assert [(v.outcome, v.certified) for v in found] == [("invalid", True), ("valid", True)]
+    steps = found[0].refutation.plain()
+    assert both(broken, spec, steps) == ("accepted", "accepted")
+    assert both(sound, spec, steps) == ("rejected", "rejected")
+
+
+def test_a_walk_leaves_the_statement_to_which_it_came():
+    """What was committed before one statement may be missed by an earlier one."""
+    spec = load_spec("consistent-read-by-statement")
+    history = of(("w,x,1", [(0, 1)], 2, 3), ("r,x,nil r,z,nil", [(0, 1), (6, 7)], 8, 9))
+    (name,) = {c.name for c in spec.checks}
+    x = int(history.columns.op_key[0])
+    forged = [("committed-before", 0, 1, -1, 2, -1), ("rw", 1, 0, x, 1, 2)]
+    assert both(history, spec, [("cycle", name, forged)]) == ("rejected", "rejected")
+    later = of(("w,x,1", [(0, 1)], 2, 3), ("r,x,nil", [(6, 7)], 8, 9))
+    right = [("committed-before", 0, 1, -1, 1, -1), ("rw", 1, 0, x, 1, 2)]
+    assert both(later, spec, [("cycle", name, right)]) == ("accepted", "accepted")
