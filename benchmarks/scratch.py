@@ -148,7 +148,7 @@ class Scratch:
         self.folder = folder
         self._built = False  # from the sources as they are
         keep = shutil.ignore_patterns("__pycache__", "*.so", ".hypothesis")
-        for name in ("native", "isolang", "tests", "docs"):
+        for name in ("native", "isolang", "tests", "docs", "benchmarks"):
             shutil.copytree(ROOT / name, folder / name, ignore=keep)
         for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
             shutil.copy(ROOT / name, folder / name)
