@@ -69,7 +69,7 @@ class Product {
   };
   std::vector<OfKey> of_key_;
   std::vector<Node> session_tail_, time_tail_, key_tail_, sent_tail_, lock_tail_, asked_tail_,
-      key_tree_;  // per state: first auxiliary node, or -1
+      next_tail_, key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
   std::vector<std::int64_t> edge_start_;
   std::vector<Node> edge_to_;
@@ -212,7 +212,7 @@ class Product {
       nodes_ += static_cast<std::int64_t>(count);
     };
     for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &sent_tail_, &lock_tail_,
-                         &asked_tail_, &key_tree_})
+                         &asked_tail_, &next_tail_, &key_tree_})
       firsts->assign(idx(m_.states), -1);
     if (nodes_ > std::numeric_limits<Node>::max())
       throw NotCertified{"not certified: the history is too large for this checker"};
@@ -223,6 +223,8 @@ class Product {
       for (const Step& s : m_.of(r)) reserve(sent_tail_[s.second], sent_.size());
     for (const Relation r : {Relation::committed_before, Relation::answered_before})
       for (const Step& s : m_.of(r)) reserve(asked_tail_[s.second], asked_.size());
+    for (const Step& s : m_.of(Relation::po))
+      reserve(next_tail_[s.second], h_.statement_txn.size());
     for (const Step& s : m_.of(Relation::locked))
       reserve(lock_tail_[s.second], sent_of_key_.size());
     for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
@@ -387,10 +389,17 @@ class Product {
       budget_.poll();
       for (const Step& s : m_.of(Relation::answered_before))
         lead(s, statement(i), h_.statement_answered[i], asked_, asked_tail_);
+      const bool followed = i + 1 < h_.statement_txn.size() &&
+                            h_.statement_txn[i + 1] == h_.statement_txn[i];
       for (const Step& s : m_.of(Relation::po))
-        for (std::size_t j = i + 1;
-             j < h_.statement_txn.size() && h_.statement_txn[j] == h_.statement_txn[i]; ++j)
-          edge(node(statement(i), s.first), node(statement(j), s.second));
+        if (followed)
+          edge(node(statement(i), s.first), next_tail_[s.second] + static_cast<Node>(i) + 1);
+      for (int q = 0; q < m_.states; ++q) {
+        if (next_tail_[q] < 0) continue;
+        const Node link = next_tail_[q] + static_cast<Node>(i);
+        edge(link, node(statement(i), q));
+        if (followed) edge(link, link + 1);
+      }
       for (const Step& s : m_.of(Relation::committed_after))
         lead(s, statement(i), h_.statement_answered[i], sent_, sent_tail_);
       // What leads to a transaction as one that reads leads to each of its statements.

@@ -146,6 +146,13 @@ struct Automaton {
     return moves(step.first, step.second) && !moves(step.second, step.first);
   }
 
+  // Whether any number of steps lead on from statement to statement: see joined() in event_graph.cpp.
+  bool statements_are_joined() const {
+    return by_statement && std::ranges::any_of(of(Relation::po), [](const Step& s) {
+             return s.first == s.second;
+           });
+  }
+
   // Do immediate pairs of so suffice?
   bool repeats(Relation relation) const { return implied_by(relation, {relation, relation}); }
 

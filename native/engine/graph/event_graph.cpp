@@ -47,6 +47,72 @@ std::vector<std::vector<std::int32_t>> session_orders(const Problem& p, const Pl
   return orders;
 }
 
+// Whether what comes before a statement, in time or in its transaction, comes before those behind it,
+// and the other way round. Then answered_before | po is transitive.
+bool statements_are_in_time(const Problem& p) {
+  for (std::int32_t r = 1; r < p.reads() && !p.read_sent.empty(); ++r)
+    // mutant: statements-always-in-time
+    if (p.read_txn[r - 1] == p.read_txn[r] &&
+        (p.read_sent[r - 1] > p.read_sent[r] || p.read_answered[r - 1] > p.read_answered[r]))
+      return false;
+  return true;
+}
+
+// One step on from a statement to another is then as good as many. So the states of statements that
+// differ only by whether that step has been made are one: SOUND BECAUSE nothing else leads to the
+// state behind that step, and what leads away from one of them leads away from all.
+Automaton joined(const Automaton& m) {
+  using Step = Automaton::Step;
+  const auto has = [&](Relation relation, const Step& step) {
+    return std::ranges::find(m.of(relation), step) != m.of(relation).end();
+  };
+  std::vector<bool> reads(idx(m.states), false);
+  for (const auto& [q, r] : m.of(Relation::own_commit)) reads[q] = true;
+  const auto& on = m.of(Relation::po);
+  if (on.empty() || reads[0] || m.splits()) return m;
+  const std::int32_t last = on.front().second;
+  if (!reads[last]) return m;
+  for (std::int32_t q = 0; q < m.states; ++q)
+    if (has(Relation::po, {q, last}) != (reads[q] && q != last)) return m;
+  for (std::size_t i = 0; i < kRelations; ++i) {
+    const auto relation = static_cast<Relation>(i);
+    const bool leaves = relation == Relation::rw || relation == Relation::own_commit ||
+                        relation == Relation::committed_after;
+    const bool goes_on = relation == Relation::po || relation == Relation::answered_before;
+    for (const auto& [q, r] : m.of(relation)) {
+      if (goes_on ? r != last || !has(Relation::po, {q, r}) || !has(Relation::answered_before, {q, r})
+                  : r == last || leaves != reads[q])
+        return m;
+      for (std::int32_t other = 0; other < m.states; ++other)
+        if (leaves && reads[other] && !has(relation, {other, r})) return m;
+    }
+  }
+  if (std::ranges::find(m.epsilon, last, &Step::second) != m.epsilon.end()) return m;
+  Automaton result = m;
+  std::vector<std::int32_t> state(idx(m.states), -1);
+  std::int32_t one = -1;  // what they become
+  result.states = 0;
+  for (std::int32_t q = 0; q < m.states; ++q) {
+    state[q] = reads[q] && one >= 0 ? one : result.states++;
+    if (reads[q]) one = state[q];
+  }
+  const auto join = [&](std::vector<Step>& steps) {
+    for (auto& [q, r] : steps) q = state[q], r = state[r];
+    std::ranges::sort(steps);
+    steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  };
+  for (auto& steps : result.steps) join(steps);
+  join(result.epsilon);
+  return result;
+}
+
+std::vector<Automaton> of_the_history(const Problem& p, std::vector<Automaton> automata) {
+  if (std::ranges::any_of(automata, &Automaton::by_statement) && statements_are_in_time(p))
+    for (Automaton& m : automata)
+      if (m.by_statement) m = joined(m);
+  return automata;
+}
+
 }  // namespace
 
 Places transactions_of(const Problem& p) {
@@ -107,13 +173,16 @@ Places statements_of(const Problem& p) {
 }
 
 EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const AssumedOrders& assumed)
-    : problem(p), automata(std::move(a)), transactions_(transactions_of(p)) {
+    : problem(p), automata(of_the_history(p, std::move(a))), transactions_(transactions_of(p)) {
   if (std::ranges::any_of(automata, &Automaton::of_one_key)) accesses_ = accesses_of(p);
   if (std::ranges::any_of(automata, &Automaton::by_statement)) statements_ = statements_of(p);
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
-    if (!m.direct()) node_count_ += places_of(c).count() * m.states;
+    apart_.push_back(m.by_statement && !m.of(Relation::own_commit).empty()
+                         ? std::ranges::min_element(m.of(Relation::own_commit))->first
+                         : 0);
+    if (!m.direct()) node_count_ = node(c, places_of(c).count(), apart_[c]);
     forbids_return_paths |= m.forbids_return_paths();
     every_check_judges &= m.judges;
     uses_reads |=
@@ -125,24 +194,29 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
       sessions_order_versions |= m.from_zero_to_zero(Relation::so);
     }
     const auto add = [&](std::vector<Step>& steps, const std::vector<Automaton::Step>& of_check,
-                         const auto& reads_of) {
+                         const auto& reads_of, bool from_statement, bool to_statement) {
+      const std::int32_t apart = apart_[c], shift = p.n * apart;
       for (std::size_t i = 0; i < of_check.size(); ++i)
-        steps.push_back({base_[c] + of_check[i].first, base_[c] + of_check[i].second, m.states,
-                         kind_of(m), reads_of(i)});
+        steps.push_back({base_[c] + of_check[i].first + (from_statement ? shift : 0),
+                         base_[c] + of_check[i].second + (to_statement ? shift : 0),
+                         m.states - (from_statement ? apart : 0),
+                         m.states - (to_statement ? apart : 0), kind_of(m), reads_of(i)});
     };
     const auto of_each = [](const std::vector<std::uint8_t>& reads) {
       return [&](std::size_t i) { return reads.empty() ? kAllReads : reads[i]; };
     };
-    add(wr_, m.of(Relation::wr), of_each(m.wr_reads));
-    add(ww_, m.of(Relation::ww), [](std::size_t) { return kAllReads; });
-    add(rw_, m.of(Relation::rw), of_each(m.rw_reads));
-    add(back_, m.back, [&](std::size_t) { return m.back_reads; });
+    add(wr_, m.of(Relation::wr), of_each(m.wr_reads), false, true);
+    add(ww_, m.of(Relation::ww), [](std::size_t) { return kAllReads; }, false, false);
+    add(rw_, m.of(Relation::rw), of_each(m.rw_reads), true, false);
+    add(back_, m.back, [&](std::size_t) { return m.back_reads; }, true, false);
   }
   auxiliary_base_ = node_count_;
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     const Places& places = places_of(c);
-    for (std::int32_t i = 0; i < places.count() && !m.epsilon.empty(); ++i) {
+    // A statement is left by its steps.
+    const std::int32_t movers = m.by_statement ? p.n + 1 : places.count();
+    for (std::int32_t i = 0; i < movers && !m.epsilon.empty(); ++i) {
       if (!included(p, places.transaction[i])) continue;
       // mutant: no-inner-moves
       for (const auto& [q, r] : m.epsilon)
@@ -168,9 +242,11 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
   }
   transaction_.assign(idx(node_count_), -1);
   for (std::size_t c = 0; c < automata.size(); ++c)
-    for (std::int32_t i = 0; i < places_of(c).count() && !automata[c].direct(); ++i)
-      std::fill_n(transaction_.begin() + node(c, i, 0), automata[c].states,
+    for (std::int32_t i = 0; i < places_of(c).count() && !automata[c].direct(); ++i) {
+      const std::int32_t first = i > p.n ? apart_[c] : 0;
+      std::fill_n(transaction_.begin() + node(c, i, first), automata[c].states - first,
                   places_of(c).transaction[i]);
+    }
   for (std::size_t c = 0, labels = 0; c < automata.size(); ++c)
     if (automata[c].direct()) base_[c] = node_count_ + static_cast<Node>(labels++) * (p.n + 1);
   if (uses_orders)
@@ -448,11 +524,14 @@ void EventGraph::add_filtered(std::size_t c) {
   }
 }
 
-// A statement reads between its sending and its answer, and before its transaction commits.
+// A statement reads between its sending and its answer, and before its transaction commits. Where any
+// number of steps lead on from one to another, what leads to each of a transaction leads to the
+// first, what leads away from each leads away from the last, and so in time where they share it.
 void EventGraph::add_statements(std::size_t c) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
   if (!m.by_statement) return;
+  const bool joined = m.statements_are_joined();
   std::vector<Moment> committed, sent, answered, commits;
   for (std::int32_t t = 0; t < p.n && !p.commit_begin.empty(); ++t) {
     if (!included(p, t)) continue;
@@ -462,29 +541,40 @@ void EventGraph::add_statements(std::size_t c) {
   std::vector<std::int32_t> reading;  // states: what leads to a transaction there means each statement
   for (const auto& [q, s] : m.of(Relation::own_commit))
     if (std::ranges::find(reading, q) == reading.end()) reading.push_back(q);
-  std::int32_t last = -1;
-  for (std::int32_t r = 0; r < p.reads(); ++r) {
+  for (std::int32_t r = 0, next = 0; r < p.reads(); r = next) {
     const std::int32_t place = statements_.of_read[r], t = p.read_txn[r];
-    if (place == std::exchange(last, place) || !included(p, t)) continue;
+    while (next < p.reads() && statements_.of_read[next] == place) ++next;
+    if (!included(p, t)) continue;
+    const std::int32_t before = joined && r > 0 && p.read_txn[r - 1] == t ? r - 1 : -1;
+    const std::int32_t after = joined && next < p.reads() && p.read_txn[next] == t ? next : -1;
     for (const std::int32_t s : reading)
-      // mutant: statement-out-of-session
-      edges.push_back({node(c, t, s), node(c, place, s), Relation::epsilon});
-    // mutant: statement-after-commit
+      if (before < 0)
+        // mutant: statement-out-of-session
+        edges.push_back({node(c, t, s), node(c, place, s), Relation::epsilon});
     for (const auto& [q, s] : m.of(Relation::own_commit))
-      edges.push_back({node(c, place, q), node(c, t, s), Relation::own_commit});
+      if (after < 0)
+        // mutant: statement-after-commit
+        edges.push_back({node(c, place, q), node(c, t, s), Relation::own_commit});
     if (p.commit_begin.empty()) continue;
-    if (p.read_sent[r] != kTimeUnknownBegin) sent.push_back({p.read_sent[r], place});
-    if (p.read_answered[r] != kTimeUnknownEnd) answered.push_back({p.read_answered[r], place});
+    if (p.read_sent[r] != kTimeUnknownBegin &&
+        (before < 0 || p.read_sent[before] != p.read_sent[r]))
+      sent.push_back({p.read_sent[r], place});
+    if (p.read_answered[r] != kTimeUnknownEnd &&
+        (after < 0 || p.read_answered[after] != p.read_answered[r]))
+      answered.push_back({p.read_answered[r], place});
   }
-  for (const auto& [q, s] : m.of(Relation::po)) {  // a chain for each transaction
-    Node rail = -1;
+  for (const auto& [q, s] : m.of(Relation::po)) {
+    Node rail = -1;  // a chain for each transaction, unless the statements are one
     for (std::int32_t place = p.n + 1; place < statements_.count(); ++place) {
       const std::int32_t t = statements_.transaction[place];
       if (!included(p, t)) continue;
       const bool follows = place > p.n + 1 && statements_.transaction[place - 1] == t;
+      const Node from = joined && follows ? node(c, place - 1, q) : rail;
       // mutant: statements-in-no-order
-      if (follows) edges.push_back({rail, node(c, place, s), Relation::po});
-      if (place + 1 == statements_.count() || statements_.transaction[place + 1] != t) continue;
+      if (follows) edges.push_back({from, node(c, place, s), Relation::po});
+      if (joined || place + 1 == statements_.count() ||
+          statements_.transaction[place + 1] != t)
+        continue;
       const Node next = fresh(c);
       if (follows) edges.push_back({rail, next, Relation::auxiliary});
       edges.push_back({node(c, place, q), next, Relation::po});
@@ -507,7 +597,10 @@ std::int32_t EventGraph::read_at(Node v) const {
   if (v >= auxiliary_base_) return -1;
   const auto check = idx(check_of(v));
   if (!automata[check].by_statement) return -1;
-  const std::int32_t place = (v - base_[check]) / automata[check].states;
+  const std::int32_t apart = apart_[check], n = problem.n;
+  const Node first = node(check, n + 1, apart);
+  if (v < first) return -1;
+  const std::int32_t place = n + 1 + (v - first) / (automata[check].states - apart);
   const auto found = std::ranges::lower_bound(statements_.of_read, place);
   return found != statements_.of_read.end() && *found == place
              ? static_cast<std::int32_t>(found - statements_.of_read.begin())
@@ -518,7 +611,7 @@ std::int32_t EventGraph::transaction_of_label(Node v) const { return v - base_[c
 
 std::int32_t EventGraph::check_of(Node v) const {
   const auto holds = [&](std::size_t c) {
-    return v >= base_[c] && v < base_[c] + places_of(c).count() * automata[c].states;
+    return v >= base_[c] && v < node(c, places_of(c).count(), apart_[c]);
   };
   if (v < auxiliary_base_ || v >= node_count_)
     for (std::size_t c = 0; c < base_.size(); ++c)

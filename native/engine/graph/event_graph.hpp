@@ -74,7 +74,10 @@ class EventGraph {
   // --- nodes ---
   Node nodes() const { return node_count_; }
   Node node(std::size_t check, std::int32_t place, std::int32_t state) const {
-    return base_[check] + place * automata[check].states + state;
+    const std::int32_t apart = apart_[check], n = problem.n;
+    return base_[check] + state +
+           (place > n ? n * apart + place * (automata[check].states - apart)
+                      : place * automata[check].states);
   }
   // Of the transaction that writes, or reads; or of its access to that key.
   Node writer_node(std::size_t check, std::int32_t writer, std::int32_t state) const {
@@ -107,6 +110,7 @@ class EventGraph {
   bool is_zero(Node v) const {
     if (v >= auxiliary_base_) return false;
     const auto check = idx(check_of(v));
+    if (apart_[check] > 0 && v >= node(check, problem.n + 1, apart_[check])) return false;
     return (v - base_[check]) % automata[check].states == 0;
   }
   std::int32_t check_of(Node v) const;                          // -1 for version nodes
@@ -160,11 +164,11 @@ class EventGraph {
   }
 
  private:
-  // A step of some check's automaton on its product: from node `from` + T * `states` to node `to` +
-  // S * `states`, T and S being places.
+  // A step of some check's automaton on its product: from node `from` + T * `from_states` to node
+  // `to` + S * `to_states`, T and S being places.
   struct Step {
     Node from, to;
-    std::int32_t states;
+    std::int32_t from_states, to_states;
     std::uint8_t kind;   // of places, by kind_of
     std::uint8_t reads;  // those that it is about
   };
@@ -177,8 +181,8 @@ class EventGraph {
       if ((step.reads & reads) == 0)
         continue;
       else
-        visit(step.from + first[step.kind] * step.states,
-              step.to + second[step.kind] * step.states);
+        visit(step.from + first[step.kind] * step.from_states,
+              step.to + second[step.kind] * step.to_states);
   }
   Place of_writer(std::int32_t w) const {
     return {writing(w), accesses_.count() > 0 ? accesses_.of_writer[w] : -1, writing(w)};
@@ -227,6 +231,9 @@ class EventGraph {
 
   Places transactions_, accesses_, statements_;
   std::vector<Node> base_;
+  // Per check by statement the first state that a statement has; 0 for the others. The nodes of
+  // transactions have all states and come first.
+  std::vector<std::int32_t> apart_;
   std::vector<Step> wr_, ww_, rw_, back_;
   std::vector<std::int32_t> transaction_;      // of each node, or -1
   std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node

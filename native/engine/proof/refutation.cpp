@@ -284,6 +284,30 @@ std::optional<std::vector<Edge>> Refuter::path(Node from, Node to, std::size_t e
   return edges;
 }
 
+namespace {
+
+// Where statements are in time: whether `next` is one step with the last edge, which then becomes
+// both. A walk begins at a COMMIT, so it is never split between two statements.
+bool goes_without(std::vector<ProofEdge>& edges, const ProofEdge& next) {
+  const auto between = [](const ProofEdge& e) {
+    return e.relation == Relation::po || e.relation == Relation::answered_before;
+  };
+  if (edges.empty()) return false;
+  ProofEdge& last = edges.back();
+  if (between(next)) {
+    if (next.relation == Relation::po && (last.relation == Relation::so || last.relation == Relation::init))
+      return true;  // that leads to each statement
+    if (last.relation != Relation::committed_before && !between(last)) return false;
+    if (last.relation == Relation::po) last.relation = next.relation;
+    last.to = next.to;
+    last.op = next.op;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // From product edges to a closed walk of the history's relations: starts at a state 0, moves inside
 // a transaction vanish, and a way over auxiliary nodes becomes one pair.
 void Refuter::cycle(const std::vector<Edge>& edges) {
@@ -336,7 +360,8 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     if (e.a >= 0) out.key = pruner_.key_of(e.a);
     if (e.read >= 0) out.op = p_.read_op[e.read];
     if (relation == Relation::rw) out.writer = p_.writer_txn[e.a];
-    step.edges.push_back(out);
+    // mutant: proof-many-statements
+    if (!m.statements_are_joined() || !goes_without(step.edges, out)) step.edges.push_back(out);
   }
   steps_.push_back(std::move(step));
 }
