@@ -386,6 +386,10 @@ class Facts:
         own = self._own.get((self.txn_of[op], self.key[op]))
         return own[bisect_left(own, op) :] if own else []
 
+    def operations_of(self, t: int) -> range:
+        """The operations of a transaction of the history."""
+        return range(self.op_start[t], self.op_start[t + 1]) if 0 <= t < self.n else range(0)
+
     def is_external(self, op: int) -> bool:
         """Whether ``op`` is a read that no own write of the key precedes."""
         return self.is_read(op) and not self.own_before(op)

@@ -213,13 +213,19 @@ class _Checker:
         """One edge must end at the statement, or at COMMIT, where the next one begins."""
         reads = edge.relation in TO_STATEMENT
         facts = self._facts
+        # Of a step from one statement to another, the edge before it has the first.
+        between = {"answered-before": facts.answered_before, "po": facts.program_order}
+        meets = between.get(following.relation, facts.one_statement)
         # What precedes a transaction in its session precedes each of its statements.
         if edge.relation in ("so", "init"):
+            if following.relation in between and not any(
+                facts.is_external(op) and meets(op, following.op)
+                for op in facts.operations_of(edge.b)
+            ):
+                raise CertificateRejected(
+                    f"cycle: no statement of {edge.b} is where the next edge begins"
+                )
             return
-        # Of a step from one statement to another, the edge before it has the first.
-        meets = {"answered-before": facts.answered_before, "po": facts.program_order}.get(
-            following.relation, facts.one_statement
-        )
         same = not reads or meets(edge.op, following.op)
         # mutant: python-any-statement
         if reads != (following.relation in FROM_STATEMENT) or not same:

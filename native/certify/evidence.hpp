@@ -47,6 +47,15 @@ class Evidence {
     return op == other || (statement >= 0 && statement == h_.statement_of(other));
   }
 
+  // Of this transaction, one for which that holds.
+  template <typename Holds>
+  bool has_external_read(std::int64_t t, const Holds& holds) {
+    if (t < 0 || t >= n_) return false;
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+      if (is_external(op) && holds(op)) return true;
+    return false;
+  }
+
   bool is_operation(std::int64_t op) const { return op >= 0 && op < h_.operations(); }
   bool of_transaction(std::int64_t op, std::int64_t t) const;
   std::int32_t txn_of(

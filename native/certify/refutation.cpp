@@ -156,7 +156,14 @@ class Checker {
       if (!found->second.by_statement) continue;
       // mutant: checker-any-statement
       // What precedes a transaction in its session precedes each of its statements.
-      if (leads_to_each(edge)) continue;
+      if (leads_to_each(edge)) {
+        if (is_between(next) && !evidence_.has_external_read(edge.b, [&](std::int64_t op) {
+              // mutant: checker-steps-from-nowhere
+              return meets(op, next);
+            }))
+          throw Rejected{"cycle: no statement of " + str(edge.b) + " is where the next edge begins"};
+        continue;
+      }
       if (leads_to_statement(edge) != leads_from_statement(next) ||
           (leads_to_statement(edge) &&
            !meets(edge.op, next)))

@@ -24,11 +24,13 @@ from support.certify import (
 )
 
 from isolang._native import verify_refutation
+from isolang.api import load_spec
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.native import native_checks
 from isolang.certify.proofs import Refutation, Witness
 from isolang.certify.propagation import Propagation
 from isolang.certify.refutation import check_refutation
+from isolang.history import History, Transaction
 from isolang.language.meaning.core import Seq, Union
 
 # T0 is number 3. Operations: 0 r(x,nil), 1 w(x,1) | 2 r(x,nil), 3 w(x,2) | 4 r(x,1) 5 r(x,2)
@@ -143,6 +145,26 @@ def test_real_time_without_times_is_not_certified():
     h = history(txn("w(x,1)", 1))
     assert both(h, SSER, [("rup", [])]) == ("not certified", "not certified")
     assert both(h, SSER, Witness.of([-1], [0, 1], [0])) == ("not certified", "not certified")
+
+
+def test_a_step_in_time_begins_at_a_statement_of_the_session():
+    """Behind session order, which says of no statement, as behind a step that does."""
+    level = load_spec("consistent-read-by-statement")
+    for sent, verdict in ((13, "accepted"), (12, "rejected")):
+        h = History.from_transactions(
+            [
+                Transaction([("w", "x", 1)], session=0, begin=0, end=99, times=[(1, 2)], commit=3),
+                Transaction([("r", "y", None)], session=0, begin=4, end=30, times=[(5, 12)]),
+                Transaction([("r", "x", None)], session=1, begin=6, end=30, times=[(sent, 20)]),
+            ]
+        )
+        edges = [
+            ("so", 0, 1, -1, -1, -1),
+            ("answered-before", 1, 2, -1, 2, -1),
+            ("rw", 2, 0, 0, 2, 3),
+        ]
+        steps = [("choice", 2), ("cycle", "snapshot", edges), ("rup", [])]
+        assert both(h, level, steps) == (verdict, verdict)
 
 
 def test_a_choice_has_all_candidates():

@@ -547,14 +547,16 @@ void EventGraph::add_statements(std::size_t c) {
     if (!included(p, t)) continue;
     const std::int32_t before = joined && r > 0 && p.read_txn[r - 1] == t ? r - 1 : -1;
     const std::int32_t after = joined && next < p.reads() && p.read_txn[next] == t ? next : -1;
-    for (const std::int32_t s : reading)
-      if (before < 0)
-        // mutant: statement-out-of-session
-        edges.push_back({node(c, t, s), node(c, place, s), Relation::epsilon});
-    for (const auto& [q, s] : m.of(Relation::own_commit))
-      if (after < 0)
-        // mutant: statement-after-commit
-        edges.push_back({node(c, place, q), node(c, t, s), Relation::own_commit});
+    for (const std::int32_t s : reading) {
+      if (before >= 0) break;
+      // mutant: statement-out-of-session
+      edges.push_back({node(c, t, s), node(c, place, s), Relation::epsilon});
+    }
+    for (const auto& [q, s] : m.of(Relation::own_commit)) {
+      if (after >= 0) break;
+      // mutant: statement-after-commit
+      edges.push_back({node(c, place, q), node(c, t, s), Relation::own_commit});
+    }
     if (p.commit_begin.empty()) continue;
     if (p.read_sent[r] != kTimeUnknownBegin &&
         (before < 0 || p.read_sent[before] != p.read_sent[r]))
