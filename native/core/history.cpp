@@ -165,6 +165,14 @@ void History::begin_statement(std::string_view predicate, std::int64_t position,
   if (has_operation_times()) make_room_for_times();
 }
 
+void History::drop_statement() {
+  for (auto* column : {&statement_start, &statement_end, &statement_position}) column->pop_back();
+  for (auto* column : {&statement_txn, &statement_predicate}) column->pop_back();
+  statement_known.pop_back();
+  for (auto* column : {&statement_sent, &statement_answered})
+    if (!column->empty()) column->pop_back();
+}
+
 void History::make_room_for_times() {
   op_begin.resize(op_kind.size(), kTimeUnknownBegin);
   op_end.resize(op_kind.size(), kTimeUnknownEnd);

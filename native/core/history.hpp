@@ -170,6 +170,7 @@ struct History {
   // recorder has judged the rows.
   void begin_statement(std::string_view predicate, std::int64_t position, std::uint8_t known);
   void end_statement() { statement_end.back() = operations(); }
+  void drop_statement();  // the last one; its operations stay
   // Of an operation, a predicate read and a transaction that are there; the others' are unknown.
   void set_operation_times(std::int64_t op, std::int64_t begin, std::int64_t end);
   void set_statement_times(std::size_t s, std::int64_t begin, std::int64_t end);

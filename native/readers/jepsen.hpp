@@ -40,6 +40,7 @@ struct Operation {
   Value value_kind = Value::missing;
   bool has_index = false, has_time = false;
   bool transactional = true;  // :f is :txn, or missing
+  bool initial = false;       // :f is :init: its :value, a map, is the initial state
   bool short_read = false;    // a read without a value, as an :invoke may have it
   std::int64_t line = 0;
   std::int64_t process = 0, index = 0, time = 0;

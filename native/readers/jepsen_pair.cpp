@@ -127,8 +127,17 @@ class Pairing {
     open.erase(completed);
     t.completion = number;
     if (op.type != Type::info) t.end = position;
+    if (op.initial) become_initial(op);
     if (op.type == Type::ok && t.invocation != kNone) compare(ops_[static_cast<std::size_t>(t.invocation)], op);
     if (op.value_kind == Value::other) ++odd_values_;
+  }
+
+  // What an :init wrote is there before all else, or nobody knows what was.
+  void become_initial(const Operation& op) const {
+    if (op.type != Type::ok)
+      fail_line(name_, op.line, "an :init whose outcome is not :ok (expected the state that was there at first)");
+    if (transactions_.size() > 1)
+      fail_line(name_, op.line, "an :init after or beside other transactions (expected it before all of them)");
   }
 
   std::int64_t begin(std::size_t process) {
@@ -220,6 +229,7 @@ class Pairing {
       after_info_[process] = static_cast<char>(status == Status::indeterminate && !overlaps);
       if (status == Status::indeterminate || overlaps) session_of_[process] = -1;
     }
+    if (shown->initial) initial_ = h_.transactions();
     const std::int64_t label = by_index_ ? shown->index : h_.transactions() + 1;
     h_.begin_transaction(session, status, label, shown->line, 0, h_.has_time ? t.begin : kTimeUnknownBegin,
                          h_.has_time ? t.end : kTimeUnknownEnd);
@@ -362,6 +372,7 @@ class Pairing {
     remarks_.emplace_back("timed_operations", timed_);
     remarks_.emplace_back("by_time", by_time_);
     remarks_.emplace_back("session_labels", session_labels_);
+    if (initial_ >= 0) remarks_.emplace_back("initial", initial_);
   }
 
   const Operations& in_;
@@ -385,6 +396,7 @@ class Pairing {
   std::int64_t invocations_ = 0, uninvoked_ = 0, strays_ = 0, others_ = 0, resumed_ = 0, unknown_reads_ = 0;
   std::int64_t timed_ = 0;  // transactions with times of operations or of COMMIT
   bool by_time_ = false;
+  std::int64_t initial_ = -1;  // the transaction that is the initial one
   std::int64_t odd_values_ = 0, differing_ = 0, first_differing_ = 0;
 };
 

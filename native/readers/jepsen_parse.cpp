@@ -75,6 +75,7 @@ class Parser {
     wrong_.clear();
     f_.clear();
     short_read_ = false;
+    map_ = Forms::Mark{};
     const auto once = [&](unsigned bit, const char* field) {
       if ((seen & bit) != 0) forms_.fail(std::string("the field ") + field + " stands twice in one operation map");
       seen |= bit;
@@ -233,6 +234,7 @@ class Parser {
       out_.list_values.resize(elements);
       forms_.back_to(start);
     }
+    if (c == '{') map_ = start;
     forms_.skip();
     const std::string_view text = forms_.since(start);
     if (text == "nil" || (forms_.json() && text == "null")) return;
@@ -401,6 +403,7 @@ class Parser {
 
   void accept(Operation& op) {
     if (op.process_kind != Process::other) {
+      if (is_init()) initial_state(op);
       if (!op.transactional) op.transactional = holds_operations(op);
       if (!op.transactional && (op.process_kind == Process::client || op.type != Type::info)) return skip_function(op);
       if (op.type == Type::missing)
@@ -426,6 +429,29 @@ class Parser {
     return holds || (known && op.value_kind == Value::missing && (op.type == Type::fail || op.type == Type::info));
   }
 
+  bool is_init() const { return f_ == ":init" || f_ == "\"init\""; }
+
+  // {:f :init, :value {key row …}}, as Elle's closed predicates have it: writes of the initial transaction.
+  void initial_state(Operation& op) {
+    op.initial = op.transactional = true;
+    if (op.value_kind == Value::missing) return;
+    if (map_.p == nullptr)
+      fail_line(name_, op.line, "an :init whose :value is no map (expected the rows that are there at first, {key row …})");
+    const auto after = forms_.mark();
+    forms_.back_to(map_);
+    forms_.next();
+    for (forms_.blank(); forms_.peek() != '}'; forms_.blank()) {
+      MicroOp write{OpKind::write, 0, kNil, forms_.line()};
+      write.key = key();
+      forms_.blank();
+      write.value = forms_.atom(history_.values, values_);
+      out_.micro_ops.push_back(write);
+    }
+    forms_.back_to(after);
+    op.value_kind = Value::micro_ops;
+    op.last = out_.micro_ops.size();
+  }
+
   // An operation that is no transaction: counted, and judged in no way.
   void skip_function(const Operation& op) {
     constexpr std::size_t kShown = 8;
@@ -446,6 +472,7 @@ class Parser {
   std::string wrong_;  // why the :value of this map is no list of micro-operations
   std::string f_;      // its :f, if that is not :txn
   std::vector<std::string> transactions_;  // the other :f under which there were micro-operations
+  Forms::Mark map_{};         // its :value, if that is a map
   bool short_read_ = false;   // it has a read without a value
   std::string group_, pair_;  // the independent key here, and with a key of its own
 };

@@ -4,11 +4,17 @@
 // leaves a tombstone with a value of its own. So each is a read and a write here, and a read of a tombstone is matched
 // by its value like any other; the flags *is_dead* and *ready* say nothing more.
 //
+// A `range` is a predicate read of the keys between two bounds: it returned the rows in its fourth slot, and the
+// tombstones in its fifth. Any other key between them had never been written. So it is a read of those rows, live and
+// dead, and says of every other key that no version of it was there.
+//
 // The fourth slot of `r` is *is_dead* in Viper's own logs and the transaction's outcome in IsoVista's. Where nobody
 // deletes, nothing can be dead: a `true` there shows that the slots are outcomes.
 #include <algorithm>
+#include <stdexcept>
 
 #include "readers/forms.hpp"
+#include "readers/predicates.hpp"
 
 namespace isolang {
 namespace {
@@ -35,7 +41,12 @@ class Viper {
   void finish(Remarks& remarks) {
     const bool outcomes = !deletes_ && dead_reads_;
     if (outcomes) apply_outcomes();
+    if (!h_.statement_start.empty()) {
+      find_initial_rows();
+      lower_predicates(h_);
+    }
     remarks.emplace_back("outcomes", outcomes);
+    remarks.emplace_back("ranges", static_cast<std::int64_t>(h_.statement_start.size()));
     remarks.emplace_back("initial_reads", mark_initial_reads());
     std::ranges::sort(unknown_fields_);
     remarks.emplace_back("unknown_fields", unknown_fields_);
@@ -67,8 +78,6 @@ class Viper {
     if (json_->peek() != '{') bad(mark, "not a transaction", kShape);
     const std::int32_t txn = h_.begin_transaction(session, Status::committed, ++ordinal_, line_, file);
     bool has_value = false, initial = false;
-    // Ranges may stand in the initial transaction only, and what it is may stand after them.
-    range_ = Forms::Mark{};
     json_->object([&] {
       if (json_->name("value")) {
         const auto list = start();
@@ -95,12 +104,15 @@ class Viper {
       initial_ = txn;
       --ordinal_;
       h_.txn_label[static_cast<std::size_t>(txn)] = 0;
-    } else if (range_.p != nullptr) {
-      json_->back_to(range_);
-      unsupported_line(*name_, line_,
-                       "a range query, which reads the absence of keys too and cannot be judged key by key (got " +
-                           json_->shown() + "); hint: a history of r, w, i and d can");
+      become_writes(txn);
     }
+  }
+
+  // What a range of everything returned is what the initial transaction wrote.
+  void become_writes(std::int32_t txn) {
+    for (std::int64_t op = h_.op_start[txn]; op < h_.operations(); ++op)
+      if (h_.in_statement(op)) h_.op_kind[static_cast<std::size_t>(op)] = static_cast<std::uint8_t>(OpKind::write);
+    while (!h_.statement_txn.empty() && h_.statement_txn.back() == txn) h_.drop_statement();
   }
 
   void operation() {
@@ -111,16 +123,20 @@ class Viper {
     std::int32_t key = 0, value = 0, read = kNil;
     bool has_read = false, ok = true;
     Flag flag = Flag::missing;
+    std::string range;  // its bounds, as a predicate
     json_->array([&] {
       const auto here = start();
       if (slot == 0) {
         kind = json_->name("r") ? 'r' : json_->name("w") ? 'w' : json_->name("i") ? 'i' : json_->name("d") ? 'd' : 'R';
         if (kind == 'R') {
           if (!json_->name("range")) not_an_operation(mark);
-          if (range_.p == nullptr) range_ = mark;
+          range.clear();
         }
+      } else if (kind == 'R' && slot < 3) {
+        bound(slot == 1 ? ">=" : "<=", range);
+        if (slot == 2) begin_range(mark, range);
       } else if (kind == 'R') {
-        slot == 3 || slot == 4 ? rows(here) : json_->skip();
+        slot < 5 ? rows(here) : json_->skip();
       } else if (slot == 1) {
         key = scalar(h_.key_atoms, keys_, "key");
       } else if (slot == 2) {
@@ -139,7 +155,8 @@ class Viper {
       ++slot;
     });
     if (kind == 'R') {
-      if (slot < 5) bad(mark, "not a range", "rows of {\"id\": key, \"val\": value} in its fourth and fifth slots");
+      if (slot < 5) bad(mark, "not a range", kRange);
+      h_.end_statement();
       return;
     }
     if (slot < (kind == 'r' || kind == 'w' ? 3 : 6)) not_an_operation(mark);
@@ -157,13 +174,34 @@ class Viper {
 
   [[noreturn]] void not_an_operation(Forms::Mark mark) {
     bad(mark, "not an operation",
-        R"(["r", key, value, dead], ["w", key, value, succeeded], ["i", key, value, read, dead, succeeded, …] or )"
-        R"(["d", …])");
+        R"(["r", key, value, dead], ["w", key, value, succeeded], ["i", key, value, read, dead, succeeded, …], )"
+        R"(["d", …] or ["range", …])");
   }
 
-  // The initial state as the answer to a query of everything; tombstones are values too.
+  // A bound of a range, or nil: open.
+  void bound(const char* test, std::string& range) {
+    const auto mark = start();
+    const char c = json_->peek();
+    if (json_->null() || (c == '"' && json_->name("nil"))) return;
+    if (c == '"')
+      bad(mark, "a range of texts, whose order a collation decides", "numbers, \"nil\" or null as its bounds");
+    if (c != '-' && (c < '0' || c > '9')) bad(mark, "not a bound of a range", "a number, \"nil\" or null");
+    json_->atom(bounds_, bound_numbers_);  // a number indeed
+    range += std::string(" [:") + test + " :key " + std::string(json_->since(mark)) + "]";
+  }
+
+  void begin_range(Forms::Mark mark, const std::string& range) {
+    try {
+      h_.begin_statement(canonical_predicate("[:and" + range + "]"), line_, 1);
+    } catch (const std::invalid_argument& e) {
+      json_->back_to(mark);
+      fail_at(*name_, place(), e.what(), line_);
+    }
+  }
+
+  // Of a range; tombstones are values too.
   void rows(Forms::Mark mark) {
-    if (json_->peek() != '[') bad(mark, "not a range", "rows of {\"id\": key, \"val\": value}");
+    if (json_->peek() != '[') bad(mark, "not a range", kRange);
     json_->array([&] {
       const auto row = start();
       std::int32_t key = -1, value = -1;
@@ -179,7 +217,7 @@ class Viper {
         }
       });
       if (key < 0 || value < 0) bad(row, "not a row", "{\"id\": key, \"val\": value}");
-      add(OpKind::write, key, value, Flag::missing, true);
+      add(OpKind::read, key, value, Flag::missing, true);
     });
   }
 
@@ -231,6 +269,32 @@ class Viper {
   // A value that nobody wrote to the key was there before. With a declared initial state only 0 may be unexplained; any
   // other value stays a read of what nobody wrote.
   std::int64_t mark_initial_reads() {
+    std::int64_t found = 0;
+    each_unwritten([&](std::size_t op) {
+      if (initial_ >= 0 && !is_zero(h_.op_value[op])) return;
+      h_.op_source[op] = kSourceInitial;
+      ++found;
+    });
+    return found;
+  }
+
+  // A row that was there at first matches ranges. Which ones were, reads of what nobody wrote say; 0 is no row.
+  void find_initial_rows() {
+    if (initial_ >= 0) return;
+    each_unwritten([&](std::size_t op) {
+      std::int32_t& initial = h_.initial_value[static_cast<std::size_t>(h_.op_key[op])];
+      if (initial == kNil && !is_zero(h_.op_value[op])) initial = h_.op_value[op];
+    });
+  }
+
+  bool is_zero(std::int32_t value) const {
+    return value == h_.values.find_integer(0) ||
+           (h_.values.kind(value) == AtomKind::string && h_.values.text(value) == "0");
+  }
+
+  // Reads of a value, not of nil, that nobody wrote to the key.
+  template <typename Visit>
+  void each_unwritten(const Visit& visit) const {
     const std::size_t m = h_.op_kind.size();
     std::size_t size = 1024;
     while (size < 2 * m) size *= 2;
@@ -242,23 +306,16 @@ class Viper {
       return std::pair{at, pair};
     };
     for (std::size_t i = 0; i < m; ++i)
-      if (!is_read(i)) {
+      if (is_write(h_.kind(static_cast<std::int64_t>(i)))) {
         const auto [at, pair] = slot(i);
         written[at] = pair;
       }
-    const auto is_zero = [&](std::int32_t value) {
-      return value == h_.values.find_integer(0) ||
-             (h_.values.kind(value) == AtomKind::string && h_.values.text(value) == "0");
-    };
-    std::int64_t found = 0;
     for (std::size_t i = 0; i < m; ++i)
-      if (is_read(i) && h_.op_value[i] != kNil && written[slot(i).first] < 0 &&
-          (initial_ < 0 || is_zero(h_.op_value[i]))) {
-        h_.op_source[i] = kSourceInitial;
-        ++found;
-      }
-    return found;
+      if (is_read(i) && h_.op_value[i] != kNil && written[slot(i).first] < 0) visit(i);
   }
+
+  static constexpr const char* kRange =
+      R"(["range", low, high, [{"id": key, "val": value} …], [{"id": key, "val": tombstone} …], …])";
 
   History& h_;
   Numbers keys_, values_;
@@ -267,7 +324,8 @@ class Viper {
   const std::string* name_ = nullptr;
   std::int64_t line_ = 0, operation_ = 0;  // where we are, from 1
   std::int64_t ordinal_ = 0;               // transactions, the initial one left out
-  Forms::Mark range_{};                    // the first range of the transaction here
+  Atoms bounds_;                           // of ranges
+  Numbers bound_numbers_{bounds_};
   std::vector<Flag> flags_;                // per operation: its fourth slot
   std::vector<std::string> unknown_fields_;
   std::int64_t initial_ = -1;  // the "isInitial" transaction
@@ -285,7 +343,12 @@ Reading read_viper(const std::vector<NamedBytes>& files, Budget& budget) {
     check_size(files[i].name, bytes);
     viper.file(static_cast<std::int32_t>(i), files[i]);
   }
-  viper.finish(out.remarks);
+  try {
+    viper.finish(out.remarks);
+  } catch (const PredicateError& e) {
+    const auto file = static_cast<std::size_t>(out.history.txn_file[static_cast<std::size_t>(e.txn)]);
+    fail_line(files[file].name, e.position, e.what);
+  }
   return out;
 }
 

@@ -56,6 +56,53 @@ def test_the_figure_of_vbox():
     assert check("ser", *writes, [("scan", ("=", "value", 1), both)]).outcome == "valid"
 
 
+def judged(path, spec):
+    """The verdict on a file, certified, and its predicates judged by the second checker, too."""
+    found = isolang.check(isolang.load_history(path), spec)
+    assert found.certified, found
+    check_statements(found.history, Facts(found.history))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ser", "si"),
+    [
+        ("[:rp [:= 1] {}] [:w :x 1]", "[:rp [:= 1] {}] [:w :y 1]", "invalid", "valid"),
+        ("[:rp [:= 0] {:x 0}]", "[:w :y 1]", "valid", "valid"),
+        ("[:rp [:= 0] {:x 0}]", "[:w :x 1] [:delete :y]", "invalid", "invalid"),
+        ("[:delete :x] [:rp :true {}]", "[:delete :y] [:rp :true {}]", "invalid", "invalid"),
+        ("[:rp [:mod 2 0] {:x 0}]", "[:insert :z 2]", "invalid", "invalid"),
+    ],
+)
+def test_closed_predicates(tmp_path, first, second, ser, si):
+    """Elle's workload: :init says which rows were there, and that there were no others."""
+    path = tmp_path / "closed.edn"
+    path.write_text(f"""
+{{:type :ok, :process 0, :f :init, :value {{:x 0, :y 0}}}}
+{{:type :ok, :process 0, :f :txn, :value [{first}]}}
+{{:type :ok, :process 1, :f :txn, :value [{second}]}}""")
+    assert (judged(path, "ser").outcome, judged(path, "si").outcome) == (ser, si)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ser", "si"),
+    [
+        ('["range",1,5,[],[]],["w",1,1,true]', '["range",1,5,[],[]],["w",2,2,true]',
+         "invalid", "valid"),
+        ('["range",1,5,[],[]],["w",1,1,true]', '["range",2,5,[],[]],["w",2,2,true]',
+         "valid", "valid"),
+        ('["r",7,70,false],["w",7,71,true]', '["range",null,null,[],[]]', "invalid", "invalid"),
+        ('["d",7,71,70,false,true]', '["range",7,"nil",[],[{"id":7,"val":71}]]', "valid", "valid"),
+        ('["d",7,71,70,false,true]', '["range",7,7,[{"id":8,"val":80}],[]]', "invalid", "invalid"),
+    ],
+)  # fmt: skip
+def test_viper_ranges(tmp_path, first, second, ser, si):
+    """Two clients: skew by ranges, rows that were there at first, tombstones, a row outside."""
+    for name, ops in (("J0.log", first), ("J1.log", second)):
+        (tmp_path / name).write_text(f'{{"value": [{ops}]}}\n')
+    assert (judged(tmp_path, "ser").outcome, judged(tmp_path, "si").outcome) == (ser, si)
+
+
 ROW = {"a": 1, "b": None, "c": "s", "d": 1.5}
 
 

@@ -53,6 +53,10 @@ def cobra(records: Sequence[tuple[object, ...]]) -> bytes:
 
 
 EDN = [
+    b"""{:type :invoke, :f :init, :value {:x 1, :y 2}, :process 0}
+{:type :ok, :f :init, :value {:x 1, :y 2}, :process 0}
+{:type :ok, :f :txn, :value [[:rp [:= 1] {:x 1}] [:delete :y nil]], :process 1}
+""",
     b"""{:type :invoke, :f :txn, :value [[:w :x 1] [:r 2 nil]], :process 0, :time 10, :index 0}
 {:type :invoke, :f :txn, :value [[:r :x nil]], :process 1, :time 11, :index 1}
 {:type :ok, :f :txn, :value [[:w :x 1] [:r 2 "a\\u00e9\\n"]], :process 0, :time 12, :index 2}
@@ -154,6 +158,10 @@ VIPER = [
     b"""{"value": [["w", 1, 1, true], ["r", 2, 5, true]]}
 {"value": [["w", 1, 2, false], ["r", 2, 5, false]]}
 {"value": [["range", 0, 9, [{"id": 1, "val": 3}], []]], "isInitial": true}
+""",
+    b"""{"value": [["w", 1, 1, true], ["range", 0, 9, [{"id": 1, "val": 1}], [], false]]}
+{"value": [["range", "nil", 5, [{"id": 1, "val": 1}], [{"id": 2, "val": 4}], true], ["r", 3, 5]]}
+{"value": [["d", 2, 4, 3, false, true], ["range", 2, null, [], []]]}
 """,
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import Files, Reading, call_native, counted
 
 
@@ -85,13 +86,17 @@ def read(files: Files, *, timeout: float) -> Reading:
             real_time = ":time, from :invoke to :ok or :fail, and :times of operations by its clock"
         elif say["timed_operations"]:
             real_time += "; :times of operations by a clock of their own"
+    initial = "a read of nil or of the empty list"
+    if "initial" in say:
+        declare_initial(columns, say["initial"], name)
+        initial = "what :init wrote, and nil or the empty list"
     session = "one :process"
     if not say["has_process"]:
         session = "each transaction is its own: there is no :process"
     return Reading(
         columns=columns,
         position_unit="line",
-        initial="a read of nil or of the empty list",
+        initial=initial,
         session=session,
         real_time=real_time,
         ignored=tuple(ignored),

@@ -20,7 +20,6 @@ def read(files: Files, *, timeout: float) -> Reading:
 
     Raises:
         HistoryError: naming file, line and operation.
-        UnsupportedError: for range queries, naming file and line.
     """
     import numpy as np
 
@@ -39,6 +38,9 @@ def read(files: Files, *, timeout: float) -> Reading:
         notes.append(f"{counted(aborted, 'transaction')} with the outcome false: aborted")
     if reads := say["initial_reads"]:
         notes.append(f"{counted(reads, 'read')} of a value that nobody wrote: the initial state")
+    if say["ranges"]:
+        what = "of another key in it no version was there, not even a deleted row"
+        notes.append(f"{counted(say['ranges'], 'range')}: {what}")
     ignored = []
     failed = int(np.count_nonzero(columns.op_ok == 0))
     if failed:

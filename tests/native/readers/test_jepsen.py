@@ -436,3 +436,43 @@ def test_overlapping_operations_of_one_process() -> None:
         (3, INDETERMINATE, 5, END_UNKNOWN),
     ]
     assert remarks["overlapping"] == 1
+
+
+# --- the initial state of Elle's closed predicates ---
+
+
+def test_init_is_the_initial_transaction() -> None:
+    """Its map is what it wrote; the fields may stand in any order, and the keys be strings."""
+    txns, remarks = edn("""
+{:type :invoke, :process 0, :f :init, :value {:x 1, 7 {:v 2}}}
+{:type :ok, :value {:x 1, 7 {:v 2}}, :f :init, :process 0}
+{:type :ok, :process 0, :f :txn, :value [[:rp :true {:x 1}] [:delete 7 nil]]}
+""")
+    assert remarks["initial"] == 0
+    assert txns[0].ops == [("w", ":x", 1), ("w", 7, ("{:v 2}",))]
+    assert txns[1].ops[:2] == [("r", ":x", 1), ("r-not-in", 7, [("{:v 2}",)])]
+    txns, remarks = edn('[{"type": "ok", "process": 0, "f": "init", "value": {"x": 1}}]')
+    assert (remarks["initial"], txns[0].ops) == (0, [("w", "x", 1)])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{:type :info, :process 0, :f :init, :value {:x 1}}", "line 1: an :init whose outcome"),
+        ("{:type :ok, :process 0, :f :init, :value [:x 1]}", "line 1: an :init whose :value is no"),
+        (
+            "{:type :ok, :process 0, :f :txn, :value []}\n"
+            "{:type :ok, :process 0, :f :init, :value {}}",
+            "line 2: an :init after or beside other transactions",
+        ),
+        (
+            "{:type :ok, :process 0, :f :init, :value {}}\n"
+            "{:type :ok, :process 0, :f :init, :value {}}",
+            "line 2: an :init after or beside other transactions",
+        ),
+    ],
+)
+def test_an_init_that_is_no_initial_state(text: str, message: str) -> None:
+    """What nobody knows to be there before all else is refused."""
+    with pytest.raises(ReadError, match=message):
+        edn(text)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.readers import ABORTED, BY_VALUE, COMMITTED, FROM_INITIAL, transactions
 
 from isolang import _native
-from isolang._native import ReadError, UnsupportedInput
+from isolang._native import ReadError
 
 SCALAR = st.one_of(
     st.integers(0, 3),
@@ -134,9 +134,67 @@ def test_errors_name_the_place(data: bytes, message: str) -> None:
     assert str(error.value).startswith(f"J7.log: {message}")
 
 
-def test_ranges_are_unsupported() -> None:
-    """Outside the initial state they read the absence of keys."""
-    with pytest.raises(UnsupportedInput, match="line 1: a range query"):
-        _native.read_viper(
-            [("J0.log", b'{"value": [["range", 1, 5, [], []]], "isInitial": false}')]
+def statements(columns: Any) -> list[tuple[str, list[Any]]]:
+    """Of each range its predicate and its operations, those of set-reads in any order."""
+    operations = [op for t in transactions(columns) for op in t.ops]
+    return [
+        (columns.predicates[predicate], sorted(operations[start:end]))
+        for predicate, start, end in zip(
+            columns.statement_predicate,
+            columns.statement_start,
+            columns.statement_end,
+            strict=True,
         )
+    ]
+
+
+def test_a_range_is_a_predicate_read() -> None:
+    """Rows and tombstones were read; of any other key of the range no version was there."""
+    log = b"""{"value": [["w", 1, 10, true], ["w", 2, 20, true], ["w", 6, 60, true]]}
+{"value": [["d", 2, 21, 20, false, true], ["w", 3, 30, true]]}
+{"value": [["range", 1, 5, [{"id": 1, "val": 10}], [{"id": 2, "val": 21}], false]]}
+{"value": [["range", "nil", 2, [], []], ["range", null, null, [], []]]}
+"""
+    columns, remarks = _native.read_viper([("J0.log", log)])
+    assert remarks["ranges"] == 3
+    assert statements(columns) == [
+        (
+            "{:where [:and [:>= :key 1] [:<= :key 5]]}",
+            [("r", 1, 10), ("r", 2, 21), ("r-not-in", 3, [30])],
+        ),
+        ("{:where [:and [:<= :key 2]]}", [("r-not-in", 1, [10]), ("r-not-in", 2, [20, 21])]),
+        (
+            "{:where [:and]}",
+            [("r-not-in", k, v) for k, v in ((1, [10]), (2, [20, 21]), (3, [30]), (6, [60]))],
+        ),
+    ]
+
+
+def test_rows_that_were_there_at_first() -> None:
+    """What nobody wrote was there, so a range that leaves it out has missed it; 0 is no row."""
+    log = b"""{"value": [["r", 1, 7, false], ["r", 2, 0, false], ["w", 2, 20, true]]}
+{"value": [["range", 1, 5, [], []]]}
+"""
+    columns, _ = _native.read_viper([("J0.log", log)])
+    assert statements(columns)[0][1] == [("r-not-in", 1, [7]), ("r-not-in", 2, [20])]
+
+
+@pytest.mark.parametrize(
+    ("mop", "message"),
+    [
+        ('["range", "a", 5, [], []]', ", operation 1: a range of texts, whose order a collation"),
+        ('["range", {}, 5, [], []]', ", operation 1: not a bound of a range (got '{}'"),
+        ('["range", 1, 2, [], 3]', ", operation 1: not a range (got '3'"),
+        ('["range", 1, 1e999, [], []]', ", operation 1: a number that predicates cannot"),
+        ('["range", 1, 5, [{"id": "x", "val": 3}], []]', ": an order of values that are no"),
+        (
+            '["range", 1, 5, [{"id": 1, "val": 3}], [{"id": 1, "val": 4}]]',
+            ": a row that was returned twice (got '1')",
+        ),
+    ],
+)
+def test_ranges_that_cannot_be_read(mop: str, message: str) -> None:
+    """The message names the line."""
+    with pytest.raises(ReadError) as error:
+        _native.read_viper([("J0.log", f'{{"value": []}}\n{{"value": [{mop}]}}'.encode())])
+    assert str(error.value).startswith(f"J0.log: line 2{message}")
