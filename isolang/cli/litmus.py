@@ -23,6 +23,7 @@ from isolang.cli.report import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.cli.terminal import data, say, visible
 
 if TYPE_CHECKING:
+    from isolang.comparison.normal import Normal
     from isolang.run.litmus import Litmus, Observed, Ops, Outcome, Question
 
 
@@ -203,10 +204,10 @@ def _cases(
 def _edges(skipped: list[tuple[str, str]]) -> Iterator[Case]:
     """What tells each two neighbours of the lattice apart, where a database could show it."""
     from isolang.comparison.compare import half
-    from isolang.comparison.lattice import library_levels, order
+    from isolang.comparison.lattice import order
     from isolang.comparison.separate import Bounds
 
-    levels = library_levels()
+    levels = _levels_by_key()
     for stronger, weaker in order(levels, bounds=Bounds(transactions=0)).edges:
         found = half(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True), seconds=20.0)
         if found.witness is None:
@@ -214,6 +215,14 @@ def _edges(skipped: list[tuple[str, str]]) -> Iterator[Case]:
         else:
             small = found.witness.small
             yield _case(weaker, stronger, str(small), small.history(), found.witness.violation.spec)
+
+
+def _levels_by_key() -> dict[str, Normal]:
+    """The levels of the library, but for those that only predicate reads tell from PL-3."""
+    from isolang.comparison.lattice import library_levels
+
+    by_predicate = ("pl-2-99", "locking-repeatable-read")
+    return {name: one for name, one in library_levels().items() if name not in by_predicate}
 
 
 def _pair(a: str, b: str, include: Sequence[str]) -> Case:
@@ -232,7 +241,7 @@ def _pair(a: str, b: str, include: Sequence[str]) -> Case:
     if found.witness is None:
         raise Mistake(
             f"no history of up to {found.searched} transactions that a database could show "
-            f"is allowed by {a} and forbidden by {b}"
+            f"by reads of single keys is allowed by {a} and forbidden by {b}"
         )
     small = found.witness.small
     return _case(a, b, str(small), small.history(), forbids)
@@ -419,10 +428,10 @@ def _cell(found: Observed) -> str:
 
 def _between(refuted: Sequence[str]) -> str:
     """The strongest levels that stand, and the weakest that do not."""
-    from isolang.comparison.lattice import Nearest, library_levels
+    from isolang.comparison.lattice import Nearest
     from isolang.comparison.walks import implication
 
-    levels = library_levels()
+    levels = _levels_by_key()
     bad = {
         name
         for name in levels

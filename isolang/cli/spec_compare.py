@@ -98,6 +98,8 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
         witnesses: for each direction in which it does not, a history.
         searched: where there is neither, from ``a implies b`` on: up to how many transactions there
             is no witness; null where there is one or the other.
+        lacking: where there is neither: relations of which the histories that were looked at have
+            only what times of whole transactions say.
         keys: of which a witness would have had at most this many.
         seconds: how long it took.
     """
@@ -109,6 +111,7 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
     proof: tuple[ProofReport, ...]
     witnesses: tuple[WitnessReport, ...]
     searched: tuple[int | None, int | None]
+    lacking: tuple[str, ...]
     keys: int
     seconds: float
 
@@ -169,6 +172,7 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
             witness_report(x, y, half.witness) for x, y, half in halves if half.witness is not None
         ),
         searched=(searched(found.forth), searched(found.back)),
+        lacking=tuple(sorted({*found.forth.lacking, *found.back.lacking})),
         keys=found.bounds.keys,
         seconds=round(found.seconds, 6),
     )
@@ -248,6 +252,12 @@ def said_of_half(a: str, b: str, half: Half, bounds: Bounds) -> Iterator[str]:
             f"transactions and {bounds.keys} keys (registers and lists, each value written once); "
             "no proof for larger ones was found"
         )
+        if half.lacking:
+            names = ", ".join(f"`{name}`" for name in half.lacking)
+            yield (
+                "    these histories have times of transactions, none of operations: of "
+                f"{names} they have only what follows from `rt`"
+            )
 
 
 def _counted(*counts: tuple[int, str]) -> str:

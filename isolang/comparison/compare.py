@@ -13,6 +13,7 @@ from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import Implication, implication
 from isolang.errors import IsolangError
+from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -68,11 +69,14 @@ class Half(Struct, frozen=True, kw_only=True):
         proof: that it does.
         witness: that it does not.
         searched: where there is neither: there is no witness of up to this many transactions.
+        lacking: relations of which the histories that were looked at have only what times of whole
+            transactions say.
     """
 
     proof: Implication | None = None
     witness: Witness | None = None
     searched: int = 0
+    lacking: tuple[str, ...] = ()
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -173,7 +177,8 @@ def half(
             small, least = found
             return Half(witness=confirmed(small, stronger.spec, weaker.spec, smallest=least))
         done = size
-    return Half(searched=done)
+    names = stronger.mentioned() | weaker.mentioned()
+    return Half(searched=done, lacking=tuple(sorted(names & {*MOMENTS, *OF_STATEMENTS})))
 
 
 def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> Witness:

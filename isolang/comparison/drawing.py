@@ -22,7 +22,8 @@ _ITEMS: Final = TextWrapper(
 _HISTORIES = (
     "The history is allowed by the weaker level and forbidden by the stronger one, and none with "
     "fewer transactions, then operations, then keys is. `->` is within a session, `||` between "
-    "sessions, `@` the time from and to."
+    "sessions, `@` the time from and to; `rp(x,none)` is a predicate read of the rows of x, which "
+    "found none."
 )
 _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 

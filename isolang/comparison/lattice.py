@@ -271,20 +271,11 @@ class Nearest:
 
 
 def library_levels() -> dict[str, Normal]:
-    """The levels of the library, by name, in all their styles.
-
-    Left out are those of single keys: what is said of all keys at once often implies them, but
-    seldom by the words of walks. So are those that only predicate reads tell from PL-3, which the
-    histories that tell levels apart do not have.
-    """
+    """The levels of the library, by name, in all their styles."""
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library
     from isolang.language.load import load_spec
 
     return {
-        entry.name: normal(load_spec(entry.name))
-        for entry in list_library()
-        if not entry.alias_of
-        and not entry.name.startswith("per-key-")
-        and entry.name not in ("pl-2-99", "locking-repeatable-read")
+        entry.name: normal(load_spec(entry.name)) for entry in list_library() if not entry.alias_of
     }

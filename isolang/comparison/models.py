@@ -62,13 +62,13 @@ class Model:
             else:
                 self._keyed[exists.name] = [self._value(exists, key) for key in keys]
         if "ww" in self._keyed:
-            self._keyed["rw"] = [
-                self._algebra.diff(
-                    self._algebra.seq(self._algebra.inverse(wr), ww), self._algebra.identity
-                )
-                for wr, ww in zip(self._keyed["wr"], self._keyed["ww"], strict=True)
-            ]
-            self._keyed |= {"irw": self._keyed["rw"], "prw": [Relation() for _ in keys]}
+            for name, sources in (("rw", "wr"), ("irw", "iwr"), ("prw", "pwr")):
+                self._keyed[name] = [
+                    self._algebra.diff(
+                        self._algebra.seq(self._algebra.inverse(wr), ww), self._algebra.identity
+                    )
+                    for wr, ww in zip(self._keyed[sources], self._keyed["ww"], strict=True)
+                ]
         for check in level.checks:
             self.met += self._check(check)
 

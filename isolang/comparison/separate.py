@@ -17,6 +17,7 @@ from isolang.comparison.models import Model, numbered
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
+from isolang.language.meaning.core import SPLIT
 from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
 
 
@@ -27,7 +28,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
         transactions: up to this many.
         keys: up to this many.
         reads: of one key by one transaction, at most.
-        one_by_one: only what a database can show that does one step after the other.
+        one_by_one: only what a database can show that does one step after the other, to reads by
+            key.
     """
 
     transactions: int = 4
@@ -46,6 +48,7 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         sessions="so" in names,
         real_time=bool(names & {"rt", *MOMENTS, *OF_STATEMENTS}),
         operations="po" in names,
+        predicates=not bounds.one_by_one and bool(names & {*SPLIT, "pred"}),
         one_by_one=bounds.one_by_one,
     )
 

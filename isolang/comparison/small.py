@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -21,10 +21,19 @@ class Read(Struct, frozen=True):
     source: int
 
 
+class Miss(Struct, frozen=True):
+    """A predicate read of all rows of a key, which found none: from T0, of a register."""
+
+    key: int
+
+
 class Write(Struct, frozen=True):
     """A write of a key; the value is the number of the transaction."""
 
     key: int
+
+
+Operation: TypeAlias = Read | Miss | Write
 
 
 class Small(Struct, frozen=True, kw_only=True):
@@ -38,7 +47,7 @@ class Small(Struct, frozen=True, kw_only=True):
         timed: whether there are times.
     """
 
-    transactions: tuple[tuple[Read | Write, ...], ...]
+    transactions: tuple[tuple[Operation, ...], ...]
     sessions: tuple[tuple[int, ...], ...]
     lists: tuple[List | None, ...]
     before: tuple[tuple[int, int], ...] = ()
@@ -60,9 +69,9 @@ class Small(Struct, frozen=True, kw_only=True):
         number = {0: 0} | {t: i for i, t in enumerate(order, 1)}
         keys = list(dict.fromkeys(op.key for t in order for op in self.transactions[t - 1]))
 
-        def renamed(op: Read | Write) -> Read | Write:
+        def renamed(op: Operation) -> Operation:
             key = keys.index(op.key)
-            return Read(key, number[op.source]) if isinstance(op, Read) else Write(key)
+            return Read(key, number[op.source]) if isinstance(op, Read) else type(op)(key)
 
         made = [self.lists[key] for key in keys]
         return Small(
@@ -113,7 +122,9 @@ class Small(Struct, frozen=True, kw_only=True):
             name=name,
         )
 
-    def _op(self, t: int, op: Read | Write) -> tuple[str, str, object]:
+    def _op(self, t: int, op: Operation) -> tuple[Any, ...]:
+        if isinstance(op, Miss):
+            return ("scan", ("=", "key", self.key(op.key)), {})
         key, made = self.key(op.key), self.lists[op.key]
         if isinstance(op, Write):
             return ("w" if made is None else "append", key, t)
@@ -130,6 +141,9 @@ class Small(Struct, frozen=True, kw_only=True):
         """The operations of a transaction, for people."""
         parts = []
         for op in self.transactions[t - 1]:
+            if isinstance(op, Miss):
+                parts.append(f"rp({self.key(op.key)},none)")
+                continue
             name, key, value = self._op(t, op)
             said = "nil" if value is None else value
             if isinstance(value, list):

@@ -3,7 +3,8 @@
 Every value is written once, so a read says where it comes from; all transactions commit. A
 transaction writes a key at most once, and reads it at most ``Scope.reads`` times before. Keys are
 registers, or lists, whose reads show the order of what was appended before, and nothing that the
-reader itself appends later. Times, where they are asked for, do not contradict the order of a
+reader itself appends later. Where predicates matter, a transaction may also ask for all rows of a
+register, and find none. Times, where they are asked for, do not contradict the order of a
 session.
 """
 
@@ -11,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 from msgspec import Struct
 
 from isolang._native import AcyclicSolver
-from isolang.comparison.small import List, Read, Small, Write
+from isolang.comparison.small import List, Miss, Operation, Read, Small, Write
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.relation import Relation, relation_of
 
@@ -35,6 +36,7 @@ class Scope(Struct, frozen=True, kw_only=True):
         sessions: whether there is a session order; else each transaction has a session of its own.
         real_time: whether there are times.
         operations: whether the order of the operations of a transaction matters.
+        predicates: whether there are predicate reads.
         one_by_one: leave out what no database can show that does one step after the other: reads,
             sessions and times that contradict each other.
     """
@@ -46,6 +48,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     sessions: bool = True
     real_time: bool = False
     operations: bool = False
+    predicates: bool = False
     one_by_one: bool = False
 
 
@@ -102,6 +105,10 @@ class Symbolic:
             for s in (T0, *self._txns)
             if s != t
         }
+        # The last slot of a key is a predicate read of it, which finds no row.
+        self._slots = range(scope.reads + scope.predicates)
+        for t, x in product(self._txns, self._keys) if scope.predicates else ():
+            self._read[t, x, scope.reads, T0] = self._new()
         for (_, x, _, s), literal in self._read.items():
             if s != T0:
                 state((-literal, self._write[s, x]))
@@ -110,12 +117,16 @@ class Symbolic:
             (t, x, j): some(self._sources(t, x, j).values())
             for t in self._txns
             for x in self._keys
-            for j in slots
+            for j in self._slots
         }
-        first = {(t, x): self._reads[t, x, 0] for t in self._txns for x in self._keys}
+        self._reading = {
+            (t, x): some(self._reads[t, x, j] for j in self._slots)
+            for t in self._txns
+            for x in self._keys
+        }
         for t in self._txns:
             done = [self._write[t, x] for x in self._keys]
-            done += [self._reads[t, x, j] for x in self._keys for j in slots]
+            done += [self._reading[t, x] for x in self._keys]
             state((some(done),))
             for x in self._keys:
                 for j in slots:
@@ -133,7 +144,8 @@ class Symbolic:
                 for j in slots[1:]:
                     state((-self._reads[t, x, j], self._reads[t, x, j - 1]))
         used = [
-            some(one[t, x] for one in (self._write, first) for t in self._txns) for x in self._keys
+            some(one[t, x] for one in (self._write, self._reading) for t in self._txns)
+            for x in self._keys
         ]
         for x in self._keys[1:]:
             state((-used[x], used[x - 1]))
@@ -181,6 +193,8 @@ class Symbolic:
         for x, literal in enumerate(self.are_lists):
             if wanted:
                 self.circuit.state((-literal, self.used_keys[x]))
+        for t, x in product(self._txns, self._keys) if self.scope.predicates else ():
+            self.circuit.state((-self._reads[t, x, self.scope.reads], -self.are_lists[x]))
         # A list that shows what its reader appends later is an anomaly by itself.
         for (t, x, _, s), read in self._read.items():
             if wanted and s != T0:
@@ -241,25 +255,30 @@ class Symbolic:
             )
         wr, writers, readers, shown = [], [], [], []
         for x in self._keys:
-            source: dict[tuple[int, int], list[int]] = {}
-            for (t, y, _, s), literal in self._read.items():
-                if y == x:
-                    source.setdefault((s, t), []).append(literal)
-            wr.append(relation_of((s, t, some(found)) for (s, t), found in source.items()))
+            wr.append(self._sources_of(x, self._slots))
             writes = [(0, t, self._write[t, x]) for t in self._txns]
             writers.append(relation_of([(0, T0, TRUE), *writes]))
-            readers.append(relation_of((0, t, self._reads[t, x, 0]) for t in self._txns))
+            readers.append(relation_of((0, t, self._reading[t, x]) for t in self._txns))
             shown.append(relation_of(self._vo(x)))
         self.keyed |= {"wr": wr, "W": writers, "R": readers, "vo": shown}
-        # There are no predicate reads here.
-        self.keyed |= {"iwr": wr, "pwr": [Relation() for _ in self._keys]}
-        self.plain["pred"] = Relation()
+        items, missed = self._slots[: self.scope.reads], self._slots[self.scope.reads :]
+        self.keyed["iwr"] = [self._sources_of(x, items) for x in self._keys]
+        self.keyed["pwr"] = [self._sources_of(x, missed) for x in self._keys]
         self.identity = [(t, t, TRUE) for t in range(n + 1)]
         self.elements = n + 1
         if self.scope.operations:
             self._name_operations()
             everyone += [(0, e, literal) for e, literal in self._exists.items()]
         self.everything = relation_of(everyone)
+
+    def _sources_of(self, x: int, slots: range) -> Relation:
+        """Who reads a key from whom, by some of its reads."""
+        source: dict[tuple[int, int], list[int]] = {}
+        for (t, y, j, s), literal in self._read.items():
+            if y == x and j in slots:
+                source.setdefault((s, t), []).append(literal)
+        some = self.circuit.any_of
+        return relation_of((s, t, some(found)) for (s, t), found in source.items())
 
     def _vo(self, x: int) -> Iterator[tuple[int, int, int]]:
         """Pairs that the reads of a list show: the first one is in what somebody read."""
@@ -295,7 +314,7 @@ class Symbolic:
         for t in self._txns:
             own = []
             for x in self._keys:
-                for j in range(self.scope.reads):
+                for j in self._slots:
                     reads[t, x, j] = at
                     self._exists[at] = self._reads[t, x, j]
                     own.append(at)
@@ -308,8 +327,11 @@ class Symbolic:
             before = self.total_order(own, self._new)
             self._order |= before
             for x in self._keys:
-                line = [reads[t, x, j] for j in range(self.scope.reads)] + [writes[t, x]]
-                for a, b in combinations(line, 2):
+                line = [reads[t, x, j] for j in range(self.scope.reads)]
+                for a, b in (
+                    *combinations(line, 2),
+                    *((reads[t, x, j], writes[t, x]) for j in self._slots),
+                ):
                     self.circuit.state((before[a, b],))
             tx += [(e, t, self._exists[e]) for e in own]
             po += [
@@ -329,6 +351,9 @@ class Symbolic:
             )
             for x in self._keys
         ]
+        self.plain["pred"] = relation_of(
+            (0, e, self._exists[e]) for (_, _, j), e in reads.items() if j == self.scope.reads
+        )
         self.plain["tx"], self.plain["po"] = relation_of(tx), relation_of(po)
         # No statement has a time of its own here; each read is one.
         events = [(e, t, self._exists[e]) for (t, _, _), e in reads.items()]
@@ -421,22 +446,26 @@ class Symbolic:
             timed=self.scope.real_time,
         ).tidied()
 
-    def _operations_of(self, t: int, true: Callable[[int], bool]) -> list[Read | Write]:
+    def _operations_of(self, t: int, true: Callable[[int], bool]) -> list[Operation]:
         reads = [
             (x, j, s) for (u, x, j, s), literal in self._read.items() if u == t and true(literal)
         ]
         writes = [x for x in self._keys if true(self._write[t, x])]
         if not self.scope.operations:
-            found: list[Read | Write] = [Read(x, s) for x, _, s in sorted(reads)]
+            found: list[Operation] = [self._one_read(x, j, s) for x, j, s in sorted(reads)]
+            found.sort(key=lambda op: isinstance(op, Read))  # a phantom is read after it was missed
             return [*found, *map(Write, writes)]
         source = {(x, j): s for x, j, s in reads}
         own = [e for e in self._own[t] if true(self._exists[e])]
         own.sort(key=lambda e: sum(true(self._order[d, e]) for d in own if d != e))
-        ordered: list[Read | Write] = []
+        ordered: list[Operation] = []
         for e in own:
             x, j = self._slot[e]
-            ordered.append(Write(x) if j is None else Read(x, source[x, j]))
+            ordered.append(Write(x) if j is None else self._one_read(x, j, source[x, j]))
         return ordered
+
+    def _one_read(self, x: int, j: int, s: int) -> Operation:
+        return Miss(x) if j == self.scope.reads else Read(x, s)
 
 
 def _beside(t: int, so: set[tuple[int, int]]) -> frozenset[int]:

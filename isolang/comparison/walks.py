@@ -23,17 +23,21 @@ from isolang.comparison.inclusion import Inclusion, holds, prove
 from isolang.comparison.normal import Axiom, Normal, letters_within
 from isolang.language.classify.automaton import RELATIONS
 from isolang.language.classify.expression import (
+    WORDS_BY_STATEMENT,
     NotRegularError,
+    by_statement,
     language_of,
     lettered,
     of_one_key,
     plain,
+    speaks_of_statements,
 )
 from isolang.language.classify.regular import (
     Dfa,
     Nfa,
     TooLargeError,
     determinise,
+    included,
     minimise,
     plus,
     rotations,
@@ -50,13 +54,15 @@ from isolang.language.meaning.core import (
     Diff,
     ForKey,
     Inter,
+    Plus,
     Rel,
+    Seq,
     Union,
     ends_of,
     relation_of,
 )
 from isolang.language.meaning.facts import children, names, rebuild
-from isolang.language.meaning.show import show_check
+from isolang.language.meaning.show import brief, show_check
 
 _STEPS = frozenset(RELATIONS) - {"init"}
 _TESTS = frozenset("WR")
@@ -83,19 +89,28 @@ class Step(Struct, frozen=True, kw_only=True):
         check: the check, as a text.
         by: the checks of the other specification that imply it.
         inclusion: of the languages; ``None`` if it is one of these checks.
+        shorter: of a check of single keys: the cycles that its violations contain.
+        part: whether it says the same of fewer steps.
     """
 
     check: str
     by: tuple[str, ...]
     inclusion: Inclusion | None = None
+    shorter: str = ""
+    part: bool = False
 
     def __str__(self) -> str:
+        if self.part:
+            return f"`{self.check}` says of some steps what `{self.by[0]}` says of more"
         if self.inclusion is None:
             return f"`{self.check}` is one of its checks"
         by = " and ".join(f"`{one}`" for one in self.by)
         left, right = len(self.inclusion.left.moves), len(self.inclusion.right.moves)
+        what = f"each cycle that violates `{self.check}`"
+        if self.shorter:
+            what += f" contains one of `{self.shorter}` (lemma in docs/comparison.md), which"
         return (
-            f"each cycle that violates `{self.check}` spells, from one of its transactions on, a "
+            f"{what} spells, from one of its transactions on, a "
             f"word that violates {by} (languages of {left} and {right} states, "
             f"{len(self.inclusion.pairs)} pairs)"
         )
@@ -158,10 +173,15 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
     for check in stronger.checks:
         if _same(check, axiom.check):
             return Step(check=shown, by=(_shown(check),))
+        if _is_part(axiom.check, check):
+            return Step(check=shown, by=(_shown(check),), part=True)
     if not stronger.by_dependencies:
         return None
+    shorter = ""
     if axiom.implied_by is not None:
         form, expr = "irreflexive", plain(axiom.implied_by, splits=splits)
+    elif (short := _of_one_key_in_short(axiom.check)) is not None:
+        form, expr, shorter = "irreflexive", plain(short, splits=splits), brief(short)
     elif _about_cycles(axiom.check):
         form, expr = axiom.check.kind, plain(axiom.check.expr, splits=splits)
     else:
@@ -170,7 +190,7 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
         spelled = violating(form, expr)
         if spelled is None:
             return None
-        of_key = isinstance(expr, ForKey) and _is_of_one_key(expr)
+        of_key = bool(shorter) or (isinstance(expr, ForKey) and _is_of_one_key(expr))
         about = [
             (c.kind, _walked(plain(c.expr, splits=splits), of_key=of_key), c)
             for c in stronger.checks
@@ -184,7 +204,8 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
         for some in chain(([one] for one in right), [right] if len(right) > 1 else []):
             language = union(*(words for _, words in some))
             if (inclusion := prove(left, language)) is not None:
-                return Step(check=shown, by=tuple(name for name, _ in some), inclusion=inclusion)
+                by = tuple(name for name, _ in some)
+                return Step(check=shown, by=by, inclusion=inclusion, shorter=shorter)
     return None
 
 
@@ -193,6 +214,36 @@ def _is_of_one_key(e: ForKey) -> bool:
         of_one_key(e)
         return True
     return False
+
+
+@lru_cache(maxsize=1024)
+def _of_one_key_in_short(check: Check) -> Core | None:
+    """Cycles of one key of which each violation of a check contains one, if there are few of them.
+
+    SOUND BECAUSE `ww[x]` is total: the lemma in docs/comparison.md. It is about all cycles of
+    steps of one key, or all with one anti-dependency.
+    """
+    if not _about_cycles(check):
+        return None
+    try:
+        words = without(language_of(of_one_key(plain(check.expr))), ("init",))
+    except (NotRegularError, TooLargeError):
+        return None
+    words = plus(words) if check.kind == "acyclic" else words
+    steps = words.letters - {"rw"}
+    if not {"wr"} <= steps <= {"so", "wr", "ww"}:
+        return None
+    some = Union(tuple(map(Rel, sorted(steps))))
+    every, once = Plus(Union((*some.parts, Rel("rw")))), Seq((Plus(some), Rel("rw")))
+    if not any(_equal(words, language_of(e)) for e in ([every] if "ww" in steps else []) + [once]):
+        return None
+    before = (*some.parts, *((Seq((Rel("wr"), Rel("so"))),) if "so" in steps else ()))
+    orders = Union((*(part for part in some.parts if part != Rel("ww")), Rel("ww")))
+    return Union((Plus(orders), Seq((Union(before), Rel("rw")))))
+
+
+def _equal(one: Dfa, other: Dfa) -> bool:
+    return included(one, other) and included(other, one)
 
 
 def _walked(e: Core, *, of_key: bool) -> Core:
@@ -218,6 +269,21 @@ def _same(one: Check, other: Check) -> bool:
     return said(one) == said(other)
 
 
+def _is_part(one: Check, other: Check) -> bool:
+    """Whether a check forbids something of some alternatives, and the other one of more.
+
+    SOUND BECAUSE what the fewer of them relate, all of them relate, too.
+    """
+    if one.kind != other.kind or one.kind == "require" or one.negated or other.negated:
+        return False
+
+    def parts(check: Check) -> tuple[Core, ...]:
+        e = plain(check.expr)
+        return e.parts if isinstance(e, Union) else (e,)
+
+    return all(part in parts(other) for part in parts(one))
+
+
 # --- languages of cycles ---
 
 
@@ -225,6 +291,9 @@ def _same(one: Check, other: Check) -> bool:
 def _forbidden(form: str, e: Core) -> Dfa | None:
     """Words whose closed walks violate a check: all of them, or some."""
     words = None
+    if speaks_of_statements(e):
+        with suppress(NotRegularError):
+            words = _between_commits(language_of(by_statement(e), letters=WORDS_BY_STATEMENT))
     for part in e.parts if isinstance(e, Union) else (e,):
         with suppress(NotRegularError):
             own = language_of(part)
@@ -233,6 +302,19 @@ def _forbidden(form: str, e: Core) -> Dfa | None:
     if words is None:
         return None
     return plus(words) if form == "acyclic" else words
+
+
+def _between_commits(words: Dfa) -> Dfa:
+    """Of the words of walks over statements, those whose walks pass none but to read.
+
+    A read leads from its source to a statement, and `tx` from there to the reader's COMMIT.
+    """
+    rows = []
+    for row in words.moves:
+        steps = {a: t for a, t in row.items() if a in _STEPS - OF_READS}
+        read = words.moves[row["wr"]].get("tx") if "wr" in row else None
+        rows.append(steps if read is None else {**steps, "wr": read})
+    return without(Dfa(tuple(rows), words.final), ())
 
 
 @lru_cache(maxsize=1024)

@@ -139,3 +139,16 @@ def test_si_and_pl_3u_together_are_told_from_serializability_by_five_transaction
     both = f'include "si-nosession.iso"\n{PL_3U}'
     size, _ = least(both, "ser-nosession", 5)
     assert size == 5
+
+
+def test_predicate_reads_tell_levels_apart():
+    """A phantom, and a skew of which one read is by key: adjacent levels, least histories."""
+    found = compare(load_spec("pl-3"), load_spec("pl-2-99"))
+    assert found.relation == "stronger"
+    witness = found.back.witness
+    assert witness.certified
+    assert str(witness.small) == "w(x,1) || rp(x,none) r(x,1)"
+    assert witness.violation.violation.anomaly == "phantom"
+    found = compare(load_spec("pl-2-99"), load_spec("locking-repeatable-read"))
+    assert found.relation == "stronger"
+    assert "[:rp " in found.back.witness.edn()
