@@ -6,6 +6,8 @@ from support.certify import both
 from isolang.api import check, load_spec
 from isolang.history import History, Transaction
 
+INDETERMINATE = 2  # in columns, which may say when it was last heard of
+
 #: T0 reads x from T1, so that any of these relations from T0 to T1 is a violation. What each has:
 #: operations, times of them, when COMMIT was sent and answered, and what it is.
 READER, WRITER = [("r", "x", 1)], [("w", "x", 1)]
@@ -77,11 +79,29 @@ LOCKED = {
         run(_LOCKED, [(5, 6), (6, 7)], 8, 9), False,
     ),
 }  # fmt: skip
+_WRITING = run([("w", "z", 1), *READER], [(0, 1), (1, 2)], 3, 4)
+
+
+def _reading(*ops):
+    return run([*WRITER, *ops], [(5 + i, 5 + i) for i in range(len(ops) + 1)], 8, 9, begin=5)
+
+
+ACCESSES = {
+    "a key that both access": (_WRITING, _reading(("r", "z", None)), True),
+    "another key": (_WRITING, _reading(("r", "y", None)), False),
+    "an own version": (_WRITING, _reading(("w", "z", 2), ("r", "z", 2)), False),
+    "a read": (run(READER, [(0, 1)], 3, 4), _reading(("r", "z", None)), False),
+}
 ROWS = [
     (relation, name, *row)
-    for relation, table in (("done", DONE), ("late", LATE), ("locked", LOCKED))
+    for relation, table in (
+        *(("done", DONE), ("late", LATE), ("locked", LOCKED)),
+        ("rt[W,R]", ACCESSES),
+    )
     for name, row in table.items()
 ]
+#: How a relation is written.
+WRITTEN = {"rt[W,R]": "(for x: [W[x]] ; rt ; [R[x]])"}
 
 
 @pytest.mark.parametrize(
@@ -91,11 +111,17 @@ ROWS = [
 )
 def test_relations_of_moments(relation, first, second, holds):
     """The engine and both checkers say so."""
-    rows = [first, Transaction(second.ops, **_rest(second, session=1))]
+    rows = [
+        Transaction(first.ops, **_rest(first, session=0, status="committed")),
+        Transaction(second.ops, **_rest(second, session=1)),
+    ]
     if first.status == "maybe":  # somebody reads from it, so it is in
         rows.append(run([("r", "y", 1)], [(20, 21)], 22, 23, session=2))
     history = History.from_transactions(rows)
-    spec = load_spec(f'include "prelude.iso"\nacyclic {relation} | wr as moments')
+    if first.status == "maybe":
+        history.columns.set_status(0, INDETERMINATE)
+    written = WRITTEN.get(relation, relation)
+    spec = load_spec(f'include "prelude.iso"\nacyclic {written} | wr as moments')
     verdict = check(history, spec)
     assert (verdict.outcome, verdict.certified) == ("invalid" if holds else "valid", True)
     op = next(i for i, o in enumerate(first.ops) if o[0] == "r")
@@ -113,7 +139,7 @@ def _rest(t, **changes):
 # --- statements ---
 
 
-def of(*rows):
+def of(*rows, indeterminate=None):
     """A history of text and times: operations, the times of each, when COMMIT was sent, the end."""
     txns = []
     for session, (text, times, commit, end) in enumerate(rows):
@@ -122,8 +148,17 @@ def of(*rows):
             for kind, key, value in (word.split(",") for word in text.split())
         ]
         txns.append(run(ops, times, commit, end, session=session))
-    return History.from_transactions(txns)
+    history = History.from_transactions(txns)
+    if indeterminate is not None:
+        history.columns.set_status(indeterminate, INDETERMINATE)
+    return history
 
+
+_READ_FROM = (
+    ("w,x,1", [(0, 1)], 8, 9),
+    ("r,x,1 w,y,1", [(4, 5), (5, 6)], 6, 7),
+    ("r,y,1", [(20, 21)], 22, 23),
+)
 
 #: A history that no snapshots of statements explain, and nearly the same that some do.
 STATEMENTS = {
@@ -146,6 +181,10 @@ STATEMENTS = {
     "the order of a transaction": (
         of(("w,x,1 w,y,1", [(0, 1), (1, 2)], 2, 99), ("r,x,1 r,y,nil", [(3, 20), (3, 20)], 21, 22)),
         of(("w,x,1 w,y,1", [(0, 1), (1, 2)], 2, 99), ("r,y,nil r,x,1", [(3, 20), (3, 20)], 21, 22)),
+    ),
+    "a COMMIT behind, of what is indeterminate": (
+        of(*_READ_FROM),
+        of(*_READ_FROM, indeterminate=1),
     ),
     "the own COMMIT": (
         of(("w,x,1 r,y,1", [(0, 1), (1, 9)], 9, 10), ("w,y,1 r,x,1", [(0, 1), (1, 9)], 9, 10)),
