@@ -7,6 +7,7 @@
     python benchmarks/campaign.py small --weak --step 10 --log runs.jsonl
     python benchmarks/campaign.py small --scope rows --step 10 --log runs.jsonl
     python benchmarks/campaign.py expressions --specs 2000 --seed 0 --log runs.jsonl
+    python benchmarks/campaign.py expressions --operations --specs 500 --log runs.jsonl
     python benchmarks/campaign.py report --log runs.jsonl
     python benchmarks/campaign.py forge --pairs 1e5 --kinds times,rows
 
@@ -59,7 +60,7 @@ from msgspec.structs import asdict
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from oracle import moments, semantics
-from oracle.expressions import HARD, Checks, random_checks, spec_text
+from oracle.expressions import HARD, Checks, random_checks, random_operation_spec, spec_text
 from oracle.forging import tampered_arrays, tampered_history, tampered_steps
 from oracle.generate import (
     any_history,
@@ -72,7 +73,7 @@ from oracle.generate import (
 from oracle.generate_literature import literature_history
 from oracle.generate_rows import cas_history, row_history, set_history
 from oracle.history import History, is_list_key, keys, parse, show, timed, to_edn
-from oracle.judged import judged
+from oracle.judged import judged, judged_by_operations
 from oracle.levels import (
     ADJACENT,
     DATABASES,
@@ -97,6 +98,7 @@ from isolang.certify.refutation import check_refutation
 from isolang.errors import IsolangError
 from isolang.history import History as ToolHistory
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
+from isolang.language.classify.route import native_plan
 from isolang.language.library import list_library
 from isolang.pipeline.run import contradiction
 from isolang.problem import Problem, build_problem
@@ -785,20 +787,28 @@ def small(arguments: argparse.Namespace, result: Slice) -> None:
 def expressions(arguments: argparse.Namespace, result: Slice) -> None:
     rng = random.Random(arguments.seed)
     for number in range(arguments.specs):
-        checks: Checks = HARD[number] if number < len(HARD) else random_checks(rng)
+        if arguments.operations:
+            text = random_operation_spec(rng)
+            histories = judged_by_operations(rng, text, arguments.per_spec, result.counts)
+        else:
+            checks: Checks = HARD[number] if number < len(HARD) else random_checks(rng)
+            text = spec_text(checks)
+            histories = judged(rng, checks, arguments.per_spec, result.counts)
         try:
-            plan = classify(load_spec(spec_text(checks)))
+            spec = load_spec(text)
+            plan = native_plan(spec) if arguments.operations else classify(spec)
         except NotAnEventGraph as refusal:
             if not refusal.reason.strip():
-                result.disagreements.append(f"no reason: {spec_text(checks)}")
+                result.disagreements.append(f"no reason: {text}")
             result.counts["specifications refused"] += 1
             continue
         result.counts["specifications accepted"] += 1
-        for history, expected in judged(rng, checks, arguments.per_spec, result.counts):
+        for history, expected in histories:
             got = tool_verdict(history, plan, seed=number)
             result.note({"random": expected})
-            if got != expected:
-                text = spec_text(checks)
+            if arguments.operations and got == f"{expected}, not certified":
+                result.counts["not certified"] += 1
+            elif got != expected:
                 result.differs(
                     history, f"expression-{arguments.seed}-{number}", text, expected, got
                 )
@@ -857,6 +867,7 @@ def main(words: Sequence[str] | None = None) -> int:
     run = commands.add_parser("expressions")
     run.add_argument("--specs", type=int, default=2_000)
     run.add_argument("--per-spec", type=int, default=15)
+    run.add_argument("--operations", action="store_true", help="walks over single operations")
     run.add_argument("--seed", type=int, default=0)
     commands.add_parser("report")
     commands.choices["small"].add_argument("--weak", action="store_true")

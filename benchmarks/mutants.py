@@ -39,6 +39,7 @@ _ENGINE = [
 ]
 
 _PREDICATES = [
+    "tests/certify/test_statements.py",
     "tests/history/test_predicates.py",
     "tests/history/test_set_reads.py",
     "tests/end_to_end/test_predicate_litmus.py",
@@ -53,6 +54,7 @@ _TIMES = [
 
 _CHECKERS = [
     "tests/certify/test_moments.py",
+    "tests/certify/test_statements.py",
     "tests/certify/test_one_key.py",
     "tests/history/test_predicates.py",
     "tests/end_to_end/test_predicate_litmus.py",

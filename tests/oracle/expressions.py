@@ -158,6 +158,29 @@ def _of_one_key(rng: random.Random, depth: int) -> core.Core:
     return core.Opt(parts[0]) if kind < 0.9 else core.Plus(parts[0])
 
 
+_THERE = ("(tx^-1 ; rf)", "(for x: ww[x] ; tx^-1 ; [last-write[x]] ; po)")
+_MISSED = "(for x: rf[x]^-1 ; tx ; ww[x])"
+_STEPS = ("so", "ww", "wr", "rt", "(so ; ww)", "(wr ; so)")
+
+
+def random_operation_spec(rng: random.Random) -> str:
+    """Walks that meet transactions at one operation and leave them at a later one, in full."""
+    there = rng.choice((_THERE, _THERE, _THERE[:1], _THERE[1:], (*_THERE, "(so ; tx^-1)")))
+    on = "; (po ; statement)?" if rng.random() < 0.85 else ""
+    steps = rng.sample(_STEPS, rng.randint(0, 2))
+    lines = ["spec random", 'include "adya.iso"']
+    if rng.random() < 0.5:
+        away = rng.choice((_MISSED, f"({_MISSED} | tx)", f"({_MISSED} | tx)"))
+        walk = f"(({' | '.join(there)}) ; statement {on} ; {away})"
+        lines.append(f"acyclic {' | '.join(['ww', *steps, walk])} as c")
+    else:
+        before = f"({' | '.join(['wr', 'ww', *steps])})"
+        lines.append(f"acyclic {before} as loops")
+        star = f"{before}^* ; " if rng.random() < 0.8 else ""
+        lines.append(f"irreflexive {star}({' | '.join(there)}) ; statement {on} ; {_MISSED} as c")
+    return "\n".join(lines) + "\n"
+
+
 def _reflexive(e: core.Core) -> bool:
     """Contains the identity: ``acyclic`` of it can never hold (T0 alone is a cycle)."""
     match e:

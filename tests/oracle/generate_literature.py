@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from .facts import FACTS
 from .generate import MUTATIONS, any_history, random_times, well_formed
 from .generate_rows import row_history, with_set_reads
 from .history import History, Op, Txn, has_time, is_write, parse, sort_by_session
+from .predicates import rich
 
 #: Transactions of a history; the definitions try everything.
 MOST = 4
@@ -26,7 +28,18 @@ def literature_history(rng: random.Random) -> History:
             continue
         if not has_time(history) and rng.random() < 0.5:
             history = random_times(rng, history)
-        return history
+        if rich(history) and not one_by_one(history):
+            continue  # a process of EDN does not
+        return with_groups(rng, history) if rng.random() < 0.4 else history
+
+
+def one_by_one(history: History) -> bool:
+    """Whether a session begins each transaction after the end of the one before."""
+    return all(
+        a.end is None or b.begin is None or a.end < b.begin
+        for a, b in pairwise(history)
+        if a.session == b.session
+    )
 
 
 def _others(rng: random.Random) -> History:
@@ -146,9 +159,9 @@ def by_sessions(rng: random.Random) -> History:
 
 
 def with_groups(rng: random.Random, history: History) -> History:
-    """Some transactions in groups, mostly those of a session in one."""
-    of = {s: rng.choice(("a", "a", "b", None)) for s in {t.session for t in history}}
+    """Most transactions in a group, mostly those of a session in one."""
+    of = {s: rng.choice(("a", "a", "b", None)) for s in sorted({t.session for t in history})}
     return tuple(
-        replace(t, group=of[t.session] if rng.random() < 0.85 else rng.choice("ab"))
+        replace(t, group=of[t.session] if rng.random() < 0.85 else rng.choice(("a", "b", None)))
         for t in history
     )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 
-from . import moments, semantics
+from isolang.api import load_spec
+
+from . import moments, relational, semantics
 from .expressions import Checks
-from .generate import any_history, well_formed
+from .generate import any_history, random_times, well_formed
+from .generate_literature import MOST, by_statements, one_by_one
 from .generate_rows import row_history
 from .history import History, as_edn_says, timed
 from .predicates import lower, rich
@@ -38,6 +42,27 @@ def judged(
         said = as_edn_says(history) if rich(history) else history
         try:
             (valid,) = semantics.satisfied(lower(said), [checks], limit=_LARGEST)
+        except semantics.TooLargeError:
+            if left_out is not None:
+                left_out["too large for the oracle"] += 1
+            continue
+        yield history, "valid" if valid else "invalid"
+
+
+def judged_by_operations(
+    rng: random.Random, text: str, count: int, left_out: Counter[str] | None = None
+) -> Iterator[tuple[History, str]]:
+    """The same for a specification in full, of what single operations do."""
+    spec = load_spec(text)
+    for _ in range(count):
+        history = by_statements(rng) if rng.random() < 0.7 else row_history(rng)
+        if re.search(r"\brt\b", text) and not timed(history):
+            history = random_times(rng, history)
+        if len(history) > MOST or not well_formed(history) or not one_by_one(history):
+            continue
+        said = as_edn_says(history) if rich(history) else history
+        try:
+            valid = relational.satisfied(lower(said), spec, limit=_LARGEST)
         except semantics.TooLargeError:
             if left_out is not None:
                 left_out["too large for the oracle"] += 1

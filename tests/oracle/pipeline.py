@@ -157,6 +157,7 @@ DEFINED: dict[str, str] = {
     "update-atomic": "update-atomic",
     "update-atomic-nosession": "update-atomic-nosession",
     "rss": "rss",
+    "strong-partition-si": "strong-partition-si",
     "mav": "mav",
     "pram": "shared-pram",
     "per-key-sequential": "per-key-sequential",
@@ -185,6 +186,8 @@ class Levels:
             names = [n for n in names if not self._real_time(level_of(n))]
         if any(t.times is None for t in history):
             names = [n for n in names if n not in DATABASES and n not in STATEMENTS]
+        if all(t.group is None for t in history):
+            names = [n for n in names if level_of(n) != "strong-partition-si"]
         if rich(history):  # who reads is not defined for a statement that returns nothing
             undefined = {*GUARANTEES, "per-key-sequential", "per-key-causal"}
             names = [n for n in names if level_of(n) not in undefined]

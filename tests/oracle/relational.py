@@ -58,9 +58,9 @@ __all__ = ["TooLargeError", "World", "evaluate", "flags", "holds", "satisfied", 
 
 #: What times say of reads: see ``_of_reads``.
 _READ_TIMES = frozenset(("committed-before", "committed-after", "answered-before"))
-_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "statement")) | _READ_TIMES
+_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "statement", "last-write")) | _READ_TIMES
 _CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
-_SETS = frozenset(("T", "W", "R"))
+_SETS = frozenset(("T", "W", "R", "last-write"))
 
 Rf = Sequence[Source]
 
@@ -262,6 +262,7 @@ def _given(
     for name, pairs in moments.relations(history, list(included), error).items():
         w.plain[name] = init | _union([edge(number[a], number[b]) for a, b in pairs])
     w.keyed["W"], w.keyed["R"], w.keyed["vo"], w.keyed["cand"] = [], [], [], []
+    w.keyed["last-write"] = []
     for key in all_keys:
         writes = [t for t in included if any(is_write(o) and o[1] == key for o in history[t].ops)]
         reads = [t for t in included if any(k == key for k, _, _ in fact[t].reads)]
@@ -293,6 +294,8 @@ def _given(
                             if source in number:
                                 candidates |= edge(write_event[source, key], op_event[t, op])
             w.keyed["cand"].append(candidates)
+            last = [write_event[t, key] for t in (T0, *included) if (t, key) in write_event]
+            w.keyed["last-write"].append(sum(1 << e for e in last))
     return w, op_event, write_event
 
 

@@ -1,0 +1,82 @@
+"""Both checkers judge predicate reads by themselves: what they returned, and what they did not."""
+
+import pytest
+from support.certify import both
+
+from isolang import Transaction, check, load_spec
+from isolang.history import History
+
+ROWS = {"a": 1, "b": -3, "c": 2, "d": 5}
+#: A predicate, and the keys whose rows match it. Key l was loaded as 4, d is deleted first, the
+#: reader itself makes c 7 and f 2, and fails to make a 9.
+MATCHES = [
+    (("=", "value", 1), "a"),
+    (("!=", "value", 1), "bcfl"),
+    (("<", "value", 2), "ab"),
+    (("<=", "value", 2), "abf"),
+    ((">", "value", 2), "cl"),
+    (("between", "value", 1, 4), "afl"),
+    (("mod", "value", 2, 1), "abc"),
+    (("not", ("null", "value")), "abcfl"),
+    (("not", ("=", "value", 1)), "bcfl"),
+    (("and", (">", "value", 0), ("<", "value", 4)), "af"),
+    (("or", ("<", "value", 0), (">", "value", 4)), "bc"),
+    (("not", ("and", (">", "value", 0), ("<", "value", 4))), "bcl"),
+    (("in", "value", [2, 4, 9]), "fl"),
+]
+
+
+def table(predicate, matching):
+    """Rows come one after the other; then one reader, whose own rows are seen."""
+    now = {**ROWS, "l": 4, "c": 7, "f": 2}
+    rows = [Transaction([("w", key, row)], session=0) for key, row in ROWS.items()]
+    rows.append(Transaction([("delete", "d")], session=0))
+    found = {key: now[key] for key in matching}
+    own = [("w", "c", 7), ("w", "a", 9), ("w", "f", 3), ("w", "f", 2)]
+    rows.append(Transaction([*own, ("scan", predicate, found)], session=0, failed=(1,)))
+    return History.from_transactions(rows, initial={"l": 4})
+
+
+@pytest.mark.parametrize(("predicate", "matching"), MATCHES)
+def test_what_matches(predicate, matching):
+    """The reader and both checkers agree which rows match."""
+    history, spec = table(predicate, matching), load_spec("ser")
+    verdict = check(history, spec)
+    assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
+    assert both(history, spec, verdict.witness) == ("accepted", "accepted")
+
+
+def scanned(predicate, returned):
+    """A table of two rows that its reader's predicate tells apart."""
+    txns = [[("w", "x", 1), ("w", "y", 2)], [("scan", predicate, returned)], [("w", "z", 2)]]
+    txns.append([("r-not-in", "x", [7])])
+    return History.from_transactions([Transaction(ops, session=0) for ops in txns])
+
+
+def test_rows_that_a_reader_judged_otherwise():
+    """Without its own judgement a checker would accept what another program made of the file."""
+    spec, history = load_spec("ser"), scanned(("=", "value", 1), {"x": 1})
+    verdict = check(history, spec)
+    assert both(history, spec, verdict.witness) == ("accepted", "accepted")
+    (row,) = (int(i) for i in history.columns.statement_start)
+    history.columns.set_value(row, int(history.columns.op_value[1]))  # x = 2, which does not match
+    history.columns.set_value(0, int(history.columns.op_value[1]))
+    assert both(history, spec, verdict.witness) == ("not certified", "not certified")
+
+
+def test_rows_that_were_not_returned():
+    """What a predicate read says that it missed is what matches, no more and no less."""
+    spec, right = load_spec("ser"), scanned(("=", "value", 2), {"y": 2})
+    verdict = check(right, spec)
+    assert verdict.outcome == "valid"
+    assert both(right, spec, verdict.witness) == ("accepted", "accepted")
+    missed = [i for i, kind in enumerate(right.columns.op_kind) if kind == 5]
+    for op in missed:
+        right.columns.set_value(op, _other_list(right.columns, op))
+        told = both(right, spec, verdict.witness)
+        assert told == ("not certified", "not certified")
+
+
+def _other_list(columns, op):
+    given = int(columns.op_value[op])
+    return next(i for i in range(len(columns.list_start) - 1) if i != given)
