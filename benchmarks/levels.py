@@ -22,9 +22,11 @@ from pathlib import Path
 
 from isolang.api import check, load_history, load_spec
 from isolang.history import History
+from isolang.history.values import INTEGER
 from isolang.language.classify.route import route
 from isolang.language.library import list_library
 
+GROUPS = 4
 SHAPES = {
     "blindw": ("--operations", "8", "--sessions", "24"),
     "mini": ("--mini-transactions", "--sessions", "24"),
@@ -39,7 +41,10 @@ def generated(shape: str, transactions: int, folder: Path) -> History:
     size = ["--transactions", str(transactions), "--keys", str(max(10, transactions // 10))]
     rule = ["--rule", "strict-serializable", str(path)]
     subprocess.run([*command, *size, *rule], check=True, capture_output=True)
-    return load_history(path)
+    history = load_history(path)
+    for t, session in enumerate(history.columns.txn_session.tolist()):
+        history.columns.set_group(t, INTEGER, session % GROUPS)
+    return history
 
 
 def rows(levels: list[str], histories: list[History], seconds: float) -> Iterator[list[str]]:

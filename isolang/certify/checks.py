@@ -132,6 +132,7 @@ def _over_statements(e: Core) -> Core:
         "init",
         "so",
         "rt",
+        "group-rt",
         "done",
         "locked",
         "ww",

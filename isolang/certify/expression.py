@@ -30,7 +30,8 @@ from isolang.language.meaning.core import (
 FILTERED = tuple(f"{r}[{a},{b}]" for r in ("so", "rt", "done", "late") for a in "WR" for b in "WR")
 """``rt[W,R]`` as a label: ``rt`` from a writer of some key to a reader of it."""
 RELATIONS = (
-    *("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
+    *("init", "so", "rt", "group-rt", "done", "late", "locked"),
+    *("wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
     *FILTERED,
 )
 STATEMENTS = ("committed-before", "answered-before", "po", "committed-after", "tx")

@@ -49,6 +49,7 @@ class Facts:
         self.keys = columns.n_keys()
         self.sessions = columns.sessions
         self.has_time = columns.has_time
+        self.group = columns.txn_group.tolist()
         self.status: list[int] = columns.txn_status.tolist()
         self.session: list[int] = columns.txn_session.tolist()
         self.begin: list[int] = columns.txn_begin.tolist()
@@ -153,9 +154,9 @@ class Facts:
         )
 
     def given(self, relation: str, a: int, b: int) -> bool:
-        """Whether ``a`` and ``b`` are a pair of ``so rt done late locked init``, or ``rt[W,R]``."""
+        """Whether ``a`` and ``b`` are a pair of a relation between transactions, or ``rt[W,R]``."""
         name, _, ends = relation.partition("[")
-        pair = bool(getattr(self, name)(a, b))
+        pair = bool(getattr(self, name.replace("-", "_"))(a, b))
         # mutant: python-accesses
         return pair and (not ends or bool(self.shared_keys(relation, a, b)))
 
@@ -191,6 +192,12 @@ class Facts:
             and self.end[a] != _UNKNOWN_END
             and self.begin[b] != _UNKNOWN_BEGIN
         )
+
+    def group_rt(self, a: int, b: int) -> bool:
+        """Real-time order inside a group."""
+        if not self.group or self.n in (a, b):
+            return False
+        return self.group[a] == self.group[b] != NIL and self.rt(a, b)
 
     @property
     def has_moments(self) -> bool:
@@ -324,7 +331,11 @@ class Facts:
             raise NotCertifiedError(
                 "not certified: the spec speaks of times, but the history has none"
             )
-        if "rt" in relations or (moments and not self._commit_begin):
+        if "group-rt" in relations and not self.group:
+            raise NotCertifiedError(
+                "not certified: the spec uses group-rt, but the history has no groups"
+            )
+        if not {"rt", "group-rt"}.isdisjoint(relations) or (moments and not self._commit_begin):
             self.require_times()
 
     def require_times(self) -> None:

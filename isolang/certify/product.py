@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.expression import Positions
-from isolang.certify.facts import COMMITTED, Facts
+from isolang.certify.facts import COMMITTED, NIL, Facts
 
 _BITS_LIMIT = 4_000_000_000  # bits, of sets of transactions
 _PER_SOURCE_LIMIT = 20_000_000  # edge visits, when words may not be repeated
@@ -185,6 +185,7 @@ class Product:
         lead = {
             "so": self._session_order,
             "rt": self._real_time,
+            "group-rt": self._real_time_of_groups,
             "done": self._moments,
             "late": self._moments,
         }
@@ -229,6 +230,21 @@ class Product:
                 if facts.status[t] == COMMITTED:
                     later = bisect_right(begins, facts.end[t])
                     self._to_later(f"{label} {key}", 0, t, step, later, by_begin)
+
+    def _real_time_of_groups(
+        self, label: str, key: int, tails: Sequence[int], heads: Sequence[int]
+    ) -> None:
+        facts = self._facts
+        groups: dict[int, list[int]] = {}
+        for t in sorted(heads, key=lambda t: facts.begin[t]):
+            if facts.group[t] != NIL:
+                groups.setdefault(facts.group[t], []).append(t)
+        begins = {group: [facts.begin[t] for t in own] for group, own in groups.items()}
+        for t in tails:
+            if facts.status[t] == COMMITTED and (group := facts.group[t]) in groups:
+                later = bisect_right(begins[group], facts.end[t])
+                for step in self._machine.steps[label]:
+                    self._to_later(f"{label} {key}", group, t, step, later, groups[group])
 
     def _moments(self, label: str, key: int, tails: Sequence[int], heads: Sequence[int]) -> None:
         """``done``, ``late`` and ``locked``: to whoever sent its COMMIT later."""

@@ -124,7 +124,7 @@ def _keys(
     by_key: list[list[Read]] = [[] for _ in range(facts.keys)]
     for read in reads:
         by_key[read[1]].append(read)
-    given = {"so", "rt"} & set(positions.labels)
+    given = {"so", "rt", "group-rt"} & set(positions.labels)
     for key, order in enumerate(orders):
         own = sorted({*order, *(reader for reader, *_ in by_key[key])})
         only = [order if k == key else () for k in range(facts.keys)]

@@ -194,8 +194,8 @@ class World:
                 return self._session_order()
             case "rt":
                 return self._real_time()
-            case "done" | "late" | "locked":
-                return self._before_commit(getattr(facts, name))
+            case "group-rt" | "done" | "late" | "locked":
+                return self._before_commit(getattr(facts, name.replace("-", "_")))
             case "committed-before" | "answered-before" | "committed-after" | "statement":
                 return self._of_statements(name)
             case "po":

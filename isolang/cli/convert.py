@@ -34,8 +34,8 @@ def convert(
         list[str],
         typer.Option(
             "--drop", metavar="WHAT",
-            help="Leave out what OUT cannot say: real-time, failed-operations, unknown-reads, "
-            "empty-transactions, order-after-unknown; may be repeated.",
+            help="Leave out what OUT cannot say: real-time, groups, failed-operations, "
+            "unknown-reads, empty-transactions, order-after-unknown; may be repeated.",
         ),
     ] = [],  # noqa: B006
 ) -> int:  # fmt: skip

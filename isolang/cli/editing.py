@@ -27,6 +27,7 @@ GIVEN: Final = {
     "init": "T0, which wrote every key, to every other transaction",
     "so": "session order: later in the same session",
     "rt": "real time: ended before the other one began",
+    "group-rt": "real time inside a group of sessions",
     "po": "on events: order in a transaction",
     "tx": "from an event to its transaction",
     "cand": "on events: from a write to a read that it may explain",

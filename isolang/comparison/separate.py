@@ -18,7 +18,7 @@ from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
 from isolang.language.meaning.core import SPLIT
-from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
+from isolang.language.meaning.facts import COMPARING_TIMES
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -46,7 +46,8 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         keys=bounds.keys,
         reads=bounds.reads,
         sessions="so" in names,
-        real_time=bool(names & {"rt", *MOMENTS, *OF_STATEMENTS}),
+        real_time=bool(names & COMPARING_TIMES),
+        groups="group-rt" in names,
         operations="po" in names,
         predicates=not bounds.one_by_one and bool(names & {*SPLIT, "pred"}),
         one_by_one=bounds.one_by_one,

@@ -45,6 +45,7 @@ class Small(Struct, frozen=True, kw_only=True):
         lists: per key, the order in which its list was made; ``None`` for a register.
         before: who ended before whom began.
         timed: whether there are times.
+        groups: the transactions of each group; empty if there are none.
     """
 
     transactions: tuple[tuple[Operation, ...], ...]
@@ -52,6 +53,7 @@ class Small(Struct, frozen=True, kw_only=True):
     lists: tuple[List | None, ...]
     before: tuple[tuple[int, int], ...] = ()
     timed: bool = False
+    groups: tuple[tuple[int, ...], ...] = ()
 
     @property
     def operations(self) -> int:
@@ -83,7 +85,12 @@ class Small(Struct, frozen=True, kw_only=True):
             lists=tuple(one if one is None else tuple(number[t] for t in one) for one in made),
             before=tuple((number[a], number[b]) for a, b in self.before),
             timed=self.timed,
+            groups=tuple(sorted(tuple(sorted(number[t] for t in own)) for own in self.groups)),
         )
+
+    def group(self, t: int) -> str:
+        """The name of a transaction's group; empty if there are none."""
+        return next((chr(ord("A") + i) for i, own in enumerate(self.groups) if t in own), "")
 
     def intervals(self) -> list[tuple[int, int]]:
         """Begin and end of each transaction, such that exactly the pairs of ``before`` are apart.
@@ -116,6 +123,7 @@ class Small(Struct, frozen=True, kw_only=True):
                     begin=times[t - 1][0] if self.timed else None,
                     end=times[t - 1][1] if self.timed else None,
                     label=t,
+                    group=self.group(t) or None,
                 )
                 for t in order
             ],
@@ -156,7 +164,8 @@ class Small(Struct, frozen=True, kw_only=True):
 
         def one(t: int) -> str:
             at = "@{}-{}".format(*times[t - 1]) if self.timed else ""
-            return f"{self.shown(t)} {at}".rstrip()
+            group = f"%{self.group(t)}" if self.groups else ""
+            return " ".join(part for part in (self.shown(t), at, group) if part)
 
         return " || ".join(" -> ".join(map(one, own)) for own in self.sessions)
 
@@ -166,4 +175,5 @@ class Small(Struct, frozen=True, kw_only=True):
         for number, own in enumerate(self.sessions, 1):
             for t in own:
                 at = "" if not self.timed else "   from {} to {}".format(*times[t - 1])
-                yield f"session {number}", f"T{t}", self.shown(t) + at
+                group = f"   group {self.group(t)}" if self.groups else ""
+                yield f"session {number}", f"T{t}", self.shown(t) + at + group

@@ -35,6 +35,7 @@ class Scope(Struct, frozen=True, kw_only=True):
         lists: whether keys may be lists.
         sessions: whether there is a session order; else each transaction has a session of its own.
         real_time: whether there are times.
+        groups: whether sessions have groups; else there is no group.
         operations: whether the order of the operations of a transaction matters.
         predicates: whether there are predicate reads.
         one_by_one: leave out what no database can show that does one step after the other: reads,
@@ -47,6 +48,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     lists: bool = True
     sessions: bool = True
     real_time: bool = False
+    groups: bool = False
     operations: bool = False
     predicates: bool = False
     one_by_one: bool = False
@@ -81,6 +83,7 @@ class Symbolic:
         self._make_operations()
         self._make_sessions()
         self._make_times()
+        self._make_groups()
         self._make_lists()
         self._name()
         if scope.one_by_one:
@@ -184,6 +187,23 @@ class Symbolic:
         for (i, j), literal in self._so.items():
             state((-literal, -rt[j, i]))
 
+    def _make_groups(self) -> None:
+        """A partition of the sessions."""
+        state = self.circuit.state
+        pairs = combinations(self._txns, 2) if self.scope.groups else ()
+        self._together = {pair: self._new() for pair in pairs}
+
+        def both(a: int, b: int) -> int:
+            return self._together[min(a, b), max(a, b)]
+
+        for (a, b), literal in self._together.items():
+            for c in self._txns:
+                if c not in (a, b):
+                    state((-literal, -both(b, c), both(a, c)))
+                    state((-literal, -both(a, c), both(b, c)))
+            for pair in ((a, b), (b, a)):
+                state((-self._so[pair] if pair in self._so else TRUE, literal))
+
     def _make_lists(self) -> None:
         wanted = self.scope.lists
         self.are_lists = [self._new() if wanted else FALSE for _ in self._keys]
@@ -242,9 +262,14 @@ class Symbolic:
         if self.scope.real_time:
             ended = [(a, b, x) for (a, b), x in self._rt.items()]
             self.plain["rt"] = relation_of([*init, *ended])
+            both = self.circuit.both
+            self.plain["group-rt"] = relation_of(
+                (a, b, both(x, self._together[min(a, b), max(a, b)]))
+                for a, b, x in ended
+                if self.scope.groups
+            )
             # No operation has a time of its own here.
             self.plain["done"] = self.plain["late"] = relation_of(ended)
-            both = self.circuit.both
             self.plain["locked"] = relation_of(
                 (
                     a,
@@ -386,10 +411,17 @@ class Symbolic:
     def extras(self) -> list[int]:
         """What a history should not have without need, the worst first.
 
-        Lists; reads of what a transaction wrote, which may be of the future; sessions and times.
+        Lists; reads of what a transaction wrote, which may be of the future; sessions, times and
+        groups.
         """
         wrote = (literal for (_, _, _, s), literal in self._read.items() if s != T0)
-        return [*self.are_lists, *wrote, *self._so.values(), *self._rt.values()]
+        return [
+            *self.are_lists,
+            *wrote,
+            *self._so.values(),
+            *self._rt.values(),
+            *self._together.values(),
+        ]
 
     # --- solving ---
 
@@ -438,12 +470,15 @@ class Symbolic:
             tuple(sorted(own, key=lambda t: sum((s, t) in so for s in own)))
             for own in (_beside(t, so) for t in self._txns)
         }
+        together = {pair for pair, literal in self._together.items() if true(literal)}
+        groups = {_beside(t, together) for t in self._txns} if self.scope.groups else ()
         return Small(
             transactions=tuple(tuple(ops) for ops in txns),
             sessions=tuple(sorted(sessions)),
             lists=tuple(lists),
             before=tuple(pair for pair, literal in self._rt.items() if true(literal)),
             timed=self.scope.real_time,
+            groups=tuple(sorted(tuple(sorted(own)) for own in groups)),
         ).tidied()
 
     def _operations_of(self, t: int, true: Callable[[int], bool]) -> list[Operation]:

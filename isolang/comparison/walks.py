@@ -66,11 +66,12 @@ from isolang.language.meaning.show import brief, show_check
 
 _STEPS = frozenset(RELATIONS) - {"init"}
 _TESTS = frozenset("WR")
-_ORDERS = ("so", "rt")
+_ORDERS = ("so", "rt", "group-rt")
 _PARTS = {
     relation: tuple(letter for letter in FILTERED if relation_of(letter) == relation)
     for relation in ("so", "rt", "done", "late")
 }
+_PARTS["rt"] += ("group-rt",)
 _READS = OF_READS | {"rf"}
 _OF_VERSIONS = OVERWRITING | {"ww"}
 _ENDS: Mapping[str, tuple[str, ...]] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from isolang.language.meaning.core import relation_of
-from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
+from isolang.language.meaning.facts import COMPARING_TIMES
 from isolang.problem.anomalies import AnomalyKind
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
 
 def suffix(relations: Collection[str]) -> str:
     """``-realtime`` if there is an edge by time, else ``-session`` if there is an so edge."""
-    if set(relations) & {"rt", *MOMENTS, *OF_STATEMENTS}:
+    if set(relations) & COMPARING_TIMES:
         return "-realtime"
     return "-session" if "so" in relations else ""
 
@@ -163,7 +163,7 @@ def _one_rw(
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
     # A way back by way of others is one that levels forbid which allow lost updates.
-    if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", "rt"}):
+    if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", "rt", "group-rt"}):
         return "lost update"
     return "G-single"
 

@@ -157,6 +157,9 @@ class Words:
                 if edge.a == self.facts.n:
                     return f"the initial state comes before {b}"
                 return f"{a} had ended before {b} began"
+            case "group-rt":
+                group = self.history.group_of(edge.a)
+                return f"{a} had ended before {b}, of group {group} too, began"
             case "done":
                 return f"{a} had committed before {b} sent its COMMIT"
             case "late":

@@ -152,9 +152,14 @@ class _Builder:
                 self.sources.append((self.columns.operations(), at, key, op[3]))
             self.columns.add_op(kind, key, value, i + 1, ok)
         self.times(index, transaction, where)
+        self.group(index, transaction, where)
         if status == c.INITIAL:
             for key, value in last_write.items():
                 self.columns.set_initial_value(key, value)
+
+    def group(self, index: int, transaction: Transaction, where: str) -> None:
+        if transaction.group is not None:
+            self.columns.set_group(index, *encode(transaction.group, f"{where}: the group"))
 
     def times(self, index: int, transaction: Transaction, where: str) -> None:
         """The times of the operations and of COMMIT, which are within the transaction's."""

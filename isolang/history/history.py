@@ -186,6 +186,12 @@ class History(Struct, frozen=True, kw_only=True):
             return ""
         return self.session_name(int(self.columns.txn_session[txn]))
 
+    def group_of(self, txn: int) -> str:
+        """Give the group of a transaction as text; empty if it has none."""
+        if not self.columns.has_groups or self._is_t0(txn) or not self.columns.txn_group[txn]:
+            return ""
+        return show(*self.columns.group(int(self.columns.txn_group[txn])))
+
     def status(self, txn: int) -> StatusName:
         """Give the status of a transaction, in words."""
         return c.STATUS_NAMES[c.INITIAL if self._is_t0(txn) else int(self.columns.txn_status[txn])]
@@ -345,7 +351,12 @@ class History(Struct, frozen=True, kw_only=True):
             ),
             times=self._times(txn),
             commit=self._commit(txn),
+            group=self._group(txn),
         )
+
+    def _group(self, txn: int) -> Value:
+        groups = self.columns.txn_group
+        return decode(*self.columns.group(int(groups[txn]))) if len(groups) else None
 
     def _times(self, txn: int) -> list[tuple[int, int] | None] | None:
         """For each of :meth:`_op_objects` when it was sent and answered."""

@@ -59,6 +59,8 @@ class Transaction(Struct, frozen=True):
         times: when each operation was sent and when it was answered, or ``None``; by the clock of
             ``begin`` and ``end``.
         commit: when COMMIT was sent; its answer is at ``end``.
+        group: an integer or a string; ``None`` for none. Some levels promise more inside a group,
+            say of the clients of one replica.
         failed: which of its operations (counted from 0) failed themselves: kept, but ignored.
     """
 
@@ -71,3 +73,4 @@ class Transaction(Struct, frozen=True):
     failed: tuple[int, ...] = ()
     times: Sequence[tuple[Time, Time] | None] | None = None
     commit: Time | None = None
+    group: Any = None

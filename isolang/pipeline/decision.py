@@ -15,7 +15,7 @@ from isolang.errors import HistoryError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
-from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS, mentioned
+from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS, mentioned, uses_groups
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
@@ -83,14 +83,20 @@ def decide(
         problem: of the history, if it was built before.
 
     Raises:
-        HistoryError: the spec needs real time and the history has none, or the columns do not fit
-            together.
+        HistoryError: the spec needs real time, or groups, and the history has none, or the columns
+            do not fit together.
         SolverError: there is no such pair of an encoding and a solver, or it does not apply.
     """
     if route.uses_real_time and not history.columns.has_time:
         msg = (
             f"{history.name}: spec {route.spec.name} uses real time, but the history has none "
             f"({history.real_time or 'no times'}); check it against a level without it"
+        )
+        raise HistoryError(msg)
+    if uses_groups(route.spec) and not history.columns.has_groups:
+        msg = (
+            f"{history.name}: spec {route.spec.name} speaks of groups, but no transaction of the "
+            "history names one; hint: `:group` of operation maps, `group` of transactions"
         )
         raise HistoryError(msg)
     if history.clock_error and route.uses_real_time and not route.uses_sessions:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from isolang.history.columns import NIL_ATOM
 from isolang.language.meaning.core import (
     FILTERED,
     OF_READS,
@@ -146,6 +147,11 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
                     _chain(chunks, problem, members, (first + q, first + r), states)
         for q, r in automaton.steps.get("rt", ()):
             _end_times(chunks, problem, present, (first + q, first + r), states)
+        for q, r in automaton.steps.get("group-rt", ()):
+            groups = np.unique(native.group[present]) if len(native.group) else ()
+            for group in (one for one in groups if one != NIL_ATOM):
+                own = present[native.group[present] == group]
+                _end_times(chunks, problem, own, (first + q, first + r), states)
         for name in MOMENTS:
             for q, r in automaton.steps.get(name, ()):
                 pairs = before_commit(native, name)

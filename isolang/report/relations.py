@@ -34,6 +34,7 @@ RELATIONS: Final[Mapping[str, Style]] = {
     "prw": Style("#c2410c", (2, 4), "the second wrote what the first's predicate had passed over"),
     "so": Style("#57606a", (1.5, 3), "the same session, one after the other"),
     "rt": Style(_TIME, (8, 3, 1.5, 3), "the first ended before the second began"),
+    "group-rt": Style(_TIME, (8, 3, 3, 3), "in one group, the first ended before the second began"),
     "done": Style(_TIME, (8, 3, 1.5, 3, 1.5, 3), "the first had committed when the second did so"),
     "late": Style(_TIME, (3, 3, 8, 3, 3, 3), "the first began to read before the second's commit"),
     "locked": Style(_TIME, (12, 3, 3, 3), "the first had locked what the second wrote"),

@@ -221,6 +221,7 @@ def given(history: SmallHistory, *, events: bool) -> Model:
         "init": init,
         "so": init | so,
         "rt": init | relation(iter(history.before)),
+        "group-rt": relation((a, b) for a, b in history.before if history.together(a, b)),
         # No operation has a time of its own here.
         "done": relation(iter(history.before)),
         "late": relation(iter(history.before)),

@@ -52,17 +52,23 @@ class SmallHistory(Struct, frozen=True):
         keys: what happens to each.
         before: pairs of real time among transactions 1 … n.
         backwards: whether transactions read the last key first.
+        groups: per transaction, the number of its group; empty if there are none.
     """
 
     shape: Shape
     keys: tuple[Key, ...]
     before: tuple[tuple[int, int], ...] = ()
     backwards: bool = False
+    groups: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
         """The number of transactions."""
         return sum(self.shape)
+
+    def together(self, a: int, b: int) -> bool:
+        """Whether two transactions are of one group."""
+        return bool(self.groups) and self.groups[a - 1] == self.groups[b - 1]
 
     def sessions(self) -> list[range]:
         """The transactions of each session."""
@@ -144,6 +150,15 @@ def _real_times(size: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(sorted(found, key=lambda pairs: (len(pairs), pairs)))
 
 
+@cache
+def _groups(shape: Shape) -> tuple[tuple[int, ...], ...]:
+    """The partitions of the sessions into groups, as the group of each transaction."""
+    found: list[tuple[int, ...]] = [()]
+    for length in shape:
+        found = [(*g, *[n] * length) for g in found for n in range(max(g, default=-1) + 2)]
+    return tuple(found)
+
+
 def _same(shape: Shape) -> list[tuple[int, ...]]:
     """The renamings of the transactions that keep the sessions: new number by old."""
     starts = [sum(shape[:i]) for i in range(len(shape))]
@@ -175,7 +190,7 @@ def _first_of_its_kind(history: SmallHistory, same: list[tuple[int, ...]]) -> bo
     """Whether no renaming of transactions and keys comes before it."""
     own = [_renamed(key, tuple(range(history.size + 1))) for key in history.keys]
     times = history.before
-    for new in same:
+    for new in same if not history.groups else ():
         keys = [_renamed(key, new) for key in history.keys]
         before = tuple(sorted((new[a], new[b]) for a, b in times))
         orders = [keys] if history.backwards else permutations(keys)
@@ -192,7 +207,7 @@ def _busy(keys: tuple[Key, ...], size: int) -> bool:
 
 
 def all_histories(
-    size: int, keys: int, *, lists: bool, real_time: bool, both_ways: bool
+    size: int, keys: int, *, lists: bool, real_time: bool, both_ways: bool, groups: bool = False
 ) -> Iterator[SmallHistory]:
     """Every history of exactly this many transactions and keys, each kind once.
 
@@ -202,6 +217,7 @@ def all_histories(
         lists: whether the keys are lists, not registers.
         real_time: with all real-time orders, else without times.
         both_ways: with the reads of a transaction in both orders of the keys.
+        groups: with all groups of sessions.
     """
     one = _lists(size) if lists else _registers(size)
     times = _real_times(size) if real_time else ((),)
@@ -210,14 +226,21 @@ def all_histories(
         same = _same(shape)
         for chosen in product(one, repeat=keys):
             if _busy(chosen, size):
-                for before, backwards in product(times, ways):
-                    history = SmallHistory(shape, chosen, before, backwards)
+                of_sessions = _groups(shape) if groups else ((),)
+                for before, backwards, group in product(times, ways, of_sessions):
+                    history = SmallHistory(shape, chosen, before, backwards, group)
                     if _first_of_its_kind(history, same):
                         yield history
 
 
 def random_histories(
-    rng: random.Random, size: int, keys: int, *, real_time: bool, both_ways: bool
+    rng: random.Random,
+    size: int,
+    keys: int,
+    *,
+    real_time: bool,
+    both_ways: bool,
+    groups: bool = False,
 ) -> Iterator[SmallHistory]:
     """Histories of this many transactions and keys, without end."""
     shapes = list(_shapes(size))
@@ -227,7 +250,9 @@ def random_histories(
         chosen = tuple(rng.choice(one) for _ in range(keys))
         if _busy(chosen, size):
             backwards = both_ways and rng.random() < 0.5
-            yield SmallHistory(rng.choice(shapes), chosen, rng.choice(times), backwards)
+            shape = rng.choice(shapes)
+            group = rng.choice(_groups(shape)) if groups else ()
+            yield SmallHistory(shape, chosen, rng.choice(times), backwards, group)
 
 
 def subsets(items: list[int]) -> Iterator[tuple[int, ...]]:

@@ -77,7 +77,8 @@ class _Search:
     ) -> None:
         names = facts.mentioned(spec)
         self.events = bool(names & EVENT_NAMES)
-        self.real_time = bool(names & {"rt", *facts.MOMENTS, *facts.OF_STATEMENTS})
+        self.real_time = bool(names & facts.COMPARING_TIMES)
+        self.groups = "group-rt" in names
         self.both_ways = "po" in names
         self.spec = spec
         self.checks = tuple(check for check in spec.checks if not check.flag)
@@ -200,7 +201,9 @@ def search(
 def _first(run: _Search, transactions: int, seed: int) -> Iterator[SmallHistory]:
     rng = random.Random(seed)
     for size in range(1, transactions + 1):
-        source = random_histories(rng, size, KEYS, real_time=run.real_time, both_ways=run.both_ways)
+        source = random_histories(
+            rng, size, KEYS, real_time=run.real_time, both_ways=run.both_ways, groups=run.groups
+        )
         yield from islice(source, _SAMPLES // (8 if size < transactions else 1))
 
 
@@ -213,5 +216,10 @@ def _scopes(transactions: int) -> Iterator[tuple[int, int]]:
 def _every(run: _Search, size: int, keys: int) -> Iterator[SmallHistory]:
     for lists in (True, False):
         yield from all_histories(
-            size, keys, lists=lists, real_time=run.real_time, both_ways=run.both_ways
+            size,
+            keys,
+            lists=lists,
+            real_time=run.real_time,
+            both_ways=run.both_ways,
+            groups=run.groups,
         )

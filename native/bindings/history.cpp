@@ -52,7 +52,7 @@ void each_column(H& h, F f) {
   f(h.op_value), f(h.op_source), f(h.op_position), f(h.list_start), f(h.list_values);
   f(h.key_atom), f(h.initial_value);
   f(h.op_begin), f(h.op_end), f(h.commit_begin), f(h.commit_end);
-  f(h.statement_sent), f(h.statement_answered);
+  f(h.statement_sent), f(h.statement_answered), f(h.txn_group);
 }
 
 nb::tuple state_of(const Atoms& atoms) {
@@ -106,7 +106,8 @@ nb::tuple state_of(const History& h) {
   each_column(h, [&](const auto& column) {
     columns.append(nb::bytes(column.data(), column.size() * sizeof(column[0])));
   });
-  return nb::make_tuple(h.sessions, h.has_time, columns, state_of(h.key_atoms), state_of(h.values));
+  return nb::make_tuple(h.sessions, h.has_time, columns, state_of(h.key_atoms), state_of(h.values),
+                        state_of(h.groups));
 }
 
 void restore(History& h, const nb::tuple& state) {
@@ -119,6 +120,7 @@ void restore(History& h, const nb::tuple& state) {
   h.has_time = nb::cast<bool>(state[1]);
   restore(h.key_atoms, state[3]);
   restore(h.values, state[4]);
+  restore(h.groups, state[5]);
   // Numbers the keys anew, as they were: each atom of a key is there once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
   h.key_atom.clear();
@@ -154,6 +156,7 @@ void register_history(nb::module_& m) {
   c.def("n_keys", &History::n_keys);
   c.def_ro("sessions", &History::sessions).def_rw("has_time", &History::has_time);
   c.def_prop_ro("has_operation_times", &History::has_operation_times);
+  c.def_prop_ro("has_groups", &History::has_groups);
 #define ISOLANG_COLUMN(name) \
   c.def_prop_ro(#name,       \
                 [](nb::handle self) { return view(nb::cast<const History&>(self).name, self); })
@@ -164,6 +167,7 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(txn_label);
   ISOLANG_COLUMN(txn_position);
   ISOLANG_COLUMN(txn_file);
+  ISOLANG_COLUMN(txn_group);
   ISOLANG_COLUMN(op_start);
   ISOLANG_COLUMN(op_kind);
   ISOLANG_COLUMN(op_ok);
@@ -193,6 +197,7 @@ void register_history(nb::module_& m) {
     return atom(h.key_atoms, h.key_atom[static_cast<std::size_t>(k)]);
   });
   c.def("value", [](const History& h, std::int32_t v) { return atom(h.values, v); });
+  c.def("group", [](const History& h, std::int32_t g) { return atom(h.groups, g); });
   // Kinds and numbers of all atoms, for those who look at many.
   const auto kinds = [](const Atoms& atoms) {
     std::vector<std::uint8_t> out(static_cast<std::size_t>(atoms.size()));
@@ -294,6 +299,13 @@ void register_history(nb::module_& m) {
     if (txn < 0 || txn >= h.transactions()) throw nb::index_error("no such transaction");
     h.set_commit_times(txn, begin, end);
   });
+  c.def(
+      "set_group",
+      [intern](History& h, std::int32_t txn, int kind, nb::object payload) {
+        if (txn < 0 || txn >= h.transactions()) throw nb::index_error("no such transaction");
+        h.set_group(txn, intern(h.groups, kind, payload));
+      },
+      "txn"_a, "kind"_a, "payload"_a.none());
   c.def("set_source", [](History& h, std::int64_t op, std::int64_t source) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
     h.op_source[static_cast<std::size_t>(op)] = source;

@@ -45,6 +45,7 @@ void register_problem(nb::module_& m) {
   ISOLANG_COLUMN(inclusion);
   ISOLANG_COLUMN(unfinished);
   ISOLANG_COLUMN(session);
+  ISOLANG_COLUMN(group);
   ISOLANG_COLUMN(begin);
   ISOLANG_COLUMN(end);
   ISOLANG_COLUMN(key_start);

@@ -15,6 +15,7 @@ ByStatement by_statement(const History& h, const Choice& c) {
   history.sessions = h.sessions;
   history.txn_session = h.txn_session;
   history.txn_status = h.txn_status;
+  history.txn_group = h.txn_group;
   history.txn_begin = h.txn_begin;
   history.txn_end = h.txn_end;
   for (std::int32_t t = 0; t < n; ++t) {
@@ -57,6 +58,7 @@ ByStatement by_statement(const History& h, const Choice& c) {
   }
   ++history.sessions;
   history.op_start.resize(history.txn_session.size() + 1, h.operations());
+  if (h.has_groups()) history.txn_group.resize(history.txn_session.size(), kNil);
   return result;
 }
 

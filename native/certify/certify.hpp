@@ -44,6 +44,7 @@ enum class Relation : std::uint8_t {
   init = 0,
   so,
   rt,
+  group_rt,
   done,
   late,
   locked,
@@ -63,7 +64,7 @@ enum class Relation : std::uint8_t {
   writes = so_of_key + 16,
   reads
 };
-inline constexpr int kRelations = 36;
+inline constexpr int kRelations = 37;
 // One of the relations between transactions that access one key.
 struct Filtered {
   Relation relation;  // which it is a part of

@@ -7,7 +7,7 @@ namespace isolang::certify {
 
 std::vector<ReadCheck> read_checks(const History& history, const std::vector<CheckText>& texts) {
   std::vector<ReadCheck> checks;
-  bool times = false, moments = false;
+  bool times = false, groups = false, moments = false;
   for (const CheckText& text : texts) {
     const bool earlier = text.kind == "earlier";
     const bool of_one_key = text.kind == "one key";
@@ -44,7 +44,8 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
                return part && part->relation == relation;
              });
     };
-    times |= speaks_of(Relation::rt);
+    groups |= positions.mentions(Relation::group_rt);
+    times |= groups || speaks_of(Relation::rt);
     const bool compares =
         speaks_of(Relation::done) || speaks_of(Relation::late) || speaks_of(Relation::locked);
     if (compares && of_one_key)
@@ -60,6 +61,8 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
   }
   if (moments && !history.has_time && !history.has_operation_times())
     throw NotCertified{"not certified: the spec speaks of times, but the history has none"};
+  if (groups && !history.has_groups())
+    throw NotCertified{"not certified: the spec uses group-rt, but the history has no groups"};
   if (!times && !(moments && !history.has_operation_times())) return checks;
   if (!history.has_time)
     throw NotCertified{"not certified: the spec uses rt, but the history has no times"};

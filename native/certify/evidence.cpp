@@ -63,6 +63,11 @@ bool Evidence::rt(std::int64_t a, std::int64_t b) const {
          h_.txn_end[a] != kTimeUnknownEnd && h_.txn_begin[b] != kTimeUnknownBegin;
 }
 
+bool Evidence::group_rt(std::int64_t a, std::int64_t b) const {
+  return h_.has_groups() && a != n_ && b != n_ && rt(a, b) && h_.txn_group[a] != kNil &&
+         h_.txn_group[a] == h_.txn_group[b];
+}
+
 bool Evidence::timed(std::int64_t a, std::int64_t b) const {
   return Moments(h_).known() && a != b && a != n_ && b != n_ && live(a) && live(b);
 }

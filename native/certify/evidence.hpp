@@ -35,6 +35,7 @@ class Evidence {
   bool done(std::int64_t a, std::int64_t b) const;
   bool late(std::int64_t a, std::int64_t b) const;
   bool locked(std::int64_t a, std::int64_t b) const;
+  bool group_rt(std::int64_t a, std::int64_t b) const;
   bool init(std::int64_t a, std::int64_t b) const;
   // Whether they access one key, as the relation between such transactions says.
   bool share_key(std::int64_t a, std::int64_t b, const Filtered& by);

@@ -15,7 +15,7 @@ constexpr int kDepthLimit = 500;
 constexpr std::size_t kPositionLimit = 2'000;
 
 constexpr std::array<std::string_view, kRelations> kNames{
-    "init",      "so",        "rt",        "done",      "late",      "locked",
+    "init",      "so",        "rt",        "group-rt",  "done",      "late",      "locked",
     "committed-before", "answered-before", "po", "committed-after", "tx",
     "wr",        "ww",        "rw",        "iwr",       "pwr",       "irw",       "prw",
     "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",   "rt[W,R]",   "rt[R,W]",

@@ -61,6 +61,7 @@ Accesses accesses(const History& h, const Choice& c) {
       history.sessions += fresh ? 1 : 0;
       history.txn_session.push_back(session->second);
       history.txn_status.push_back(h.txn_status[t]);
+      if (h.has_groups()) history.txn_group.push_back(h.txn_group[t]);
       history.txn_begin.push_back(times.moved(h.txn_begin[t], key));
       history.txn_end.push_back(times.moved(h.txn_end[t], key));
       choice.included.push_back(c.included[t]);

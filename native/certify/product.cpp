@@ -46,6 +46,7 @@ class Product {
   std::vector<std::int32_t> by_session_;  // included transactions, session by session
   std::vector<std::int32_t> by_begin_;    // included transactions
   std::vector<std::int64_t> begins_;      // their begins, ascending
+  std::vector<std::int32_t> by_group_;    // included transactions, group by group, by their begins
   // Included transactions by the sending of COMMIT: all, and then the writers of each key.
   struct Sent {
     std::int64_t time;
@@ -68,8 +69,8 @@ class Product {
     Node chain = -1;
   };
   std::vector<OfKey> of_key_;
-  std::vector<Node> session_tail_, time_tail_, key_tail_, sent_tail_, lock_tail_, asked_tail_,
-      next_tail_, key_tree_;  // per state: first auxiliary node, or -1
+  std::vector<Node> session_tail_, time_tail_, group_tail_, key_tail_, sent_tail_, lock_tail_,
+      asked_tail_, next_tail_, key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
   std::vector<std::int64_t> edge_start_;
   std::vector<Node> edge_to_;
@@ -103,12 +104,24 @@ class Product {
       if (c_.included[t]) by_session_[start[h_.txn_session[t]]++] = t;
     sort_by_commit();
     sort_by_key();
+    sort_groups();
     if (m_.of(Relation::rt).empty()) return;
     by_begin_ = by_session_;
     std::sort(by_begin_.begin(), by_begin_.end(), [&](std::int32_t a, std::int32_t b) {
       return std::pair(h_.txn_begin[a], a) < std::pair(h_.txn_begin[b], b);
     });
     for (const std::int32_t t : by_begin_) begins_.push_back(h_.txn_begin[t]);
+  }
+
+  std::pair<std::int32_t, std::int64_t> group_and_begin(std::int32_t t) const {
+    return {h_.txn_group[t], h_.txn_begin[t]};
+  }
+  void sort_groups() {
+    if (m_.of(Relation::group_rt).empty()) return;
+    by_group_ = by_session_;
+    std::stable_sort(by_group_.begin(), by_group_.end(), [&](std::int32_t a, std::int32_t b) {
+      return group_and_begin(a) < group_and_begin(b);
+    });
   }
 
   struct Access {
@@ -211,14 +224,16 @@ class Product {
       first = static_cast<Node>(nodes_);
       nodes_ += static_cast<std::int64_t>(count);
     };
-    for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &sent_tail_, &lock_tail_,
-                         &asked_tail_, &next_tail_, &key_tree_})
+    for (auto* firsts : {&session_tail_, &time_tail_, &group_tail_, &key_tail_, &sent_tail_,
+                         &lock_tail_, &asked_tail_, &next_tail_, &key_tree_})
       firsts->assign(idx(m_.states), -1);
     if (nodes_ > std::numeric_limits<Node>::max())
       throw NotCertified{"not certified: the history is too large for this checker"};
     for (const Step& s : m_.of(Relation::so))
       if (!repeats(s)) reserve(session_tail_[s.second], by_session_.size());
     for (const Step& s : m_.of(Relation::rt)) reserve(time_tail_[s.second], by_begin_.size());
+    for (const Step& s : m_.of(Relation::group_rt))
+      reserve(group_tail_[s.second], by_group_.size());
     for (const Relation r : {Relation::done, Relation::late, Relation::committed_after})
       for (const Step& s : m_.of(r)) reserve(sent_tail_[s.second], sent_.size());
     for (const Relation r : {Relation::committed_before, Relation::answered_before})
@@ -254,6 +269,7 @@ class Product {
         for (const std::int32_t t : passing(test)) edge(node(t, s.first), node(t, s.second));
     for (const Step& s : m_.of(Relation::so)) session_order(s, edge);
     for (const Step& s : m_.of(Relation::rt)) real_time(s, edge);
+    for (const Step& s : m_.of(Relation::group_rt)) real_time_of_group(s, edge);
     for (const Relation r : {Relation::done, Relation::late, Relation::locked})
       for (const Step& s : m_.of(r)) before_commit(r, s, edge);
     for (const OfKey& one : of_key_) between_accesses(one, edge);
@@ -274,6 +290,12 @@ class Product {
         },
         edge);
     tails(time_tail_, by_begin_, [](std::size_t) { return true; }, edge);
+    tails(
+        group_tail_, by_group_,
+        [&](std::size_t i) {
+          return h_.txn_group[by_group_[i]] == h_.txn_group[by_group_[i + 1]];
+        },
+        edge);
     sent_tails(sent_tail_, sent_, [](std::size_t) { return true; }, edge);
     sent_tails(asked_tail_, asked_, [](std::size_t) { return true; }, edge);
     std::size_t key = 0;
@@ -351,6 +373,22 @@ class Product {
           std::upper_bound(begins_.begin(), begins_.end(), h_.txn_end[t]) - begins_.begin();
       if (idx(later) < begins_.size())
         edge(node(t, s.first), time_tail_[s.second] + static_cast<Node>(later));
+    }
+  }
+
+  template <typename F>
+  void real_time_of_group(const Step& s, F&& edge) {
+    for (const std::int32_t t : by_session_) {
+      budget_.poll();
+      if (!finished(t) || h_.txn_group[t] == kNil) continue;
+      const auto later = std::partition_point(
+          by_group_.begin(), by_group_.end(), [&](std::int32_t other) {
+            return group_and_begin(other) <= std::pair(h_.txn_group[t], h_.txn_end[t]);
+          });
+      // mutant: checker-groups-as-one
+      if (later != by_group_.end() && h_.txn_group[*later] == h_.txn_group[t])
+        edge(node(t, s.first),
+             group_tail_[s.second] + static_cast<Node>(later - by_group_.begin()));
     }
   }
 

@@ -259,6 +259,9 @@ class Checker {
       case static_cast<int>(Relation::rt):
         fact = evidence_.rt(e.a, e.b);
         break;
+      case static_cast<int>(Relation::group_rt):
+        fact = evidence_.group_rt(e.a, e.b);
+        break;
       case static_cast<int>(Relation::done):
         fact = evidence_.done(e.a, e.b);
         break;

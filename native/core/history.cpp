@@ -111,6 +111,7 @@ std::int32_t History::begin_transaction(std::int32_t session, Status status, std
                                         std::int64_t position, std::int32_t file,
                                         std::int64_t begin, std::int64_t end) {
   txn_session.push_back(session);
+  if (has_groups()) txn_group.push_back(kNil);
   txn_status.push_back(static_cast<std::uint8_t>(status));
   txn_begin.push_back(begin);
   txn_end.push_back(end);
@@ -202,6 +203,11 @@ void History::set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_
   commit_end[txn] = end;
 }
 
+void History::set_group(std::int32_t txn, std::int32_t group) {
+  txn_group.resize(txn_session.size(), kNil);
+  txn_group[txn] = group;
+}
+
 void History::widen(const std::vector<std::int64_t>& earlier,
                     const std::vector<std::int64_t>& later) {
   const auto begin_before = [](std::int64_t& time, std::int64_t by) {
@@ -258,6 +264,9 @@ void History::validate() const {
   if (op_begin.size() != (timed ? m : 0) || op_end.size() != op_begin.size() ||
       commit_begin.size() != (timed ? n : 0) || commit_end.size() != commit_begin.size())
     bad("the columns of times differ in length");
+  if (has_groups() && txn_group.size() != n) bad("the column of groups differs in length");
+  for (const std::int32_t group : txn_group)
+    if (group < 0 || group >= groups.size()) bad("group out of range");
   for (std::size_t op = 0; op < op_begin.size(); ++op)
     if (op_begin[op] > op_end[op]) bad("an operation ends before it begins");
   for (std::size_t t = 0; t < commit_begin.size(); ++t)

@@ -103,6 +103,8 @@ struct History {
       txn_label;  // what the file calls it, else its ordinal, from 1; shown as T<label>
   std::vector<std::int64_t> txn_position;  // line (text formats, 1-based) or byte offset (binary)
   std::vector<std::int32_t> txn_file;      // index into the list of files of this history
+  // Its group, an atom in `groups`; kNil: it is in none. Empty if all are.
+  std::vector<std::int32_t> txn_group;
   std::vector<std::int64_t> op_start{
       0};  // n + 1: operations of t are op_start[t] … op_start[t+1]-1, in program order
   // One entry per operation.
@@ -140,6 +142,7 @@ struct History {
       initial_value;  // key number -> atom that T0 wrote (kNil is *always* initial too)
   Atoms key_atoms;
   Atoms values;
+  Atoms groups;
   std::int32_t sessions = 0;
   bool has_time = false;  // txn_begin and txn_end mean real time
 
@@ -147,6 +150,7 @@ struct History {
   std::int64_t operations() const { return static_cast<std::int64_t>(op_kind.size()); }
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(op_kind[idx(op)]); }
   bool has_operation_times() const { return !commit_begin.empty(); }
+  bool has_groups() const { return !txn_group.empty(); }
   std::int32_t n_keys() const { return static_cast<std::int32_t>(key_atom.size()); }
 
   // The predicate read that the operation is part of, or -1.
@@ -175,6 +179,7 @@ struct History {
   void set_operation_times(std::int64_t op, std::int64_t begin, std::int64_t end);
   void set_statement_times(std::size_t s, std::int64_t begin, std::int64_t end);
   void set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_t end);
+  void set_group(std::int32_t txn, std::int32_t group);
   // All begins of a session's transactions and operations so much earlier, all ends so much later.
   void widen(const std::vector<std::int64_t>& earlier, const std::vector<std::int64_t>& later);
   void reserve_operations(std::size_t n);             // one allocation per column

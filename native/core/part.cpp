@@ -29,6 +29,10 @@ class Copy {
     if (whole_.has_operation_times())
       part_.history.set_commit_times(part_.history.transactions() - 1, whole_.commit_begin[t],
                                      whole_.commit_end[t]);
+    if (whole_.has_groups())
+      part_.history.set_group(
+          part_.history.transactions() - 1,
+          part_.history.groups.intern_from(whole_.groups, whole_.txn_group[t]));
   }
 
   void add(std::int64_t operation, std::int64_t source) {

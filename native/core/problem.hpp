@@ -50,6 +50,7 @@ struct Problem {
   // indeterminate transactions: incoming so and rt edges, no outgoing ones
   std::vector<std::uint8_t> unfinished;  // [n+1] 1 for indeterminate transactions
   std::vector<std::int32_t> session;     // [n+1]; -1 for T0
+  std::vector<std::int32_t> group;       // [n+1], see History::txn_group; T0 has none; may be empty
   bool has_time = false;
   std::vector<std::int64_t> begin, end;  // [n+1] real time, see History
 

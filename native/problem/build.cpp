@@ -18,6 +18,8 @@ void put_transactions(const History& h, Problem& p) {
   p.keys = h.n_keys();
   p.session = h.txn_session;
   p.session.push_back(-1);
+  p.group = h.txn_group;
+  if (h.has_groups()) p.group.push_back(kNil);
   p.has_time = h.has_time;
   p.begin = h.txn_begin;
   p.begin.push_back(kTimeUnknownBegin);

@@ -49,6 +49,7 @@ struct Operation {
   std::size_t times_first = 0, times_last = 0;
   std::int64_t commit_begin = kTimeUnknownBegin, commit_end = kTimeUnknownEnd;
   bool has_commit = false;
+  std::int32_t group = kNil;  // an atom of History::groups
 };
 
 struct Operations {

@@ -259,6 +259,20 @@ class Pairing {
       h_.add_op(kind, h_.key_of(op.key), value, op.line);
     }
     if (from == completion) times_of_operations(*completion, status);
+    group(invocation, completion);
+  }
+
+  // Of the transaction begun last: what one of its two maps says, or both.
+  void group(const Operation* invocation, const Operation* completion) {
+    std::int32_t found = kNil;
+    for (const Operation* op : {invocation, completion}) {
+      if (op == nullptr || op->group == kNil) continue;
+      if (found != kNil && found != op->group)
+        fail_line(name_, op->line, "another :group than that of the invocation (expected the same)");
+      found = op->group;
+    }
+    if (found == kNil) ++groupless_;
+    if (found != kNil) h_.set_group(h_.transactions() - 1, found);
   }
 
   // Of the transaction begun last. One that is indeterminate may say more than it knows to be sent.
@@ -371,6 +385,8 @@ class Pairing {
     remarks_.emplace_back("completion_differs_first_line", first_differing_);
     remarks_.emplace_back("timed_operations", timed_);
     remarks_.emplace_back("by_time", by_time_);
+    remarks_.emplace_back("groups", static_cast<std::int64_t>(h_.groups.size()) - 1);
+    remarks_.emplace_back("groupless", groupless_);
     remarks_.emplace_back("session_labels", session_labels_);
     if (initial_ >= 0) remarks_.emplace_back("initial", initial_);
   }
@@ -394,6 +410,7 @@ class Pairing {
   std::vector<std::int64_t> session_labels_;
   std::int64_t counts_[5] = {};           // transactions by the type of their completion
   std::int64_t invocations_ = 0, uninvoked_ = 0, strays_ = 0, others_ = 0, resumed_ = 0, unknown_reads_ = 0;
+  std::int64_t groupless_ = 0;  // transactions of no group
   std::int64_t timed_ = 0;  // transactions with times of operations or of COMMIT
   bool by_time_ = false;
   std::int64_t initial_ = -1;  // the transaction that is the initial one

@@ -12,6 +12,7 @@ class Parser {
  public:
   Parser(std::string_view data, const std::string& name, History& history, Budget& budget)
       : forms_(data, name), name_(name), history_(history), keys_(history.key_atoms), values_(history.values),
+        groups_(history.groups),
         budget_(budget) {}
 
   Operations parse() {
@@ -94,7 +95,8 @@ class Parser {
       const std::string_view field = forms_.word();
       // A view into the reader: decide before reading on.
       const int known = field == "type" ? 1 : field == "f" ? 2 : field == "value" ? 3 : field == "process" ? 4
-                      : field == "time" ? 5 : field == "index" ? 6 : field == "times" ? 7 : field == "commit" ? 8 : 0;
+                      : field == "time" ? 5 : field == "index" ? 6 : field == "times" ? 7 : field == "commit" ? 8
+                      : field == "group" ? 9 : 0;
       forms_.blank();
       if (forms_.peek() == '}' || forms_.at_end()) forms_.expected("a value for the last field of the operation map");
       switch (known) {
@@ -106,6 +108,7 @@ class Parser {
         case 6: once(32, ":index"); op.has_index = number(op.index); break;
         case 7: once(64, ":times"); times(op); break;
         case 8: once(128, ":commit"); op.has_commit = interval(op.commit_begin, op.commit_end); break;
+        case 9: once(256, ":group"); op.group = forms_.atom(history_.groups, groups_); break;
         default: forms_.skip();
       }
     }
@@ -466,7 +469,7 @@ class Parser {
   Forms forms_;
   const std::string& name_;
   History& history_;
-  Numbers keys_, values_;
+  Numbers keys_, values_, groups_;
   Budget& budget_;
   Operations out_;
   std::string wrong_;  // why the :value of this map is no list of micro-operations

@@ -112,6 +112,10 @@ class Speller {
     out_.text(type);
     out_.text(json ? "\",\"process\":" : ", :process ");
     out_.number(process);
+    if (h_.has_groups() && h_.txn_group[idx(part_.txns[idx(line.txn)])] != kNil) {
+      out_.text(json ? ",\"group\":" : ", :group ");
+      atom(h_.groups, h_.txn_group[idx(part_.txns[idx(line.txn)])], spelling_.groups);
+    }
     if (line.timed) {
       out_.text(json ? ",\"time\":" : ", :time ");
       out_.number(line.time);

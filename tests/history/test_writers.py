@@ -412,6 +412,24 @@ def test_refusals(txns, form, message):
 
 @pytest.mark.parametrize("form", ["edn", "jepsen-json"])
 @pytest.mark.parametrize("timed", [True, False])
+def test_groups(form, timed):
+    """They come back as they were; what has no place for them says so."""
+    times = {"begin": 1, "end": 2} if timed else {}
+    groups = ["a", 1, None] if form == "jepsen-json" else ["a", 1, None, Keyword("a")]
+    history = History.from_transactions(
+        [Transaction([("w", 1, i)], session=i, group=g, **times) for i, g in enumerate(groups, 1)]
+    )
+    back, report = written(history, form)
+    assert [t.group for t in back.transactions()] == groups
+    assert report.notes == ()
+    with pytest.raises(HistoryError, match="groups of transactions cannot be expressed"):
+        write_history(history, io.BytesIO(), format="plume", drop=["real-time"])
+    _, report = written(history, "plume", drop=["real-time", "groups"])
+    assert "left out: groups" in report.notes
+
+
+@pytest.mark.parametrize("form", ["edn", "jepsen-json"])
+@pytest.mark.parametrize("timed", [True, False])
 def test_sessions_that_go_on_after_an_unknown_outcome(form, timed):
     """A process goes on as a new session after :info, so a session that does not is refused."""
 
@@ -459,8 +477,8 @@ def test_drop():
     with pytest.raises(HistoryError) as error:
         write_history(h, io.BytesIO(), format="edn", drop=["time"])
     assert str(error.value) == (
-        "unknown thing to drop (got 'time', expected real-time, failed-operations, unknown-reads, "
-        "empty-transactions, order-after-unknown)"
+        "unknown thing to drop (got 'time', expected real-time, groups, failed-operations, "
+        "unknown-reads, empty-transactions, order-after-unknown)"
     )
     with pytest.raises(HistoryError) as error:
         write_history(h, io.BytesIO(), format="yaml")

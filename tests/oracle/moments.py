@@ -83,14 +83,18 @@ def relations(
 
     ``done``: T had committed before S committed. ``late``: T's first statement was answered before
     S sent its COMMIT. ``locked``: T's write of some key was answered before S, which writes it too,
-    sent its COMMIT. As with sessions and real time nothing leads out of an indeterminate one.
+    sent its COMMIT. ``group-rt``: real time inside a group. As with sessions and real time nothing
+    leads out of an indeterminate one.
     """
     out: dict[str, set[tuple[int, int]]] = {"done": set(), "late": set(), "locked": set()}
+    out["group-rt"] = set()
     for a in included:
         for b in included:
             if a == b or history[a].status == "maybe":
                 continue
             first, second = history[a], history[b]
+            if first.group == second.group is not None and follows(first, second, error):
+                out["group-rt"].add((a, b))
             end = commit(second)
             if precedes(commit(first), end, error):
                 out["done"].add((a, b))

@@ -89,6 +89,7 @@ def _from_python(history: History, initial: object) -> ToolHistory:
                 status=t.status,
                 begin=t.begin,
                 end=t.end,
+                group=t.group,
                 **_times_of(t),
             )
             for t in history

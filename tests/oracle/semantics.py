@@ -386,7 +386,7 @@ READS = frozenset(("rf", "wr", "rw", "iwr", "pwr", "irw", "prw"))
 
 
 #: The relations that times make.
-TIMES = frozenset(("rt", "done", "late", "locked"))
+TIMES = frozenset(("rt", "group-rt", "done", "late", "locked"))
 
 
 def uses_rf(checks: Checks) -> bool:

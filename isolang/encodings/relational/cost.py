@@ -254,6 +254,8 @@ class _Estimate:
                 return _of(universe.so)
             case "rt":
                 return _of(universe.rt)
+            case "group-rt":
+                return _of(universe.group_rt)
             case "done" | "late" | "locked":
                 return _of(universe.before_commit(name))
             case "committed-before" | "answered-before" | "committed-after" | "statement":

@@ -161,6 +161,8 @@ class RelationalEncoding:
                 return universe.so
             case "rt":
                 return universe.rt
+            case "group-rt":
+                return universe.group_rt
             case "done" | "late" | "locked":
                 return universe.before_commit(name)
             case "committed-before" | "answered-before" | "committed-after" | "statement":

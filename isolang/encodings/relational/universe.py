@@ -16,7 +16,7 @@ from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.reads import Read, external_reads
 from isolang.encodings.relational.relation import Relation, closure, relation_of
 from isolang.encodings.relational.uncertain_lists import UncertainLists
-from isolang.history.columns import APPEND, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
+from isolang.history.columns import APPEND, NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
 from isolang.problem import Inclusion, Problem
 from isolang.problem.event_graph import before_commit
 from isolang.rows import bits
@@ -253,6 +253,16 @@ class Universe:
             if begin[t] != UNKNOWN_BEGIN:
                 pairs += [(a, i) for when, a in ended if when < begin[t] and a != i]
         return self._between(pairs)
+
+    @cached_property
+    def group_rt(self) -> Relation:
+        """``group-rt``."""
+        group = self._native.group.tolist()
+        return relation_of(
+            (i, j, literal)
+            for i, j, literal in self.rt.pairs()
+            if i != T0 and group and group[self.txns[i]] == group[self.txns[j]] != NIL_ATOM
+        )
 
     def before_commit(self, name: str) -> Relation:
         """``done``, ``late`` or ``locked``."""

@@ -91,6 +91,11 @@ def read(files: Files, *, timeout: float) -> Reading:
         declare_initial(columns, say["initial"], name)
         initial = "what :init wrote, and nil or the empty list"
     session = "one :process"
+    if say["groups"]:
+        without = (
+            f"; {counted(say['groupless'], 'transaction')} in none" if say["groupless"] else ""
+        )
+        notes.append(f"{counted(say['groups'], 'group')} of transactions, by :group{without}")
     if not say["has_process"]:
         session = "each transaction is its own: there is no :process"
     return Reading(

@@ -29,6 +29,7 @@ _EDN = Target(
     rows=True,
     indeterminate=True,
     real_time=True,
+    groups=True,
     unknown=True,
     empty=True,
     hint="",
@@ -38,6 +39,7 @@ _JSON = Target(
     lists=True,
     indeterminate=True,
     real_time=True,
+    groups=True,
     unknown=True,
     empty=True,
     hint="EDN can express it",
@@ -93,6 +95,7 @@ def _encode(
             _processes(part),
             texts.keys,
             texts.values,
+            texts.groups(part),
             sink,
         )
         if overlap is not None:
@@ -165,6 +168,28 @@ class _Texts:
                 )
                 raise HistoryError(msg)
             self.keys[int(self._columns.key_atom[key])] = text
+
+    def groups(self, part: Outline) -> dict[int, str]:
+        """Find the texts of groups.
+
+        Raises:
+            HistoryError: if one has none.
+        """
+        import numpy as np
+
+        columns, texts = self._columns, dict[int, str]()
+        groups = np.unique(columns.txn_group[part.txns]) if columns.has_groups else np.zeros(0)
+        for group in groups[groups != c.NIL_ATOM].tolist():
+            text = self._text(columns.group(group))
+            if text is None:
+                txn = int(np.flatnonzero(columns.txn_group == group)[0])
+                msg = (
+                    f"{part.history.name}: the group {part.history.group_of(txn)} cannot be "
+                    f"expressed in {part.target}"
+                )
+                raise HistoryError(msg)
+            texts[group] = text
+        return texts
 
     def _text(self, atom: tuple[int, object]) -> str | None:
         """Give the text of an atom, if it means the same atom, as a key and as a value."""

@@ -27,6 +27,7 @@ class Target(Struct, frozen=True, kw_only=True):
         indeterminate: transactions with an unknown outcome.
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
+        groups: of transactions.
         failed: operations that failed inside their transaction.
         unknown: reads with unknown results, by transactions that are not committed.
         empty: transactions without operations.
@@ -39,6 +40,7 @@ class Target(Struct, frozen=True, kw_only=True):
     indeterminate: bool = False
     aborted: bool = True
     real_time: bool = False
+    groups: bool = False
     failed: bool = False
     unknown: bool = False
     empty: bool = False
@@ -107,6 +109,10 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         if "real-time" not in drop:
             raise refuse("real time cannot be expressed", may="real-time")
         notes.append("real time")
+    if columns.has_groups and not target.groups:
+        if "groups" not in drop:
+            raise refuse("groups of transactions cannot be expressed", may="groups")
+        notes.append("groups")
     for code, allowed, what in (
         (c.INDETERMINATE, target.indeterminate, "a transaction whose outcome is unknown"),
         (c.ABORTED, target.aborted, "an aborted transaction"),

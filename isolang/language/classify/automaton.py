@@ -9,7 +9,8 @@ from msgspec import Struct
 from isolang.language.meaning.core import FILTERED
 
 RELATIONS = (
-    *("init", "so", "rt", "done", "late", "locked", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
+    *("init", "so", "rt", "group-rt", "done", "late", "locked"),
+    *("wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
     *FILTERED,
 )
 TESTS = ("W", "R")

@@ -209,9 +209,10 @@ def leaves_the_key(automaton: Automaton) -> str:
     """
     if moments := [r for r in facts.MOMENTS if r in automaton.steps]:
         return f"`{moments[0]}` compares whole transactions"
-    given = {r: automaton.steps[r] for r in ("so", "rt") if r in automaton.steps}
+    given = {r: automaton.steps[r] for r in ("so", "rt", "group-rt") if r in automaton.steps}
     if len(given) > 1:
-        return "`so` and `rt` in turn may lead over transactions that do not access the key"
+        some = " and ".join(f"`{r}`" for r in given)
+        return f"{some} in turn may lead over transactions that do not access the key"
     for relation, steps in given.items():
         behind = {q: _silently(automaton, {q}) for q in range(automaton.states)}
         for q, middle in steps:
@@ -260,12 +261,12 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     """A warning if no history violates the check.
 
     SOUND BECAUSE nothing leads to T0, so no cycle has an ``init`` step; and ``so``, or ``rt``, of
-    one key or of all, alone is an order.
+    one key, of one group or of all, alone is an order.
     """
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
     letters = _letters_on_accepted(Dfa(rows, base.final)) - set(TESTS)
     alive = {relation_of(letter) for letter in letters}
-    if alive <= {"so"} or alive <= {"rt"}:
+    if len(alive) <= 1 and alive <= {"so", "rt", "group-rt"}:
         why = f"`{min(alive)}` is an order" if alive else "nothing leads to the initial transaction"
         what = f"warning: check `{check.name}` cannot fail: {why}"
         return message_at(check.pos, spec.texts, what)

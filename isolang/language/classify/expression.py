@@ -198,7 +198,8 @@ def of_one_key(e: Core) -> Core:
     return plainly(e.body)
 
 
-WORDS_BY_STATEMENT = ("init", "so", "rt", "done", "locked", "wr", "ww", "rw", *BY_STATEMENT)
+_BETWEEN_COMMITS = ("init", "so", "rt", "group-rt", "done", "locked", "ww")
+WORDS_BY_STATEMENT = (*_BETWEEN_COMMITS, "wr", "rw", *BY_STATEMENT)
 _FORM = "walks over statements have the form of `consistent-read-by-statement`"
 
 
@@ -230,7 +231,7 @@ def by_statement(e: Core) -> Core:
                 raise NotRegularError(after, f"`{brief(after)}` lacks `tx`, the own COMMIT", _FORM)
             on = () if not between else (Opt(Union((Rel("answered-before"), Rel("po")))),)
             return Seq((_steps(before, _to_statement), *on, last), e.pos)
-        case Rel(name="init" | "so" | "rt" | "done" | "locked" | "ww"):
+        case Rel(name=name) if name in _BETWEEN_COMMITS:
             return e
         case Union() | Seq() | Opt() | Plus() | Star():
             return rebuild(e, tuple(map(by_statement, children(e))))

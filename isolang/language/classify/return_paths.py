@@ -276,7 +276,8 @@ class _Compiler:
             return
         # SOUND BECAUSE rw leaves out the identity: a return path has at least one step.
         dfa = union(words, _EPSILON)
-        orders = [("so", *_part_of("so")), ("rt", *_part_of("rt")), *([("ww",)] if of_key else ())]
+        orders = [("so", *_part_of("so")), ("rt", "group-rt", *_part_of("rt"))]
+        orders += [("ww",)] if of_key else []
         strict = [language_of(Star(Union(tuple(map(Rel, order))))) for order in orders]
         # What no walk of all keys does, none of one key does.
         acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]

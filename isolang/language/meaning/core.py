@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from isolang.language.syntax.source import Position
 
-TRANSITIVE = frozenset(("init", "so", "rt"))
+TRANSITIVE = frozenset(("init", "so", "rt", "group-rt"))
 """Relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
 unfinished transactions too, which have no outgoing pairs), and ``init ; init`` is empty."""
 

@@ -111,13 +111,20 @@ def uses_sessions(spec: Spec) -> bool:
 
 def uses_real_time(spec: Spec) -> bool:
     """Whether the checks use real time; a history without times cannot be checked then."""
-    return bool(mentioned(spec) & {"rt", *MOMENTS, *OF_STATEMENTS})
+    return bool(mentioned(spec) & COMPARING_TIMES)
+
+
+def uses_groups(spec: Spec) -> bool:
+    """Whether the checks use groups; a history without them cannot be checked then."""
+    return "group-rt" in mentioned(spec)
 
 
 MOMENTS = ("done", "late", "locked")
 """Relations that compare moments of transactions with the sending of COMMIT."""
 OF_STATEMENTS = ("committed-before", "answered-before", "committed-after")
 """Relations that compare the moments of a statement with COMMIT, or with those of another one."""
+COMPARING_TIMES = frozenset(("rt", "group-rt", *MOMENTS, *OF_STATEMENTS))
+"""All relations that compare times."""
 
 _ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "pred", "statement", *OF_STATEMENTS))
 
@@ -146,7 +153,7 @@ def without_sessions(spec: Spec) -> Spec:
 
 def without_real_time(spec: Spec) -> Spec:
     """The same with ``init``, which ``rt`` contains, for what compares transactions by time."""
-    return _replaced(spec, dict.fromkeys(("rt", *MOMENTS), "init"), "without real time")
+    return _replaced(spec, dict.fromkeys(("rt", "group-rt", *MOMENTS), "init"), "without real time")
 
 
 def _replaced(spec: Spec, renamed: Mapping[str, str], suffix: str) -> Spec:

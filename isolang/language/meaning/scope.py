@@ -53,6 +53,7 @@ BUILTINS: Mapping[str, Builtin] = {
     "init": Builtin(_TXN),
     "so": Builtin(_TXN),
     "rt": Builtin(_TXN),
+    "group-rt": Builtin(_TXN),
     "done": Builtin(_TXN),
     "late": Builtin(_TXN),
     "locked": Builtin(_TXN),

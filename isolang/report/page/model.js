@@ -29,6 +29,7 @@ const RELATIONS = {
   prw: { dash: [2, 4], long: "prw: the second wrote what the first's predicate had passed over" },
   so: { dash: [1.5, 3], long: "so: the same session, one after the other" },
   rt: { dash: [8, 3, 1.5, 3], long: "rt: the first ended before the second began" },
+  "group-rt": { dash: [8, 3, 3, 3], long: "group-rt: in one group, the first ended before the second began" },
   done: { dash: [8, 3, 1.5, 3, 1.5, 3], long: "done: the first had committed when the second did so" },
   late: { dash: [3, 3, 8, 3, 3, 3], long: "late: the first began to read before the second's commit" },
   locked: { dash: [12, 3, 3, 3], long: "locked: the first had locked what the second wrote" },

@@ -242,7 +242,7 @@ function timelinePane(pane) {
     const read = {};
     for (const name of ["ink", "faint", "line", "paper", "box", "boxline", "aborted", "maybe", "on", "onbox", "wr", "ww", "rw", "so", "rt"]) read[name] = colour(name);
     read.init = read.po = read.tx = read.so;
-    for (const name of ["done", "late", "locked", "committed-before", "answered-before", "committed-after"]) read[name] = read.rt;
+    for (const name of ["group-rt", "done", "late", "locked", "committed-before", "answered-before", "committed-after"]) read[name] = read.rt;
     return read;
   }
 

@@ -22,6 +22,7 @@ enum class Relation : std::uint8_t {
   init = 0,
   so,
   rt,
+  group_rt,
   done,
   late,
   locked,
@@ -43,9 +44,9 @@ enum class Relation : std::uint8_t {
   auxiliary,
   closing
 };
-inline constexpr std::size_t kRelations = 32;  // those that a history has: init … reads
+inline constexpr std::size_t kRelations = 33;  // those that a history has: init … reads
 inline constexpr const char* kRelationNames[] = {
-    "init",      "so",        "rt",        "done",      "late",      "locked",
+    "init",      "so",        "rt",        "group-rt",  "done",      "late",      "locked",
     "committed-before", "answered-before", "po", "committed-after", "tx", "wr",
     "ww",        "rw",        "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",
     "rt[W,R]",   "rt[R,W]",   "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]",

@@ -226,6 +226,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add_sessions(c, assumed.breaks);
     add_line(c, assumed);
     add_real_time(c, assumed);
+    add_real_time_of_groups(c);
     add_moments(c);
     add_filtered(c);
     add_statements(c);
@@ -384,6 +385,38 @@ void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
     }
     for (const auto& step : m.of(Relation::rt))
       add_timeline(c, Relation::rt, step, tails, heads, m.rt_is_assumed ? kNobody : t0);
+  }
+}
+
+// A timeline for each group.
+void EventGraph::add_real_time_of_groups(std::size_t c) {
+  const Automaton& m = automata[c];
+  const Problem& p = problem;
+  if (m.of(Relation::group_rt).empty() || p.group.empty()) return;
+  const Places& places = places_of(c);
+  std::vector<std::int32_t> members;
+  std::vector<Moment> tails, heads;
+  for (std::size_t key = 0; key + 1 < places.group_start.size(); ++key) {
+    members.clear();
+    for (std::int32_t i = places.group_start[key]; i < places.group_start[key + 1] - 1; ++i)
+      if (const std::int32_t t = places.transaction[i]; included(p, t) && p.group[t] != kNil)
+        members.push_back(i);
+    const auto group = [&](std::int32_t i) { return p.group[places.transaction[i]]; };
+    std::ranges::stable_sort(members, {}, group);
+    for (auto first = members.begin(); first != members.end();) {
+      // mutant: groups-as-one
+      const auto last = std::ranges::upper_bound(first, members.end(), group(*first), {}, group);
+      tails.clear();
+      heads.clear();
+      for (; first != last; ++first) {
+        const std::int32_t t = places.transaction[*first];
+        heads.push_back({p.begin[t], *first});
+        if (p.unfinished[t] == 0 && p.end[t] != kTimeUnknownEnd)
+          tails.push_back({p.end[t], *first});
+      }
+      for (const auto& step : m.of(Relation::group_rt))
+        add_timeline(c, Relation::group_rt, step, tails, heads, kNobody);
+    }
   }
 }
 

@@ -212,6 +212,7 @@ class EventGraph {
   void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
   void add_line(std::size_t check, const AssumedOrders& assumed);
   void add_real_time(std::size_t check, const AssumedOrders& assumed);
+  void add_real_time_of_groups(std::size_t check);
   void add_moments(std::size_t check);
   void add_filtered(std::size_t check);
   void add_statements(std::size_t check);

@@ -59,6 +59,34 @@ def test_lists_nil_and_empty() -> None:
     assert txns[0].ops == [("append", 1, 5), ("list", 1, [5, 6]), ("list", 2, []), ("r", 3, None)]
 
 
+def test_groups() -> None:
+    """One of the two maps of a transaction names its group, or both do."""
+    columns, remarks = _native.read_edn(
+        b'{:type :invoke :value [[:w 1 1]] :process 0 :group "a"}\n'
+        b"{:type :ok :value [[:w 1 1]] :process 0}\n"
+        b"{:type :invoke :value [[:w 1 2]] :process 1}\n"
+        b"{:type :info :value [[:w 1 2]] :process 1 :group :a}\n"
+        b"{:type :invoke :value [[:w 1 3]] :process 0 :group 7}\n"
+        b"{:type :ok :value [[:w 1 3]] :process 0 :group 7}\n"
+    )
+    named = [columns.group(g)[1] for g in columns.txn_group]
+    assert named == ["a", "a", 7]
+    assert len(set(columns.txn_group.tolist())) == remarks["groups"] == 3  # "a" is not :a
+
+
+def test_groups_of_some_transactions() -> None:
+    columns, remarks = _native.read_edn(
+        b"{:type :ok :value []}\n{:type :ok :value [] :group 1}\n{:type :ok :value []}"
+    )
+    assert columns.txn_group.tolist() == [0, 1, 0]
+    assert (remarks["groups"], remarks["groupless"]) == (1, 2)
+
+
+def test_two_groups_of_a_transaction() -> None:
+    with pytest.raises(ReadError, match="another :group than that of the invocation"):
+        edn("{:type :invoke :value [] :group 1}\n{:type :ok :value [] :group 2}")
+
+
 def test_without_invocations_there_is_no_real_time() -> None:
     columns, remarks = _native.read_edn(
         b"{:type :ok :value [[:w 1 2]] :process 0 :time 5}\n"
