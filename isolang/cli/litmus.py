@@ -206,10 +206,8 @@ def _edges(skipped: list[tuple[str, str]]) -> Iterator[Case]:
     from isolang.comparison.compare import half
     from isolang.comparison.lattice import order
     from isolang.comparison.separate import Bounds
-    from isolang.language.meaning.facts import uses_groups
 
-    # No database is told of groups.
-    levels = {name: one for name, one in _levels_by_key().items() if not uses_groups(one.spec)}
+    levels = _levels_by_key()
     for stronger, weaker in order(levels, bounds=Bounds(transactions=0)).edges:
         found = half(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True), seconds=20.0)
         if found.witness is None:
@@ -220,11 +218,19 @@ def _edges(skipped: list[tuple[str, str]]) -> Iterator[Case]:
 
 
 def _levels_by_key() -> dict[str, Normal]:
-    """The levels of the library, but for those that only predicate reads tell from PL-3."""
+    """The levels of the library, but for those of groups, which no database is told of.
+
+    And but for those that only predicate reads tell from PL-3.
+    """
     from isolang.comparison.lattice import library_levels
+    from isolang.language.meaning.facts import uses_groups
 
     by_predicate = ("pl-2-99", "locking-repeatable-read")
-    return {name: one for name, one in library_levels().items() if name not in by_predicate}
+    return {
+        name: one
+        for name, one in library_levels().items()
+        if name not in by_predicate and not uses_groups(one.spec)
+    }
 
 
 def _pair(a: str, b: str, include: Sequence[str]) -> Case:
