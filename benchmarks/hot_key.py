@@ -4,7 +4,7 @@
 
 Sessions interleave at random, and each operation happens at one moment between its call and its
 answer, so that every history is linearizable. A row is solved and certified within --timeout, or
-says that it was not. Histories are those of lightweight transactions: C. Gu and others, *Boosting
+says that it was not. Histories are those of lightweight transactions: H. Wei and others, *Boosting
 End-to-End Database Isolation Checking via Mini-Transactions*, ICDE 2025, section IV-E, has
 sessions, operations for each, and the share of sessions that run concurrently as parameters.
 """

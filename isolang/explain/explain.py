@@ -18,7 +18,7 @@ from isolang.certify.steps import (
     Source,
     Step,
 )
-from isolang.explain import names
+from isolang.explain import names, operations
 from isolang.explain.argument import (
     Argument,
     Clause,
@@ -89,7 +89,7 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
     name = names.name_of_step(step)
     return Violation(
         anomaly=name,
-        meaning=names.meaning(name),
+        meaning=operations.meaning(name, history),
         check="",
         transactions=show_transactions(part, words, range(part.history.t0), inner),
         argument=ArgumentView(
@@ -124,7 +124,7 @@ def _without_a_cycle(problem: Problem, anomaly: str, text: str) -> Violation:
     """A violation that a sentence tells and no transaction shows."""
     return Violation(
         anomaly=anomaly,
-        meaning=names.meaning(anomaly),
+        meaning=operations.meaning(anomaly, problem.history),
         check="",
         transactions=(),
         argument=ArgumentView(lemmas=(), conclusion=PlainReason(text=text)),
@@ -173,9 +173,11 @@ class _Explainer:
         name = names.strip_suffix(name) + names.suffix(self._relations)
         checks = [step.check for step in self._steps if isinstance(step, CycleStep)]
         shown = [t for t in self._mentioned if t != self._facts.n]
+        keys = {self._facts.key[op] for t in shown for op in self._part.history.operations_of(t)}
+        key = self._words.key(min(keys)) if len(keys) == 1 else ""
         return Violation(
             anomaly=name,
-            meaning=names.meaning(name),
+            meaning=operations.meaning(name, self._problem.history, self._relations, key),
             check=_first_check(view) or (checks[-1] if checks else ""),
             transactions=show_transactions(self._part, self._words, shown, self._matters),
             argument=view,

@@ -209,3 +209,22 @@ def test_the_index_orders() -> None:
     )
     assert remarks["order"] == "index"
     assert [(t.begin, t.end, t.label) for t in transactions(columns)] == [(0, 1, 4)]
+
+
+def test_lightweight_transactions() -> None:
+    """MTC's logs: the insert and conditional updates of independent keys, some of them refused."""
+    assert read("""
+        2 invoke write [0 0]
+        2 ok write [0 0] | :time 49 | :index 1
+        3 invoke cas [0 [0 1]]
+        1 invoke cas [0 [0 2]]
+        3 ok cas [0 [0 1]]
+        1 fail cas [0 [0 2]]
+        4 invoke cas [0 [2 3]]
+        4 fail cas [0 [2 3]] | :error :no-host-available
+    """) == [
+        (COMMITTED, [("w", 0, 0)]),
+        (COMMITTED, [("r", 0, 0), ("w", 0, 1)]),
+        (COMMITTED, [("r-not-in", 0, [0])]),
+        (ABORTED, [("r", 0, 2), ("w", 0, 3)]),
+    ]
