@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from isolang.cli import editing
 from isolang.cli.parameters import Mistake
 from isolang.cli.report import EXIT_VALID
+from isolang.errors import OptionError
+
+LONGEST: Final = 64 << 20  # bytes of a message; a specification has some thousand
 
 
 def lsp() -> int:
     """Serve editors: errors as you type, hover, completion, definitions, layout."""
-    server().start_io()
+    server().start_io(_Bounded(sys.stdin.buffer))
     return EXIT_VALID
+
+
+class _Bounded:
+    """What an editor sends, unless it announces more than any message can have."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readline(self) -> bytes:
+        """A line of a header."""
+        return self._stream.readline(LONGEST)
+
+    def read(self, size: int) -> bytes:
+        """A message.
+
+        Raises:
+            OptionError: it is too long.
+        """
+        if size > LONGEST:
+            raise OptionError(
+                f"<stdin>: a message is too long (got Content-Length: {size}, expected at most "
+                f"{LONGEST})"
+            )
+        return self._stream.read(size)
 
 
 def server() -> Any:

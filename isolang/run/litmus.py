@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct, structs
 
 from isolang.errors import HistoryError
+from isolang.history.values import Keyword
 from isolang.run.interleave import interleave_sessions, interleavings, shuffled
 from isolang.run.operation import Append, Operation, Read, Write
 from isolang.run.recorder import Recorder
@@ -92,7 +93,15 @@ def litmus_of(history: History) -> Litmus:
             msg = f"{history.name}: only committed transactions can be played (got {one.status})"
             raise HistoryError(msg)
         by_session.setdefault(columns.txn_session.tolist()[number], []).append(number)
-    shown = [tuple(map(_shown, one.ops)) for one in transactions]
+    ops = [op for one in transactions for op in one.ops]
+    for op in ops:
+        if op[0] not in ("r", "w", "append"):
+            msg = f"{history.name}: cannot be played (got {op!r}, expected r, w or append)"
+            raise HistoryError(msg)
+    names = {op[1]: _name(op[1]) for op in ops}
+    if len(set(names.values())) < len(names):  # `:x` beside `"x"`
+        names = {key: str(key) for key in names}
+    shown = [tuple(_shown(op, names[op[1]]) for op in one.ops) for one in transactions]
     place = {
         number: (i, j) for i, own in enumerate(by_session.values()) for j, number in enumerate(own)
     }
@@ -111,9 +120,13 @@ def litmus_of(history: History) -> Litmus:
     )
 
 
-def _shown(op: Op) -> Result:
-    name, key, value = op[:3]
-    return name, str(key), tuple(value) if isinstance(value, list) else value
+def _name(key: object) -> str:
+    return key.name if isinstance(key, Keyword) else str(key)
+
+
+def _shown(op: Op, key: str) -> Result:
+    name, _, value = op[:3]
+    return name, key, tuple(value) if isinstance(value, list) else value
 
 
 def _operation(history: History, op: Result) -> Operation:

@@ -113,6 +113,22 @@ def test_the_server_answers_an_editor(path):
     assert "let seen" in hover["contents"]["value"]
 
 
+@pytest.mark.parametrize("length", [64 * 2**20 + 1, 10**15, 10**30])
+def test_the_server_refuses_a_message_that_no_memory_can_hold(length):
+    """It says so, and does not try."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "isolang.cli.main", "lsp"],
+        input=f"Content-Length: {length}\r\n\r\n{{}}".encode(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 2
+    assert f"a message is too long (got Content-Length: {length}, expected" in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
 def _message(content):
     data = json.dumps({"jsonrpc": "2.0", **content}).encode()
     return f"Content-Length: {len(data)}\r\n\r\n".encode() + data

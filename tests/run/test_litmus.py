@@ -8,6 +8,7 @@ import pytest
 
 from isolang import History, Transaction
 from isolang.errors import HistoryError
+from isolang.history.values import Keyword
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
 from isolang.run.interleave import interleave_sessions
@@ -126,3 +127,18 @@ def test_what_cannot_be_played_is_refused():
     large = history(*((str(i), ("w", "x", i)) for i in range(13)))
     with pytest.raises(HistoryError, match="too large to be played"):
         litmus_of(large)
+
+
+def test_keys_have_their_names():
+    """`:x` is x; but `:x` and "x" are two keys."""
+    one = history(("a", ("w", Keyword("x"), 1), ("r", Keyword("y"), None)))
+    assert litmus_of(one).keys() == (["x", "y"], [])
+    both = history(("a", ("w", Keyword("x"), 1), ("r", "x", None)))
+    assert len(litmus_of(both).keys()[0]) == 2
+
+
+def test_predicates_cannot_be_played():
+    """And the message says which operation it is."""
+    one = history(("a", ("scan", {"where": ("=", "key", "x")}, {})))
+    with pytest.raises(HistoryError, match=r"cannot be played \(got \('scan'"):
+        litmus_of(one)
