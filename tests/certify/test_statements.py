@@ -64,6 +64,18 @@ def test_rows_that_a_reader_judged_otherwise():
     assert both(history, spec, verdict.witness) == ("not certified", "not certified")
 
 
+def test_a_returned_row_that_does_not_match():
+    """Nothing explains it, whoever wrote such a row."""
+    spec, write = load_spec("ser"), [("w", "x", 1)]
+    plain = History.from_transactions([Transaction(write), Transaction([("r", "x", 1)])])
+    scan = [("scan", ("=", "value", 2), {"x": 1})]
+    history = History.from_transactions([Transaction(write), Transaction(scan)])
+    assert check(history, spec).outcome == "invalid"
+    witness = check(plain, spec).witness
+    assert both(plain, spec, witness) == ("accepted", "accepted")
+    assert both(history, spec, witness) == ("rejected", "rejected")
+
+
 def test_rows_that_were_not_returned():
     """What a predicate read says that it missed is what matches, no more and no less."""
     spec, right = load_spec("ser"), scanned(("=", "value", 2), {"y": 2})
