@@ -21,6 +21,12 @@ def test_every_change_fits():
     assert stale(changes()) == []
 
 
+def test_every_mutant_has_tests():
+    """Wherever its rule stands, there are tests that should notice, and all of them are there."""
+    for mutant in mutants.load():
+        assert all((ROOT / file).exists() for file in mutants.tests_for(mutant)), mutant.mark
+
+
 def test_every_mark_is_used():
     """A mark in the sources without an entry would be a rule that nobody breaks."""
     assert set(Sources(ROOT).marks) == {change.mark for change in changes()}
