@@ -60,6 +60,8 @@ class Facts:
         self._op_end: list[int] = columns.op_end.tolist()
         self._commit_begin: list[int] = columns.commit_begin.tolist()
         self._commit_end: list[int] = columns.commit_end.tolist()
+        # By how much the moments of each session were widened, where its clock may be wrong.
+        self._slack: list[int] = columns.slack.tolist() or [0] * columns.sessions
         self.kind: list[int] = columns.op_kind.tolist()
         self.ok: list[int] = columns.op_ok.tolist()
         self.key: list[int] = columns.op_key.tolist()
@@ -188,9 +190,7 @@ class Facts:
             self.has_time
             and a != b
             and self._ordered(a, b)
-            and self.end[a] < self.begin[b]
-            and self.end[a] != _UNKNOWN_END
-            and self.begin[b] != _UNKNOWN_BEGIN
+            and self.before(self.end[a], a, self.begin[b], b)
         )
 
     def group_rt(self, a: int, b: int) -> bool:
@@ -198,6 +198,23 @@ class Facts:
         if not self.group or self.n in (a, b):
             return False
         return self.group[a] == self.group[b] != NIL and self.rt(a, b)
+
+    @property
+    def has_own_clocks(self) -> bool:
+        """Whether the clocks of sessions may be wrong, each of them by another time."""
+        return any(self._slack)
+
+    def by_own_clock(self, answered: int, t: int) -> int:
+        """An answer to ``t`` as its own session's clock has it, beside what that session sends."""
+        return answered if answered == _UNKNOWN_END else answered - self._slack[self.session[t]]
+
+    def before(self, answered: int, a: int, sent: int, b: int) -> bool:
+        """Whether an answer to ``a`` came before what ``b`` sent: in one session by its clock."""
+        if answered == _UNKNOWN_END or sent == _UNKNOWN_BEGIN:
+            return False
+        one = self.session[a] == self.session[b]
+        # mutant: python-commit-at-once
+        return answered < sent or (one and self.by_own_clock(answered, a) < sent)
 
     @property
     def has_moments(self) -> bool:
@@ -237,10 +254,7 @@ class Facts:
         return self._op_end[own[0]] if self._commit_begin else self.commit_answered(t)
 
     def _before_commit(self, answered: int, a: int, b: int) -> bool:
-        sent = self.commit_sent(b)
-        known = answered != _UNKNOWN_END and sent != _UNKNOWN_BEGIN
-        # mutant: python-commit-at-once
-        return a != b and known and answered < sent
+        return a != b and self.before(answered, a, self.commit_sent(b), b)
 
     def _timed(self, a: int, b: int) -> bool:
         return self.has_moments and self.n not in (a, b) and self.live(a) and self.live(b)
@@ -274,17 +288,19 @@ class Facts:
 
     def committed_before(self, t: int, op: int) -> bool:
         """``t`` had committed before the statement of the external read ``op`` was sent."""
-        if not (self._timed(t, self.txn_of[op]) and self.txn_of[op] != t):
+        owner = self.txn_of[op]
+        if not (self._timed(t, owner) and owner != t):
             return False
-        answered, sent = self.commit_answered(t), self._asked(op)
-        # mutant: python-committed-at-once
-        return answered != _UNKNOWN_END and sent != _UNKNOWN_BEGIN and answered < sent
+        return self.before(self.commit_answered(t), t, self._asked(op), owner)
 
     def answered_before(self, op: int, later: int) -> bool:
         """The statement of ``op`` was answered before that of ``later`` was sent."""
-        answered, sent = self._told(op), self._asked(later)
-        known = self.has_moments and answered != _UNKNOWN_END and sent != _UNKNOWN_BEGIN
-        return known and answered < sent
+        first, second = self.txn_of[op], self.txn_of[later]
+        return (
+            self.has_moments
+            and self.n not in (first, second)
+            and self.before(self._told(op), first, self._asked(later), second)
+        )
 
     def program_order(self, op: int, later: int) -> bool:
         """Both are of one transaction, the first by an earlier statement."""

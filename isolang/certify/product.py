@@ -221,88 +221,103 @@ class Product:
                 for step in self._machine.steps[label]:
                     self._to_later(f"{label} {key}", number, t, step, later, sessions[number])
 
-    def _real_time(self, label: str, key: int, tails: Sequence[int], heads: Sequence[int]) -> None:
+    def _real_time(
+        self, label: str, key: int, tails: Sequence[int], heads: Sequence[int], group: int = -1
+    ) -> None:
         facts = self._facts
-        by_begin = sorted(heads, key=lambda t: facts.begin[t])
-        begins = [facts.begin[t] for t in by_begin]
-        for step in self._machine.steps[label]:
-            for t in tails:
-                if facts.status[t] == COMMITTED:
-                    later = bisect_right(begins, facts.end[t])
-                    self._to_later(f"{label} {key}", 0, t, step, later, by_begin)
+        for clock, some, others in self._clocks(tails, heads):
+            by_begin = sorted(others, key=lambda t: facts.begin[t])
+            begins = [facts.begin[t] for t in by_begin]
+            for step in self._machine.steps[label]:
+                for t in some:
+                    if facts.status[t] == COMMITTED:
+                        later = bisect_right(begins, self._by(clock, facts.end[t], t))
+                        self._to_later(f"{label} {key} {group}", clock, t, step, later, by_begin)
+
+    def _clocks(
+        self, tails: Sequence[int], heads: Sequence[int]
+    ) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+        """All moments, as -1; and where clocks may be wrong, those of each session by its own."""
+        yield -1, tails, heads
+        session = self._facts.session
+        for clock in sorted({session[t] for t in tails}) if self._facts.has_own_clocks else ():
+            some, others = ([t for t in ends if session[t] == clock] for ends in (tails, heads))
+            yield clock, some, others
+
+    def _by(self, clock: int, answered: int, t: int) -> int:
+        return answered if clock < 0 else self._facts.by_own_clock(answered, t)
 
     def _real_time_of_groups(
         self, label: str, key: int, tails: Sequence[int], heads: Sequence[int]
     ) -> None:
-        facts = self._facts
-        groups: dict[int, list[int]] = {}
-        for t in sorted(heads, key=lambda t: facts.begin[t]):
-            if facts.group[t] != NIL:
-                groups.setdefault(facts.group[t], []).append(t)
-        begins = {group: [facts.begin[t] for t in own] for group, own in groups.items()}
-        for t in tails:
-            if facts.status[t] == COMMITTED and (group := facts.group[t]) in groups:
-                later = bisect_right(begins[group], facts.end[t])
-                for step in self._machine.steps[label]:
-                    self._to_later(f"{label} {key}", group, t, step, later, groups[group])
+        group = self._facts.group
+        for one in sorted({group[t] for t in tails} - {NIL}):
+            some, others = ([t for t in ends if group[t] == one] for ends in (tails, heads))
+            self._real_time(label, key, some, others, one)
 
     def _moments(self, label: str, key: int, tails: Sequence[int], heads: Sequence[int]) -> None:
         """``done``, ``late`` and ``locked``: to whoever sent its COMMIT later."""
         facts = self._facts
-        by = sorted((when, t) for t in heads if (when := facts.commit_sent(t)) > -(2**63))
-        targets = [other for _, other in by]
-        for t in tails:
-            if label == "locked":
-                answered = facts.write_answered(t, key)
-            elif label.startswith("done"):
-                answered = facts.commit_answered(t)
-            else:
-                answered = facts.first_answered(t)
-            if answered == 2**63 - 1:
-                continue
-            later = bisect_right(by, (answered, facts.n))
-            behind = bisect_right(by, (facts.commit_sent(t), facts.n))
-            for step in self._machine.steps[label]:
-                # No pair leads to itself: single edges up to its own place, the chain behind it.
-                for _, other in by[later:behind]:
-                    if other != t:
-                        self._edge(self.node(t, step[0]), self.node(other, step[1]))
-                self._to_later(f"{label} {key}", 0, t, step, max(later, behind), targets)
+        for clock, some, others in self._clocks(tails, heads):
+            by = sorted((when, t) for t in others if (when := facts.commit_sent(t)) > -(2**63))
+            targets = [other for _, other in by]
+            for t in some:
+                if label == "locked":
+                    answered = facts.write_answered(t, key)
+                elif label.startswith("done"):
+                    answered = facts.commit_answered(t)
+                else:
+                    answered = facts.first_answered(t)
+                if answered == 2**63 - 1:
+                    continue
+                later = bisect_right(by, (self._by(clock, answered, t), facts.n))
+                behind = bisect_right(by, (facts.commit_sent(t), facts.n))
+                for step in self._machine.steps[label]:
+                    # No pair leads to itself: single edges up to its own place, the chain behind.
+                    for _, other in by[later:behind]:
+                        if other != t:
+                            self._edge(self.node(t, step[0]), self.node(other, step[1]))
+                    self._to_later(f"{label} {key}", clock, t, step, max(later, behind), targets)
 
     def _by_statement(self, statements: Sequence[int]) -> None:
         """To the statements that were sent after COMMIT, and from those answered before one."""
         facts, steps = self._facts, self._machine.steps
+        owner = [facts.txn_of[op] for op in statements]
         times = [facts.statement_times(op) for op in statements]
-        sent = sorted((lo, i) for i, (lo, _) in enumerate(times) if lo > -(2**63))
-        places = [facts.n + i for _, i in sent]
-        for step in steps.get("committed-before", ()):
-            for t in self._included:
-                if (answered := facts.commit_answered(t)) < 2**63 - 1:
-                    later = bisect_right(sent, (answered, len(times)))
-                    self._to_later("statements", 0, t, step, later, places)
-        commits = sorted(
-            (when, t) for t in self._included if (when := facts.commit_sent(t)) > -(2**63)
-        )
-        owners = [t for _, t in commits]
-        for i, op in enumerate(statements):
-            for step in steps.get("answered-before", ()):
-                if times[i][1] < 2**63 - 1:
-                    later = bisect_right(sent, (times[i][1], len(times)))
-                    self._to_later("statements", 0, facts.n + i, step, later, places)
+        for clock, members, _ in self._clocks(self._included, self._included):
+            mine = [i for i, t in enumerate(owner) if clock < 0 or facts.session[t] == clock]
+            sent = sorted((lo, i) for i in mine if (lo := times[i][0]) > -(2**63))
+            places = [facts.n + i for _, i in sent]
+            for step in steps.get("committed-before", ()):
+                for t in members:
+                    if (answered := facts.commit_answered(t)) < 2**63 - 1:
+                        later = bisect_right(sent, (self._by(clock, answered, t), len(times)))
+                        self._to_later("statements", clock, t, step, later, places)
+            commits = sorted(
+                (when, t) for t in members if (when := facts.commit_sent(t)) > -(2**63)
+            )
+            owners = [t for _, t in commits]
+            for i in mine:
+                if times[i][1] == 2**63 - 1:
+                    continue
+                told = self._by(clock, times[i][1], owner[i])
+                for step in steps.get("answered-before", ()):
+                    later = bisect_right(sent, (told, len(times)))
+                    self._to_later("statements", clock, facts.n + i, step, later, places)
+                for step in steps.get("committed-after", ()):
+                    later = bisect_right(commits, (told, facts.n))
+                    self._to_later("commits", clock, facts.n + i, step, later, owners)
+        for i in range(len(statements)):
             for p, q in steps.get("po", ()):
                 for j in range(i + 1, len(statements)):
-                    if facts.txn_of[statements[j]] != facts.txn_of[op]:
+                    if owner[j] != owner[i]:
                         break
                     self._edge(self.node(facts.n + i, p), self.node(facts.n + j, q))
-            for step in steps.get("committed-after", ()):
-                if times[i][1] < 2**63 - 1:
-                    later = bisect_right(commits, (times[i][1], facts.n))
-                    self._to_later("commits", 0, facts.n + i, step, later, owners)
             # What leads to a transaction as one that reads leads to each of its statements.
             for q in range(1, self._machine.states):
-                self._edge(self.node(facts.txn_of[op], q), self.node(facts.n + i, q))
+                self._edge(self.node(owner[i], q), self.node(facts.n + i, q))
             for p, q in steps.get("tx", ()):
-                self._edge(self.node(facts.n + i, p), self.node(facts.txn_of[op], q))
+                self._edge(self.node(facts.n + i, p), self.node(owner[i], q))
 
     def _version_order(self, orders: Sequence[Sequence[int]]) -> None:
         for step in self._machine.steps.get("ww", ()):

@@ -266,6 +266,8 @@ class World:
             if facts.certain(t) and facts.ends(t):
                 first = bisect_right(begun, (facts.end[t], self.t0))
                 rows[t] = after[len(begun) - first] & ~(1 << t)
+                if facts.has_own_clocks:
+                    rows[t] |= bits_of(b for b in self._members if facts.rt(t, b))
         return rows
 
     def _before_commit(self, holds: Callable[[int, int], bool]) -> Rows:

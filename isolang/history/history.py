@@ -36,7 +36,6 @@ class History(Struct, frozen=True, kw_only=True):
         initial: one sentence: what a read of the initial state looks like.
         session: one sentence: what a session is in this input.
         real_time: one sentence: where real time comes from, or why there is none.
-        clock_error: whether times were moved to allow for wrong clocks, also inside sessions.
         ignored: what was read but has no influence, one phrase each, with counts.
         notes: what was understood in a way worth knowing (a normalisation, a detected variant), one
             phrase each.
@@ -53,7 +52,6 @@ class History(Struct, frozen=True, kw_only=True):
     initial: str = ""
     session: str = ""
     real_time: str = ""
-    clock_error: bool = False
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     sha256: str = ""

@@ -99,12 +99,6 @@ def decide(
             "history names one; hint: `:group` of operation maps, `group` of transactions"
         )
         raise HistoryError(msg)
-    if history.clock_error and route.uses_real_time and not route.uses_sessions:
-        msg = (
-            f"{history.name}: clocks may be wrong, and spec {route.spec.name} says nothing of "
-            "sessions, in each of which there is one clock; hint: the same level with session order"
-        )
-        raise HistoryError(msg)
     pair, choice = choose_pair(options.encoding, options.solver, options.prune, route=route)
     if pair.of_specification and isinstance(route, Plan):
         from isolang.language.classify.relational import relational

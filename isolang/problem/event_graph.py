@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from isolang.history.columns import NIL_ATOM
+from isolang.history.columns import NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.language.meaning.core import (
     FILTERED,
     OF_READS,
@@ -147,11 +147,15 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
                     _chain(chunks, problem, members, (first + q, first + r), states)
         for q, r in automaton.steps.get("rt", ()):
             _end_times(chunks, problem, present, (first + q, first + r), states)
+            for members in _sessions(problem, present) if len(native.slack) else ():
+                _end_times(chunks, problem, members, (first + q, first + r), states)
         for q, r in automaton.steps.get("group-rt", ()):
             groups = np.unique(native.group[present]) if len(native.group) else ()
             for group in (one for one in groups if one != NIL_ATOM):
                 own = present[native.group[present] == group]
                 _end_times(chunks, problem, own, (first + q, first + r), states)
+                for members in _sessions(problem, own) if len(native.slack) else ():
+                    _end_times(chunks, problem, members, (first + q, first + r), states)
         for name in MOMENTS:
             for q, r in automaton.steps.get(name, ()):
                 pairs = before_commit(native, name)
@@ -196,6 +200,18 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
     return replace(graph, facts=chunks.edges())
 
 
+def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) -> bool:
+    """Whether an answer to ``a`` came before what ``b`` sent: in one session by its own clock."""
+    if answered == UNKNOWN_END or sent == UNKNOWN_BEGIN:
+        return False
+    if answered < sent:
+        return True
+    slack, session = native.slack, native.session
+    return len(slack) > 0 and bool(
+        session[a] == session[b] and answered - int(slack[session[a]]) < sent
+    )
+
+
 def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
     """The pairs of ``done``, ``late`` or ``locked`` among transactions that may be included."""
     sent = native.commit_begin.tolist()
@@ -215,11 +231,16 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
                 for members in writers.values()
                 for a, answered in members
                 for b, _ in members
-                if a != b and answered < sent[b]
+                if a != b and precedes(native, answered, a, sent[b], b)
             }
         )
     answers = (native.commit_end if name == "done" else native.first_answer).tolist()
-    return [(a, b) for a in present for b in present if a != b and answers[a] < sent[b]]
+    return [
+        (a, b)
+        for a in present
+        for b in present
+        if a != b and precedes(native, answers[a], a, sent[b], b)
+    ]
 
 
 def between_accesses(native: _native.Problem, letter: str) -> list[tuple[int, int]]:
@@ -237,8 +258,12 @@ def between_accesses(native: _native.Problem, letter: str) -> list[tuple[int, in
             (a, b) for a, b in candidates if a < b and session[a] == session[b] and not ended[a]
         )
     if relation == "rt":
-        begin, end = native.begin, native.end
-        return sorted((a, b) for a, b in candidates if not ended[a] and end[a] < begin[b])
+        begin, end = native.begin.tolist(), native.end.tolist()
+        return sorted(
+            (a, b)
+            for a, b in candidates
+            if a != b and not ended[a] and precedes(native, end[a], a, begin[b], b)
+        )
     return sorted(candidates & set(before_commit(native, relation)))
 
 
@@ -340,7 +365,11 @@ def _end_times(
     """Real time in linear size: a chain of the times at which transactions end."""
     native, (q, r) = problem.native, step
     ended = present[native.unfinished[present] == 0]
-    times, place = np.unique(native.end[ended], return_inverse=True)
+    ends = native.end[ended]
+    session = native.session[present]
+    if len(native.slack) and len(set(session.tolist())) == 1:  # which has one clock
+        ends = np.where(ends == UNKNOWN_END, ends, ends - native.slack[session[0]])
+    times, place = np.unique(ends, return_inverse=True)
     chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # the first one is T0's
     chunks.add(chain[:-1], chain[1:])
     chunks.add([native.n * states + q], chain[:1])

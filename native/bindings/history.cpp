@@ -51,7 +51,7 @@ void each_column(H& h, F f) {
   f(h.txn_position), f(h.txn_file), f(h.op_start), f(h.op_kind), f(h.op_ok), f(h.op_key);
   f(h.op_value), f(h.op_source), f(h.op_position), f(h.list_start), f(h.list_values);
   f(h.key_atom), f(h.initial_value);
-  f(h.op_begin), f(h.op_end), f(h.commit_begin), f(h.commit_end);
+  f(h.op_begin), f(h.op_end), f(h.commit_begin), f(h.commit_end), f(h.slack);
   f(h.statement_sent), f(h.statement_answered), f(h.txn_group);
 }
 
@@ -179,6 +179,7 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(op_end);
   ISOLANG_COLUMN(commit_begin);
   ISOLANG_COLUMN(commit_end);
+  ISOLANG_COLUMN(slack);
   ISOLANG_COLUMN(list_start);
   ISOLANG_COLUMN(list_values);
   ISOLANG_COLUMN(statement_start);

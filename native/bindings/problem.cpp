@@ -52,6 +52,7 @@ void register_problem(nb::module_& m) {
   ISOLANG_COLUMN(first_answer);
   ISOLANG_COLUMN(commit_begin);
   ISOLANG_COLUMN(commit_end);
+  ISOLANG_COLUMN(slack);
   ISOLANG_COLUMN(write_answer);
   ISOLANG_COLUMN(writer_txn);
   ISOLANG_COLUMN(writer_value);

@@ -18,6 +18,7 @@ ByStatement by_statement(const History& h, const Choice& c) {
   history.txn_group = h.txn_group;
   history.txn_begin = h.txn_begin;
   history.txn_end = h.txn_end;
+  history.slack = h.slack;
   for (std::int32_t t = 0; t < n; ++t) {
     history.commit_begin.push_back(moments.commit_sent(t));
     history.commit_end.push_back(moments.commit_answered(t));

@@ -59,8 +59,9 @@ bool Evidence::so(std::int64_t a, std::int64_t b) const {
 
 bool Evidence::rt(std::int64_t a, std::int64_t b) const {
   if (a == n_ || b == n_) return init(a, b);
-  return h_.has_time && certain(a) && live(b) && a != b && h_.txn_end[a] < h_.txn_begin[b] &&
-         h_.txn_end[a] != kTimeUnknownEnd && h_.txn_begin[b] != kTimeUnknownBegin;
+  const auto first = static_cast<std::int32_t>(a), second = static_cast<std::int32_t>(b);
+  return h_.has_time && certain(a) && live(b) && a != b &&
+         Moments(h_).before(h_.txn_end[idx(a)], first, h_.txn_begin[idx(b)], second);
 }
 
 bool Evidence::group_rt(std::int64_t a, std::int64_t b) const {
@@ -74,14 +75,16 @@ bool Evidence::timed(std::int64_t a, std::int64_t b) const {
 
 bool Evidence::done(std::int64_t a, std::int64_t b) const {
   const Moments moments(h_);
-  return timed(a, b) && Moments::before(moments.commit_answered(static_cast<std::int32_t>(a)),
-                                        moments.commit_sent(static_cast<std::int32_t>(b)));
+  const auto first = static_cast<std::int32_t>(a), second = static_cast<std::int32_t>(b);
+  return timed(a, b) && moments.before(moments.commit_answered(first), first,
+                                       moments.commit_sent(second), second);
 }
 
 bool Evidence::late(std::int64_t a, std::int64_t b) const {
   const Moments moments(h_);
-  return timed(a, b) && Moments::before(moments.first_answered(static_cast<std::int32_t>(a)),
-                                        moments.commit_sent(static_cast<std::int32_t>(b)));
+  const auto first = static_cast<std::int32_t>(a), second = static_cast<std::int32_t>(b);
+  return timed(a, b) && moments.before(moments.first_answered(first), first,
+                                       moments.commit_sent(second), second);
 }
 
 bool Evidence::locked(std::int64_t a, std::int64_t b) const {
@@ -90,7 +93,8 @@ bool Evidence::locked(std::int64_t a, std::int64_t b) const {
   const auto first = static_cast<std::int32_t>(a), second = static_cast<std::int32_t>(b);
   for (std::int64_t op = h_.op_start[first]; op < h_.op_start[first + 1]; ++op)
     if (moments.writes(second, h_.op_key[op]) &&
-        Moments::before(moments.write_answered(first, h_.op_key[op]), moments.commit_sent(second)))
+        moments.before(moments.write_answered(first, h_.op_key[op]), first,
+                       moments.commit_sent(second), second))
       return true;
   return false;
 }
@@ -110,23 +114,26 @@ bool Evidence::share_key(std::int64_t a, std::int64_t b, const Filtered& by) {
 bool Evidence::committed_before(std::int64_t t, std::int64_t op) {
   if (!is_operation(op) || !is_external(op) || !timed(t, txn_of(op))) return false;
   const Moments moments(h_);
-  return Moments::before(moments.commit_answered(static_cast<std::int32_t>(t)),
-                         moments.sent(op, txn_of(op)));
+  const auto first = static_cast<std::int32_t>(t);
+  return moments.before(moments.commit_answered(first), first, moments.sent(op, txn_of(op)),
+                        txn_of(op));
 }
 
 bool Evidence::answered_before(std::int64_t op, std::int64_t later) {
   if (!is_operation(op) || !is_operation(later) || !is_external(op) || !is_external(later))
     return false;
   const Moments moments(h_);
-  return moments.known() && Moments::before(moments.answered(op, txn_of(op)),
-                                            moments.sent(later, txn_of(later)));
+  const std::int32_t first = txn_of(op), second = txn_of(later);
+  return moments.known() && first != n_ && second != n_ &&
+         moments.before(moments.answered(op, first), first, moments.sent(later, second), second);
 }
 
 bool Evidence::committed_after(std::int64_t op, std::int64_t t) {
   if (!is_operation(op) || !is_external(op) || !timed(txn_of(op), t)) return false;
   const Moments moments(h_);
-  return Moments::before(moments.answered(op, txn_of(op)),
-                         moments.commit_sent(static_cast<std::int32_t>(t)));
+  const auto second = static_cast<std::int32_t>(t);
+  return moments.before(moments.answered(op, txn_of(op)), txn_of(op), moments.commit_sent(second),
+                        second);
 }
 
 std::int64_t Evidence::raw_transaction(std::int64_t op) const {

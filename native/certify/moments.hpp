@@ -28,8 +28,18 @@ class Moments {
     return h_.has_operation_times() ? h_.op_end[op] : h_.txn_end[t];
   }
 
-  static bool before(std::int64_t answered, std::int64_t sent) {
-    return answered != kTimeUnknownEnd && sent != kTimeUnknownBegin && answered < sent;
+  // Of what `a` did, and what `b` did: in one session by its clock, whatever that of others says.
+  bool before(std::int64_t answered, std::int32_t a, std::int64_t sent, std::int32_t b) const {
+    if (answered == kTimeUnknownEnd || sent == kTimeUnknownBegin) return false;
+    // mutant: checker-one-clock-for-all
+    return answered < sent || (h_.txn_session[a] == h_.txn_session[b] && own(answered, a) < sent);
+  }
+  std::int64_t own_end(std::int32_t t) const {
+    return h_.txn_own_end.empty() ? own(h_.txn_end[t], t) : h_.txn_own_end[t];
+  }
+  // An answer to `t`, as what its session sends compares with it.
+  std::int64_t own(std::int64_t answered, std::int32_t t) const {
+    return h_.slack.empty() ? answered : by_own_clock(answered, h_.slack[h_.txn_session[t]]);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "certify/moments.hpp"
 #include "core/index.hpp"
 
 namespace isolang::certify {
@@ -16,6 +17,7 @@ class Times {
     for (std::size_t t = 0; t < h.txn_begin.size(); ++t) {
       times_.push_back(h.txn_begin[t]);
       times_.push_back(h.txn_end[t]);
+      if (!h.slack.empty()) times_.push_back(Moments(h).own_end(static_cast<std::int32_t>(t)));
     }
     std::sort(times_.begin(), times_.end());
     times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
@@ -64,6 +66,8 @@ Accesses accesses(const History& h, const Choice& c) {
       if (h.has_groups()) history.txn_group.push_back(h.txn_group[t]);
       history.txn_begin.push_back(times.moved(h.txn_begin[t], key));
       history.txn_end.push_back(times.moved(h.txn_end[t], key));
+      if (!h.slack.empty())
+        history.txn_own_end.push_back(times.moved(Moments(h).own_end(t), key));
       choice.included.push_back(c.included[t]);
     }
     for (std::int64_t i = c.key_start[key]; i < c.key_start[key + 1]; ++i)

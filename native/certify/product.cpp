@@ -69,6 +69,16 @@ class Product {
     Node chain = -1;
   };
   std::vector<OfKey> of_key_;
+  // Where clocks may be wrong: what a step says of two moments of one session by its own clock, which
+  // has a chain for each session, and for locked and between accesses for each key, too. Where
+  // `before_own`, what comes before the own COMMIT is no pair with it.
+  struct OwnClock {
+    Step step;
+    bool before_own;
+    std::vector<Head> tails, heads;
+    Node chain = -1;
+  };
+  std::vector<OwnClock> own_clocks_;
   std::vector<Node> session_tail_, time_tail_, group_tail_, key_tail_, sent_tail_, lock_tail_,
       asked_tail_, next_tail_, key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
@@ -105,6 +115,7 @@ class Product {
     sort_by_commit();
     sort_by_key();
     sort_groups();
+    sort_by_own_clock();
     if (m_.of(Relation::rt).empty()) return;
     by_begin_ = by_session_;
     std::sort(by_begin_.begin(), by_begin_.end(), [&](std::int32_t a, std::int32_t b) {
@@ -122,6 +133,112 @@ class Product {
     std::stable_sort(by_group_.begin(), by_group_.end(), [&](std::int32_t a, std::int32_t b) {
       return group_and_begin(a) < group_and_begin(b);
     });
+  }
+
+  bool has_own_clocks() const { return !h_.slack.empty() || !h_.txn_own_end.empty(); }
+  // Of a transaction, or of that of a statement.
+  std::int32_t clock(std::int32_t place) const {
+    const std::int32_t statements = static_cast<std::int32_t>(h_.statement_txn.size());
+    const std::int32_t first = h_.transactions() - statements;
+    return h_.txn_session[place < first ? place : h_.statement_txn[place - first]];
+  }
+  void sort_by_own_clock() {
+    if (!has_own_clocks()) return;
+    const Moments moments(h_);
+    const auto open = [&](const Step& s, bool before_own = false) -> OwnClock& {
+      return own_clocks_.emplace_back(OwnClock{s, before_own, {}, {}});
+    };
+    const auto tail = [&](OwnClock& own, std::int32_t key, std::int64_t time, std::int32_t place) {
+      if (time != kTimeUnknownEnd) own.tails.push_back({key, clock(place), time, place});
+    };
+    const auto head = [&](OwnClock& own, std::int32_t key, std::int64_t time, std::int32_t place) {
+      if (time != kTimeUnknownBegin) own.heads.push_back({key, clock(place), time, place});
+    };
+    const auto answered = [&](Relation relation, std::int32_t t) {
+      return relation == Relation::rt     ? finished(t) ? moments.own_end(t) : kTimeUnknownEnd
+             : relation == Relation::done ? moments.own(moments.commit_answered(t), t)
+                                          : moments.own(moments.first_answered(t), t);
+    };
+    const auto sent = [&](Relation relation, std::int32_t t) {
+      return relation == Relation::rt ? h_.txn_begin[t] : moments.commit_sent(t);
+    };
+    for (const Relation r : {Relation::rt, Relation::done, Relation::late})
+      for (const Step& s : m_.of(r)) {
+        OwnClock& own = open(s, r == Relation::late);
+        for (const std::int32_t t : by_session_) {
+          tail(own, -1, answered(r, t), t);
+          head(own, -1, sent(r, t), t);
+        }
+      }
+    for (const Step& s : m_.of(Relation::group_rt)) {
+      OwnClock& own = open(s);
+      for (const std::int32_t t : by_session_)
+        if (h_.txn_group[t] != kNil) {
+          tail(own, h_.txn_group[t], answered(Relation::rt, t), t);
+          head(own, h_.txn_group[t], h_.txn_begin[t], t);
+        }
+    }
+    for (const Step& s : m_.of(Relation::locked)) {
+      OwnClock& own = open(s, true);
+      for (const auto& [key, t] : accessing(false)) {
+        tail(own, key, moments.own(moments.write_answered(t, key), t), t);
+        head(own, key, moments.commit_sent(t), t);
+      }
+    }
+    for (const OfKey& one : of_key_) {
+      const Relation r = one.part.relation;
+      if (r == Relation::so) continue;
+      OwnClock& own = open(one.step, r == Relation::late);
+      for (const auto& [key, t] : accessing(one.part.from_reader)) tail(own, key, answered(r, t), t);
+      for (const auto& [key, t] : accessing(one.part.to_reader)) head(own, key, sent(r, t), t);
+    }
+    for (const Relation r :
+         {Relation::committed_before, Relation::answered_before, Relation::committed_after})
+      for (const Step& s : m_.of(r)) {
+        OwnClock& own = open(s);
+        for (const std::int32_t t : by_session_) {
+          if (r == Relation::committed_before) tail(own, -1, answered(Relation::done, t), t);
+          if (r == Relation::committed_after) head(own, -1, moments.commit_sent(t), t);
+        }
+        for (std::size_t i = 0; i < h_.statement_txn.size(); ++i) {
+          const std::int32_t place = statement(i), owner = h_.statement_txn[i];
+          if (r != Relation::committed_before)
+            tail(own, -1, moments.own(h_.statement_answered[i], owner), place);
+          if (r != Relation::committed_after) head(own, -1, h_.statement_sent[i], place);
+        }
+      }
+    for (OwnClock& own : own_clocks_)
+      std::sort(own.heads.begin(), own.heads.end(), [](const Head& a, const Head& b) {
+        return std::tie(a.key, a.session, a.time, a.txn) <
+               std::tie(b.key, b.session, b.time, b.txn);
+      });
+  }
+  template <typename F>
+  void by_own_clocks(F&& edge) {
+    const auto group = [](const Head& head) { return std::pair(head.key, head.session); };
+    for (const OwnClock& own : own_clocks_) {
+      const std::vector<Head>& heads = own.heads;
+      for (const Head& from : own.tails) {
+        budget_.poll();
+        auto at = std::upper_bound(
+            heads.begin(), heads.end(), from, [&](const Head& a, const Head& b) {
+              return std::pair(group(a), a.time) < std::pair(group(b), b.time);
+            });
+        const auto same = [&] { return at != heads.end() && group(*at) == group(from); };
+        if (own.before_own)
+          for (const std::int64_t sent = Moments(h_).commit_sent(from.txn);
+               same() && at->time <= sent; ++at)
+            if (at->txn != from.txn)
+              edge(node(from.txn, own.step.first), node(at->txn, own.step.second));
+        if (same())
+          edge(node(from.txn, own.step.first), own.chain + static_cast<Node>(at - heads.begin()));
+      }
+      for (std::size_t i = 0; i < heads.size(); ++i) {
+        const Node link = own.chain + static_cast<Node>(i);
+        edge(link, node(heads[i].txn, own.step.second));
+        if (i + 1 < heads.size() && group(heads[i]) == group(heads[i + 1])) edge(link, link + 1);
+      }
+    }
   }
 
   struct Access {
@@ -243,6 +360,7 @@ class Product {
     for (const Step& s : m_.of(Relation::locked))
       reserve(lock_tail_[s.second], sent_of_key_.size());
     for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
+    for (OwnClock& own : own_clocks_) reserve(own.chain, own.heads.size());
     for (const Step& s : m_.of(Relation::ww))
       if (!repeats(s)) reserve(key_tail_[s.second], c_.order.size());
     for (const Relation r : kOverwriting)
@@ -273,6 +391,8 @@ class Product {
     for (const Relation r : {Relation::done, Relation::late, Relation::locked})
       for (const Step& s : m_.of(r)) before_commit(r, s, edge);
     for (const OfKey& one : of_key_) between_accesses(one, edge);
+    // mutant: checker-no-own-clocks
+    by_own_clocks(edge);
     statements(edge);
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
     for (const Relation relation : kReadsFrom)

@@ -590,7 +590,8 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
     const auto reads = [&](Relation r) { return before.reads(static_cast<int>(r)); };
     // init leads from T0 alone, which no rw leads to.
     const auto versions = reads(Relation::ww) ? by_versions(history, choice, budget) : false;
-    if (versions)
+    const bool own_clocks = !history.slack.empty() || !history.txn_own_end.empty();
+    if (versions && !(own_clocks && reads(Relation::rt)))
       return *versions || (reads(Relation::wr) && by_reads(history, choice, false, budget)) ||
              (reads(Relation::so) && by_sessions(history, choice, budget)) ||
              (reads(Relation::rt) && by_real_time(history, choice, budget));

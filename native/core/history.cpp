@@ -217,6 +217,8 @@ void History::widen(const std::vector<std::int64_t>& earlier,
   const auto end_after = [](std::int64_t& time, std::int64_t by) {
     if (time != kTimeUnknownEnd && __builtin_add_overflow(time, by, &time)) time = kTimeUnknownEnd;
   };
+  slack.resize(idx(sessions), 0);
+  for (std::size_t s = 0; s < slack.size(); ++s) slack[s] += earlier[s] + later[s];
   for (std::int32_t t = 0; t < transactions(); ++t) {
     const std::int64_t before = earlier[txn_session[t]], after = later[txn_session[t]];
     begin_before(txn_begin[t], before);
@@ -288,6 +290,7 @@ void History::validate() const {
     if (op_source[i] < kSourceMissing || op_source[i] >= static_cast<std::int64_t>(m))
       bad("source out of range");
   }
+  if (!slack.empty() && slack.size() != idx(sessions)) bad("a clock error of other sessions");
   const std::size_t statements = statement_start.size();
   if (statement_end.size() != statements || statement_txn.size() != statements ||
       statement_predicate.size() != statements || statement_known.size() != statements ||

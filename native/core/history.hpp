@@ -93,6 +93,13 @@ class Atoms {
   std::unordered_map<std::string, std::int32_t> by_text_;
 };
 
+// An end that was widened, as the begins of its own session see it: by one clock, which is this much
+// less wrong.
+inline std::int64_t by_own_clock(std::int64_t end, std::int64_t slack) {
+  if (end == kTimeUnknownEnd) return end;
+  return __builtin_sub_overflow(end, slack, &end) ? kTimeUnknownBegin : end;
+}
+
 struct History {
   // One entry per transaction.
   std::vector<std::int32_t> txn_session;  // dense session number, 0 …; numbered by first appearance
@@ -122,6 +129,12 @@ struct History {
   // operations', too.
   std::vector<std::int64_t> op_begin, op_end, commit_begin, commit_end;
   std::vector<std::int64_t> statement_sent, statement_answered;
+  // Per session, by how much its begins and ends together were widened; empty if none was. Between
+  // two moments of one session, which has one clock, that much is to be taken off again.
+  std::vector<std::int64_t> slack;
+  // When a transaction had ended by its own session's clock, where slack is not in the unit of the
+  // times (certify/one_key.cpp); else empty.
+  std::vector<std::int64_t> txn_own_end;
   // Lists.
   std::vector<std::int64_t> list_start{0};
   std::vector<std::int32_t> list_values;  // atoms

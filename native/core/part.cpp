@@ -23,6 +23,8 @@ class Copy {
     const auto [session, fresh] =
         sessions_.try_emplace(whole_.txn_session[t], static_cast<std::int32_t>(sessions_.size()));
     if (fresh) part_.sessions.push_back(session->first);
+    if (fresh && !whole_.slack.empty())
+      part_.history.slack.push_back(whole_.slack[whole_.txn_session[t]]);
     part_.history.begin_transaction(session->second, static_cast<Status>(whole_.txn_status[t]),
                                     whole_.txn_label[t], whole_.txn_position[t], whole_.txn_file[t],
                                     whole_.txn_begin[t], whole_.txn_end[t]);

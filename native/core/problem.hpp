@@ -59,6 +59,7 @@ struct Problem {
   // first write of the key was answered.
   std::vector<std::int64_t> first_answer, commit_begin, commit_end;  // [n+1]
   std::vector<std::int64_t> write_answer;                            // as writer_txn
+  std::vector<std::int64_t> slack;  // [sessions] of their clocks, see History; empty: none
 
   // Writers, grouped by key; the first of each key is T0's. Only transactions that are in or
   // optional.

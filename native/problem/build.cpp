@@ -21,6 +21,7 @@ void put_transactions(const History& h, Problem& p) {
   p.group = h.txn_group;
   if (h.has_groups()) p.group.push_back(kNil);
   p.has_time = h.has_time;
+  p.slack = h.slack;
   p.begin = h.txn_begin;
   p.begin.push_back(kTimeUnknownBegin);
   p.end = h.txn_end;

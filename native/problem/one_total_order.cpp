@@ -128,6 +128,7 @@ class Run {
 }  // namespace
 
 bool fits_one_total_order(const Problem& problem, bool sessions, bool real_time) {
+  if (real_time && !problem.slack.empty()) return false;  // here a session has no clock of its own
   return Run(problem, sessions, real_time).all();
 }
 

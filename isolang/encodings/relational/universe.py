@@ -16,9 +16,9 @@ from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.reads import Read, external_reads
 from isolang.encodings.relational.relation import Relation, closure, relation_of
 from isolang.encodings.relational.uncertain_lists import UncertainLists
-from isolang.history.columns import APPEND, NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
+from isolang.history.columns import APPEND, NIL_ATOM, UNKNOWN_END, WRITE
 from isolang.problem import Inclusion, Problem
-from isolang.problem.event_graph import before_commit
+from isolang.problem.event_graph import before_commit, precedes
 from isolang.rows import bits
 
 if TYPE_CHECKING:
@@ -250,8 +250,11 @@ class Universe:
             if i != T0 and not unfinished[t] and end[t] != UNKNOWN_END
         ]
         for i, t in enumerate(self.txns[1:], 1):
-            if begin[t] != UNKNOWN_BEGIN:
-                pairs += [(a, i) for when, a in ended if when < begin[t] and a != i]
+            pairs += [
+                (a, i)
+                for when, a in ended
+                if a != i and precedes(self._native, when, self.txns[a], begin[t], t)
+            ]
         return self._between(pairs)
 
     @cached_property
@@ -294,12 +297,19 @@ class Universe:
                     )
                 elif name == "answered-before":
                     known = told(read, owner)
-                    yield from ((event, other) for r, t, other in places if known < asked(r, t))
+                    yield from (
+                        (event, other)
+                        for r, t, other in places
+                        if precedes(native, known, owner, asked(r, t), t)
+                    )
                 elif sent:
                     for i, t in enumerate(self.txns[1:], 1):
-                        if name == "committed-before" and committed[t] < asked(read, owner):
-                            yield i, event
-                        if name == "committed-after" and told(read, owner) < sent[t] and t != owner:
+                        if t == owner:
+                            continue
+                        if name == "committed-before":
+                            if precedes(native, committed[t], t, asked(read, owner), owner):
+                                yield i, event
+                        elif precedes(native, told(read, owner), owner, sent[t], t):
                             yield event, i
 
         def included(element: int) -> int:

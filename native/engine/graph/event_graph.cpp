@@ -365,6 +365,35 @@ void EventGraph::add_timeline(std::size_t c, Relation relation, const Automaton:
   }
 }
 
+// The same where clocks may be wrong: what is widened says less of two moments of one session than
+// their one clock does, so that each session has a chain of its own, too.
+void EventGraph::add_times(std::size_t c, Relation relation, const Automaton::Step& step,
+                           std::vector<Moment>& tails, std::vector<Moment>& heads,
+                           std::int32_t initial) {
+  add_timeline(c, relation, step, tails, heads, initial);
+  each_clock(c, tails, heads, [&](std::int64_t, auto& of_tails, auto& of_heads) {
+    // mutant: widened-inside-a-session
+    add_timeline(c, relation, step, of_tails, of_heads, kNobody);
+  });
+}
+
+template <typename Visit>
+void EventGraph::each_clock(std::size_t c, const std::vector<Moment>& tails,
+                            const std::vector<Moment>& heads, Visit visit) {
+  if (problem.slack.empty()) return;
+  const Places& places = places_of(c);
+  std::vector<std::vector<Moment>> of_tails(problem.slack.size()), of_heads(problem.slack.size());
+  const auto session = [&](const Moment& m) {
+    return idx(problem.session[places.transaction[m.place]]);
+  };
+  for (const Moment& m : tails)
+    of_tails[session(m)].push_back({by_own_clock(m.time, problem.slack[session(m)]), m.place});
+  for (const Moment& m : heads) of_heads[session(m)].push_back(m);
+  for (std::size_t s = 0; s < of_tails.size(); ++s)
+    if (!of_tails[s].empty() && !of_heads[s].empty())
+      visit(problem.slack[s], of_tails[s], of_heads[s]);
+}
+
 void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
   const Automaton& m = automata[c];
   if (m.of(Relation::rt).empty()) return;
@@ -384,7 +413,10 @@ void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
       if (problem.unfinished[t] == 0 && end[t] != kTimeUnknownEnd) tails.push_back({end[t], i});
     }
     for (const auto& step : m.of(Relation::rt))
-      add_timeline(c, Relation::rt, step, tails, heads, m.rt_is_assumed ? kNobody : t0);
+      if (m.rt_is_assumed)
+        add_timeline(c, Relation::rt, step, tails, heads, kNobody);
+      else
+        add_times(c, Relation::rt, step, tails, heads, t0);
   }
 }
 
@@ -415,7 +447,7 @@ void EventGraph::add_real_time_of_groups(std::size_t c) {
           tails.push_back({p.end[t], *first});
       }
       for (const auto& step : m.of(Relation::group_rt))
-        add_timeline(c, Relation::group_rt, step, tails, heads, kNobody);
+        add_times(c, Relation::group_rt, step, tails, heads, kNobody);
     }
   }
 }
@@ -445,14 +477,14 @@ void EventGraph::add_moments(std::size_t c) {
   }
   for (const auto& step : m.of(Relation::done))
     // mutant: no-done
-    add_timeline(c, Relation::done, step, tails, heads, kNobody);
+    add_times(c, Relation::done, step, tails, heads, kNobody);
   for (const auto& step : m.of(Relation::late)) {
     if (m.is_move(step)) {
-      add_timeline(c, Relation::late, step, first, heads, kNobody);
+      add_times(c, Relation::late, step, first, heads, kNobody);
     } else {
-      add_timeline(c, Relation::late, step, tails, heads, kNobody);
+      add_times(c, Relation::late, step, tails, heads, kNobody);
       // mutant: late-after-commit-only
-      for (const Moment& from : first) add_between(c, Relation::late, step, from, heads);
+      add_between(c, Relation::late, step, first, heads);
     }
   }
   for (const auto& step : m.of(Relation::locked))
@@ -467,25 +499,36 @@ void EventGraph::add_moments(std::size_t c) {
       }
       if (heads.size() < 2) continue;
       // mutant: no-lock-chain
-      add_timeline(c, Relation::locked, step, tails, heads, kNobody);
+      add_times(c, Relation::locked, step, tails, heads, kNobody);
+      first.clear();
       for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
         if (const std::int32_t t = p.writer_txn[w];
             t != p.n && included(p, t) && p.write_answer[w] != kTimeUnknownEnd)
-          // mutant: no-lock-pairs
-          add_between(c, Relation::locked, step, {p.write_answer[w], t}, heads);
+          first.push_back({p.write_answer[w], t});
+      // mutant: no-lock-pairs
+      add_between(c, Relation::locked, step, first, heads);
     }
 }
 
-// To those who sent COMMIT after `from`, and before its own was answered; `heads` are sorted.
+// To those who sent COMMIT after a moment of `first`, and before that one's own was answered; `heads`
+// are sorted.
 void EventGraph::add_between(std::size_t c, Relation relation, const Automaton::Step& step,
-                             const Moment& from, const std::vector<Moment>& heads) {
+                             const std::vector<Moment>& first, const std::vector<Moment>& heads) {
   const auto [q, r] = step;
-  // mutant: between-at-once
-  for (auto i = std::ranges::upper_bound(heads, from.time, {}, &Moment::time);
-       // mutant: between-short
-       i != heads.end() && i->time <= problem.commit_end[from.place]; ++i)
-    if (i->place != from.place)
-      edges.push_back({node(c, from.place, q), node(c, i->place, r), relation});
+  const auto add = [&, q = q, r = r](std::int64_t slack, const std::vector<Moment>& tails,
+                                     const std::vector<Moment>& later) {
+    for (const Moment& from : tails) {
+      const std::int64_t end = by_own_clock(problem.commit_end[from.place], slack);
+      // mutant: between-at-once
+      for (auto i = std::ranges::upper_bound(later, from.time, {}, &Moment::time);
+           // mutant: between-short
+           i != later.end() && i->time <= end; ++i)
+        if (i->place != from.place)
+          edges.push_back({node(c, from.place, q), node(c, i->place, r), relation});
+    }
+  };
+  add(0, first, heads);
+  each_clock(c, first, heads, add);
 }
 
 // Given relations between those that access one key: a timeline for each key, and of sessions for
@@ -536,8 +579,8 @@ void EventGraph::add_filtered(std::size_t c) {
         first.push_back({p.first_answer[t], t});
     }
     if (heads.empty() || (tails.empty() && first.empty())) return;
-    add_timeline(c, f.letter, step, tails, heads, kNobody);
-    for (const Moment& from : first) add_between(c, f.letter, step, from, heads);
+    add_times(c, f.letter, step, tails, heads, kNobody);
+    add_between(c, f.letter, step, first, heads);
   };
   for (std::int32_t key = 0; key < p.keys; ++key) {
     for (auto& some : members) some.clear();
@@ -618,14 +661,14 @@ void EventGraph::add_statements(std::size_t c) {
   }
   for (const auto& step : m.of(Relation::committed_before))
     // mutant: stale-statement
-    add_timeline(c, Relation::committed_before, step, committed, sent, kNobody);
+    add_times(c, Relation::committed_before, step, committed, sent, kNobody);
   for (const auto& step : m.of(Relation::answered_before))
     // mutant: statements-of-no-time
-    add_timeline(c, Relation::answered_before, step, answered, sent, kNobody);
+    add_times(c, Relation::answered_before, step, answered, sent, kNobody);
   // That of its own transaction is among them, which own_commit says, too.
   for (const auto& step : m.of(Relation::committed_after))
     // mutant: statement-of-the-future
-    add_timeline(c, Relation::committed_after, step, answered, commits, kNobody);
+    add_times(c, Relation::committed_after, step, answered, commits, kNobody);
 }
 
 std::int32_t EventGraph::read_at(Node v) const {

@@ -222,7 +222,13 @@ class EventGraph {
     std::int32_t place;
   };
   void add_between(std::size_t check, Relation relation, const Automaton::Step& step,
-                   const Moment& from, const std::vector<Moment>& heads);
+                   const std::vector<Moment>& first, const std::vector<Moment>& heads);
+  void add_times(std::size_t check, Relation relation, const Automaton::Step& step,
+                 std::vector<Moment>& tails, std::vector<Moment>& heads, std::int32_t initial);
+  // Of each session with a wrong clock: its slack, its tails by its own clock, its heads.
+  template <typename Visit>
+  void each_clock(std::size_t check, const std::vector<Moment>& tails,
+                  const std::vector<Moment>& heads, Visit visit);
   void add_timeline(std::size_t check, Relation relation, const Automaton::Step& step,
                     std::vector<Moment>& tails, std::vector<Moment>& heads, std::int32_t initial);
   void set_priorities(const AssumedOrders& assumed);
