@@ -462,15 +462,13 @@ void KeyPruner::order_behind(std::vector<std::size_t>& latest, std::int32_t afte
   const std::size_t known = findings_->edges.size();
   const auto node = [&](std::size_t at) { return graph_.order_node(writers_[at]); };
   covered_.clear();
-  std::ranges::sort(latest, std::greater(),
-                    [&](std::size_t at) { return clocks_.rank(node(at)); });
-  for (std::size_t i = 0, kept = 0; i < latest.size(); ++i) {
-    const auto later = std::span(latest).first(kept);
-    if (std::ranges::any_of(
-            later, [&](std::size_t at) { return clocks_.reaches(node(latest[i]), node(at)); }))
-      continue;
-    add_order(writers_[latest[i]], after);
-    latest[kept++] = latest[i];
+  const auto rank = [&](std::size_t at) { return clocks_.rank(node(at)); };
+  while (!latest.empty()) {
+    const std::size_t last = *std::ranges::max_element(latest, {}, rank);
+    add_order(writers_[last], after);
+    std::erase_if(latest, [&](std::size_t at) {
+      return at == last || clocks_.reaches(node(at), node(last));
+    });
   }
   if (initial_too) add_order(graph_.problem.key_start[key_], after);
   findings_->gained += static_cast<std::int64_t>(findings_->edges.size() - known);
