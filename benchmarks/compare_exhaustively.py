@@ -296,12 +296,12 @@ def by_events(spec, checks, history):
     return satisfiable(given(history, events=True), spec, checks, lambda: None)
 
 
-def disagreements_with_the_engine(levels, histories, missed, found, count):
+def disagreements_with_the_engine(levels, histories, missed, found, args):
     """A sample of the histories, judged by the engine, certified."""
     rng = random.Random(1)
     wrong = []
-    for i in rng.sample(range(len(histories)), min(count, len(histories))):
-        small = small_of(histories[i], missed[i])
+    for i in rng.sample(range(len(histories)), min(args.sample, len(histories))):
+        small = small_of(histories[i], missed[i], timed=args.times)
         for name, level in levels.items():
             verdict = check(small.history(), level.spec)
             if verdict.outcome != ("valid" if found[name][i] else "invalid"):
@@ -311,7 +311,7 @@ def disagreements_with_the_engine(levels, histories, missed, found, count):
     return wrong
 
 
-def small_of(history: SmallHistory, missed):
+def small_of(history: SmallHistory, missed, *, timed):
     """The history as the search would have given it."""
     txns = []
     for t in range(1, history.size + 1):
@@ -326,7 +326,7 @@ def small_of(history: SmallHistory, missed):
         sessions=tuple(map(tuple, history.sessions())),
         lists=tuple(key.shown or None for key in history.keys),
         before=history.before,
-        timed=bool(history.before),
+        timed=timed,
     )
 
 
@@ -375,13 +375,14 @@ def disagreements(levels, args):
         if not histories:
             continue
         found = columns(levels, histories, missed, keys)
-        wrong += disagreements_with_the_engine(levels, histories, missed, found, args.sample)
+        wrong += disagreements_with_the_engine(levels, histories, missed, found, args)
         looked += len(histories)
         for a, b in product(levels, repeat=2):
             (where,) = np.nonzero(found[a] & ~found[b])
             if len(where):
                 least.setdefault((a, b), size)
-                shown.setdefault((a, b), str(small_of(histories[where[0]], missed[where[0]])))
+                one = small_of(histories[where[0]], missed[where[0]], timed=args.times)
+                shown.setdefault((a, b), str(one))
         print(f"{size} transactions, {keys} keys: {len(histories):,} histories", flush=True)
     known = order(levels, bounds=Bounds(transactions=1))
     searches = Searches(levels, args.keys, lists=args.lists, predicates=args.predicates)
