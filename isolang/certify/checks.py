@@ -27,7 +27,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import STATEMENTS, Positions, glushkov, walk
+from isolang.certify.expression import STATEMENTS, TO_WRITE, Positions, glushkov, walk
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -37,6 +37,7 @@ from isolang.language.meaning.core import (
     Inverse,
     Lift,
     Opt,
+    Plus,
     Product,
     Rel,
     Seq,
@@ -51,6 +52,8 @@ ONE_KEY = "one key"
 BY_STATEMENT = "by statement"
 """The kind of ``acyclic e`` whose walks pass statements: ``wr`` and ``committed-before`` lead to
 one, ``rw``, ``committed-after`` and ``tx`` from one, all others from COMMIT to COMMIT."""
+BACK_BY_STATEMENT = "irreflexive by statement"
+"""The same of ``irreflexive e`` whose words end in their only ``rw``."""
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
@@ -83,8 +86,11 @@ def judged(spec: Spec) -> tuple[Check, ...]:
 
 def _read(check: Check) -> Check:
     """A check with its last ``rw`` at the end, and without its key where it is of one."""
-    if check.kind == "acyclic" and "statement" in _names(check.expr):
-        return replace(check, kind=BY_STATEMENT, expr=_over_statements(check.expr))
+    if "statement" in _names(check.expr):
+        kind = BY_STATEMENT if check.kind == "acyclic" else BACK_BY_STATEMENT
+        if kind == BACK_BY_STATEMENT or "last-write" in _names(check.expr):
+            return replace(check, kind=kind, expr=_over_operations(check.expr))
+        return replace(check, kind=kind, expr=_over_statements(check.expr))
     if check.kind != "irreflexive":
         return check
     expr = _turned(check.expr)
@@ -147,6 +153,59 @@ def _over_statements(e: Core) -> Core:
     raise NotCertifiedError("not certified: walks that pass statements in a form not known here")
 
 
+def _over_operations(e: Core) -> Core:
+    """The words of walks that pass reads and writes.
+
+    ``wr`` leads to the statement that reads, and a ``ww`` that goes on inside its transaction to
+    the write; whoever goes on, does so in program order. Between whole transactions, ``wr`` goes on
+    to COMMIT.
+    """
+    if e == Rel("wr"):
+        return Seq((e, Rel("tx")))
+    if isinstance(e, Rel) and e.name in ("init", "so", "rt", "done", "locked", "ww"):
+        return e
+    if isinstance(e, Union):
+        return Union(tuple(map(_over_operations, e.parts)))
+    if isinstance(e, (Plus, Star, Opt)):
+        return replace(e, arg=_over_operations(e.arg))
+    if isinstance(e, Seq):
+        parts = _in_a_row(e)
+        if Rel("statement") not in parts:
+            return Seq(tuple(map(_over_operations, parts)))
+        at = parts.index(Rel("statement"))
+        if at and parts[at + 1 : at + 2] == (_GOES_ONWARDS,) and at + 2 < len(parts):
+            before, after = parts[: at - 1], parts[at + 3 :]
+            through = _through(_summands(parts[at - 1]), _summands(parts[at + 2]))
+            return Seq(
+                (*map(_over_operations, before), through, *map(_over_operations, after))
+            )
+    raise NotCertifiedError("not certified: walks that pass operations in a form not known here")
+
+
+def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
+    """What leads to an operation, further on in its transaction, and what leads away."""
+    leave = Union(tuple(_among(part, _LEADS_AWAY) for part in away))
+    if Rel("committed-after") in leave.parts:
+        raise NotCertifiedError("not certified: walks that pass operations have no times of those")
+    ways: list[Core] = []
+    for part in there:
+        if isinstance(part, ForKey) and part.body == _overwritten_at(part.key):
+            ways.append(Seq((Rel(TO_WRITE), Rel("po"))))
+        else:
+            ways.append(Seq((_among(part, _LEADS_THERE[1:]), Opt(Rel("po")))))
+    return Seq((Union(tuple(ways)), leave))
+
+
+def _overwritten_at(key: str) -> Core:
+    ww, write = Rel("ww", key), Lift(Rel("last-write", key))
+    return Seq((ww, Inverse(Rel("tx")), write, Rel("po")))
+
+
+def _in_a_row(e: Seq) -> tuple[Core, ...]:
+    return tuple(p for part in e.parts for p in (_in_a_row(part) if isinstance(part, Seq) else (part,)))
+
+
+_GOES_ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))
 _STAYS = (Rel("statement"),)
 _GOES_ON = Opt(Seq((Union((Rel("answered-before"), Rel("po"))), Rel("statement"))))
 _LEADS_THERE: tuple[tuple[Core, Rel], ...] = (
@@ -213,7 +272,8 @@ def certifiable(check: Check) -> Positions:
         NotCertifiedError: the expression is outside event graphs.
     """
     positions = glushkov(check.expr)
-    if check.kind != BY_STATEMENT and not set(STATEMENTS).isdisjoint(positions.labels):
+    by_statement = check.kind in (BY_STATEMENT, BACK_BY_STATEMENT)
+    if not by_statement and not {*STATEMENTS, TO_WRITE}.isdisjoint(positions.labels):
         raise NotCertifiedError(f"not certified: check {check.name} leads to statements")
     if positions.nullable:
         raise CertificateRejected(f"check {check.name}: the expression contains the identity")

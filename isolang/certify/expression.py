@@ -36,6 +36,9 @@ RELATIONS = (
 )
 STATEMENTS = ("committed-before", "answered-before", "po", "committed-after", "tx")
 """What leads to or from a statement, and nowhere else."""
+TO_WRITE = "to-write"
+"""``ww`` to the write itself, from where only ``po`` leads on. No edge has this name: it is how a
+``ww`` is read before a ``po``."""
 TO_STATEMENT = ("wr", "committed-before", "answered-before", "po")
 FROM_STATEMENT = ("rw", "committed-after", "answered-before", "po", "tx")
 """What leads to, and from, the statement that reads, in a check by statement."""
@@ -229,7 +232,7 @@ def glushkov(expr: Core) -> Positions:
 
 def _letter(e: Core) -> str:
     """The name of a relation or of a test; empty for anything else."""
-    name, known = (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENTS))
+    name, known = (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENTS, TO_WRITE))
     return name.name if isinstance(name, Rel) and name.key is None and name.name in known else ""
 
 

@@ -133,6 +133,7 @@ class Product:
                     self._edge(self.node(t, p), self.node(t, q))
         self._given(reads, orders)
         self._by_statement(statements)
+        self._to_writes(statements, orders)
         self._version_order(orders)
         for relation, of_kind in self._kinds(reads, "rw"):
             self._anti_dependencies(relation, of_kind, orders)
@@ -318,6 +319,28 @@ class Product:
                 self._edge(self.node(owner[i], q), self.node(facts.n + i, q))
             for p, q in steps.get("tx", ()):
                 self._edge(self.node(facts.n + i, p), self.node(owner[i], q))
+
+    def _to_writes(self, statements: Sequence[int], orders: Sequence[Sequence[int]]) -> None:
+        """From a writer to what later writers of the key read behind their last write of it."""
+        facts, steps = self._facts, self._machine.steps
+        of_owner: dict[int, list[int]] = {}
+        for i, op in enumerate(statements):
+            of_owner.setdefault(facts.txn_of[op], []).append(i)
+        for p, q in steps.get("to-write", ()):
+            ends = [r for middle, r in steps.get("po", ()) if middle == q]
+            for key, order in enumerate(orders):
+                later = -1  # the chain node of the next writer
+                for t in reversed(order):
+                    if later >= 0:
+                        self._edge(self.node(t, p), later)
+                    behind = [
+                        self.node(facts.n + i, r)
+                        for i in of_owner.get(t, ())
+                        if facts.program_order(facts.last[t][key], statements[i])
+                        for r in ends
+                    ]
+                    self._successors.append([*behind, *([later] if later >= 0 else [])])
+                    later = len(self._successors) - 1
 
     def _version_order(self, orders: Sequence[Sequence[int]]) -> None:
         for step in self._machine.steps.get("ww", ()):

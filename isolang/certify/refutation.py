@@ -7,13 +7,22 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import Anomaly, contradicts_order, incompatible, shows_anomaly
-from isolang.certify.checks import BY_STATEMENT, EARLIER, ONE_KEY, certifiable, judged, uses_reads
+from isolang.certify.checks import (
+    BACK_BY_STATEMENT,
+    BY_STATEMENT,
+    EARLIER,
+    ONE_KEY,
+    certifiable,
+    judged,
+    uses_reads,
+)
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import (
     FROM_STATEMENT,
     RELATIONS,
     STATEMENTS,
     TO_STATEMENT,
+    TO_WRITE,
     Positions,
 )
 from isolang.certify.facts import Facts
@@ -169,7 +178,7 @@ class _Checker:
                     f"cycle: an edge ends at {edge.b}, the next begins at {following.a}"
                 )
             clause += self._needs(edge)
-            if kind == BY_STATEMENT:
+            if kind in (BY_STATEMENT, BACK_BY_STATEMENT):
                 self._meets(edge, following)
         keys = {edge.key for edge in step.edges} - {_UNUSED}
         # mutant: python-several-keys
@@ -190,11 +199,13 @@ class _Checker:
 
         def word() -> list[str]:
             return [
-                positions.letter(
+                TO_WRITE
+                if _leads_to_write(edge, following)
+                else positions.letter(
                     edge.relation,
                     of_predicate=edge.op != _UNUSED and self._facts.of_predicate(edge.op),
                 )
-                for edge in walk
+                for edge, following in zip(walk, (*walk[1:], walk[0]), strict=True)
             ]
 
         fit = fits(word(), passes)
@@ -213,6 +224,10 @@ class _Checker:
         """One edge must end at the statement, or at COMMIT, where the next one begins."""
         reads = edge.relation in TO_STATEMENT
         facts = self._facts
+        if _leads_to_write(edge, following):
+            if not facts.program_order(facts.last[edge.b][edge.key], following.op):
+                raise CertificateRejected("cycle: a write does not come before what follows it")
+            return
         # Of a step from one statement to another, the edge before it has the first.
         between = {"answered-before": facts.answered_before, "po": facts.program_order}
         meets = between.get(following.relation, facts.one_statement)
@@ -399,6 +414,11 @@ class _Checker:
             and t in facts.shown(op)
         }
         return sorted(readers)
+
+
+def _leads_to_write(edge: Edge, following: Edge) -> bool:
+    """Whether a step of the version order goes on inside the transaction that overwrites."""
+    return edge.relation == "ww" and following.relation == "po"
 
 
 def _joined(edges: Sequence[Edge]) -> tuple[Edge, ...]:

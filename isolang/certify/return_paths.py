@@ -21,6 +21,7 @@ class ReturnPaths:
         included: the included transactions, ascending, T0 left out.
         reads: the external reads of included transactions.
         orders: per key, its included writers in version order, T0 left out.
+        statements: as for :class:`Product`.
     """
 
     def __init__(
@@ -29,11 +30,13 @@ class ReturnPaths:
         included: Sequence[int],
         reads: Sequence[Read],
         orders: Sequence[Sequence[int]],
+        statements: Sequence[int] = (),
     ) -> None:
         self._facts = facts
         self._included = included
         self._reads = reads
         self._orders = orders
+        self._statements = statements
 
     def closes(self, relation: str, before: Positions) -> bool:
         """Whether, for some ``rw`` pair s → b, a walk from b to s spells a word of ``before``.
@@ -46,7 +49,9 @@ class ReturnPaths:
             NotCertifiedError: the walks run in cycles, or the history is too large.
         """
         walks = machine(before, looped=False)
-        product = Product(self._facts, self._included, self._reads, self._orders, (), walks)
+        product = Product(
+            self._facts, self._included, self._reads, self._orders, self._statements, walks
+        )
         origins = product.origins()
         later = self._later_writers()
         for number, (reader, _, _, op) in enumerate(self._reads):

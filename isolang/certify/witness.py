@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import anomalies_of
-from isolang.certify.checks import BY_STATEMENT, EARLIER, ONE_KEY, certifiable, judged, uses_reads
+from isolang.certify.checks import (
+    BACK_BY_STATEMENT,
+    BY_STATEMENT,
+    EARLIER,
+    ONE_KEY,
+    certifiable,
+    judged,
+    uses_reads,
+)
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.expression import Positions
 from isolang.certify.facts import COMMITTED, Facts
@@ -81,22 +89,23 @@ def _broken(  # noqa: PLR0917 - a check, and a choice
 ) -> bool:
     """Whether a choice breaks a check."""
 
-    def product(walks: Machine) -> Product:
-        return Product(facts, members, reads, orders, (), walks)
+    statements: Sequence[int] = ()
+    if check.kind in (BY_STATEMENT, BACK_BY_STATEMENT):
+        reads, orders, statements = _apart(facts, reads, orders)
 
-    if check.kind == BY_STATEMENT:
-        walks = machine(positions, looped=True)
-        return Product(facts, members, *_apart(facts, reads, orders), walks).broken()
+    def product(walks: Machine) -> Product:
+        return Product(facts, members, reads, orders, statements, walks)
+
     if check.kind == EARLIER:
         return ReturnPaths(facts, members, reads, orders).closes_earlier_read()
-    looped = check.kind == "acyclic" or positions.repeatable
+    looped = check.kind in ("acyclic", BY_STATEMENT) or positions.repeatable
     parted = None if looped else positions.parted()
     if parted is None:
         return product(machine(positions, looped=looped)).broken()
     without, before = parted
     walks = machine(without, looped=without.repeatable)
     broken = bool(without.accepting) and product(walks).broken()
-    paths = ReturnPaths(facts, members, reads, orders)
+    paths = ReturnPaths(facts, members, reads, orders, statements)
     return broken or any(paths.closes(relation, words) for relation, words in before.items())
 
 

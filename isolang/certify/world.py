@@ -212,6 +212,9 @@ class World:
                 return {0: bits_of([*self._writers.get(key, ()), self.t0])}
             case "R":
                 return {0: bits_of(facts.txn_of[op] for op in self._reads.get(key, ()))}
+            case "last-write":
+                writers = [*self._writers.get(key, ()), self.t0]
+                return {0: bits_of(self._write_event(t, key) for t in writers)}
             case "vo":
                 return self._shown_order(key)
             case "cand":

@@ -399,6 +399,10 @@ class Symbolic:
             if s == b
         )
         self.keyed["rf"] = self.keyed["cand"] = rf
+        self.keyed["last-write"] = [
+            relation_of((0, writes[t, x], self._exists[writes[t, x]]) for t in (T0, *self._txns))
+            for x in self._keys
+        ]
 
     # --- counting ---
 

@@ -96,6 +96,7 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
     >>> name_of_cycle(cycle, lambda txn, key: txn == 0, history)
     'fractured read'
     """
+    edges = [edge for edge in edges if edge.relation not in _INSIDE]
     relations = [relation_of(edge.relation) for edge in edges]
     name = _plain_name(edges, relations, writes, reads)
     of_predicate = [
@@ -108,6 +109,10 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
     elif of_predicate:
         name += _PREDICATE
     return name + suffix(relations)
+
+
+_INSIDE: Final = ("po", "tx")
+"""Steps inside a transaction: where a walk by statements meets it, and where it leaves it."""
 
 
 def suffix(relations: Collection[str]) -> str:

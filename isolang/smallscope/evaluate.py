@@ -37,7 +37,9 @@ from isolang.language.meaning.core import (
 from isolang.rows import bits
 from isolang.smallscope.histories import NO_READ, SmallHistory, subsets
 
-EVENT_NAMES = frozenset(("po", "tx", "rf", "cand", "pred", "statement", *facts.OF_STATEMENTS))
+EVENT_NAMES = frozenset(
+    ("po", "tx", "rf", "cand", "pred", "last-write", "statement", *facts.OF_STATEMENTS)
+)
 _ALWAYS_AFTER_T0 = frozenset(("ww", "co", "ar", "vis"))
 
 
@@ -186,6 +188,9 @@ def holds(check: Check, w: Model) -> bool:
 # --- what a history gives ---
 
 
+_KEYED = ("W", "R", "vo", "wr", "cand", "rf", "last-write")
+
+
 def given(history: SmallHistory, *, events: bool) -> Model:
     """The relations that are given, and ``rf`` and ``wr``, which are: values are written once."""
     size, n_keys = history.size, len(history.keys)
@@ -231,7 +236,7 @@ def given(history: SmallHistory, *, events: bool) -> Model:
             if any(k.writers >> (a - 1) & k.writers >> (b - 1) & 1 for k in history.keys)
         ),
     }
-    keyed: dict[str, list[int]] = {name: [] for name in ("W", "R", "vo", "wr", "cand", "rf")}
+    keyed: dict[str, list[int]] = {name: [] for name in _KEYED}
     for k, key in enumerate(history.keys):
         readers = [(s, t) for t, s in enumerate(key.sources, 1) if s != NO_READ]
         keyed["W"].append(1 | key.writers << 1)
@@ -242,6 +247,8 @@ def given(history: SmallHistory, *, events: bool) -> Model:
             source = relation((write[s, k], read[t, k]) for s, t in readers)
             keyed["cand"].append(source)
             keyed["rf"].append(source)
+            own = (event for (_, x), event in write.items() if x == k)
+            keyed["last-write"].append(sum(1 << event for event in own))
     # There are no predicate reads here.
     w.keyed |= keyed | {"iwr": keyed["wr"], "pwr": [0] * n_keys}
     w.plain["pred"] = 0

@@ -80,6 +80,7 @@ Automaton automaton_of(nb::handle a) {
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
   m.of_one_key = nb::cast<bool>(a.attr("of_one_key"));
   m.by_statement = nb::cast<bool>(a.attr("by_statement"));
+  m.by_operation = nb::cast<bool>(a.attr("by_operation"));
   m.back = steps_of(a.attr("back"));
   m.judges = nb::cast<bool>(a.attr("judges"));
   const nb::object direct = a.attr("direct");

@@ -1,9 +1,43 @@
 #include "certify/by_statement.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "certify/moments.hpp"
 #include "core/index.hpp"
 
 namespace isolang::certify {
+namespace {
+
+// Of each writer in each order, the first statement of its transaction behind its last write of the
+// key, counted from `first`, or -1. `start`: the first operation of each statement.
+std::vector<std::int32_t> behind_writes(const History& h, const Choice& c,
+                                        const std::vector<std::int64_t>& start,
+                                        std::int32_t first) {
+  std::vector<std::pair<std::int32_t, std::int64_t>> writes;  // transaction, place in orders
+  std::vector<std::int32_t> key_of(c.order.size());
+  for (std::size_t key = 0; key + 1 < c.key_start.size(); ++key)
+    for (std::int64_t i = c.key_start[key]; i < c.key_start[key + 1]; ++i) {
+      writes.emplace_back(c.order[i], i);
+      key_of[i] = static_cast<std::int32_t>(key);
+    }
+  std::ranges::sort(writes);
+  std::vector<std::int32_t> behind(c.order.size(), -1);
+  std::vector<std::int64_t> last(idx(h.n_keys()), -1);
+  std::int32_t owner = -1;
+  for (const auto& [t, i] : writes) {
+    if (t != owner)
+      for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op)
+        if (is_write(h.kind(op)) && h.op_ok[op] != 0) last[h.op_key[op]] = op;
+    owner = t;
+    const auto next = std::ranges::upper_bound(start, last[key_of[i]]);
+    if (next != start.end() && *next < h.op_start[t + 1])
+      behind[i] = first + static_cast<std::int32_t>(next - start.begin());
+  }
+  return behind;
+}
+
+}  // namespace
 
 ByStatement by_statement(const History& h, const Choice& c) {
   ByStatement result;
@@ -35,12 +69,14 @@ ByStatement by_statement(const History& h, const Choice& c) {
       history.op_end.push_back(h.txn_end[t]);
     }
   std::int64_t last = -1;
+  std::vector<std::int64_t> start;
   for (std::size_t i = 0; i < c.reads.size(); ++i) {
     const std::int64_t op = c.op[i];
     const std::int32_t scan = h.statement_of(op), owner = c.reads[i].reader;
     const std::int64_t first = scan < 0 ? op : h.statement_start[scan];
     // mutant: checker-statement-of-each-row
     if (first != last) {
+      start.push_back(first);
       history.statement_txn.push_back(owner);
       history.statement_sent.push_back(moments.sent(op, owner));
       history.statement_answered.push_back(moments.answered(op, owner));
@@ -57,6 +93,7 @@ ByStatement by_statement(const History& h, const Choice& c) {
     // mutant: checker-own-of-statement
     result.choice.reads[i].own = -1;
   }
+  result.choice.behind = behind_writes(h, c, start, n);
   ++history.sessions;
   history.op_start.resize(history.txn_session.size() + 1, h.operations());
   if (h.has_groups()) history.txn_group.resize(history.txn_session.size(), kNil);

@@ -22,7 +22,8 @@ namespace isolang::certify {
 // stand for [W], [R].
 struct CheckText {
   std::string name;
-  std::string kind;  // acyclic, irreflexive, earlier, one key, by statement: see ReadCheck
+  std::string kind;  // acyclic, irreflexive, earlier, one key, by statement, irreflexive by
+                           // statement: see ReadCheck
   std::string expression;
 };
 
@@ -37,6 +38,7 @@ struct NotCertified {
 
 // From so_of_key on: so, rt, done and late between transactions that access one key, four of each:
 // from a writer to a writer, from a writer to a reader, from a reader to either. The last two are
+// to_write is ww to the write itself, from where only po leads on. The last two are
 // tests: they relate a transaction that writes, or that has an external read, to itself. No edge of a
 // refutation is one, nor one of iwr to prw, by which an expression tells item reads from predicate
 // reads: that is what the operation of a wr or rw edge says.
@@ -56,6 +58,7 @@ enum class Relation : std::uint8_t {
   wr,
   ww,
   rw,
+  to_write,
   iwr,
   pwr,
   irw,

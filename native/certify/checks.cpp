@@ -11,21 +11,24 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
   for (const CheckText& text : texts) {
     const bool earlier = text.kind == "earlier";
     const bool of_one_key = text.kind == "one key";
-    const bool by_statement = text.kind == "by statement";
+    const bool back_by_statement = text.kind == "irreflexive by statement";
+    const bool by_statement = text.kind == "by statement" || back_by_statement;
     if (text.kind != "acyclic" && text.kind != "irreflexive" && !earlier && !of_one_key &&
         !by_statement)
       throw NotCertified{"not certified: check " + text.name + " is '" + text.kind +
                          "' (expected acyclic or irreflexive)"};
     checks.push_back(
-        {text.name, text.kind == "acyclic" || by_statement, earlier, of_one_key, by_statement,
+        {text.name, text.kind == "acyclic" || (by_statement && !back_by_statement), earlier,
+         of_one_key, by_statement,
          read_expression(text.expression)});
     const Positions& positions = checks.back().positions;
     const auto mentions = [&](std::initializer_list<Relation> some) {
       return std::ranges::any_of(some, [&](Relation r) { return positions.mentions(r); });
     };
-    const bool statements = mentions(
-        {Relation::committed_before, Relation::answered_before, Relation::po,
-         Relation::committed_after, Relation::own_commit});
+    const bool times_of_statements = mentions(
+        {Relation::committed_before, Relation::answered_before, Relation::committed_after});
+    const bool statements = times_of_statements ||
+                            mentions({Relation::po, Relation::own_commit, Relation::to_write});
     if (statements && !by_statement)
       throw NotCertified{"not certified: check " + text.name + " leads to statements"};
     if (earlier &&
@@ -51,13 +54,13 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     if (compares && of_one_key)
       throw NotCertified{"not certified: check " + text.name +
                          " of one key compares moments of transactions"};
-    if (by_statement && !mentions({Relation::own_commit}))
+    if (by_statement && !back_by_statement && !mentions({Relation::own_commit}))
       throw NotCertified{"not certified: check " + text.name +
                          " leads to statements, and not to their COMMIT"};
     if (by_statement && mentions({Relation::late, Relation::writes, Relation::reads}))
       throw NotCertified{"not certified: check " + text.name +
                          " leads to statements, and says what is not known of these"};
-    moments |= compares || statements;
+    moments |= compares || times_of_statements;
   }
   if (moments && !history.has_time && !history.has_operation_times())
     throw NotCertified{"not certified: the spec speaks of times, but the history has none"};

@@ -24,6 +24,8 @@ struct Choice {
   std::vector<std::int64_t> op;         // the operation of each read, if they were asked for
   std::vector<std::int64_t> key_start;  // per key, into order
   std::vector<std::int32_t> order;      // included writers in version order
+  // In a choice by statement, of each of order: the first statement behind its write, or -1.
+  std::vector<std::int32_t> behind;
 };
 
 // Throws Rejected, NotCertified. `judges_reads`: intrinsic anomalies violate the spec; `operations`:

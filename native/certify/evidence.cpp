@@ -144,6 +144,14 @@ bool Evidence::of_transaction(std::int64_t op, std::int64_t t) const {
   return t >= 0 && t < n_ && op >= h_.op_start[t] && op < h_.op_start[t + 1];
 }
 
+bool Evidence::writes_before(std::int64_t txn, std::int32_t key, std::int64_t later) const {
+  if (txn < 0 || txn >= n_ || !of_transaction(later, txn)) return false;
+  std::int64_t last = -1;
+  for (std::int64_t op = h_.op_start[txn]; op < h_.op_start[txn + 1]; ++op)
+    if (is_write(op) && is_ok(op) && key_of(op) == key) last = op;
+  return last >= 0 && last < later;
+}
+
 std::int32_t Evidence::txn_of(std::int64_t op) const {
   const auto t = static_cast<std::int32_t>(raw_transaction(op));
   return static_cast<Status>(h_.txn_status[t]) == Status::initial ? n_ : t;

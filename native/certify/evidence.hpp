@@ -43,6 +43,8 @@ class Evidence {
   bool committed_before(std::int64_t t, std::int64_t op);
   bool answered_before(std::int64_t op, std::int64_t later);
   bool committed_after(std::int64_t op, std::int64_t t);
+  // Whether the last write of the key is in an earlier statement of the transaction than `later`.
+  bool writes_before(std::int64_t txn, std::int32_t key, std::int64_t later) const;
   bool one_statement(std::int64_t op, std::int64_t other) const {
     const std::int32_t statement = h_.statement_of(op);
     return op == other || (statement >= 0 && statement == h_.statement_of(other));

@@ -17,7 +17,7 @@ constexpr std::size_t kPositionLimit = 2'000;
 constexpr std::array<std::string_view, kRelations> kNames{
     "init",      "so",        "rt",        "group-rt",  "done",      "late",      "locked",
     "committed-before", "answered-before", "po", "committed-after", "tx",
-    "wr",        "ww",        "rw",        "iwr",       "pwr",       "irw",       "prw",
+    "wr",        "ww",        "rw",        "to-write",  "iwr",       "pwr",       "irw",       "prw",
     "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",   "rt[W,R]",   "rt[R,W]",
     "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]", "late[W,W]", "late[W,R]",
     "late[R,W]", "late[R,R]", "W",         "R"};

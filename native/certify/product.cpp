@@ -80,7 +80,7 @@ class Product {
   };
   std::vector<OwnClock> own_clocks_;
   std::vector<Node> session_tail_, time_tail_, group_tail_, key_tail_, sent_tail_, lock_tail_,
-      asked_tail_, next_tail_, key_tree_;  // per state: first auxiliary node, or -1
+      asked_tail_, next_tail_, write_tail_, key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
   std::vector<std::int64_t> edge_start_;
   std::vector<Node> edge_to_;
@@ -342,7 +342,7 @@ class Product {
       nodes_ += static_cast<std::int64_t>(count);
     };
     for (auto* firsts : {&session_tail_, &time_tail_, &group_tail_, &key_tail_, &sent_tail_,
-                         &lock_tail_, &asked_tail_, &next_tail_, &key_tree_})
+                         &lock_tail_, &asked_tail_, &next_tail_, &write_tail_, &key_tree_})
       firsts->assign(idx(m_.states), -1);
     if (nodes_ > std::numeric_limits<Node>::max())
       throw NotCertified{"not certified: the history is too large for this checker"};
@@ -357,6 +357,7 @@ class Product {
       for (const Step& s : m_.of(r)) reserve(asked_tail_[s.second], asked_.size());
     for (const Step& s : m_.of(Relation::po))
       reserve(next_tail_[s.second], h_.statement_txn.size());
+    for (const Step& s : m_.of(Relation::to_write)) reserve(write_tail_[s.second], c_.order.size());
     for (const Step& s : m_.of(Relation::locked))
       reserve(lock_tail_[s.second], sent_of_key_.size());
     for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
@@ -532,8 +533,9 @@ class Product {
   // COMMIT that was sent after its answer, and to its own.
   template <typename F>
   void statements(F&& edge) {
-    if (m_.of(Relation::own_commit).empty()) return;
+    if (m_.of(Relation::own_commit).empty() && m_.of(Relation::po).empty()) return;
     const Moments moments(h_);
+    for (const Step& s : m_.of(Relation::to_write)) to_writes(s, edge);
     const auto lead = [&](const Step& s, std::int32_t place, std::int64_t answered,
                           const std::vector<Sent>& sent, const std::vector<Node>& chain) {
       const auto at = std::ranges::upper_bound(sent, answered, {}, &Sent::time);
@@ -566,6 +568,25 @@ class Product {
       for (const Step& s : m_.of(Relation::own_commit))
         edge(node(statement(i), s.first), node(h_.statement_txn[i], s.second));
     }
+  }
+
+  // To each later writer of a key, and by po on to what it reads behind its write.
+  template <typename F>
+  void to_writes(const Step& s, F&& edge) {
+    const Node chain = write_tail_[s.second];
+    const Node first = statement(0);
+    for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key)
+      for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i) {
+        budget_.poll();
+        const Node link = chain + static_cast<Node>(i);
+        if (i + 1 < c_.key_start[key + 1]) {
+          edge(node(c_.order[i], s.first), link + 1);
+          edge(link, link + 1);
+        }
+        if (const std::int32_t behind = c_.behind[i]; behind >= 0)
+          for (const auto& [q, r] : m_.of(Relation::po))
+            if (q == s.second) edge(link, next_tail_[r] + behind - first);
+      }
   }
 
   template <typename F>

@@ -164,6 +164,11 @@ class Checker {
           throw Rejected{"cycle: no statement of " + str(edge.b) + " is where the next edge begins"};
         continue;
       }
+      if (leads_to_write(edge, next)) {
+        if (!evidence_.writes_before(edge.b, static_cast<std::int32_t>(edge.key), next.op))
+          throw Rejected{"cycle: a write does not come before what follows it"};
+        continue;
+      }
       if (leads_to_statement(edge) != leads_from_statement(next) ||
           (leads_to_statement(edge) &&
            !meets(edge.op, next)))
@@ -182,9 +187,14 @@ class Checker {
     };
     const auto fits = [&] {
       std::vector<int> word;
-      for (const Edge& edge : *walk)
-        word.push_back(found->second.positions.letter(
-            edge.relation, edge.op != kUnused && evidence_.of_predicate(edge.op)));
+      for (std::size_t i = 0; i < walk->size(); ++i) {
+        const Edge& edge = (*walk)[i];
+        word.push_back(leads_to_write(edge, (*walk)[i + 1 < walk->size() ? i + 1 : 0])
+                           ? static_cast<int>(Relation::to_write)
+                           : found->second.positions.letter(
+                                 edge.relation,
+                                 edge.op != kUnused && evidence_.of_predicate(edge.op)));
+      }
       return found->second.positions.reads(word, found->second.acyclic, passes);
     };
     bool fit = fits();
@@ -223,6 +233,11 @@ class Checker {
   static bool leads_to_each(const Edge& e) {
     return e.relation == static_cast<int>(Relation::so) ||
            e.relation == static_cast<int>(Relation::init);
+  }
+  // A step of the version order that goes on inside the transaction that overwrites.
+  static bool leads_to_write(const Edge& e, const Edge& next) {
+    return e.relation == static_cast<int>(Relation::ww) &&
+           next.relation == static_cast<int>(Relation::po);
   }
   // Its op is of the statement that it leads to; it is answered for with the edge before it.
   static bool is_between(const Edge& e) {

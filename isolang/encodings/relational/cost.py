@@ -273,6 +273,8 @@ class _Estimate:
                 return _of(universe.written(key))
             case "R":
                 return _of(universe.read(key))
+            case "last-write":
+                return _of(universe.last_writes(key))
             case "vo":
                 return _of(universe.vo(key))
             case "cand":

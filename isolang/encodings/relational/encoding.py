@@ -180,6 +180,8 @@ class RelationalEncoding:
                 return universe.written(key)
             case "R":
                 return universe.read(key)
+            case "last-write":
+                return universe.last_writes(key)
             case "vo":
                 return universe.vo(key)
             case "cand":

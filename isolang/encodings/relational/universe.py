@@ -386,6 +386,12 @@ class Universe:
             if read.of_predicate
         )
 
+    def last_writes(self, key: int) -> Relation:
+        """``last-write[x]``."""
+        return relation_of(
+            (0, self.write_event(key, i), self.included[i]) for i in self.writers[key]
+        )
+
     def cand(self, key: int) -> Relation:
         """``cand[x]``."""
         return relation_of(

@@ -53,6 +53,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
             ``committed-before`` lead to statements, ``rw``, ``committed-after`` and ``tx`` from
             one, ``answered-before`` and ``po`` from one to another, and all others from COMMIT to
             COMMIT, whose places are the transactions.
+        by_operation: whether, besides, ``ww`` leads to the place of the write: the first statement
+            behind it that reads, or a place behind all statements. ``po`` leads on within a state.
         judges: whether cycles of the product are violations, as above. Not so if the automaton is
             only there for its return paths; then some other check forbids each of its cycles.
     """
@@ -69,3 +71,4 @@ class Automaton(Struct, frozen=True, kw_only=True):
     closing_first: bool = True
     of_one_key: bool = False
     by_statement: bool = False
+    by_operation: bool = False

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 from isolang.errors import SpecError
 from isolang.language.classify.automaton import RELATIONS, TESTS, Automaton
 from isolang.language.classify.expression import (
+    WORDS_BY_OPERATION,
     WORDS_BY_STATEMENT,
     NotRegularError,
+    by_operation,
     by_statement,
     closure_around,
     language_of,
@@ -36,6 +38,7 @@ from isolang.language.classify.regular import (
 )
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import TRANSITIVE, Check, Core, ForKey, Spec, relation_of
+from isolang.language.meaning.facts import names
 from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.syntax.source import Position, message_at
 
@@ -148,12 +151,16 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
     if check.kind in _FORMS:
         reason, hint = _FORMS[check.kind]
         raise refuse(reason, hint=hint)
-    of_key = statements = False
+    of_key = statements = operations = False
     letters: tuple[str, ...] = RELATIONS
     try:
         expr = plain(check.expr)
         if check.kind == "acyclic" and speaks_of_statements(expr):
-            statements, letters, expr = True, WORDS_BY_STATEMENT, by_statement(expr)
+            if operations := "last-write" in names(expr):
+                letters, expr = WORDS_BY_OPERATION, by_operation(expr)
+            else:
+                letters, expr = WORDS_BY_STATEMENT, by_statement(expr)
+            statements = True
         try:
             language = language_of(expr, letters=letters)
         except NotRegularError:
@@ -195,9 +202,19 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         hint = "a closure is possible where each of its steps alone is a step of the whole"
         raise refuse(reason, construct, hint)
     automaton = replace(automaton_of(check.name, base), of_one_key=of_key, by_statement=statements)
+    if operations:
+        automaton = over_operations(automaton)
     if of_key and (reason := leaves_the_key(automaton)):
         raise refuse(reason, check.expr)
     return automaton, _cannot_fail(spec, check, base)
+
+
+def over_operations(automaton: Automaton) -> Automaton:
+    """The automaton with ``po`` wherever a walk is at a statement: see ``by_operation``."""
+    leaving = {q for letter in ("rw", "tx") for q, _ in automaton.steps.get(letter, ())}
+    leaving |= {q for q, _ in automaton.back}
+    steps = {**automaton.steps, "po": tuple((q, q) for q in sorted(leaving))}
+    return replace(automaton, steps=steps, by_statement=True, by_operation=True)
 
 
 def leaves_the_key(automaton: Automaton) -> str:

@@ -205,7 +205,88 @@ _FORM = "walks over statements have the form of `consistent-read-by-statement`"
 
 def speaks_of_statements(e: Core) -> bool:
     """Whether walks of ``e`` may pass single statements."""
-    return not names(e).isdisjoint(("statement", *OF_STATEMENTS))
+    return not names(e).isdisjoint(("statement", "last-write", *OF_STATEMENTS))
+
+
+WORDS_BY_OPERATION = ("init", "so", "rt", "done", "locked", "wr", "ww", "rw", "tx")
+_OPERATIONS = "walks over operations have the form of `pl-2l` or `pl-msr`"
+_ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))
+
+
+def by_operation(e: Core) -> Core:
+    """Words of walks that pass operations: ``wr`` leads to a read, ``ww`` to a write.
+
+    From there a walk goes on in the order of the transaction, as far as it likes, and leaves by
+    ``rw`` from a read, or by ``tx``: whole transactions are joined by ``wr ; tx`` and ``ww ; tx``.
+
+    SOUND BECAUSE each statement that reads is a place of its own, as in :func:`by_statement`, and
+    whoever may go on to a later one (``(po ; statement)?``) may go on to any: so ``po`` needs no
+    letter. What is met at a write goes on before it reads.
+
+    Raises:
+        NotRegularError: a step of another kind.
+    """
+    return _by_operation(e, beside_ww=False)
+
+
+def _by_operation(e: Core, *, beside_ww: bool) -> Core:
+    match e:
+        case Rel(name="wr" | "ww"):
+            return Seq((Rel(e.name, None, e.pos), Rel("tx")), e.pos)
+        case Rel(name="init" | "so" | "rt" | "done" | "locked"):
+            return e
+        case Seq() if Rel("statement") in (parts := _flat(e)):
+            at = parts.index(Rel("statement"))
+            through = _through_operations(e, parts[at - 1 : at + 3], beside_ww=beside_ww)
+            around = (*parts[: max(at - 1, 0)], *parts[at + 3 :])
+            if not around:
+                return through
+            outside = [_by_operation(part, beside_ww=False) for part in around]
+            return Seq((*outside[: at - 1], through, *outside[at - 1 :]), e.pos)
+        case Union(parts=parts):
+            beside = any(isinstance(part, Rel) and part.name == "ww" for part in parts)
+            return Union(tuple(_by_operation(part, beside_ww=beside) for part in parts), e.pos)
+        case Seq() | Opt() | Plus() | Star():
+            return rebuild(e, tuple(_by_operation(c, beside_ww=False) for c in children(e)))
+    raise NotRegularError(e, f"`{brief(e)}` beside walks over operations", _OPERATIONS)
+
+
+def _through_operations(e: Core, parts: tuple[Core, ...], *, beside_ww: bool) -> Core:
+    """``met ; statement ; (po ; statement)? ; away``."""
+    if len(parts) != _THROUGH or parts[2] != _ONWARDS:
+        raise NotRegularError(e, f"`{brief(e)}` is no walk through a transaction", _OPERATIONS)
+    met = _steps(parts[0], _to_operation)
+    away = _steps(parts[3], _from_statement)
+    reads = tuple(step for step in _alternatives(met) if step != Rel("ww"))
+    leaves = tuple(step for step in _alternatives(away) if step != Rel("tx"))
+    if any(step != Rel("rw") for step in leaves):
+        raise NotRegularError(e, f"`{brief(parts[3])}` beside walks over operations", _OPERATIONS)
+    found: list[Core] = [Seq((Union(reads), away))] if reads else []
+    if Rel("ww") in _alternatives(met):
+        found += [Seq((Rel("ww"), Union(leaves)))] if leaves else []
+        if len(leaves) < len(_alternatives(away)) and not beside_ww:
+            reason = "what overwrites, reads and commits is a part of `ww`"
+            raise NotRegularError(e, reason, "write `| ww` beside it")
+    return Union(tuple(found), e.pos)
+
+
+_THROUGH = 4
+
+
+def _flat(e: Seq) -> tuple[Core, ...]:
+    return tuple(p for part in e.parts for p in (_flat(part) if isinstance(part, Seq) else (part,)))
+
+
+def _alternatives(e: Core) -> tuple[Core, ...]:
+    return e.parts if isinstance(e, Union) else (e,)
+
+
+def _to_operation(e: Core) -> str:
+    if isinstance(e, ForKey):
+        written = Seq((Rel("ww", e.key), Inverse(Rel("tx")), Lift(Rel("last-write", e.key))))
+        if e.body == Seq((*written.parts, Rel("po"))):
+            return "ww"
+    return "" if e == Rel("committed-before") else _to_statement(e)
 
 
 _ON: tuple[tuple[Core, ...], ...] = (
@@ -227,7 +308,7 @@ def by_statement(e: Core) -> Core:
     match e:
         case Seq(parts=(before, Rel(name="statement"), *between, after)) if tuple(between) in _ON:
             last = _steps(after, _from_statement)
-            if Rel("tx") not in (last.parts if isinstance(last, Union) else (last,)):
+            if Rel("tx") not in _alternatives(last):
                 raise NotRegularError(after, f"`{brief(after)}` lacks `tx`, the own COMMIT", _FORM)
             on = () if not between else (Opt(Union((Rel("answered-before"), Rel("po")))),)
             return Seq((_steps(before, _to_statement), *on, last), e.pos)
@@ -388,7 +469,7 @@ def _uses(e: Core, key: str) -> tuple[int, int]:
 def _foreign(e: Rel) -> NotRegularError:
     shown = f"`{brief(e)}`"
     match e.name:
-        case "rf" | "cand" | "po" | "tx" | "pred":
+        case "rf" | "cand" | "po" | "tx" | "pred" | "last-write":
             hint = "`wr` relates the transactions: `wr[x] = tx^-1 ; rf[x] ; tx`"
             return NotRegularError(e, f"{shown} relates events, not transactions", hint)
         case "vo":

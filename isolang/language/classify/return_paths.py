@@ -21,12 +21,16 @@ from isolang.language.classify.event_graph import (
     generators,
     is_repeatable,
     leaves_the_key,
+    over_operations,
 )
 from isolang.language.classify.expression import (
+    WORDS_BY_OPERATION,
     NotRegularError,
+    by_operation,
     language_of,
     of_one_key,
     plain,
+    speaks_of_statements,
 )
 from isolang.language.classify.observed import NotObservedError, rewrite
 from isolang.language.classify.regular import (
@@ -145,6 +149,9 @@ class _Compiler:
         # Those of one key, and the others.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
         self._later: list[tuple[str, Dfa, frozenset[str], bool]] = []
+        # The words of the acyclic checks that walks over operations may have, and such return paths.
+        self._whole: list[Dfa] = []
+        self._between_operations: list[tuple[str, Dfa]] = []
         self._splits = facts.tells_reads_apart(spec)
 
     def check(self, check: Check) -> None:
@@ -155,12 +162,32 @@ class _Compiler:
         except NotAnEventGraph as refusal:
             if check.kind != "irreflexive" or check.flag or check.negated:
                 raise _NotHornError(refusal.reason, check.name) from None
+            if speaks_of_statements(check.expr):
+                self._over_operations(check)
+                return
             if self._components(check):
                 return
             self.return_paths(check.name, check.expr)
         else:
+            with suppress(NotRegularError):
+                words = language_of(by_operation(plain(check.expr)), letters=WORDS_BY_OPERATION)
+                self._whole.append(plus(words))
+            if speaks_of_statements(check.expr):
+                return
             language, of_key = self._language(check.name, check.expr)
             self._acyclic[of_key].append(plus(language))
+
+    def _over_operations(self, check: Check) -> None:
+        """``irreflexive e`` whose walks pass operations and end in their only ``rw``."""
+        try:
+            words = by_operation(plain(check.expr))
+            language = language_of(words, letters=WORDS_BY_OPERATION)
+        except NotRegularError as error:
+            raise _NotHornError(error.reason, check.name) from None
+        before = up_to_last(language, "rw")
+        if language.nullable or concatenate(before, language_of(Rel("rw"))) != language:
+            raise _NotHornError("a walk over operations must end in its only `rw`", check.name)
+        self._between_operations.append((check.name, without(before, ("init",))))
 
     def _components(self, check: Check) -> bool:
         """``irreflexive a ; (a | b)^*``: no cycle of ``a`` and ``b`` has an ``a``.
@@ -238,7 +265,29 @@ class _Compiler:
         """The automata of all checks."""
         for name, language, closing, of_key in self._later:
             self._add_return_paths(name, language, closing, of_key=of_key)
+        for name, language in self._between_operations:
+            self._add_return_paths_over_operations(name, language)
         return tuple(self._automata)
+
+    def _add_return_paths_over_operations(self, name: str, before: Dfa) -> None:
+        orders = [language_of(Star(Rel(order))) for order in ("so", "rt")]
+        allowed = union(*orders, *map(rotations, self._whole))
+        # SOUND BECAUSE an `rw` to the own transaction, which the automaton does not know, would
+        # close a walk of whole transactions that is forbidden anyway.
+        turns = [concatenate(before, language_of(Rel("tx"), letters=("tx",)))]
+        turns += [loops(before, state) for state in range(len(before.moves))]
+        if not all(included(one, allowed) for one in turns):
+            raise _NotHornError("a return path may turn in a loop that no other check forbids", name)
+        steps = {
+            letter: tuple(sorted((q, row[letter]) for q, row in enumerate(before.moves) if letter in row))
+            for letter in LETTERS
+            if letter in before.letters
+        }
+        automaton = _automaton(name, states=len(before.moves), steps=steps)
+        repeatable = (r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r))
+        back = tuple((q, 0) for q in sorted(before.final))
+        automaton = replace(automaton, repeatable=frozenset(repeatable), back=back, judges=False)
+        self._automata.append(over_operations(automaton))
 
     def _without_rw(self, name: str, words: Dfa, *, of_key: bool) -> None:
         """``irreflexive`` of words that compose."""

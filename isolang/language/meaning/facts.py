@@ -126,7 +126,9 @@ OF_STATEMENTS = ("committed-before", "answered-before", "committed-after")
 COMPARING_TIMES = frozenset(("rt", "group-rt", *MOMENTS, *OF_STATEMENTS))
 """All relations that compare times."""
 
-_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "pred", "statement", *OF_STATEMENTS))
+_ON_EVENTS = frozenset(
+    ("po", "tx", "rf", "cand", "pred", "last-write", "statement", *OF_STATEMENTS)
+)
 
 
 def speaks_of_events(spec: Spec) -> bool:

@@ -66,6 +66,7 @@ BUILTINS: Mapping[str, Builtin] = {
     "cand": Builtin(_EVENTS, keyed=True),
     "vo": Builtin(_TXN, keyed=True),
     "pred": Builtin(Sort("set", "event")),
+    "last-write": Builtin(Sort("set", "event"), keyed=True),
 }
 
 

@@ -92,6 +92,10 @@ struct Automaton {
   // committed_after and own_commit from one, answered_before and po from one to another, and all
   // other steps from COMMIT to COMMIT.
   bool by_statement = false;
+  // Such a check also knows where a transaction writes: ww leads to the first statement at or behind
+  // the last write of the key, or behind all of them, and po leads on in the state where it is. All
+  // walks leave by rw or own_commit.
+  bool by_operation = false;
 
   // return paths that a single rw must not close (`irreflexive phi ; rw`): for each (q, r), an rw
   // pair s -> b is forbidden if (b, r) reaches (s, q). Such pairs are no edges of the product,
@@ -185,20 +189,37 @@ struct Automaton {
     to_zero[0] = true;
     for (bool grown = true; grown;) {
       grown = false;
-      for (const auto& [q, r] : epsilon)
-        if (to_zero[r] && !to_zero[q]) to_zero[q] = grown = true;
+      for (const auto* const moves : {&epsilon, &to_commit()})
+        for (const auto& [q, r] : *moves)
+          if (to_zero[r] && !to_zero[q]) to_zero[q] = grown = true;
     }
     for (const auto& [q, r] : of(relation))
       if (q == 0 && to_zero[r]) return true;
     return false;
   }
 
+  // Does each pair of the relation, where it ends in this state, go on by ww to the same state?
+  bool goes_on_by_ww(std::int32_t state) const {
+    return std::ranges::any_of(of(Relation::ww), [&](const Step& step) {
+      std::vector<bool> reached(idx(states), false);
+      reached[step.second] = true;
+      move(reached);
+      return step.first == state && reached[state];
+    });
+  }
+
  private:
+  // Where every step to a statement may go on to COMMIT, that is a move inside the transaction.
+  const std::vector<Step>& to_commit() const {
+    static const std::vector<Step> kNone;
+    return by_operation ? of(Relation::own_commit) : kNone;
+  }
   void move(std::vector<bool>& reached) const {  // by any number of moves inside a transaction
     for (bool grown = true; grown;) {
       grown = false;
-      for (const auto& [q, r] : epsilon)
-        if (reached[q] && !reached[r]) reached[r] = grown = true;
+      for (const auto* const moves : {&epsilon, &to_commit()})
+        for (const auto& [q, r] : *moves)
+          if (reached[q] && !reached[r]) reached[r] = grown = true;
     }
   }
 };

@@ -158,29 +158,54 @@ Places accesses_of(const Problem& p) {
   return places;
 }
 
-Places statements_of(const Problem& p) {
+Places statements_of(const Problem& p, bool writes) {
   Places places = transactions_of(p);
-  places.own.resize(idx(p.reads()));
+  const std::size_t reads = idx(p.reads());
+  places.own.resize(reads + (writes ? p.writer_txn.size() : 0));
   std::int64_t last = -1;
+  std::vector<std::int32_t> first_read(writes ? idx(p.n + 1) : 0, -1);  // of each transaction
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     const std::int64_t statement = p.read_statement.empty() ? p.read_op[r] : p.read_statement[r];
     if (statement != last) places.transaction.push_back(p.read_txn[r]);
     places.own[r] = places.count() - 1;
     last = statement;
+    if (writes && first_read[p.read_txn[r]] < 0) first_read[p.read_txn[r]] = r;
   }
-  places.of_read = places.own;
+  places.of_read = std::span(places.own).first(reads);
+  places.first_end = places.count();
+  if (!writes) return places;
+  const auto of_write = std::span(places.own).last(p.writer_txn.size());
+  std::vector<std::int32_t> behind(idx(p.n + 1), -1);
+  for (std::size_t w = 0; w < p.writer_txn.size(); ++w) {
+    const std::int32_t t = p.writer_txn[w];
+    std::int32_t r = first_read[t];
+    while (r >= 0 && r < p.reads() && p.read_txn[r] == t && p.read_op[r] < p.writer_op[w]) ++r;
+    // mutant: write-before-all-reads
+    if (r >= 0 && r < p.reads() && p.read_txn[r] == t) {
+      of_write[w] = places.of_read[r];
+      continue;
+    }
+    if (behind[t] < 0) {
+      behind[t] = places.count();
+      places.transaction.push_back(t);
+    }
+    of_write[w] = behind[t];
+  }
+  places.of_write = of_write;
   return places;
 }
 
 EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const AssumedOrders& assumed)
     : problem(p), automata(of_the_history(p, std::move(a))), transactions_(transactions_of(p)) {
   if (std::ranges::any_of(automata, &Automaton::of_one_key)) accesses_ = accesses_of(p);
-  if (std::ranges::any_of(automata, &Automaton::by_statement)) statements_ = statements_of(p);
+  if (std::ranges::any_of(automata, &Automaton::by_statement))
+    statements_ = statements_of(p, std::ranges::any_of(automata, &Automaton::by_operation));
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
-    apart_.push_back(m.by_statement && !m.of(Relation::own_commit).empty()
-                         ? std::ranges::min_element(m.of(Relation::own_commit))->first
+    const auto& at_statements = m.of(m.by_operation ? Relation::po : Relation::own_commit);
+    apart_.push_back(m.by_statement && !at_statements.empty()
+                         ? std::ranges::min_element(at_statements)->first
                          : 0);
     if (!m.direct()) node_count_ = node(c, places_of(c).count(), apart_[c]);
     forbids_return_paths |= m.forbids_return_paths();
@@ -206,7 +231,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
       return [&](std::size_t i) { return reads.empty() ? kAllReads : reads[i]; };
     };
     add(wr_, m.of(Relation::wr), of_each(m.wr_reads), false, true);
-    add(ww_, m.of(Relation::ww), [](std::size_t) { return kAllReads; }, false, false);
+    add(ww_, m.of(Relation::ww), [](std::size_t) { return kAllReads; }, false, m.by_operation);
     add(rw_, m.of(Relation::rw), of_each(m.rw_reads), true, false);
     add(back_, m.back, [&](std::size_t) { return m.back_reads; }, true, false);
   }
@@ -641,16 +666,20 @@ void EventGraph::add_statements(std::size_t c) {
         (after < 0 || p.read_answered[after] != p.read_answered[r]))
       answered.push_back({p.read_answered[r], place});
   }
+  for (std::int32_t place = statements_.first_end; place < statements_.count(); ++place)
+    for (const auto& [q, s] : m.of(Relation::own_commit))
+      if (const std::int32_t t = statements_.transaction[place]; m.by_operation && included(p, t))
+        edges.push_back({node(c, place, q), node(c, t, s), Relation::own_commit});
   for (const auto& [q, s] : m.of(Relation::po)) {
     Node rail = -1;  // a chain for each transaction, unless the statements are one
-    for (std::int32_t place = p.n + 1; place < statements_.count(); ++place) {
+    for (std::int32_t place = p.n + 1; place < statements_.first_end; ++place) {
       const std::int32_t t = statements_.transaction[place];
       if (!included(p, t)) continue;
       const bool follows = place > p.n + 1 && statements_.transaction[place - 1] == t;
       const Node from = joined && follows ? node(c, place - 1, q) : rail;
       // mutant: statements-in-no-order
       if (follows) edges.push_back({from, node(c, place, s), Relation::po});
-      if (joined || place + 1 == statements_.count() ||
+      if (joined || place + 1 == statements_.first_end ||
           statements_.transaction[place + 1] != t)
         continue;
       const Node next = fresh(c);

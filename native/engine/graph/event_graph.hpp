@@ -47,16 +47,19 @@ struct AssumedOrders {
 struct Places {
   std::vector<std::int32_t> transaction;  // of each
   std::span<const std::int32_t> of_writer, of_read;
+  std::span<const std::int32_t> of_write;  // where ww leads to
   // The places of a group follow on each other, T0's last; no given relation leads to another group.
   std::vector<std::int32_t> group_start;
-  std::vector<std::int32_t> own;  // of_writer and of_read, unless they are the problem's
+  std::vector<std::int32_t> own;  // of the three, those that are not the problem's
+  std::int32_t first_end = 0;     // of those behind all statements of a transaction
 
   std::int32_t count() const { return static_cast<std::int32_t>(transaction.size()); }
 };
 Places transactions_of(const Problem& problem);
 Places accesses_of(const Problem& problem);  // grouped by key
-// The transactions, and behind T0, in no group, each statement that reads.
-Places statements_of(const Problem& problem);
+// The transactions, and behind T0, in no group, each statement that reads. With `writes`, of_write is
+// the first one behind the write, or a place behind all of its transaction.
+Places statements_of(const Problem& problem, bool writes);
 
 class EventGraph {
  public:
@@ -82,6 +85,11 @@ class EventGraph {
   // Of the transaction that writes, or reads; or of its access to that key.
   Node writer_node(std::size_t check, std::int32_t writer, std::int32_t state) const {
     return node(check, places_of(check).of_writer[writer], state);
+  }
+  Node written_node(std::size_t check, std::int32_t writer, std::int32_t state) const {
+    const Places& places = places_of(check);
+    return node(check, (automata[check].by_operation ? places.of_write : places.of_writer)[writer],
+                state);
   }
   Node read_node(std::size_t check, std::int32_t read, std::int32_t state) const {
     return node(check, places_of(check).of_read[read], state);
@@ -137,7 +145,7 @@ class EventGraph {
   }
   template <typename Visit>
   void ww_edges(std::int32_t a, std::int32_t b, Visit visit) const {
-    each(ww_, kAllReads, of_writer(a), of_writer(b), [&](Node from, Node to) {
+    each(ww_, kAllReads, of_writer(a), of_write(b), [&](Node from, Node to) {
       // mutant: no-ww-edges
       visit(Edge{from, to, Relation::ww, -1, a, b});
     });
@@ -172,7 +180,7 @@ class EventGraph {
     std::uint8_t kind;   // of places, by kind_of
     std::uint8_t reads;  // those that it is about
   };
-  using Place = std::array<std::int32_t, 3>;  // by kind_of
+  using Place = std::array<std::int32_t, 4>;  // by kind_of
   template <typename Visit>
   static void each(std::span<const Step> steps, std::uint8_t reads, Place first, Place second,
                    Visit visit) {
@@ -185,17 +193,22 @@ class EventGraph {
               step.to + second[step.kind] * step.to_states);
   }
   Place of_writer(std::int32_t w) const {
-    return {writing(w), accesses_.count() > 0 ? accesses_.of_writer[w] : -1, writing(w)};
+    return {writing(w), accesses_.count() > 0 ? accesses_.of_writer[w] : -1, writing(w), writing(w)};
+  }
+  Place of_write(std::int32_t w) const {
+    Place place = of_writer(w);
+    if (!statements_.of_write.empty()) place[3] = statements_.of_write[w];
+    return place;
   }
   Place of_read(std::int32_t r) const {
-    return {reading(r), accesses_.count() > 0 ? accesses_.of_read[r] : -1,
-            statements_.count() > 0 ? statements_.of_read[r] : -1};
+    const std::int32_t statement = statements_.count() > 0 ? statements_.of_read[r] : -1;
+    return {reading(r), accesses_.count() > 0 ? accesses_.of_read[r] : -1, statement, statement};
   }
   static std::uint8_t kind_of(const Automaton& m) {
-    return m.of_one_key ? 1 : m.by_statement ? 2 : 0;
+    return m.of_one_key ? 1 : m.by_operation ? 3 : m.by_statement ? 2 : 0;
   }
   const Places& places_of(std::size_t check) const {
-    const Places* const by_kind[] = {&transactions_, &accesses_, &statements_};
+    const Places* const by_kind[] = {&transactions_, &accesses_, &statements_, &statements_};
     return *by_kind[kind_of(automata[check])];
   }
   template <typename Visit>

@@ -33,12 +33,23 @@ void add_component(const Automaton& m, Automaton& to) {
     if (m.component[idx(r)] != 0) to.steps[idx(r)] = {{0, 0}};
 }
 
+constexpr Relation kBetweenTransactions[] = {Relation::init,   Relation::so, Relation::rt,
+                                             Relation::done,   Relation::locked,
+                                             Relation::wr,     Relation::ww};
+
 // The steps of all checks and return paths together, over one state.
 std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
   const bool unique = one_source_each(problem);
   Automaton all;
   bool search = false;
   for (const Automaton& m : automata) {
+    // A walk by operations is one of whole transactions, in which no two rw follow each other.
+    if (m.by_operation) {
+      for (const Relation r : kBetweenTransactions)
+        if (!m.of(r).empty()) all.steps[idx(r)] = {{0, 0}};
+      search = true;
+      continue;
+    }
     if (m.states > 1 || !m.of(Relation::rw).empty() || m.tests()) return std::nullopt;
     // Direct checks are searched faster as they are.
     search |= !m.back.empty() && (!unique || !m.of(Relation::ww).empty());

@@ -119,7 +119,7 @@ std::size_t Refuter::first_edge(std::int32_t a, std::int32_t b) const {
   };
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
     for (std::int32_t q = 0; !graph_.automata[c].direct() && q < graph_.automata[c].states; ++q)
-      look(graph_.writer_node(c, b, q));
+      for (const Node v : {graph_.writer_node(c, b, q), graph_.written_node(c, b, q)}) look(v);
   if (graph_.has_version_nodes()) look(graph_.order_node(b));
   return first;
 }
@@ -337,6 +337,11 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     first = idx(closing - edges.begin() + 1) % edges.size();  // the return path, then its rw
   else
     while (!graph_.is_zero(edges[first].from)) ++first;
+  if (m.by_operation) {
+    step.edges = between_operations(edges, first);
+    steps_.push_back(std::move(step));
+    return;
+  }
   Node entered = -1;  // from where the auxiliary chain was
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const Edge& e = edges[(first + i) % edges.size()];
@@ -364,6 +369,65 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     if (!m.statements_are_joined() || !goes_without(step.edges, out)) step.edges.push_back(out);
   }
   steps_.push_back(std::move(step));
+}
+
+// From product edges to a walk that says where it meets a transaction, and if it leaves it by a later
+// statement, so: what leads on by po alone is one step, and what reaches COMMIT has none.
+std::vector<ProofEdge> Refuter::between_operations(const std::vector<Edge>& edges,
+                                                   std::size_t first) const {
+  std::vector<ProofEdge> result;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const Edge& e = edges[(first + i) % edges.size()];
+    const std::int32_t from = graph_.transaction_of(e.from), to = graph_.transaction_of(e.to);
+    const ProofEdge* const met = result.empty() ? nullptr : &result.back();
+    switch (e.relation) {
+      case Relation::wr:
+        result.push_back(
+            {Relation::wr, from, to, pruner_.key_of(e.a), p_.read_op[e.read], -1});
+        break;
+      case Relation::ww:
+        result.push_back({Relation::ww, from, to, pruner_.key_of(e.a), -1, -1});
+        break;
+      case Relation::rw:
+      case Relation::closing: {
+        const std::int64_t op = p_.read_op[e.read];
+        if (met != nullptr && (met->relation == Relation::ww ||
+                               (met->relation == Relation::wr && !in_one_statement(met->op, op))))
+          result.push_back({Relation::po, from, from, -1, op, -1});
+        result.push_back(
+            {Relation::rw, from, to, pruner_.key_of(e.a), op, p_.writer_txn[e.a]});
+        break;
+      }
+      case Relation::own_commit:
+        if (met != nullptr && met->relation == Relation::wr)
+          result.push_back({Relation::own_commit, from, to, -1, met->op, -1});
+        else if (met != nullptr && met->relation != Relation::ww)
+          result.push_back(
+              {Relation::own_commit, from, to, -1, p_.read_op[graph_.read_at(e.from)], -1});
+        break;
+      case Relation::po:
+      case Relation::epsilon:
+      case Relation::auxiliary:
+        break;
+      default:
+        if (from >= 0 && to >= 0)
+          result.push_back({e.relation, from, to, -1, -1, -1});
+        else if (from >= 0)
+          result.push_back({e.relation, from, -1, -1, -1, -1});
+        else
+          result.back().to = to;
+    }
+  }
+  return result;
+}
+
+bool Refuter::in_one_statement(std::int64_t op, std::int64_t other) const {
+  if (op == other || p_.read_statement.empty()) return op == other;
+  const auto statement = [&](std::int64_t of) {
+    const auto at = std::ranges::lower_bound(p_.read_op, of) - p_.read_op.begin();
+    return p_.read_statement[idx(at)];
+  };
+  return statement(op) == statement(other);
 }
 
 ProofLiteral Refuter::literal(const Search& search, Lit l) const {

@@ -61,6 +61,9 @@ class Refuter {
   void closes(const Edge& closing, std::vector<Edge> path, bool refutes_source);
   bool refuted(const std::vector<Edge>& closings, std::int32_t pass, bool refutes_source);
   void cycle(const std::vector<Edge>& edges);
+  std::vector<ProofEdge> between_operations(const std::vector<Edge>& edges,
+                                            std::size_t first) const;
+  bool in_one_statement(std::int64_t op, std::int64_t other) const;
   std::optional<std::vector<Edge>> path(Node from, Node to, std::size_t epoch);
   std::size_t first_edge(std::int32_t a, std::int32_t b) const;
   std::int32_t pass_of(std::size_t edge) const;  // that added it; 0: it was there before

@@ -67,8 +67,7 @@ ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
     immediate_.push_back(m.repeats(Relation::ww));
     // SOUND BECAUSE if a later writer leads back, so does the next one, by a ww step first.
     by_next_.push_back(std::ranges::all_of(m.back, [&](const Automaton::Step& b) {
-      return std::ranges::find(m.of(Relation::ww), Automaton::Step{b.second, b.second}) !=
-             m.of(Relation::ww).end();
+      return m.goes_on_by_ww(b.second);
     }));
   }
   if (!product_) return;
@@ -125,7 +124,7 @@ void ReturnPaths::build(const Choice& choice) {
     if (steps.empty() || graph_.automata[c].back.empty()) continue;
     const auto ww = [&](std::int32_t a, std::int32_t b) {
       for (const auto& [q, r] : steps)
-        edges_.push_back({graph_.writer_node(c, a, q), graph_.writer_node(c, b, r), Relation::ww,
+        edges_.push_back({graph_.writer_node(c, a, q), graph_.written_node(c, b, r), Relation::ww,
                           -1, a, b});
     };
     for (std::int32_t key = 0; key < p.keys; ++key)

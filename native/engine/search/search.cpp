@@ -469,7 +469,7 @@ void Search::check_key(std::int32_t key, Wants& wants) {
     for (const auto& [q, r] : graph_.automata[c].of(Relation::ww)) {
       std::int32_t highest = -1;
       for (std::int32_t i = first; i < last; ++i) {
-        const std::int32_t w = writers_[i], here = rank(graph_.writer_node(c, w, r));
+        const std::int32_t w = writers_[i], here = rank(graph_.written_node(c, w, r));
         if (highest >= here)
           // mutant: neighbours-only
           for (std::int32_t j = first; j < i && !crowded(wants); ++j)
