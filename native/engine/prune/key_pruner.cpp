@@ -54,7 +54,8 @@ KeyPruner::KeyPruner(Pruner& pruner)
     orders_compose_ &=
         !m.splits() && m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
     for (const auto& [q, r] : m.of(ww))
-      if (m.judges) ww_rows_.push_back({check, q, target_of(check, r), kAllReads});
+      if (m.judges)
+        ww_rows_.push_back({check, q, target_of(check, r, m.by_operation), kAllReads});
     for (std::size_t i = 0; m.judges && i < m.of(rw).size(); ++i) {
       const auto [q, r] = m.of(rw)[i];
       rw_rows_.push_back(
@@ -66,10 +67,12 @@ KeyPruner::KeyPruner(Pruner& pruner)
   if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0), kAllReads});
 }
 
-std::size_t KeyPruner::target_of(std::int32_t check, std::int32_t state) {
+std::size_t KeyPruner::target_of(std::int32_t check, std::int32_t state, bool at_write) {
   for (std::size_t i = 0; i < targets_.size(); ++i)
-    if (targets_[i].check == check && targets_[i].state == state) return i;
-  targets_.push_back({check, state, {}});
+    if (targets_[i].check == check && targets_[i].state == state &&
+        targets_[i].at_write == at_write)
+      return i;
+  targets_.push_back({check, state, at_write, {}});
   return targets_.size() - 1;
 }
 
@@ -142,7 +145,7 @@ void KeyPruner::each_node(std::int32_t key, Visit visit) const {
       visit(graph_.read_node(idx(row.check), r, row.state));
   });
   for (const std::int32_t w : some(pairs_.writers(key)))
-    for (const Target& target : targets_) visit(node_of(target.check, target.state, w));
+    for (const Target& target : targets_) visit(node_of(target, w));
 }
 
 void KeyPruner::load(std::int32_t key) {
@@ -153,7 +156,7 @@ void KeyPruner::load(std::int32_t key) {
   for (Target& target : targets_) {
     target.marks.resize(writers_.size());
     for (std::size_t i = 0; i < writers_.size(); ++i) {
-      const Node node = node_of(target.check, target.state, writers_[i]);
+      const Node node = node_of(target, writers_[i]);
       target.marks[i] = clocks_.mark(node);
       lowest_[i] = std::min(lowest_[i], clocks_.rank(node));
     }
@@ -176,6 +179,11 @@ std::uint64_t KeyPruner::writers_from(std::size_t first, std::size_t word) const
 Node KeyPruner::node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const {
   return check < 0 ? graph_.order_node(writer)
                    : graph_.writer_node(idx(check), writer, state);
+}
+
+Node KeyPruner::node_of(const Target& target, std::int32_t writer) const {
+  return target.at_write ? graph_.written_node(idx(target.check), writer, target.state)
+                         : node_of(target.check, target.state, writer);
 }
 
 // Pruning of version orders: a writer precedes another of its key where the reverse would close a
@@ -422,7 +430,7 @@ void KeyPruner::find_chains() {
     std::vector<OnChain> nodes;
     nodes.reserve(writers_.size());
     for (std::size_t at = 0; at < writers_.size(); ++at)
-      if (clocks_.on_chain(node_of(targets_[t].check, targets_[t].state, writers_[at])) &&
+      if (clocks_.on_chain(node_of(targets_[t], writers_[at])) &&
           !pruner_.initial(writers_[at]))
         nodes.push_back({targets_[t].marks[at], at});
     cut_into_chains(nodes, [&](std::vector<OnChain> chain) {

@@ -52,6 +52,7 @@ class KeyPruner {
   // nodes.
   struct Target {
     std::int32_t check, state;
+    bool at_write;  // of ww that leads to the write
     std::vector<Clocks::Mark> marks;
   };
   struct Row {
@@ -74,8 +75,9 @@ class KeyPruner {
   template <typename Visit>
   void each_node(std::int32_t key, Visit visit) const;
   void load(std::int32_t key);
-  std::size_t target_of(std::int32_t check, std::int32_t state);
+  std::size_t target_of(std::int32_t check, std::int32_t state, bool at_write = false);
   Node node_of(std::int32_t check, std::int32_t state, std::int32_t writer) const;
+  Node node_of(const Target& target, std::int32_t writer) const;
 
   bool prune_orders();
   bool close_behind_initial(std::int32_t initial);
