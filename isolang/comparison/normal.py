@@ -42,10 +42,13 @@ class Axiom(Struct, frozen=True, kw_only=True):
         check: as it is judged.
         implied_by: an expression such that ``irreflexive`` of it implies the check; ``None``: the
             check is itself about cycles.
+        onwards: of ``implied_by``, that it leaves each transaction that it meets at a read by a
+            later one.
     """
 
     check: Check
     implied_by: Core | None = None
+    onwards: bool = False
 
 
 class Normal(Struct, frozen=True, kw_only=True, dict=True):
@@ -147,6 +150,7 @@ def _observed(spec: Spec, judged: Spec) -> Normal:
                 Axiom(
                     check=replace(check, bound=Rel("ww")),
                     implied_by=Seq((Rel("wr"), Rel("rw"))),
+                    onwards=True,
                 )
             )
         else:

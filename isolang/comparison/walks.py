@@ -23,8 +23,10 @@ from isolang.comparison.inclusion import Inclusion, holds, prove
 from isolang.comparison.normal import Axiom, Normal, letters_within
 from isolang.language.classify.automaton import RELATIONS
 from isolang.language.classify.expression import (
+    WORDS_BY_OPERATION,
     WORDS_BY_STATEMENT,
     NotRegularError,
+    by_operation,
     by_statement,
     language_of,
     lettered,
@@ -36,12 +38,14 @@ from isolang.language.classify.regular import (
     Dfa,
     Nfa,
     TooLargeError,
+    concatenate,
     determinise,
     included,
     minimise,
     plus,
     rotations,
     union,
+    up_to_last,
     without,
 )
 from isolang.language.meaning.core import (
@@ -54,6 +58,7 @@ from isolang.language.meaning.core import (
     Diff,
     ForKey,
     Inter,
+    Opt,
     Plus,
     Rel,
     Seq,
@@ -178,9 +183,16 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
             return Step(check=shown, by=(_shown(check),), part=True)
     if not stronger.by_dependencies:
         return None
+    if any(speaks_of_statements(check.expr) for check in stronger.checks):
+        if (step := _step_between_operations(stronger, axiom)) is not None:
+            return step
+    elif speaks_of_statements(axiom.check.expr):
+        with suppress(NotRegularError):
+            axiom = Axiom(check=axiom.check, implied_by=_between_transactions(axiom.check))
     shorter = ""
     if axiom.implied_by is not None:
-        form, expr = "irreflexive", plain(axiom.implied_by, splits=splits)
+        form, expr = axiom.check.kind, plain(axiom.implied_by, splits=splits)
+        form = form if form in ("acyclic", "irreflexive") else "irreflexive"
     elif (short := _of_one_key_in_short(axiom.check)) is not None:
         form, expr, shorter = "irreflexive", plain(short, splits=splits), brief(short)
     elif _about_cycles(axiom.check):
@@ -208,6 +220,57 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
                 by = tuple(name for name, _ in some)
                 return Step(check=shown, by=by, inclusion=inclusion, shorter=shorter)
     return None
+
+
+# --- walks over operations ---
+
+
+def _between_transactions(check: Check) -> Core:
+    """The whole transactions that a violating walk over operations passes.
+
+    An ``rw`` to the own transaction is none; what leads there is a closed walk without it.
+    """
+
+    def without_operations(e: Core) -> Core:
+        if e == Rel("tx"):
+            return Rel("id")
+        if e == Rel("rw") and check.kind == "irreflexive":
+            return Opt(e)
+        return rebuild(e, tuple(map(without_operations, children(e))))
+
+    return without_operations(by_operation(plain(check.expr)))
+
+
+def _step_between_operations(stronger: Normal, axiom: Axiom) -> Step | None:
+    with suppress(NotRegularError, TooLargeError):
+        check = axiom.check
+        if axiom.onwards and axiom.implied_by is not None:
+            left = language_of(axiom.implied_by, letters=WORDS_BY_OPERATION)
+        elif _about_cycles(check) and axiom.implied_by is None:
+            left = _over_operations(check)
+            if check.kind == "irreflexive" and "rw" in left.letters:
+                own = language_of(Rel("tx"), letters=WORDS_BY_OPERATION)
+                left = union(left, concatenate(up_to_last(left, "rw"), own))
+        else:
+            return None
+        left = without(left, ("init",))
+        right: list[tuple[str, Dfa]] = []
+        for one in filter(_about_cycles, stronger.checks):
+            with suppress(NotRegularError):
+                right.append((_shown(one), rotations(_over_operations(one))))
+        for some in chain(([one] for one in right), [right] if len(right) > 1 else []):
+            language = union(*(words for _, words in some))
+            if (inclusion := prove(left, language)) is not None:
+                by = tuple(name for name, _ in some)
+                return Step(check=_shown(check), by=by, inclusion=inclusion)
+    return None
+
+
+def _over_operations(check: Check) -> Dfa:
+    """What closed walks over operations spell that violate a check."""
+    expr = by_operation(plain(check.expr))
+    words = language_of(expr, stretch=_ORDERS, letters=WORDS_BY_OPERATION)
+    return plus(words) if check.kind == "acyclic" else words
 
 
 def _is_of_one_key(e: ForKey) -> bool:
