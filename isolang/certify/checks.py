@@ -173,12 +173,13 @@ def _over_operations(e: Core) -> Core:
         if Rel("statement") not in parts:
             return Seq(tuple(map(_over_operations, parts)))
         at = parts.index(Rel("statement"))
+        entry = [form for form, _ in _LEADS_THERE if _in_a_row(form) == parts[max(at - 2, 0) : at]]
+        first = at - (2 if entry else 1)
         if at and parts[at + 1 : at + 2] == (_GOES_ONWARDS,) and at + 2 < len(parts):
-            before, after = parts[: at - 1], parts[at + 3 :]
-            through = _through(_summands(parts[at - 1]), _summands(parts[at + 2]))
-            return Seq(
-                (*map(_over_operations, before), through, *map(_over_operations, after))
-            )
+            before, after = parts[:first], parts[at + 3 :]
+            there = tuple(entry) or _summands(parts[first])
+            through = _through(there, _summands(parts[at + 2]))
+            return Seq((*map(_over_operations, before), through, *map(_over_operations, after)))
     raise NotCertifiedError("not certified: walks that pass operations in a form not known here")
 
 
@@ -201,8 +202,8 @@ def _overwritten_at(key: str) -> Core:
     return Seq((ww, Inverse(Rel("tx")), write, Rel("po")))
 
 
-def _in_a_row(e: Seq) -> tuple[Core, ...]:
-    return tuple(p for part in e.parts for p in (_in_a_row(part) if isinstance(part, Seq) else (part,)))
+def _in_a_row(e: Core) -> tuple[Core, ...]:
+    return tuple(p for part in e.parts for p in _in_a_row(part)) if isinstance(e, Seq) else (e,)
 
 
 _GOES_ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))

@@ -232,7 +232,9 @@ def glushkov(expr: Core) -> Positions:
 
 def _letter(e: Core) -> str:
     """The name of a relation or of a test; empty for anything else."""
-    name, known = (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENTS, TO_WRITE))
+    name, known = (
+        (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENTS, TO_WRITE))
+    )
     return name.name if isinstance(name, Rel) and name.key is None and name.name in known else ""
 
 

@@ -88,7 +88,6 @@ def _broken(  # noqa: PLR0917 - a check, and a choice
     orders: Sequence[Sequence[int]],
 ) -> bool:
     """Whether a choice breaks a check."""
-
     statements: Sequence[int] = ()
     if check.kind in (BY_STATEMENT, BACK_BY_STATEMENT):
         reads, orders, statements = _apart(facts, reads, orders)

@@ -224,7 +224,7 @@ def test_every_level_says_what_it_is(entry: LibraryEntry) -> None:
 
 def test_fragments_parse_and_are_no_levels() -> None:
     files = {path.stem for path in SPECS.glob("*.iso")} - {e.name for e in list_library()}
-    assert files == {"prelude", "adya", "commit-order", "statements", "visibility"}
+    assert files == {"prelude", "adya", "commit-order", "operations", "statements", "visibility"}
     for name in (*files, "commit-order-nosession", "visibility-nosession"):
         checks = [check.name for check in load_spec(name).checks]
         assert checks == (["EXT"] if name.startswith("visibility") else [])

@@ -19,6 +19,7 @@ from isolang.language.classify.expression import (
     by_statement,
     closure_around,
     language_of,
+    leaves_by_commit,
     of_one_key,
     plain,
     speaks_of_statements,
@@ -157,6 +158,9 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         expr = plain(check.expr)
         if check.kind == "acyclic" and speaks_of_statements(expr):
             if operations := "last-write" in names(expr):
+                if not leaves_by_commit(expr):
+                    reason = "a walk misses what others wrote, and does not reach its own COMMIT"
+                    raise NotRegularError(expr, reason, "leave by `missed | tx`")
                 letters, expr = WORDS_BY_OPERATION, by_operation(expr)
             else:
                 letters, expr = WORDS_BY_STATEMENT, by_statement(expr)

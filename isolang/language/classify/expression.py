@@ -229,6 +229,17 @@ def by_operation(e: Core) -> Core:
     return _by_operation(e, beside_ww=False)
 
 
+def leaves_by_commit(e: Core) -> bool:
+    """Whether each walk over operations may leave a transaction by ``tx``.
+
+    An ``rw`` to the own transaction, which is no edge, adds nothing then.
+    """
+    if isinstance(e, Seq) and Rel("statement") in (parts := _flat(e)):
+        away = parts[parts.index(Rel("statement")) + 2 :][:1]
+        return any(Rel("tx") in _alternatives(part) for part in away)
+    return all(map(leaves_by_commit, children(e)))
+
+
 def _by_operation(e: Core, *, beside_ww: bool) -> Core:
     match e:
         case Rel(name="wr" | "ww"):
@@ -237,12 +248,24 @@ def _by_operation(e: Core, *, beside_ww: bool) -> Core:
             return e
         case Seq() if Rel("statement") in (parts := _flat(e)):
             at = parts.index(Rel("statement"))
-            through = _through_operations(e, parts[at - 1 : at + 3], beside_ww=beside_ww)
-            around = (*parts[: max(at - 1, 0)], *parts[at + 3 :])
-            if not around:
+            # `tx^-1 ; rf` and `so ; tx^-1` are two parts.
+            first = (
+                at - 2 if parts[at - 1 : at] in ((Rel("rf"),), (Inverse(Rel("tx")),)) else at - 1
+            )
+            met = parts[max(first, 0) : at]
+            through = _through_operations(
+                e,
+                met[0] if len(met) == 1 else Seq(met),
+                parts[at + 1 : at + 3],
+                beside_ww=beside_ww,
+            )
+            if not (before := parts[: max(first, 0)]) and not parts[at + 3 :]:
                 return through
-            outside = [_by_operation(part, beside_ww=False) for part in around]
-            return Seq((*outside[: at - 1], through, *outside[at - 1 :]), e.pos)
+            outside = [
+                tuple(_by_operation(part, beside_ww=False) for part in around)
+                for around in (before, parts[at + 3 :])
+            ]
+            return Seq((*outside[0], through, *outside[1]), e.pos)
         case Union(parts=parts):
             beside = any(isinstance(part, Rel) and part.name == "ww" for part in parts)
             return Union(tuple(_by_operation(part, beside_ww=beside) for part in parts), e.pos)
@@ -251,16 +274,18 @@ def _by_operation(e: Core, *, beside_ww: bool) -> Core:
     raise NotRegularError(e, f"`{brief(e)}` beside walks over operations", _OPERATIONS)
 
 
-def _through_operations(e: Core, parts: tuple[Core, ...], *, beside_ww: bool) -> Core:
-    """``met ; statement ; (po ; statement)? ; away``."""
-    if len(parts) != _THROUGH or parts[2] != _ONWARDS:
+def _through_operations(
+    e: Core, entry: Core, onwards: tuple[Core, ...], *, beside_ww: bool
+) -> Core:
+    """``entry ; statement ; (po ; statement)? ; away``."""
+    if onwards[:1] != (_ONWARDS,) or onwards[1:] == ():
         raise NotRegularError(e, f"`{brief(e)}` is no walk through a transaction", _OPERATIONS)
-    met = _steps(parts[0], _to_operation)
-    away = _steps(parts[3], _from_statement)
+    met = _steps(entry, _to_operation)
+    away = _steps(onwards[1], _from_statement)
     reads = tuple(step for step in _alternatives(met) if step != Rel("ww"))
     leaves = tuple(step for step in _alternatives(away) if step != Rel("tx"))
     if any(step != Rel("rw") for step in leaves):
-        raise NotRegularError(e, f"`{brief(parts[3])}` beside walks over operations", _OPERATIONS)
+        raise NotRegularError(e, f"`{brief(onwards[1])}` beside walks over operations", _OPERATIONS)
     found: list[Core] = [Seq((Union(reads), away))] if reads else []
     if Rel("ww") in _alternatives(met):
         found += [Seq((Rel("ww"), Union(leaves)))] if leaves else []
@@ -268,9 +293,6 @@ def _through_operations(e: Core, parts: tuple[Core, ...], *, beside_ww: bool) ->
             reason = "what overwrites, reads and commits is a part of `ww`"
             raise NotRegularError(e, reason, "write `| ww` beside it")
     return Union(tuple(found), e.pos)
-
-
-_THROUGH = 4
 
 
 def _flat(e: Seq) -> tuple[Core, ...]:

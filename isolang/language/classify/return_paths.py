@@ -61,6 +61,7 @@ from isolang.language.meaning.core import (
     Check,
     Core,
     ForKey,
+    Opt,
     Rel,
     Seq,
     Spec,
@@ -149,7 +150,7 @@ class _Compiler:
         # Those of one key, and the others.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
         self._later: list[tuple[str, Dfa, frozenset[str], bool]] = []
-        # The words of the acyclic checks that walks over operations may have, and such return paths.
+        # What acyclic checks forbid of walks over operations, and such return paths.
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
         self._splits = facts.tells_reads_apart(spec)
@@ -170,8 +171,9 @@ class _Compiler:
             self.return_paths(check.name, check.expr)
         else:
             with suppress(NotRegularError):
-                words = language_of(by_operation(plain(check.expr)), letters=WORDS_BY_OPERATION)
-                self._whole.append(plus(words))
+                # A step of an order to a statement, and from there to COMMIT, is one of that order.
+                whole = _at_statements(by_operation(plain(check.expr)))
+                self._whole.append(plus(language_of(whole, letters=WORDS_BY_OPERATION)))
             if speaks_of_statements(check.expr):
                 return
             language, of_key = self._language(check.name, check.expr)
@@ -270,16 +272,23 @@ class _Compiler:
         return tuple(self._automata)
 
     def _add_return_paths_over_operations(self, name: str, before: Dfa) -> None:
-        orders = [language_of(Star(Rel(order))) for order in ("so", "rt")]
+        orders = [
+            language_of(Star(_at_statements(Rel(order))), letters=WORDS_BY_OPERATION)
+            for order in ("so", "rt")
+        ]
         allowed = union(*orders, *map(rotations, self._whole))
         # SOUND BECAUSE an `rw` to the own transaction, which the automaton does not know, would
         # close a walk of whole transactions that is forbidden anyway.
         turns = [concatenate(before, language_of(Rel("tx"), letters=("tx",)))]
         turns += [loops(before, state) for state in range(len(before.moves))]
         if not all(included(one, allowed) for one in turns):
-            raise _NotHornError("a return path may turn in a loop that no other check forbids", name)
+            raise _NotHornError(
+                "a return path may turn in a loop that no other check forbids", name
+            )
         steps = {
-            letter: tuple(sorted((q, row[letter]) for q, row in enumerate(before.moves) if letter in row))
+            letter: tuple(
+                sorted((q, row[letter]) for q, row in enumerate(before.moves) if letter in row)
+            )
             for letter in LETTERS
             if letter in before.letters
         }
@@ -367,6 +376,12 @@ class _Compiler:
             with suppress(NotRegularError):
                 return language_of(of_one_key(e)), True
             raise _NotHornError(error.reason, name) from None
+
+
+def _at_statements(e: Core) -> Core:
+    if e in (Rel("so"), Rel("init")):
+        return Seq((e, Opt(Rel("tx"))))
+    return rebuild(e, tuple(map(_at_statements, facts.children(e))))
 
 
 def _part_of(relation: str) -> tuple[str, ...]:

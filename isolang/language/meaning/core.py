@@ -69,8 +69,7 @@ class Term(Struct, frozen=True, eq=False):
 
 
 class Rel(Term, frozen=True):
-    """A named relation or set: ``so rt init wr ww rw rf cand vo co ar vis po tx id T W R pred
-    last-write`` and so on.
+    """A named relation or set: ``so rt init wr ww rw rf cand vo co ar vis po tx id T W R pred``.
 
     ``key`` is the key variable of a keyed use (``ww[x]``), or ``None`` for the union over keys.
     """

@@ -179,8 +179,8 @@ Places statements_of(const Problem& p, bool writes) {
   for (std::size_t w = 0; w < p.writer_txn.size(); ++w) {
     const std::int32_t t = p.writer_txn[w];
     std::int32_t r = first_read[t];
-    while (r >= 0 && r < p.reads() && p.read_txn[r] == t && p.read_op[r] < p.writer_op[w]) ++r;
     // mutant: write-before-all-reads
+    while (r >= 0 && r < p.reads() && p.read_txn[r] == t && p.read_op[r] < p.writer_op[w]) ++r;
     if (r >= 0 && r < p.reads() && p.read_txn[r] == t) {
       of_write[w] = places.of_read[r];
       continue;
@@ -640,7 +640,7 @@ void EventGraph::add_statements(std::size_t c) {
     if (p.commit_begin[t] != kTimeUnknownBegin) commits.push_back({p.commit_begin[t], t});
   }
   std::vector<std::int32_t> reading;  // states: what leads to a transaction there means each statement
-  for (const auto& [q, s] : m.of(Relation::own_commit))
+  for (const auto& [q, s] : m.of(m.by_operation ? Relation::po : Relation::own_commit))
     if (std::ranges::find(reading, q) == reading.end()) reading.push_back(q);
   for (std::int32_t r = 0, next = 0; r < p.reads(); r = next) {
     const std::int32_t place = statements_.of_read[r], t = p.read_txn[r];
