@@ -496,9 +496,10 @@ class Symbolic:
             return [*found, *map(Write, writes)]
         source = {(x, j): s for x, j, s in reads}
         own = [e for e in self._own[t] if true(self._exists[e])]
-        own.sort(key=lambda e: sum(true(self._order[d, e]) for d in own if d != e))
+        # `own.sort` would have an empty `own` meanwhile.
+        in_order = sorted(own, key=lambda e: sum(true(self._order[d, e]) for d in own if d != e))
         ordered: list[Operation] = []
-        for e in own:
+        for e in in_order:
             x, j = self._slot[e]
             ordered.append(Write(x) if j is None else self._one_read(x, j, source[x, j]))
         return ordered

@@ -172,7 +172,7 @@ class Words:
                 earlier = "an earlier read of it" if edge.a == edge.b else f"a read of {a}"
                 return f"{b} sent its {self.statement(edge.op)} after {earlier} had been answered"
             case "po":
-                return f"the {self.statement(edge.op)} of {b} comes after that"
+                return f"{b} then read {self.key(self.facts.key[edge.op])}"
             case "committed-after":
                 return (
                     f"the {self.statement(edge.op)} of {a} was answered before {b} sent its COMMIT"

@@ -169,7 +169,7 @@ def test_what_is_no_walk_over_operations(text: str, reason: str) -> None:
 def test_no_witness_of_a_weaker_level_passes() -> None:
     """On an invalid history every witness is refused, though it is one for a weaker level."""
     weaker, refused = native_plan(load_spec("pl-2")), Counter[str]()
-    for history in histories(9, 200):
+    for history in histories(9, 500):
         given = to_tool(history)
         problem = build_problem(given)
         if not given.columns.transactions() or problem.anomalies(limit=1):
