@@ -67,7 +67,7 @@ enum class Relation : std::uint8_t {
   writes = so_of_key + 16,
   reads
 };
-inline constexpr int kRelations = 37;
+inline constexpr int kRelations = 38;
 // One of the relations between transactions that access one key.
 struct Filtered {
   Relation relation;  // which it is a part of
