@@ -99,7 +99,7 @@ def test_no_verdict_depends_on_times(wrong: str) -> None:
                 if isinstance(step, CycleStep)
                 for edge in step.edges
             }
-            assert "rt" not in relations
+            assert relations <= {"so", "wr", "ww", "rw"}
     assert guided["Witness"] + guided["Refutation"] > 40
 
 
