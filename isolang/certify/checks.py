@@ -122,6 +122,9 @@ def _turned(e: Core) -> Core:
         if len(overwriting) == 1 and isinstance(e.parts[overwriting[0]], Rel):
             after = overwriting[0] + 1
             return replace(e, parts=(*e.parts[after:], *e.parts[:after]))
+        if not overwriting and e.parts.count(Rel("wr")) == 1:
+            after = e.parts.index(Rel("wr")) + 1
+            return replace(e, parts=(*e.parts[after:], *e.parts[:after]))
     return e
 
 

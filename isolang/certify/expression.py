@@ -117,6 +117,18 @@ class Positions(Struct, frozen=True, dict=True):
             before[relation] = replace(self, follow=follow, accepting=ends, nullable=False)
         return replace(self, follow=follow, accepting=self.accepting - overwriting), before
 
+    def before_source(self) -> Positions | None:
+        """What may stand before the only ``wr`` of a word, its end; ``None`` if they differ.
+
+        Nobody reads from oneself, so a word of that ``wr`` alone is left out.
+        """
+        last = {p for p, label in enumerate(self.labels) if label == "wr"}
+        if not last or not self.accepting <= last or any(self.follow[p] for p in last):
+            return None
+        ends = frozenset(p for p, after in enumerate(self.follow) if p and after & last)
+        follow = tuple(after - last for after in self.follow)
+        return replace(self, follow=follow, accepting=ends, nullable=False)
+
     def _run(self, word: Sequence[str], passes: Passes, *, again: bool) -> bool:
         if not word:
             return self.nullable

@@ -65,6 +65,22 @@ class ReturnPaths:
                 return True
         return False
 
+    def closes_source(self, before: Positions) -> bool:
+        """Whether, for some ``wr`` pair a → t, a walk from t to a spells a word of ``before``.
+
+        Raises:
+            NotCertifiedError: the walks run in cycles, or the history is too large.
+        """
+        walks = machine(before, looped=False)
+        product = Product(self._facts, self._included, self._reads, self._orders, (), walks)
+        origins = product.origins()
+        for reader, _, source, _ in self._reads:
+            if source != self._facts.n and any(
+                origins[product.node(source, state)] >> reader & 1 for state in walks.accepting
+            ):
+                return True
+        return False
+
     def closes_earlier_read(self) -> bool:
         """Whether some reader first read from a transaction that overwrote what it read later."""
         later = self._later_writers()

@@ -99,13 +99,17 @@ def _broken(  # noqa: PLR0917 - a check, and a choice
         return ReturnPaths(facts, members, reads, orders).closes_earlier_read()
     looped = check.kind in ("acyclic", BY_STATEMENT) or positions.repeatable
     parted = None if looped else positions.parted()
+    if not looped and not statements and (before := positions.before_source()) is not None:
+        if not product(machine(positions, looped=True)).broken():
+            return False  # a walk of one word is one of several
+        return ReturnPaths(facts, members, reads, orders).closes_source(before)
     if parted is None:
         return product(machine(positions, looped=looped)).broken()
-    without, before = parted
+    without, paths_before = parted
     walks = machine(without, looped=without.repeatable)
     broken = bool(without.accepting) and product(walks).broken()
     paths = ReturnPaths(facts, members, reads, orders, statements)
-    return broken or any(paths.closes(relation, words) for relation, words in before.items())
+    return broken or any(paths.closes(relation, words) for relation, words in paths_before.items())
 
 
 def _apart(

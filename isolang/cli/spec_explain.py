@@ -389,6 +389,8 @@ def _question(automaton: Automaton) -> str:
         return f"{automaton.check}: no anti-dependency S -> B where {ways}"
     if automaton.back:
         ends = ", ".join(f"q{b} to q{a}" for a, b in automaton.back)
+        if "wr" in automaton.closing:
+            return f"{automaton.check}: no read of B from S with a return path from B to S ({ends})"
         kind = {"irw": "item ", "prw": "predicate "}.get("".join(automaton.closing), "")
         return (
             f"{automaton.check}: no {kind}anti-dependency S -> B with a return path from B to S "

@@ -114,7 +114,7 @@ class Step(Struct, frozen=True, kw_only=True):
         left, right = len(self.inclusion.left.moves), len(self.inclusion.right.moves)
         what = f"each cycle that violates `{self.check}`"
         if self.shorter:
-            what += f" contains one of `{self.shorter}` (lemma in docs/comparison.md), which"
+            what += f" contains one of `{self.shorter}` (lemmas in docs/comparison.md), which"
         return (
             f"{what} spells, from one of its transactions on, a "
             f"word that violates {by} (languages of {left} and {right} states, "
@@ -284,8 +284,8 @@ def _is_of_one_key(e: ForKey) -> bool:
 def _of_one_key_in_short(check: Check) -> Core | None:
     """Cycles of one key of which each violation of a check contains one, if there are few of them.
 
-    SOUND BECAUSE `ww[x]` is total: the lemma in docs/comparison.md. It is about all cycles of
-    steps of one key, or all with one anti-dependency.
+    SOUND BECAUSE `ww[x]` is total: the lemmas in docs/comparison.md. They are about all cycles of
+    steps of one key, all without anti-dependencies, or all with one.
     """
     if not _about_cycles(check):
         return None
@@ -299,11 +299,14 @@ def _of_one_key_in_short(check: Check) -> Core | None:
         return None
     some = Union(tuple(map(Rel, sorted(steps))))
     every, once = Plus(Union((*some.parts, Rel("rw")))), Seq((Plus(some), Rel("rw")))
+    passing = (Seq((Rel("wr"), Rel("so"))),) if "so" in steps else ()
+    between = Union((*(part for part in some.parts if part != Rel("ww")), *passing))
+    cycles = (Seq((between, Rel("ww"))), *passing)
+    if "ww" in steps and _equal(words, language_of(Plus(some))):
+        return Union(cycles)
     if not any(_equal(words, language_of(e)) for e in ([every] if "ww" in steps else []) + [once]):
         return None
-    before = (*some.parts, *((Seq((Rel("wr"), Rel("so"))),) if "so" in steps else ()))
-    orders = Union((*(part for part in some.parts if part != Rel("ww")), Rel("ww")))
-    return Union((Plus(orders), Seq((Union(before), Rel("rw")))))
+    return Union((*cycles, Seq((Union((*some.parts, *passing)), Rel("rw")))))
 
 
 def _equal(one: Dfa, other: Dfa) -> bool:

@@ -99,6 +99,10 @@ Automaton automaton_of(nb::handle a) {
       add_parts(steps, r, m.steps[static_cast<std::size_t>(r)],
                 r == Relation::wr ? m.wr_reads : m.rw_reads);
     m.back_reads = closing[static_cast<std::size_t>(Relation::rw)];
+    if (closing[static_cast<std::size_t>(Relation::wr)] != 0) {
+      m.back_to_source.swap(m.back);
+      m.back_reads = kAllReads;
+    }
   }
   const auto check = [&](const std::vector<Automaton::Step>& list) {
     for (const auto& [q, r] : list)
@@ -107,6 +111,7 @@ Automaton automaton_of(nb::handle a) {
   };
   check(m.epsilon);
   check(m.back);
+  check(m.back_to_source);
   for (const auto& list : m.steps) check(list);
   return m;
 }

@@ -56,6 +56,24 @@ ByReader by_reader(const History& history, const Choice& choice) {
   return result;
 }
 
+// The same of the reads from each transaction.
+ByReader by_source(const History& history, const Choice& choice) {
+  ByReader result;
+  result.start.assign(idx(history.transactions()) + 1, 0);
+  const auto source = [&](const ExternalRead& r) {
+    return r.source < 0 ? -1 : choice.order[choice.key_start[r.key] + r.source];
+  };
+  for (const ExternalRead& r : choice.reads)
+    if (source(r) >= 0) ++result.start[idx(source(r)) + 1];
+  std::partial_sum(result.start.begin(), result.start.end(), result.start.begin());
+  result.item.resize(idx(result.start.back()));
+  std::vector<std::int64_t> at(result.start.begin(), result.start.end() - 1);
+  for (std::size_t i = 0; i < choice.reads.size(); ++i)
+    if (const std::int32_t t = source(choice.reads[i]); t >= 0)
+      result.item[at[t]++] = static_cast<std::int64_t>(i);
+  return result;
+}
+
 // The place of each transaction in the order of each key that it writes: (key, place), by
 // transaction.
 struct Places {
@@ -341,14 +359,15 @@ class Clocks {
   }
 
   bool close() {  // after sort()
-    const ByReader reads = by_reader(h_, c_);
+    const bool of_source = closing_ == Relation::wr;
+    const ByReader reads = of_source ? by_source(h_, c_) : by_reader(h_, c_);
     const Places places(h_, c_);
     find_leading(reads);
     cover();
     const auto keys = static_cast<std::int32_t>(c_.key_start.size()) - 1;
     // SOUND BECAUSE no start leads to itself where starts are ends, too: of what reaches a reader
     // nothing is its own.
-    by_key_ = m_.looped && keys <= chains_;
+    by_key_ = !of_source && m_.looped && keys <= chains_;
     if (!by_key_) list_members();
     Rows rows(by_key_ ? std::max(1, keys) : chains_);
     std::vector<std::int64_t> row(idx(graph_.nodes), -1);
@@ -458,6 +477,8 @@ class Clocks {
   bool closes(const ExternalRead& r, const Rows& rows, std::int64_t row) {
     // mutant: checker-closing-reads
     if (!is_of(closing_, r.of_predicate)) return false;
+    if (closing_ == Relation::wr)
+      return chain_[r.reader] >= 0 && rows.at(row, chain_[r.reader]) >= position_[r.reader];
     if (by_key_) return rows.at(row, r.key) > r.source;
     bool own = false;
     if (!by_next_) {
@@ -555,6 +576,32 @@ bool by_search(const History& history, const Choice& choice, Relation closing,
 
 }  // namespace
 
+std::optional<Positions> before_source(const Positions& p) {
+  Positions before = p;
+  const auto is_wr = [&](int f) { return p.label[f] == static_cast<int>(Relation::wr); };
+  bool any = false;
+  for (std::size_t i = 0; i < p.label.size(); ++i) {
+    const bool last = is_wr(static_cast<int>(i));
+    any |= last;
+    if (last ? !p.follow[i].empty() : p.accepting[i] != 0) return std::nullopt;
+    before.accepting[i] = i > 0 && std::any_of(p.follow[i].begin(), p.follow[i].end(), is_wr);
+    std::erase_if(before.follow[i], is_wr);
+  }
+  if (!any) return std::nullopt;
+  return before;
+}
+
+bool leads_back_to_source(const History& history, const Choice& choice, const Positions& before,
+                          Budget& budget) {
+  if (std::find(before.accepting.begin(), before.accepting.end(), 1) == before.accepting.end())
+    return false;
+  Clocks clocks(history, choice, Relation::wr, machine(before, false, true), false, budget);
+  if (!clocks.sort())
+    throw NotCertified{
+        "not certified: irreflexive over words that run in cycles, which no other check forbids"};
+  return clocks.close();
+}
+
 std::optional<SingleRw> single_rw(const Positions& p) {
   SingleRw result{p, {}};
   const auto is_last = [&](int f) { return overwrites(p.label[f]) && p.follow[f].empty(); };
@@ -604,7 +651,21 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
     Clocks narrow(history, choice, closing, more, by_next, budget);
     return narrow.sort() && !narrow.close();
   };
-  if (!before.repeatable()) {
+  const bool repeatable = before.repeatable();
+  const bool tests = before.mentions(Relation::writes) || before.mentions(Relation::reads);
+  if (!repeatable || tests) {
+    // Its steps in any order, with those of sessions, make more return paths, and fewer chains: if
+    // none of those closes, all is well.
+    Machine any;
+    any.looped = true;
+    for (const std::vector<int>& next : before.follow)
+      for (const int p : next)
+        if (before.label[p] < static_cast<int>(Relation::writes))
+          any.steps[idx(before.label[p])] = {{0, 0}};
+    const bool versions = !any.of(Relation::ww).empty();
+    if (with_sessions(any, {{0, 0}}, versions)) return false;
+  }
+  if (!repeatable) {
     const Machine once = machine(before, false, true);
     const auto leads_to_start = [](const auto& steps) {
       return std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.second == 0; });

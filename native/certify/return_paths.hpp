@@ -22,6 +22,11 @@ std::optional<SingleRw> single_rw(const Positions& positions);
 // to decide, or when the return paths run in cycles, which another check should have forbidden.
 bool closes_return_path(const History& history, const Choice& choice, Relation closing,
                         const Positions& before, Budget& budget);
+// irreflexive e, where words of e end in their only wr: what may stand before it. Empty if not.
+std::optional<Positions> before_source(const Positions& positions);
+// Does a walk of these words lead from a reader to what it read from?
+bool leads_back_to_source(const History& history, const Choice& choice, const Positions& before,
+                          Budget& budget);
 // The same where the only return path is a wr pair whose read stands before the one of the rw pair.
 bool closes_earlier_read(const History& history, const Choice& choice, Budget& budget);
 

@@ -45,15 +45,20 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       };
       const bool looped = check.acyclic || (!check.earlier && check.positions.repeatable());
       const auto single = looped || check.earlier ? std::nullopt : single_rw(check.positions);
+      const auto source = looped || check.earlier ? std::nullopt : before_source(check.positions);
       bool broken = false;
       if (!return_paths) {
         if (single)
           broken = accepts(single->without) &&
                    breaks_check(single->without, single->without.repeatable());
-        else if (!check.earlier)
+        else if (!check.earlier && !source)
           broken = breaks_check(check.positions, looped);
       } else if (check.earlier) {
         broken = closes_earlier_read(history, choice, budget);
+      } else if (source) {
+        // SOUND BECAUSE a walk of one word is one of several.
+        broken = breaks_check(check.positions, true) &&
+                 leads_back_to_source(whole, chosen, *source, budget);
       } else if (single) {
         for (const auto& [closing, before] : single->before)
           broken = broken || closes_return_path(whole, chosen, closing, before, budget);

@@ -102,6 +102,8 @@ for literature in (
     "strong-pl-2",
     "strong-partition-si",
     "strong-partition-si-nosession",
+    "processor",
+    "processor-nosession",
 ):
     FILES[literature] = "dependencies"
 for literature in ("strong-session-pl-1", "strong-session-pl-2", "update-atomic"):
@@ -200,7 +202,7 @@ def test_every_level_has_its_style() -> None:
 def test_nosession_forms_are_the_level_without_sessions() -> None:
     """The checks and the bounds are those of the level with `init` in place of `so`."""
     pairs = [name for name in FILES if f"{name}-nosession" in FILES]
-    assert len(pairs) == 34
+    assert len(pairs) == 35
     for name in pairs:
         weaker, expected = load_spec(f"{name}-nosession"), facts.without_sessions(load_spec(name))
         assert weaker.exists == expected.exists, name

@@ -40,7 +40,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
         back: return paths that a single ``rw`` must not close: for each ``(q, q')``, an ``rw`` pair
             S → B is forbidden if (B, q') reaches (S, q). Such pairs are no edges of the product,
             and loops of the automaton need not pass state 0.
-        closing: the anti-dependencies that ``back`` is about: ``irw``, ``prw``, or all: ``rw``.
+        closing: the anti-dependencies that ``back`` is about: ``irw``, ``prw``, or all: ``rw``. Or
+            ``wr``: then a pair S → B of that is forbidden if (B, q') reaches (S, q).
         direct: the same where the return path is one pair: ``so``, ``wr``, or ``earlier wr``, which
             means: S read from B by an operation before the one that the ``rw`` pair is about. Such
             an automaton has no steps. Or ``components``: cycles of the steps, over one state, are

@@ -72,6 +72,29 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
         super().__init__(text, file=pos.file, line=pos.line, column=pos.column, hint=hint)
         self.check = check
         self.reason = reason
+        self.beside: NotAnEventGraph | None = None
+
+    def reasons(self) -> tuple[str, ...]:
+        """What keeps a specification from the native engine, in sentences.
+
+        A check that is no event graph may have return paths; then another one is to blame.
+        """
+        own = f"check `{self.check}`: {self.reason}" if self.check else self.reason
+        other = self.beside
+        if (
+            other is None
+            or not other.check
+            or (other.check, other.reason)
+            == (
+                self.check,
+                self.reason,
+            )
+        ):
+            return (f"no event graph: {own}",)
+        return (
+            f"no event graph: {own}",
+            f"no return paths: check `{other.check}`: {other.reason}",
+        )
 
 
 class Plan(Route, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ from isolang.language.classify.regular import (
     Dfa,
     Nfa,
     TooLargeError,
+    around,
     between_ends,
     concatenate,
     determinise,
@@ -107,7 +108,9 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
         pos = spec.checks[0].pos
         raise NotAnEventGraph(spec, pos, "its automata are too large", check="", hint="") from None
     saturates = not any(
-        a.of_one_key or OVERWRITING & a.steps.keys() or ("ww" in a.steps and a.back)
+        a.of_one_key
+        or OVERWRITING & a.steps.keys()
+        or (a.back and ("ww" in a.steps or "wr" in a.closing))
         for a in automata
     )
     return Plan(
@@ -242,6 +245,8 @@ class _Compiler:
         if language.nullable:
             raise _NotHornError("it contains the identity; nothing satisfies it", name)
         closing = OVERWRITING & language.letters
+        if not closing and not of_key and self._back_to_source(name, language):
+            return
         for rw in closing:
             ends = (language.moves[row[rw]] for row in language.moves if rw in row)
             if most_uses(language, rw) == 1 and any(ends):
@@ -258,6 +263,20 @@ class _Compiler:
         all_reads = not ways or len(ways) == 2 or "rw" in ways
         kinds = frozenset(("rw",)) if all_reads else frozenset(ways)
         self._later.append((name, without(before, ("init",)), kinds, of_key))
+
+    def _back_to_source(self, name: str, language: Dfa) -> bool:
+        """``irreflexive`` of words with one ``wr`` each, which need not compose.
+
+        What stands around that ``wr`` leads from the reader back to what it read.
+        """
+        if self._splits or "wr" not in language.letters or most_uses(language, "wr") > 1:
+            return False
+        if not without(language, ("wr",)).empty or included(
+            concatenate(language, language), language
+        ):
+            return False
+        self._later.append((name, around(language, "wr"), frozenset(("wr",)), False))
+        return True
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
         """Return paths of one pair."""

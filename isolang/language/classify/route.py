@@ -26,8 +26,7 @@ def route(spec: Spec) -> Route:
     try:
         return native_plan(spec)
     except NotAnEventGraph as error:
-        what = f"check `{error.check}`: {error.reason}" if error.check else error.reason
-        reasons = (f"no event graph: {what}",)
+        reasons = error.reasons()
     from isolang.language.classify.relational import relational
     from isolang.language.classify.theorems import event_graph_form
 
@@ -56,7 +55,8 @@ def native_plan(spec: Spec) -> Plan:
 
         try:
             return classify_return_paths(spec, refusal.reason)
-        except NotAnEventGraph:
+        except NotAnEventGraph as other:
+            refusal.beside = other
             raise refusal from None
 
 

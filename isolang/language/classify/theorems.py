@@ -8,7 +8,8 @@ proofs, and the lemma that the comments below cite.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -116,7 +117,9 @@ def _by_order(spec: Spec, co: str, contained: frozenset[str]) -> Theorem | None:
         return None
     if not steps <= inside:  # the lemma asks for phi within co
         return None
-    form = _form(inside, steps | ({"ww"} if conflict else frozenset()), latest=latest)
+    steps |= {"ww"} if conflict else frozenset()
+    before = _union(map(Rel, _sorted(steps))) if steps else None
+    form = _form(inside, before, steps, latest=latest)
     return _theorem(spec, form, _BY_ORDER, co, None)
 
 
@@ -137,6 +140,9 @@ def _by_visibility(
     if vis in _BEGIN_WITH_T0:
         seen |= {"init"}
     external = prefix = total = conflict = False
+    tested: list[Core] = []  # what vis must contain besides, and what may follow it
+    after: list[Core] = []
+    within: list[Core] = []  # what ar must contain besides
     for check in spec.checks:
         if check.kind != "require":
             return None
@@ -148,6 +154,12 @@ def _by_visibility(
             inside |= letters
         elif bound == Rel(vis) and letters is not None:
             seen |= letters
+        elif bound == Rel(ar) and _is_tested(e):
+            within.append(e)
+        elif bound == Rel(vis) and _is_tested(e):
+            tested.append(e)
+        elif bound == Rel(vis) and _follows(e, vis):
+            after.append(Seq(e.parts[1:]))
         elif bound == Rel(vis) and e == Rel(ar):
             total = True
         elif bound == Rel(vis) and e == Seq((Rel(ar), Rel(vis))):
@@ -163,22 +175,41 @@ def _by_visibility(
     # What must be visible is within ar.
     inside |= seen
     steps = seen | ({"ww"} if conflict else frozenset())
-    if not steps and not total:
+    if not (steps or tested or total) or (total and (tested or after)):
         return None
-    form = _form(inside, frozenset() if total else steps, latest=total)
     least: Core = Rel(ar)
-    if not total:
-        least = Seq((Star(Rel(ar)), _union(map(Rel, _sorted(steps)))))
+    if total:
+        form = _form(inside, None, frozenset(), latest=True, more=within)
+    else:
+        before = _union((*map(Rel, _sorted(steps)), *tested))
+        if after:
+            before = Seq((before, Star(_union(after))))
+        form = _form(inside, before, steps, latest=False, more=within)
+        least = Seq((Star(Rel(ar)), before))
     return _theorem(spec, form, _BY_VISIBILITY, ar, (vis, least))
 
 
-def _form(inside: frozenset[str], steps: frozenset[str], *, latest: bool) -> Core:
-    """``(C | ww) | (V ; rw)``, or with ``rw`` alone; written as people know it."""
+def _form(
+    inside: frozenset[str],
+    before: Core | None,
+    steps: frozenset[str],
+    *,
+    latest: bool,
+    more: Sequence[Core] = (),
+) -> Core:
+    """``(C | ww) | (V ; rw)``, or with ``rw`` alone; written as people know it.
+
+    Args:
+        inside: the letters of C.
+        before: V.
+        steps: the letters that are words of it.
+        latest: whether ``rw`` alone is there.
+        more: of C, too.
+    """
     alone = [Rel(r) for r in _sorted(inside | steps | {"ww"}) if r not in steps]
-    parts: list[Core] = [*alone, Rel("rw")] if latest else [*alone]
-    if steps:
-        before = _union(map(Rel, _sorted(steps)))
-        # The steps are within the order, too: `V | V ; rw`.
+    parts: list[Core] = [*alone, *more, *((Rel("rw"),) if latest else ())]
+    if before is not None:
+        # V is within the order, too: `V | V ; rw`.
         parts += [before, Seq((before, Rel("rw")))]
     return _union(parts)
 
@@ -221,6 +252,18 @@ def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[st
             found |= letters
         return found
     return None
+
+
+def _is_tested(e: Core) -> bool:
+    """Whether it is a letter between tests: ``[W] ; so ; [R]``."""
+    parts = e.parts if isinstance(e, Seq) else (e,)
+    steps = [part for part in parts if part not in (Lift(Rel("W")), Lift(Rel("R")))]
+    return len(steps) == 1 and isinstance(steps[0], Rel) and _letters(steps[0]) is not None
+
+
+def _follows(e: Core, vis: str) -> TypeGuard[Seq]:
+    """Whether it is such a step behind ``vis``: ``vis ; [R] ; so ; [R]``."""
+    return isinstance(e, Seq) and e.parts[0] == Rel(vis) and _is_tested(Seq(e.parts[1:]))
 
 
 def _observed(e: Core) -> Core | None:

@@ -103,6 +103,9 @@ struct Automaton {
   // state 0; its product has no cycle unless another check forbids it.
   std::vector<Step> back;
   std::uint8_t back_reads = kAllReads;  // of which rw pairs
+  // The same for wr pairs (`irreflexive wr ; phi`): for each (q, r), a wr pair a -> t is forbidden if
+  // (t, r) reaches (a, q).
+  std::vector<Step> back_to_source;
   // Are its own cycles violations? Where it only has return paths they are not, and another check
   // forbids every one of them.
   bool judges = true;
@@ -136,7 +139,8 @@ struct Automaton {
   bool tests() const { return !of(Relation::writes).empty() || !of(Relation::reads).empty(); }
   bool of_one_pair() const { return back_so || back_wr || back_earlier_wr; }
   bool direct() const { return of_one_pair() || of_components(); }
-  bool forbids_return_paths() const { return direct() || !back.empty(); }
+  bool of_product() const { return !back.empty() || !back_to_source.empty(); }
+  bool forbids_return_paths() const { return direct() || of_product(); }
 
   const std::vector<Step>& of(Relation r) const { return steps[idx(r)]; }
 

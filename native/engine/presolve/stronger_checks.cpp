@@ -52,11 +52,11 @@ std::optional<Automaton> together(const Problem& problem, const std::vector<Auto
     }
     if (m.states > 1 || !m.of(Relation::rw).empty() || m.tests()) return std::nullopt;
     // Direct checks are searched faster as they are.
-    search |= !m.back.empty() && (!unique || !m.of(Relation::ww).empty());
+    search |= m.of_product() && (!unique || !m.of(Relation::ww).empty());
     for (std::size_t r = 0; r < kRelations; ++r)
       if (!m.steps[r].empty()) all.steps[r] = m.steps[r];
     if (m.back_so) all.steps[idx(Relation::so)] = {{0, 0}};
-    if (m.back_wr || m.back_earlier_wr) all.steps[idx(Relation::wr)] = {{0, 0}};
+    if (m.back_wr || m.back_earlier_wr || !m.back_to_source.empty()) all.steps[idx(Relation::wr)] = {{0, 0}};
     add_component(m, all);
     search |= m.of_components();
   }
@@ -70,7 +70,7 @@ void add_steps(const Automaton& m, Automaton& to) {
   for (std::size_t r = 0; r < kTests; ++r)
     if (!m.steps[r].empty()) to.steps[r] = {{0, 0}};
   if (m.back_so) to.steps[idx(Relation::so)] = {{0, 0}};
-  if (m.back_wr || m.back_earlier_wr) to.steps[idx(Relation::wr)] = {{0, 0}};
+  if (m.back_wr || m.back_earlier_wr || !m.back_to_source.empty()) to.steps[idx(Relation::wr)] = {{0, 0}};
   to.so_repeatable = to.repeats(Relation::so);
 }
 
@@ -97,7 +97,10 @@ std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
 }
 
 std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>& automata) {
-  if (std::ranges::none_of(automata, &Automaton::tests) ||
+  const auto scatters = [](const Automaton& m) {
+    return m.tests() || (m.of_product() && (m.states > 1 || m.of_one_key));
+  };
+  if (std::ranges::none_of(automata, scatters) ||
       std::ranges::any_of(automata, [](const Automaton& m) {
         return m.of_components() || m.by_statement;  // what leads to statements needs them
       }))
@@ -105,7 +108,8 @@ std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>&
   std::vector<Automaton> result(1);
   for (const Automaton& m : automata) {
     add_steps(m, result[0]);
-    if (!m.forbids_return_paths()) continue;
+    // A walk back to a source is a cycle of the steps of all.
+    if (!m.direct() && m.back.empty()) continue;
     Automaton& own = result.emplace_back();
     add_steps(m, own);
     own.back = {{0, 0}};

@@ -23,10 +23,10 @@ std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem,
 std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
                                                          const std::vector<Automaton>& automata);
 
-// For checks with tests: over one state, as if every transaction passed, and any step could follow
-// any other. Their sessions are chains then, and clocks are short. One automaton that forbids all
+// For checks with tests, and return paths of several states or of one key: over one state and all
+// keys, as if every transaction passed, and any step could follow any other. Their sessions are chains then, and clocks are short. One automaton that forbids all
 // cycles of the steps of any check, and one for each check with return paths, over its own steps.
-// SOUND BECAUSE every word of a check is one of theirs. Nothing where no check has a test.
+// SOUND BECAUSE every word of a check is one of theirs. Nothing where no check is of these.
 std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>& automata);
 
 }  // namespace isolang

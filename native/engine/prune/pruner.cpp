@@ -116,14 +116,14 @@ bool Pruner::begin_directly() {
   // follows, and every version order that contains it will do.
   const auto free_of_orders = [](const Automaton& m) {
     return m.of(Relation::rw).empty() && (m.back.empty() || m.of(Relation::ww).empty()) &&
-           !m.of_components();
+           m.back_to_source.empty() && !m.of_components();
   };
   const bool fixed = std::ranges::none_of(source, [](std::int32_t s) { return s < 0; });
   const bool free =
       graph.forbids_return_paths && std::ranges::all_of(graph.automata, free_of_orders);
   one_pass_ = fixed && free;
   if (!free ||
-      std::ranges::any_of(graph.automata, [](const Automaton& m) { return !m.back.empty(); }))
+      std::ranges::any_of(graph.automata, [](const Automaton& m) { return m.of_product(); }))
     return false;
   const auto none = [](std::size_t) { return -1; };
   clocks.build(group_by(graph.nodes(), 0, none, none), nullptr, order, false, 0, budget_);

@@ -60,8 +60,8 @@ ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
     : pruner_(pruner), graph_(pruner.graph), budget_(budget) {
   std::vector<std::uint8_t> wanted;
   for (const Automaton& m : graph_.automata) {
-    wanted.push_back(!m.back.empty());
-    product_ |= !m.back.empty();
+    wanted.push_back(m.of_product());
+    product_ |= m.of_product();
     direct_ |= m.of_one_pair();
     components_ |= m.of_components();
     immediate_.push_back(m.repeats(Relation::ww));
@@ -100,6 +100,7 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
       budget_.poll();
       if (direct_) direct(choice, r, found);
       if (product_ && suspect_[r] != 0) by_product(choice, r, found);
+      if (product_) to_source(choice, r, found);
     }
     if (found.size() > before) clean = -1;
     if (r + 1 == p.reads() || reader != p.read_txn[r + 1])
@@ -121,7 +122,7 @@ void ReturnPaths::build(const Choice& choice) {
   add_overwrites(choice);
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     const auto& steps = graph_.automata[c].of(Relation::ww);
-    if (steps.empty() || graph_.automata[c].back.empty()) continue;
+    if (steps.empty() || !graph_.automata[c].of_product()) continue;
     const auto ww = [&](std::int32_t a, std::int32_t b) {
       for (const auto& [q, r] : steps)
         edges_.push_back({graph_.writer_node(c, a, q), graph_.written_node(c, b, r), Relation::ww,
@@ -210,7 +211,7 @@ void ReturnPaths::add_overwrites(const Choice& choice) {
   const Problem& p = graph_.problem;
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     const Automaton& m = graph_.automata[c];
-    if (m.of(Relation::rw).empty() || m.back.empty()) continue;
+    if (m.of(Relation::rw).empty() || !m.of_product()) continue;
     // SOUND BECAUSE the next writer that is not the reader leads on to all later ones by ww.
     const bool next_only =
         !m.splits() && m.implied_by(Relation::rw, {Relation::rw, Relation::ww});
@@ -364,6 +365,25 @@ void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
       if (by_next_[c]) break;
     }
   }
+}
+
+// Does something that the reader precedes lead to what it reads?
+void ReturnPaths::to_source(const Choice& choice, std::int32_t r,
+                            std::vector<std::vector<Edge>>& found) {
+  const std::int32_t a = choice.source[r];
+  if (graph_.problem.writer_txn[a] == graph_.problem.n) return;  // nothing leads to T0
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+    for (const auto& [q, start] : graph_.automata[c].back_to_source) {
+      const Node last = graph_.writer_node(c, a, q), first = graph_.read_node(c, r, start);
+      const Node from = local_[first], to = local_[last];
+      if (rank_[from] > rank_[to] || (clocks_.exact() && !clocks_.reaches(from, to))) continue;
+      std::vector<Edge> edges = path(from, to);
+      if (edges.empty()) continue;
+      // mutant: reads-its-own-future
+      edges.push_back({last, first, Relation::wr, r, a, -1});
+      found.push_back(std::move(edges));
+      break;
+    }
 }
 
 // Shortest; empty if there is none.

@@ -35,6 +35,7 @@ class ReturnPaths {
   std::vector<Edge> path(Node from, Node to);
   void direct(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
   void by_product(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
+  void to_source(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
   void components(const Choice& choice, std::size_t check, std::vector<std::vector<Edge>>& found);
 
   const Pruner& pruner_;
