@@ -624,7 +624,7 @@ std::optional<SingleRw> single_rw(const Positions& p) {
 }
 
 bool closes_return_path(const History& history, const Choice& choice, Relation closing,
-                        const Positions& way, Budget& budget) {
+                        const Positions& way, bool by_statement, Budget& budget) {
   const Positions before = of_return_paths(way);
   if (std::find(before.accepting.begin(), before.accepting.end(), 1) == before.accepting.end())
     return false;
@@ -653,7 +653,7 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
   };
   const bool repeatable = before.repeatable();
   const bool tests = before.mentions(Relation::writes) || before.mentions(Relation::reads);
-  if (!repeatable || tests) {
+  if ((!repeatable || tests) && !by_statement) {
     // Its steps in any order, with those of sessions, make more return paths, and fewer chains: if
     // none of those closes, all is well.
     Machine any;

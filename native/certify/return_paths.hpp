@@ -20,8 +20,9 @@ std::optional<SingleRw> single_rw(const Positions& positions);
 
 // Does some rw pair of the choice close a return path? Throws NotCertified when that is too large
 // to decide, or when the return paths run in cycles, which another check should have forbidden.
+// `by_statement`: some transactions are statements.
 bool closes_return_path(const History& history, const Choice& choice, Relation closing,
-                        const Positions& before, Budget& budget);
+                        const Positions& before, bool by_statement, Budget& budget);
 // irreflexive e, where words of e end in their only wr: what may stand before it. Empty if not.
 std::optional<Positions> before_source(const Positions& positions);
 // Does a walk of these words lead from a reader to what it read from?

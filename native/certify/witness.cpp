@@ -45,7 +45,9 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       };
       const bool looped = check.acyclic || (!check.earlier && check.positions.repeatable());
       const auto single = looped || check.earlier ? std::nullopt : single_rw(check.positions);
-      const auto source = looped || check.earlier ? std::nullopt : before_source(check.positions);
+      const auto source = looped || check.earlier || check.by_statement
+                              ? std::nullopt
+                              : before_source(check.positions);
       bool broken = false;
       if (!return_paths) {
         if (single)
@@ -61,7 +63,8 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
                  leads_back_to_source(whole, chosen, *source, budget);
       } else if (single) {
         for (const auto& [closing, before] : single->before)
-          broken = broken || closes_return_path(whole, chosen, closing, before, budget);
+          broken = broken || closes_return_path(whole, chosen, closing, before,
+                                                check.by_statement, budget);
       }
       if (broken) throw Rejected{"check " + check.name + ": the witness has a violating cycle"};
     }
