@@ -52,7 +52,13 @@ _TIMES = [
     "tests/end_to_end/test_times.py",
 ]
 
+_SESSIONS = [
+    "tests/end_to_end/test_groups.py",
+    "tests/end_to_end/test_sessions_by_themselves.py",
+]
+
 _CHECKERS = [
+    *_SESSIONS,
     "tests/certify/test_moments.py",
     "tests/certify/test_statements.py",
     "tests/certify/test_one_key.py",
@@ -102,12 +108,13 @@ TESTS = {
     "native/engine/cdcl/acyclic": ["tests/solvers/test_native.py"],
     "native/engine/cdcl": ["tests/solvers/test_native.py", "tests/native/engine/test_solve.py"],
     "native/engine/graph/event_graph": [
+        *_SESSIONS,
         *_TIMES,
         "tests/end_to_end/test_steps_between_accesses.py",
         "tests/certify/test_one_key.py",
         *_ENGINE,
     ],
-    "native/engine": [*_ENGINE, "tests/end_to_end/test_literature.py"],
+    "native/engine": [*_SESSIONS, *_ENGINE, "tests/end_to_end/test_literature.py"],
 }
 
 
