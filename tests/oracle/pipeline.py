@@ -161,6 +161,7 @@ DEFINED: dict[str, str] = {
     "strong-partition-si": "strong-partition-si",
     "mav": "mav",
     "pram": "shared-pram",
+    "processor": "processor",
     "per-key-sequential": "per-key-sequential",
     "per-key-causal": "per-key-causal",
     "linearizable": "linearizable",
