@@ -18,6 +18,7 @@
 #include <numeric>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "certify/product.hpp"
 #include "core/index.hpp"
@@ -328,15 +329,15 @@ class Rows {
 // Whether a walk from a start is a return path.
 class Clocks {
  public:
-  Clocks(const History& history, const Choice& choice, Relation closing, const Machine& machine,
+  Clocks(const History& history, const Choice& choice, Relation closing, Machine machine,
          bool by_next, Budget& budget)
       : closing_(closing),
         h_(history),
         c_(choice),
-        m_(machine),
+        m_(std::move(machine)),
         by_next_(by_next),
         budget_(budget),
-        graph_(product(history, choice, machine, budget)) {}
+        graph_(product(history, choice, m_, budget)) {}
 
   // Kahn 1962. False: there is a cycle.
   bool sort() {
@@ -513,7 +514,7 @@ class Clocks {
   const Relation closing_;
   const History& h_;
   const Choice& c_;
-  const Machine& m_;
+  const Machine m_;
   const bool by_next_;
   Budget& budget_;
   const ProductGraph graph_;
