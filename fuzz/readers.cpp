@@ -49,7 +49,7 @@ void use(const History& history) {
   static_cast<void>(read);
   try {
     build_problem(history);
-    build_problem_of_each_read(history);
+    build_problem(history, /*unread=*/false, /*each_read=*/true);
   } catch (const std::domain_error&) {  // what a problem cannot express, with a message for the user
   }
 }
