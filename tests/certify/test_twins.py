@@ -5,6 +5,7 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracle.forging import tampered_arrays
 from support.certify import (
     LEVELS,
     RA,
@@ -173,22 +174,9 @@ def test_mutated_witnesses_are_judged_alike():
         h, s = HISTORIES[name], LEVELS[level]
         n = h.columns.transactions()
         for _ in range(4):
-            source, start, order = (
-                proof.source.copy(),
-                proof.order_start.copy(),
-                proof.order_txn.copy(),
+            source, start, order = tampered_arrays(
+                rng, n, proof.source, proof.order_start, proof.order_txn
             )
-            for _ in range(rng.choice((1, 1, 2))):
-                what = rng.randrange(4)
-                if what == 0 and len(source):
-                    source[rng.randrange(len(source))] = rng.randint(-2, n + 1)
-                elif what == 1 and len(order):
-                    order[rng.randrange(len(order))] = rng.randint(-1, n + 1)
-                elif what == 2 and len(order) > 1:
-                    i = rng.randrange(len(order) - 1)
-                    order[[i, i + 1]] = order[[i + 1, i]]
-                elif what == 3:
-                    start[rng.randrange(len(start))] += rng.choice((-1, 1))
             verdicts = both(h, s, Witness.of(source, start, order))
             assert verdicts[0] == verdicts[1], (name, level, source, start, order)
             accepted += verdicts[0] == "accepted"

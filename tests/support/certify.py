@@ -339,6 +339,20 @@ def both(h, s, proof):
     return _verdict(_check_in_python, h, s, proof), _verdict(_check_natively, h, s, proof)
 
 
+def accepted(h, s, proof):
+    """Whether both checkers accept a proof; they must agree."""
+    says = []
+    for checker in (check_natively, check_proof):
+        try:
+            checker(h, s, proof)
+        except CertificateRejected:
+            says.append(False)
+        else:
+            says.append(True)
+    assert says[0] == says[1], f"native: {says[0]}, Python: {says[1]}"
+    return says[0]
+
+
 def _check_in_python(h, s, proof):
     if isinstance(proof, list):
         check_refutation(h, s, proof)

@@ -304,13 +304,7 @@ class _Compiler:
             raise _NotHornError(
                 "a return path may turn in a loop that no other check forbids", name
             )
-        steps = {
-            letter: tuple(
-                sorted((q, row[letter]) for q, row in enumerate(before.moves) if letter in row)
-            )
-            for letter in LETTERS
-            if letter in before.letters
-        }
+        steps = _steps_of(before)
         automaton = _automaton(name, states=len(before.moves), steps=steps)
         repeatable = (r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r))
         back = tuple((q, 0) for q in sorted(before.final))
@@ -362,13 +356,7 @@ class _Compiler:
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
             reason = "a return path may turn in a loop that no other check forbids"
             raise _NotHornError(reason, name)
-        steps = {
-            letter: tuple(
-                sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row)
-            )
-            for letter in LETTERS
-            if letter in dfa.letters
-        }
+        steps = _steps_of(dfa)
         automaton = _automaton(name, states=len(dfa.moves), steps=steps)
         automaton = replace(automaton, of_one_key=of_key, closing=closing)
         if of_key and (reason := leaves_the_key(automaton)):
@@ -426,6 +414,15 @@ def _rw_last(e: Core) -> Core:
 
 def _rels(names: Iterable[str]) -> tuple[Core, ...]:
     return tuple(map(Rel, sorted(names)))
+
+
+def _steps_of(dfa: Dfa) -> dict[str, tuple[tuple[int, int], ...]]:
+    """By letter the moves of an automaton, as pairs of states."""
+    return {
+        letter: tuple(sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row))
+        for letter in LETTERS
+        if letter in dfa.letters
+    }
 
 
 def _automaton(

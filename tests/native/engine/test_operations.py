@@ -12,16 +12,14 @@ from oracle.generate_literature import literature_history
 from oracle.generate_rows import row_history
 from oracle.history import History, parse, show
 from oracle.pipeline import Levels, to_tool, tool_verdict
-from support.certify import some_strategy
+from support.certify import accepted, some_strategy
 
 from isolang.api import check
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Refutation, Witness, check_proof
-from isolang.history import History as ToolHistory
 from isolang.language.classify.route import native_plan, route
 from isolang.language.load import load_spec
-from isolang.language.meaning.core import Spec
 from isolang.problem import build_problem
 from isolang.solvers import engine
 
@@ -77,20 +75,6 @@ def histories(seed: int, number: int) -> Iterator[History]:
         history = rng.choice((literature_history, any_history, row_history))(rng)
         if len(history) <= 5 and well_formed(history):
             yield history
-
-
-def accepted(history: ToolHistory, spec: Spec, proof: Witness | Refutation) -> bool:
-    """Whether both checkers accept a proof; they must agree."""
-    says = []
-    for checker in (check_natively, check_proof):
-        try:
-            checker(history, spec, proof)
-        except CertificateRejected:
-            says.append(False)
-        else:
-            says.append(True)
-    assert says[0] == says[1], f"native: {says[0]}, Python: {says[1]}"
-    return says[0]
 
 
 @pytest.mark.parametrize("operations", LITMUS)

@@ -23,16 +23,15 @@ from oracle.guarantees import GUARANTEE_LITMUS
 from oracle.history import History, parse, show, timed
 from oracle.levels import WEAK_STYLES
 from oracle.pipeline import Levels, level_of, to_tool, tool_verdict
-from support.certify import some_strategy
+from support.certify import accepted, some_strategy
 
-from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.errors import NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Refutation, Witness, check_proof
 from isolang.history import History as ToolHistory
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan
 from isolang.language.classify.route import native_plan
 from isolang.language.load import load_spec
-from isolang.language.meaning.core import Spec
 from isolang.problem import build_problem
 from isolang.solvers import engine
 
@@ -60,20 +59,6 @@ def solved(history: ToolHistory, plan: Plan, **how: object) -> Witness | Refutat
     answer = engine.solve(history.columns, problem.native, plan.automata, **how)  # type: ignore[arg-type]
     assert isinstance(answer.says, Witness | Refutation)
     return answer.says
-
-
-def accepted(history: ToolHistory, spec: Spec, proof: Witness | Refutation) -> bool:
-    """Whether both checkers accept a proof; they must agree."""
-    says = []
-    for check in (check_natively, check_proof):
-        try:
-            check(history, spec, proof)
-        except CertificateRejected:
-            says.append(False)
-        else:
-            says.append(True)
-    assert says[0] == says[1], f"native: {says[0]}, Python: {says[1]}"
-    return says[0]
 
 
 # --- verdicts ---
