@@ -289,7 +289,9 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"
     try:
         if isinstance(verdict, Unknown) and verdict.evidence is not None:
-            path = verdict.evidence.save(job.certificates or ".")
+            # `isocheck verify` has to judge the history as it was read here.
+            evidence = replace(verdict.evidence, history_options=options)
+            path = evidence.save(job.certificates or ".")
             report = replace(report, certificate=str(path))
         if isinstance(verdict, Valid | Invalid) and proved and job.certificates:
             path = verdict.certificate(options).save(job.certificates)
