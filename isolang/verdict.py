@@ -96,7 +96,7 @@ class _Judged(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """The report that ``isocheck`` prints, 100 columns wide, without colours."""
-        from isolang.cli.text import text_of
+        from isolang.output.text import text_of
 
         return text_of(cast("Verdict", self))
 

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from isolang.cli.parameters import OUTPUT, Include, Output, SpecName
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_VALID, json_text
-from isolang.cli.terminal import data, say
 from isolang.errors import SpecError
+from isolang.output.report import EXIT_VALID, json_text
+from isolang.output.terminal import data, say
 
 if TYPE_CHECKING:
     from isolang.language.classify.automaton import Automaton

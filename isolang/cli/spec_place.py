@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from isolang.cli.parameters import OUTPUT, Include, Output, SpecName, one_of
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.cli.spec_compare import (
     Keys,
     ProofReport,
@@ -23,7 +22,8 @@ from isolang.cli.spec_compare import (
     said_of_half,
     witness_report,
 )
-from isolang.cli.terminal import complain, data, say, visible
+from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.comparison.compare import Half

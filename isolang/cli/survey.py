@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isolang.cli.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
-from isolang.cli.terminal import complain, data, say, visible
+from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.cli.run import Line

@@ -18,13 +18,13 @@ from support.paths import ROOT
 
 from isolang import History, Transaction, check, load_history, load_spec
 from isolang.cli.compare import disagreements
-from isolang.cli.contest import Row
 from isolang.encodings.decode import topological_order
 from isolang.encodings.export import to_dimacs, to_gnf
 from isolang.encodings.hyper_polygraph import reachability
 from isolang.encodings.registry import ENCODINGS
 from isolang.encodings.relational.formula import Question
 from isolang.errors import SolverError
+from isolang.jobs.contest import Row
 from isolang.language.classify.event_graph import classify
 from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed

@@ -5,9 +5,9 @@ from support.pages import HOSTILE, browser
 from support.paths import ROOT
 
 import isolang
-from isolang.cli.contest import Row
 from isolang.cli.plot import time_against_size
 from isolang.history import History, Transaction
+from isolang.jobs.contest import Row
 from isolang.levels import levels_of
 from isolang.report import course_of, page
 from isolang.report.contest import html

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from isolang.cli.child import NO_LIMIT, Children, Say
+from isolang.jobs.child import NO_LIMIT, Children, Say
 from isolang.options import Options, ReadOptions
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def work(entry: Entry, say: Say) -> None:
     """Run an entry, and say its row."""
     import os
 
-    from isolang.cli.child import peak_megabytes
     from isolang.errors import IsolangError, UnsupportedError
+    from isolang.jobs.child import peak_megabytes
     from isolang.limits import memory_cap
 
     try:
