@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeA
 
 from msgspec import Struct, field
 
+from isolang.limits import Seconds
+
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
     from isolang.certify.proofs import Exhaustion, Refutation, Relations, Witness
@@ -18,24 +20,6 @@ if TYPE_CHECKING:
 
 NOTHING_OBSERVED: Final = "NOTHING WAS OBSERVED"
 """How the note of a valid verdict begins that is no evidence."""
-
-
-class Seconds(Struct, frozen=True, kw_only=True):
-    """Wall-clock seconds by phase.
-
-    Attributes:
-        read: reading the history (0 for one that the caller has in memory).
-        prepare: the pre-pass and the neutral problem.
-        solve: the engine, and explaining its answer.
-        certify: the independent checker.
-        total: all of it.
-    """
-
-    read: float = 0.0
-    prepare: float = 0.0
-    solve: float = 0.0
-    certify: float = 0.0
-    total: float = 0.0
 
 
 class AnomalyCount(Struct, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ def profile(report: Report) -> Iterator[str]:
     """Give the lines of the profile of one report.
 
     >>> from isolang.output.report import Report
-    >>> from isolang.verdict import Seconds
+    >>> from isolang.limits import Seconds
     >>> report = Report(history="h", spec="si", verdict="valid",
     ...                 seconds=Seconds(read=0.25, solve=0.5, total=0.8),
     ...                 statistics={"nodes": 12, "seconds_prune": 0.375})

@@ -23,7 +23,8 @@ LIBRARIES = {
 PARTS = {
     "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.steps",
     "isolang.certify.world", "isolang.jobs.pool", "isolang.cli.compare",
-    "isolang.encodings.formula", "isolang.encodings.relational", "isolang.explain.explain", "isolang.pipeline.prove",
+    "isolang.encodings.formula", "isolang.encodings.relational", "isolang.explain.explain",
+    "isolang.pipeline.prove",
     "isolang.pipeline.unsat_core",
     "isolang.history.readers.viper", "isolang.history.stats",
     "isolang.language.syntax.slips", "isolang.language.classify.return_paths",
