@@ -24,9 +24,10 @@ from isolang.cli.parameters import (
 from isolang.cli.plot import require_plottable, time_against_size
 from isolang.cli.progress import Bar
 from isolang.jobs.child import Children
-from isolang.jobs.contest import Entry, Row, run
+from isolang.jobs.contest import Entry, run
 from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
+from isolang.output.contest import Row
 from isolang.output.report import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say, visible, visible_record
 

@@ -221,7 +221,7 @@ def lattice(
             progress=bar.phase,
         )
     if svg:
-        from isolang.comparison.drawing import svg as draw
+        from isolang.report.lattice import svg as draw
 
         Path(svg).write_text(draw(found), encoding="utf-8")
     if output == "json":
@@ -229,7 +229,7 @@ def lattice(
     elif output == "text":
         say(*_lines(found))
     else:
-        from isolang.comparison import drawing
+        from isolang.report import lattice as drawing
 
         data((drawing.markdown if output == "markdown" else drawing.dot)(found))
     return EXIT_UNKNOWN if found.order.searched else EXIT_VALID

@@ -7,13 +7,13 @@ import re
 import pytest
 from support.paths import ROOT
 
-from isolang.comparison.drawing import dot, markdown, svg
 from isolang.comparison.lattice import lattice, library_levels, order, place
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds
 from isolang.language.hierarchy import IMPLIES
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
+from isolang.report.lattice import dot, markdown, svg
 from isolang.report.layers import layers
 
 BOUNDS = Bounds(transactions=4, keys=3)

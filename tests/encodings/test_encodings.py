@@ -24,8 +24,8 @@ from isolang.encodings.hyper_polygraph import reachability
 from isolang.encodings.registry import ENCODINGS
 from isolang.encodings.relational.formula import Question
 from isolang.errors import SolverError
-from isolang.jobs.contest import Row
 from isolang.language.classify.event_graph import classify
+from isolang.output.contest import Row
 from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed
 from isolang.problem.polygraph import PRUNE, build_polygraph

@@ -7,8 +7,8 @@ from support.paths import ROOT
 import isolang
 from isolang.cli.plot import time_against_size
 from isolang.history import History, Transaction
-from isolang.jobs.contest import Row
 from isolang.levels import levels_of
+from isolang.output.contest import Row
 from isolang.report import course_of, page
 from isolang.report.contest import html
 from isolang.workload import Workload, generate

@@ -7,7 +7,7 @@ import re
 from support.cli import VALID, run_here
 
 from isolang.cli.plot import time_against_size
-from isolang.jobs.contest import Row
+from isolang.output.contest import Row
 from isolang.report.contest import html
 
 
