@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import OUTPUT, Include, SpecFiles, one_of
-from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
-from isolang.cli.terminal import complain, data, say, visible
 from isolang.errors import SpecError
+from isolang.output.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Check, Spec

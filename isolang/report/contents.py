@@ -142,7 +142,7 @@ def contents(
         course: of a run, ``course_of`` what it recorded.
         certificate: the hash of the file that the verdict was read from, if it was.
     """
-    from isolang.cli.report import json_text, report_of
+    from isolang.output.report import json_text, report_of
     from isolang.verdict import Invalid, Unknown, Valid
 
     history = verdict.history

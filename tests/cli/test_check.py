@@ -11,9 +11,9 @@ from msgspec import convert
 from support.cli import ENVIRONMENT, LOST_UPDATE, THIN_AIR, VALID, run_here, run_there
 from support.paths import ROOT
 
-from isolang.cli.job import _with_verdict
-from isolang.cli.report import SCHEMA, Report, exit_code
 from isolang.explain.violation import Findings
+from isolang.jobs.job import _with_verdict
+from isolang.output.report import SCHEMA, Report, exit_code
 
 NEEDED = [
     "schema", "history", "spec", "verdict", "reason", "anomaly", "transactions", "committed",

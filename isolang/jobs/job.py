@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.cli.report import Limits, Report, Standing, error_report, report_of, unknown_report
 from isolang.errors import IsolangError, internal_error
 from isolang.options import Options, ReadOptions
+from isolang.output.report import Limits, Report, Standing, error_report, report_of, unknown_report
 
 if TYPE_CHECKING:
     from isolang.explain.violation import Findings
@@ -238,7 +238,7 @@ def _judged(
             report = replace(report, reason=report.reason + _default(job))
         report = _saved(job, report, verdict, route)
         if job.cross_check:
-            from isolang.cli.crosscheck import cross_checked
+            from isolang.jobs.crosscheck import cross_checked
 
             progress("cross-check")
             report = cross_checked(job, report, verdict, route, deadline)
