@@ -28,7 +28,6 @@ DIRECT = {
     "solvers": {"encodings", "problem", "certify"},
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
-    "smallscope": {"language"},
     "workload": {"history", "language"},
 }
 # These may import everything.
