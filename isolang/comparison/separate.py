@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from isolang.comparison.models import Model, numbered
+from isolang.comparison.choices import Choices, numbered
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
 from isolang.language.meaning.core import SPLIT
-from isolang.language.meaning.facts import COMPARING_TIMES
+from isolang.language.meaning.facts import COMPARING_TIMES, ON_EVENTS
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         sessions="so" in names,
         real_time=bool(names & COMPARING_TIMES),
         groups="group-rt" in names,
-        operations="po" in names,
+        operations=bool(names & ON_EVENTS),
         predicates=not bounds.one_by_one and bool(names & {*SPLIT, "pred"}),
         one_by_one=bounds.one_by_one,
     )
@@ -73,7 +73,7 @@ class Separator:
         """
         self.histories = Symbolic(scope)
         self._forbids = forbids
-        self._choices = Model(forbids, self.histories)
+        self._choices = Choices(forbids, self.histories)
         self._is_met = self._selector(self._choices)
         self._violated = self.histories.circuit.new()
         self._allowing: list[tuple[Normal, int]] = []
@@ -99,7 +99,7 @@ class Separator:
             other = on.solve([self._is_met, *on.fixed(model)], _left(until))
             if other is None:
                 return model
-            instance = Model(self._forbids, on, self._choices.read(other))
+            instance = Choices(self._forbids, on, self._choices.read(other))
             on.circuit.state((-self._violated, *(-x for x in instance.met)))
         return None
 
@@ -143,13 +143,13 @@ class Separator:
         for one, selector in self._allowing:
             if one is level:
                 return selector
-        selector = self._selector(numbered(level, self.histories) or Model(level, self.histories))
+        selector = self._selector(numbered(level, self.histories) or Choices(level, self.histories))
         self._allowing.append((level, selector))
         return selector
 
-    def _selector(self, model: Model) -> int:
+    def _selector(self, choices: Choices) -> int:
         selector = self.histories.circuit.new()
-        for x in model.met:
+        for x in choices.met:
             self.histories.circuit.state((-selector, x))
         return selector
 

@@ -264,7 +264,7 @@ class Bounded(Interpretation[At]):
 
     # --- events ---
 
-    def operations(self) -> Iterator[Pair]:
+    def all_events(self) -> Iterator[Pair]:
         """T0's writes, one for each key, come first."""
         base = len(self.txns)
         return ((base + i, t, self.included[t]) for i, t in enumerate(self._owner))

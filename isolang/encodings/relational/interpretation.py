@@ -129,7 +129,7 @@ class Interpretation(ABC, Generic[M]):
         """The pairs of writers of a key whose order reads of lists show."""
 
     @abstractmethod
-    def operations(self) -> Iterable[Pair]:
+    def all_events(self) -> Iterable[Pair]:
         """The events, each with its transaction and the literal of its being there."""
 
     @abstractmethod
@@ -157,7 +157,7 @@ class Interpretation(ABC, Generic[M]):
     @cached_property
     def everything(self) -> Relation:
         """All elements that are there."""
-        events = self.operations() if self.events else ()
+        events = self.all_events() if self.events else ()
         everyone = ((0, t, literal) for t, literal in enumerate(self.included))
         return relation_of([*everyone, *((0, e, literal) for e, _, literal in events)])
 
@@ -259,7 +259,7 @@ class Interpretation(ABC, Generic[M]):
         both = self.circuit.both
         match name:
             case "tx":
-                return self.operations()
+                return self.all_events()
             case "po":
                 return self.program_order()
             case "pred":

@@ -126,9 +126,8 @@ OF_STATEMENTS = ("committed-before", "answered-before", "committed-after")
 COMPARING_TIMES = frozenset(("rt", "group-rt", *MOMENTS, *OF_STATEMENTS))
 """All relations that compare times."""
 
-_ON_EVENTS = frozenset(
-    ("po", "tx", "rf", "cand", "pred", "last-write", "statement", *OF_STATEMENTS)
-)
+ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "pred", "last-write", "statement", *OF_STATEMENTS))
+"""All relations and sets of single operations."""
 
 
 def speaks_of_events(spec: Spec) -> bool:
@@ -141,7 +140,7 @@ def speaks_of_events(spec: Spec) -> bool:
         if exists.name != "rf":
             parts += [exists.over, exists.containing, exists.within]
     parts += [e for _, e in spec.shows]
-    return any(names(e) & _ON_EVENTS for e in parts if e is not None)
+    return any(names(e) & ON_EVENTS for e in parts if e is not None)
 
 
 def without_sessions(spec: Spec) -> Spec:
