@@ -23,6 +23,7 @@ import sys
 import time
 from functools import cache
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 from msgspec.structs import replace
@@ -32,8 +33,11 @@ from isolang.comparison.lattice import library_levels, order
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Miss, Read, Small, Write
 from isolang.language.meaning import core, facts
-from isolang.smallscope.evaluate import EVENT_NAMES, given, satisfiable
-from isolang.smallscope.histories import NO_READ, SmallHistory, all_histories
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from oracle.concrete import EVENT_NAMES, given, satisfiable
+from oracle.concrete_histories import NO_READ, SmallHistory, all_histories
 
 M = 4
 ROW = np.uint16((1 << M) - 1)

@@ -29,7 +29,6 @@ DIRECT = {
     "solvers": {"encodings", "problem", "certify"},
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
-    "smallscope": {"language"},
     "workload": {"history", "language"},
     "machine": set(),
     "shown": set(),
@@ -50,7 +49,7 @@ DIRECT = {
     "testing": {"run"},
     "strategies": {"testing"},
     "jobs": {"api", "crosscheck", "findings", "report"},
-    "cli": {"jobs", "run", "smallscope", "workload"},
+    "cli": {"jobs", "run", "workload"},
     "__init__": {"many", "testing"},
 }
 

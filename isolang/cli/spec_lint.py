@@ -196,8 +196,8 @@ def _routed(spec: Spec) -> Sequence[str]:
 
 def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]:
     """What small histories show, and which were looked at."""
+    from isolang.comparison.search import search
     from isolang.language.syntax.source import Position, message_at
-    from isolang.smallscope.search import search
 
     if not any(not check.flag for check in spec.checks) or not seconds:
         return [], ""

@@ -92,6 +92,14 @@ class Separator:
         model = self._find(allows, until, more)
         return None if model is None else self.histories.history(model)
 
+    def allowed(self, level: Normal, until: float, more: Sequence[int] = ()) -> Small | None:
+        """A history that a specification allows, whatever the other one forbids; or ``None``.
+
+        The arguments are those of :meth:`find`.
+        """
+        model = self.histories.solve([self._allowed(level), *more], _left(until))
+        return None if model is None else self.histories.history(model)
+
     def _find(self, allows: Normal, until: float, more: Sequence[int]) -> Sequence[int] | None:
         on = self.histories
         wanted = [self._allowed(allows), self._violated, *more]

@@ -374,6 +374,13 @@ class Symbolic(Interpretation[int]):
         return [*self._write.values(), *self._reads.values()]
 
     @cached_property
+    def written_twice(self) -> int:
+        """The literal of two transactions writing one key."""
+        both, pairs = self.circuit.both, list(combinations(self._txns, 2))
+        written = [both(self._write[a, x], self._write[b, x]) for x in self.keys for a, b in pairs]
+        return self.circuit.named(self.circuit.any_of(written))
+
+    @cached_property
     def extras(self) -> list[int]:
         """What a history should not have without need, the worst first.
 
