@@ -417,7 +417,9 @@ def main():
     first = {}
     for name in (same[0] for same in known.classes):
         mentioned = facts.mentioned(levels[name].spec)
-        if not args.times and mentioned & {"rt", *facts.MOMENTS, *facts.OF_STATEMENTS}:
+        if not args.times and mentioned & facts.COMPARING_TIMES:
+            continue
+        if "group-rt" in mentioned:  # these histories have no groups
             continue
         # These would need each order of operations, or of reads of two kinds.
         if (args.times or args.predicates) and mentioned & EVENT_NAMES - {"rf", "cand"}:
