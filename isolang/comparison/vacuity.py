@@ -20,12 +20,11 @@ import numpy as np
 from isolang.comparison.normal import Axiom, Normal
 from isolang.comparison.walks import violating
 from isolang.history.stats import Possible
-from isolang.language.classify.automaton import TESTS
 from isolang.language.classify.expression import NotRegularError, of_one_key, plain
 from isolang.language.classify.regular import Dfa, TooLargeError, without
-from isolang.language.meaning.core import Core, ends_of, relation_of
-from isolang.language.meaning.facts import MOMENTS
+from isolang.language.meaning.core import Core
 from isolang.language.meaning.show import show_check
+from isolang.language.vocabulary import MOMENTS, TESTS, ends_of, relation_of
 from isolang.problem.polygraph import shown_orders
 from isolang.problem.problem import build_problem
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
 from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
-from isolang.language.meaning.core import ends_of, relation_of
+from isolang.language.vocabulary import ends_of, relation_of
 
 if TYPE_CHECKING:
     from isolang.history.history import History
