@@ -48,6 +48,7 @@ from isolang.language.meaning.core import (
 from isolang.language.vocabulary import (
     BESIDE_OPERATIONS,
     BESIDE_STATEMENTS,
+    FROM_T0,
     MOMENTS,
     OF_READS,
     OVERWRITING,
@@ -65,7 +66,7 @@ BACK_BY_STATEMENT = "irreflexive by statement"
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
-_ALLOWED = frozenset(("init", "so", "rt", "wr", "W", "R"))
+_ALLOWED = frozenset((*FROM_T0, "wr", *TESTS))
 _CHOSEN = ("rf", "ww")
 
 

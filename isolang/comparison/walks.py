@@ -62,6 +62,7 @@ from isolang.language.meaning.core import (
 from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.show import brief, show_check
 from isolang.language.vocabulary import (
+    DEPENDENCIES,
     FILTERED,
     FILTERED_RELATIONS,
     GIVEN_ORDERS,
@@ -300,7 +301,7 @@ def _of_one_key_in_short(check: Check) -> Core | None:
         return None
     words = plus(words) if check.kind == "acyclic" else words
     steps = words.letters - {"rw"}
-    if not {"wr"} <= steps <= {"so", "wr", "ww"}:
+    if not {"wr"} <= steps <= {"so", *DEPENDENCIES}:
         return None
     some = Union(tuple(map(Rel, sorted(steps))))
     every, once = Plus(Union((*some.parts, Rel("rw")))), Seq((Plus(some), Rel("rw")))

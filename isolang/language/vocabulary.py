@@ -224,6 +224,14 @@ unfinished transactions too, which have no outgoing pairs), and ``init ; init`` 
 GIVEN_ORDERS: Final = tuple(w.name for w in GIVEN if w.transitive and w.letter and w.compares)
 """Strict orders of transactions that a history gives: ``so``, ``rt`` and ``group-rt``."""
 
+FROM_T0: Final = tuple(w.name for w in GIVEN if w.contains_init)
+"""Given relations that contain ``init``: ``init``, ``so`` and ``rt``."""
+
+DEPENDENCIES: Final = tuple(
+    w.name for w in VOCABULARY if w.letter and w.fragment and w.part_of is None
+)
+"""Adya's dependencies, whole: ``wr``, ``ww`` and ``rw``."""
+
 BEGIN_WITH_T0: Final = frozenset(w.name for w in VOCABULARY if w.fragment and w.contains_init)
 """Chosen relations that contain ``init``, whatever a text says of them."""
 

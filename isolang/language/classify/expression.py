@@ -214,7 +214,7 @@ def speaks_of_statements(e: Core) -> bool:
     return not names(e).isdisjoint(("statement", "last-write", *OF_STATEMENTS))
 
 
-WORDS_BY_OPERATION = (*BESIDE_OPERATIONS, "wr", "rw", "tx")
+WORDS_BY_OPERATION = (*BESIDE_OPERATIONS, *PARTS, "tx")
 _OPERATIONS = "walks over operations have the form of `pl-2l` or `pl-msr`"
 _ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))
 

@@ -33,9 +33,9 @@ from isolang.language.meaning.core import (
 )
 from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
-from isolang.language.vocabulary import OVERWRITING, TESTS
+from isolang.language.vocabulary import FROM_T0, OVERWRITING, TESTS
 
-_BASE = frozenset(("init", "so", "rt", "wr", *TESTS))
+_BASE = frozenset((*FROM_T0, "wr", *TESTS))
 
 
 class NotObservedError(Exception):
