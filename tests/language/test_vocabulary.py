@@ -8,8 +8,8 @@ import re
 import pytest
 from support.paths import ROOT
 
-from isolang.cli.editing import GIVEN
 from isolang.language import vocabulary
+from isolang.language.editing import GIVEN
 from isolang.language.syntax.highlight import COLOURS
 from isolang.language.vocabulary import ROWS, VOCABULARY, relation_of
 
