@@ -33,6 +33,7 @@ from isolang.comparison.lattice import library_levels, order
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Miss, Read, Small, Write
 from isolang.language.meaning import core, facts
+from isolang.language.vocabulary import COMPARING_TIMES
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -417,7 +418,7 @@ def main():
     first = {}
     for name in (same[0] for same in known.classes):
         mentioned = facts.mentioned(levels[name].spec)
-        if not args.times and mentioned & facts.COMPARING_TIMES:
+        if not args.times and mentioned & COMPARING_TIMES:
             continue
         if "group-rt" in mentioned:  # these histories have no groups
             continue

@@ -80,6 +80,7 @@ INCLUDES = {
         "core/budget.hpp",
         "core/index.hpp",
         "core/prefetch.hpp",
+        "core/relations.def",
     ),
     "workload": ("workload/", "core/"),
     "bindings": ("",),

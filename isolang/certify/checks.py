@@ -27,7 +27,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import STATEMENTS, TO_WRITE, Positions, glushkov, walk
+from isolang.certify.expression import TO_WRITE, Positions, glushkov, walk
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -45,7 +45,16 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import MOMENTS
+from isolang.language.vocabulary import (
+    BESIDE_OPERATIONS,
+    BESIDE_STATEMENTS,
+    FROM_T0,
+    MOMENTS,
+    OF_READS,
+    OVERWRITING,
+    STATEMENT_LETTERS,
+    TESTS,
+)
 
 ONE_KEY = "one key"
 """The kind of ``irreflexive for x: e`` whose walks stay with the key x; e stands without it."""
@@ -57,10 +66,8 @@ BACK_BY_STATEMENT = "irreflexive by statement"
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
-_ALLOWED = frozenset(("init", "so", "rt", "wr", "W", "R"))
+_ALLOWED = frozenset((*FROM_T0, "wr", *TESTS))
 _CHOSEN = ("rf", "ww")
-_FROM_READS = frozenset({"rf", "wr", "rw", "iwr", "pwr", "irw", "prw"})
-_OVERWRITING = frozenset({"rw", "irw", "prw"})
 
 
 def judged(spec: Spec) -> tuple[Check, ...]:
@@ -118,7 +125,7 @@ def _turned(e: Core) -> Core:
     if isinstance(e, Union):
         return replace(e, parts=tuple(map(_turned, e.parts)))
     if isinstance(e, Seq):
-        overwriting = [i for i, part in enumerate(e.parts) if _OVERWRITING & _names(part)]
+        overwriting = [i for i, part in enumerate(e.parts) if OVERWRITING & _names(part)]
         if len(overwriting) == 1 and isinstance(e.parts[overwriting[0]], Rel):
             after = overwriting[0] + 1
             return replace(e, parts=(*e.parts[after:], *e.parts[:after]))
@@ -137,15 +144,7 @@ def _over_statements(e: Core) -> Core:
     """
     if isinstance(e, Union):
         return Union(tuple(map(_over_statements, e.parts)))
-    if isinstance(e, Rel) and e.name in (
-        "init",
-        "so",
-        "rt",
-        "group-rt",
-        "done",
-        "locked",
-        "ww",
-    ):
+    if isinstance(e, Rel) and e.name in BESIDE_STATEMENTS:
         return e
     if isinstance(e, Seq) and e.parts[1:-1] in (_STAYS, (*_STAYS, _GOES_ON)):
         there = [_among(part, _LEADS_THERE) for part in _summands(e.parts[0])]
@@ -165,7 +164,7 @@ def _over_operations(e: Core) -> Core:
     """
     if e == Rel("wr"):
         return Seq((e, Rel("tx")))
-    if isinstance(e, Rel) and e.name in ("init", "so", "rt", "done", "locked", "ww"):
+    if isinstance(e, Rel) and e.name in BESIDE_OPERATIONS:
         return e
     if isinstance(e, Union):
         return Union(tuple(map(_over_operations, e.parts)))
@@ -237,7 +236,7 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
 
 def _without_key(e: Core, key: str) -> Core:
     """The same names without the key, if all are of it that can be."""
-    keyed = (*_FROM_READS - {"rf"}, "ww", "W", "R")
+    keyed = (*OF_READS, "ww", *TESTS)
     for part in walk(e):
         if isinstance(part, ForKey) or (
             isinstance(part, Rel) and part.name in keyed and part.key != key
@@ -260,7 +259,7 @@ def uses_reads(spec: Spec) -> bool:
         if exists.name not in ("rf", "ww"):
             relevant += [exists.over, exists.containing, exists.within]
     return any(
-        isinstance(e, Rel) and e.name in _FROM_READS
+        isinstance(e, Rel) and e.name in {"rf", *OF_READS}
         for whole in relevant
         if whole is not None
         for e in walk(whole)
@@ -277,7 +276,7 @@ def certifiable(check: Check) -> Positions:
     """
     positions = glushkov(check.expr)
     by_statement = check.kind in (BY_STATEMENT, BACK_BY_STATEMENT)
-    if not by_statement and not {*STATEMENTS, TO_WRITE}.isdisjoint(positions.labels):
+    if not by_statement and not {*STATEMENT_LETTERS, TO_WRITE}.isdisjoint(positions.labels):
         raise NotCertifiedError(f"not certified: check {check.name} leads to statements")
     if positions.nullable:
         raise CertificateRejected(f"check {check.name}: the expression contains the identity")
@@ -346,7 +345,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
 def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
     own = [e for e in spec.exists if e.name not in _CHOSEN]
     used = frozenset[str]().union(*(_names(c.expr) for c in spec.checks if not c.flag))
-    _need(not used & {"ww", *_OVERWRITING}, "a version order beside the order of transactions")
+    _need(not used & {"ww", *OVERWRITING}, "a version order beside the order of transactions")
     _need(len(own) in (1, 2), "more than one order and a relation within it")
     order = own[0]
     _need(order.kind == "order" and order.over == Rel("T"), f"{order.name} is no order of T")

@@ -26,28 +26,24 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-
-FILTERED = tuple(f"{r}[{a},{b}]" for r in ("so", "rt", "done", "late") for a in "WR" for b in "WR")
-"""``rt[W,R]`` as a label: ``rt`` from a writer of some key to a reader of it."""
-RELATIONS = (
-    *("init", "so", "rt", "group-rt", "done", "late", "locked"),
-    *("wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
-    *FILTERED,
+from isolang.language.vocabulary import (
+    FILTERED,
+    OF_READS,
+    OVERWRITING,
+    PARTS,
+    RELATIONS,
+    ROWS,
+    STATEMENT_LETTERS,
+    TESTS,
 )
-STATEMENTS = ("committed-before", "answered-before", "po", "committed-after", "tx")
-"""What leads to or from a statement, and nowhere else."""
+
 TO_WRITE = "to-write"
 """``ww`` to the write itself, from where only ``po`` leads on. No edge has this name: it is how a
 ``ww`` is read before a ``po``."""
-TO_STATEMENT = ("wr", "committed-before", "answered-before", "po")
-FROM_STATEMENT = ("rw", "committed-after", "answered-before", "po", "tx")
+TO_STATEMENT = ("wr", *(r for r in STATEMENT_LETTERS if ROWS[r].sort.right == "event"))
+FROM_STATEMENT = ("rw", *(r for r in STATEMENT_LETTERS if ROWS[r].sort.left == "event"))
 """What leads to, and from, the statement that reads, in a check by statement."""
-TESTS = ("W", "R")
-"""``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
-_PARTS = {"wr": ("iwr", "pwr"), "rw": ("irw", "prw")}
-"""A relation's pairs by item reads, and those by predicate reads."""
-_OVERWRITING = ("rw", "irw", "prw")
-_KEYED = ("wr", "ww", "rw", "iwr", "pwr", "irw", "prw")
+_KEYED = (*OF_READS, "ww")
 _SEARCH_LIMIT = 200_000
 """Positions of all states of one search together."""
 
@@ -92,11 +88,11 @@ class Positions(Struct, frozen=True, dict=True):
     @cached_property
     def tells_reads_apart(self) -> bool:
         """Whether item reads and predicate reads are different letters."""
-        return any(label in parts for parts in _PARTS.values() for label in self.labels)
+        return any(label in parts for parts in PARTS.values() for label in self.labels)
 
     def letter(self, relation: str, *, of_predicate: bool) -> str:
         """What a pair of a relation is read as; ``of_predicate``: it is by a predicate read."""
-        parts = _PARTS.get(relation) if self.tells_reads_apart else None
+        parts = PARTS.get(relation) if self.tells_reads_apart else None
         return parts[of_predicate] if parts else relation
 
     def parted(self) -> tuple[Positions, dict[str, Positions]] | None:
@@ -105,7 +101,7 @@ class Positions(Struct, frozen=True, dict=True):
         The second by the relation of that last step: ``rw``, ``irw`` or ``prw``. A last ``rw`` is
         one that nothing can follow; ``None`` if there is none.
         """
-        every = {p for p, label in enumerate(self.labels) if label in _OVERWRITING}
+        every = {p for p, label in enumerate(self.labels) if label in OVERWRITING}
         overwriting = {p for p in every if not self.follow[p]}
         if not overwriting:
             return None
@@ -245,7 +241,7 @@ def glushkov(expr: Core) -> Positions:
 def _letter(e: Core) -> str:
     """The name of a relation or of a test; empty for anything else."""
     name, known = (
-        (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENTS, TO_WRITE))
+        (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENT_LETTERS, TO_WRITE))
     )
     return name.name if isinstance(name, Rel) and name.key is None and name.name in known else ""
 
@@ -260,13 +256,13 @@ def plain(expr: Core) -> Core:
     """
     expr = _plain(expr)
     split = any(isinstance(e, Rel) and e.name in parts for e in walk(expr)
-                for parts in _PARTS.values())  # fmt: skip
+                for parts in PARTS.values())  # fmt: skip
     return _in_parts(expr) if split else expr
 
 
 def _in_parts(expr: Core) -> Core:
-    if isinstance(expr, Rel) and expr.name in _PARTS:
-        return Union(tuple(map(Rel, _PARTS[expr.name])))
+    if isinstance(expr, Rel) and expr.name in PARTS:
+        return Union(tuple(map(Rel, PARTS[expr.name])))
     if isinstance(expr, (Union, Seq)):
         return replace(expr, parts=tuple(map(_in_parts, expr.parts)))
     if isinstance(expr, (Plus, Star, Opt)):

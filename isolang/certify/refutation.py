@@ -19,8 +19,6 @@ from isolang.certify.checks import (
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.expression import (
     FROM_STATEMENT,
-    RELATIONS,
-    STATEMENTS,
     TO_STATEMENT,
     TO_WRITE,
     Positions,
@@ -44,6 +42,7 @@ from isolang.certify.steps import (
     parse_step,
 )
 from isolang.language.meaning.core import Spec
+from isolang.language.vocabulary import RELATIONS, STATEMENT_LETTERS
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -270,7 +269,7 @@ class _Checker:
             "wr": (edge.writer,),
             "ww": (edge.op, edge.writer),
             "rw": (),
-            **dict.fromkeys(STATEMENTS, of_statement),
+            **dict.fromkeys(STATEMENT_LETTERS, of_statement),
         }.get(edge.relation, (edge.key, edge.op, edge.writer))
         if any(field != _UNUSED for field in unused):
             raise CertificateRejected(f"edge {edge.plain()}: a field that is not used is set")

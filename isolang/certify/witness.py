@@ -22,6 +22,7 @@ from isolang.certify.product import Machine, Product, Read, machine
 from isolang.certify.return_paths import ReturnPaths
 from isolang.certify.statements import check_statements
 from isolang.language.meaning.core import Check, Spec
+from isolang.language.vocabulary import GIVEN_ORDERS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,7 +137,7 @@ def _keys(
     by_key: list[list[Read]] = [[] for _ in range(facts.keys)]
     for read in reads:
         by_key[read[1]].append(read)
-    given = {"so", "rt", "group-rt"} & set(positions.labels)
+    given = set(GIVEN_ORDERS) & set(positions.labels)
     for key, order in enumerate(orders):
         own = sorted({*order, *(reader for reader, *_ in by_key[key])})
         only = [order if k == key else () for k in range(facts.keys)]

@@ -311,7 +311,7 @@ def _question(automaton: Automaton) -> str:
 
 def _drawn(automaton: Automaton) -> Iterator[str]:
     """The moves of the automaton, a line for each pair of states."""
-    from isolang.language.classify.automaton import TESTS
+    from isolang.language.vocabulary import TESTS
 
     moves: dict[tuple[int, int], list[str]] = {}
     for relation, steps in automaton.steps.items():

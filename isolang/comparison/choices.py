@@ -9,10 +9,11 @@ from isolang.comparison.normal import Normal
 from isolang.comparison.symbolic import Symbolic
 from isolang.encodings.relational.circuit import FALSE
 from isolang.encodings.relational.evaluate import Evaluator, Side
-from isolang.encodings.relational.interpretation import AFTER_T0, T0
+from isolang.encodings.relational.interpretation import T0
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, relation_of
 from isolang.language.classify.expression import plain
 from isolang.language.meaning.core import Check, Exists, Plus
+from isolang.language.vocabulary import BEGIN_WITH_T0
 
 Pairs: TypeAlias = frozenset[tuple[int, int]]
 Place: TypeAlias = tuple[str, int | None]
@@ -84,7 +85,7 @@ class Choices:
             chosen = self._choice(place, over)
         else:
             carrier = self._algebra.product(over, over)
-            if exists.name in AFTER_T0:
+            if exists.name in BEGIN_WITH_T0:
                 least = self._algebra.union([least, self._on.initial(over)])
             if exists.kind == "order":
                 chosen = self._order(place, over, carrier)
@@ -105,7 +106,7 @@ class Choices:
             if place[0] == "ww":
                 elements = list(range(self._on.scope.transactions + 1))
             before = self._on.total_order(elements, self._circuit.new)
-            if T0 in elements and place[0] in AFTER_T0:
+            if T0 in elements and place[0] in BEGIN_WITH_T0:
                 for e in elements[1:]:
                     self._circuit.state((before[T0, e],))
             self._free[shared] = before

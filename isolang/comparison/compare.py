@@ -13,7 +13,7 @@ from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import Implication, implication
 from isolang.errors import IsolangError
-from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
+from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 
 if TYPE_CHECKING:
     from isolang.history.history import History

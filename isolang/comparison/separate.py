@@ -17,8 +17,7 @@ from isolang.comparison.choices import Choices, numbered
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
-from isolang.language.meaning.core import SPLIT
-from isolang.language.meaning.facts import COMPARING_TIMES, ON_EVENTS
+from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_TIMES, OF_EVENTS, SPLIT
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -47,8 +46,8 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         reads=bounds.reads,
         sessions="so" in names,
         real_time=bool(names & COMPARING_TIMES),
-        groups="group-rt" in names,
-        operations=bool(names & ON_EVENTS),
+        groups=bool(names & COMPARING_GROUPS),
+        operations=bool(names & OF_EVENTS),
         predicates=not bounds.one_by_one and bool(names & {*SPLIT, "pred"}),
         one_by_one=bounds.one_by_one,
     )

@@ -15,7 +15,8 @@ from isolang.errors import HistoryError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
-from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS, mentioned, uses_groups
+from isolang.language.meaning.facts import mentioned, uses_groups
+from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 from isolang.limits import Deadline, Seconds
 from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec

@@ -17,7 +17,6 @@ from typing import TypeAlias
 
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
-    OVERWRITING,
     Check,
     Core,
     Diff,
@@ -37,11 +36,12 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
+from isolang.language.vocabulary import OF_EVENTS, OVERWRITING
 from isolang.rows import bits
 
 from .concrete_histories import NO_READ, SmallHistory, subsets
 
-EVENT_NAMES = facts.ON_EVENTS
+EVENT_NAMES = OF_EVENTS
 _ALWAYS_AFTER_T0 = frozenset(("ww", "co", "ar", "vis"))
 
 

@@ -14,18 +14,8 @@ from isolang.encodings.relational.chosen import Graph
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.evaluate import Evaluator, Side
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, closure, may
-from isolang.language.meaning.core import (
-    TRANSITIVE,
-    Check,
-    Core,
-    Diff,
-    ForKey,
-    Opt,
-    Plus,
-    Rel,
-    Seq,
-    Union,
-)
+from isolang.language.meaning.core import Check, Core, Diff, ForKey, Opt, Plus, Rel, Seq, Union
+from isolang.language.vocabulary import TRANSITIVE
 from isolang.rows import bits
 
 

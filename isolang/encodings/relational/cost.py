@@ -9,12 +9,12 @@ from msgspec import Struct
 from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.circuit import TRUE, Circuit
 from isolang.encodings.relational.evaluate import Evaluator, Side
-from isolang.encodings.relational.interpretation import AFTER_T0
 from isolang.encodings.relational.reads import ExternalRead
 from isolang.encodings.relational.relation import Relation, closure, may
 from isolang.errors import UnsupportedError
 from isolang.language.meaning.core import Exists, ForKey, Spec
 from isolang.language.meaning.facts import speaks_of_events
+from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem
 from isolang.rows import bits
 
@@ -233,7 +233,7 @@ class _Estimate:
         else:
             members = over.most.get(0, 0)
             most = {i: members & ~(1 << i) for i in bits(members)}
-            if exists.name in AFTER_T0:
+            if exists.name in BEGIN_WITH_T0:
                 t0 = self._interpretation.initial(Relation({0: members}, {}))
                 least = _union([least, t0.must])
         if exists.kind == "order":

@@ -17,10 +17,10 @@ from isolang.encodings.relational.checks import Checks
 from isolang.encodings.relational.chosen import Chooser, Graph, Order
 from isolang.encodings.relational.circuit import TRUE, Circuit
 from isolang.encodings.relational.evaluate import Evaluator
-from isolang.encodings.relational.interpretation import AFTER_T0
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation
 from isolang.language.meaning.core import Check, Exists, Spec
 from isolang.language.meaning.facts import speaks_of_events, uses_reads_from
+from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem
 
 Pairs = tuple[tuple[int, int], ...]
@@ -122,7 +122,7 @@ class RelationalEncoding:
         least = least or EMPTY
         if exists.kind == "choice":
             return self._chooser.choice(over, least, most)
-        if exists.name in AFTER_T0:
+        if exists.name in BEGIN_WITH_T0:
             least = self._algebra.union([least, self.interpretation.initial(over)])
         if exists.kind == "order":
             on = "" if key is None else f" on {self.interpretation.history.key(key)}"

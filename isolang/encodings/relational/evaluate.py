@@ -7,8 +7,6 @@ from enum import IntEnum
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from isolang.language.meaning.core import (
-    OVERWRITING,
-    TRANSITIVE,
     Core,
     Diff,
     Domain,
@@ -27,6 +25,7 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.facts import children
+from isolang.language.vocabulary import OVERWRITING, TRANSITIVE
 
 R = TypeVar("R")
 

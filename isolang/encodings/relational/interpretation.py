@@ -25,8 +25,6 @@ from isolang.errors import SpecError
 T0 = 0
 """The element of the initial transaction."""
 
-AFTER_T0 = frozenset(("ww", "co", "ar", "vis"))
-"""The chosen relations that contain ``init``."""
 
 Pair: TypeAlias = tuple[int, int, int]
 """Two elements, and the literal of their being related."""
