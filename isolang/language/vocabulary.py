@@ -120,7 +120,7 @@ VOCABULARY: Final[tuple[Word, ...]] = (
          meaning="{a} is the initial state, which comes before {b}"),
     Word(name="so", sort=_TXN, transitive=True, contains_init=True, compares=("sessions",),
          letter=True, filtered=True, beside=("statements", "operations"), dash=(1.5, 3),
-         meaning="{a} comes before {b} in their session"),
+         meaning="{a} comes before {b} in session order"),
     Word(name="rt", sort=_TXN, transitive=True, contains_init=True, compares=("times",),
          letter=True, filtered=True, beside=("statements", "operations"),
          colour="time", dash=(8, 3, 1.5, 3), meaning="{a} had ended before {b} began"),
