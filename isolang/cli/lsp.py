@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -17,7 +18,9 @@ LONGEST: Final = 64 << 20  # bytes of a message; a specification has some thousa
 
 def lsp() -> int:
     """Serve editors: errors as you type, hover, completion, definitions, layout."""
-    server().start_io(_Bounded(sys.stdin.buffer))
+    # pygls closes what it writes to when the editor says goodbye; our standard output stays open.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    server().start_io(_Bounded(sys.stdin.buffer), answers)
     return EXIT_VALID
 
 

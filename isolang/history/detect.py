@@ -139,11 +139,13 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("hist",), looks_like=f"lines like {first}")
     if not (edn := _skip_edn_comments(body)):
         return Guess(formats=("edn",), looks_like="nothing but comments of EDN")
-    has_functions = ":f" in edn or '"f"' in edn
-    if has_functions and _is_workload(edn):
-        return Guess(formats=("workload",), looks_like="operations of one of Jepsen's workloads")
-    if has_functions and _are_single_operations(edn):
-        return Guess(formats=("registers",), looks_like="operations on single objects")
+    if ":f" in edn or '"f"' in edn:
+        clients = _of_clients(edn)
+        if _is_workload(clients):
+            what = "operations of one of Jepsen's workloads"
+            return Guess(formats=("workload",), looks_like=what)
+        if _are_single_operations(clients):
+            return Guess(formats=("registers",), looks_like="operations on single objects")
     if edn[:1] in ("{", "[", "(", "#") and _is_edn(edn):
         return Guess(formats=("edn",), looks_like=f"EDN that starts with {_clip(edn)}")
     if body[0] in "{[":
@@ -157,6 +159,30 @@ _FUNCTION = re.compile(r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?([\w-]+)")
 _OF_OBJECTS = frozenset({"cas", "acquire", "release", "get", "put"})
 _OF_REGISTERS = _OF_OBJECTS | {"read", "write", "append"}
 _OTHER_VALUES = re.compile(r"value\"?[\s:]+(?:\[\s*[\[\]]|#?\{)")
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+
+
+def _of_clients(text: str) -> str:
+    """The text without the operations of processes that are no numbers, such as the nemesis.
+
+    Their values may be anything, and say nothing of what the clients did.
+    """
+    kept, depth, begin, end = [], 0, 0, 0
+    for token in _TOKEN.finditer(text):
+        if token[0] == "{":
+            if depth == 0:
+                begin = token.start()
+            depth += 1
+        elif token[0] == "}" and depth:
+            depth -= 1
+            if depth == 0:
+                kept.append(text[end:begin])
+                end = token.end()
+                if not _OTHERS.search(text, begin, end):
+                    kept.append(text[begin:end])
+    return "".join(kept) + text[end:]
 
 
 def _are_single_operations(text: str) -> bool:

@@ -108,6 +108,8 @@ def decide(
 
 def _says_nothing_of(spec: Spec, history: History) -> str:
     """Why the history cannot be judged by the spec, as its reader knows; empty if it can."""
+    if history.files and not history.columns.transactions():
+        return "the history has no transaction, so that no level could have been broken"
     if not history.levels:
         return ""
     main = re.fullmatch(r"library:(.*)\.iso", spec.source)

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from isolang.report.columns import Columns, cut, pack
+from isolang.report.picture import visible
 from isolang.report.relations import style_of
 
 if TYPE_CHECKING:
@@ -142,26 +143,28 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
     from isolang.report.contents import contents
 
     page = contents(verdict)
-    lines = [f"**{page.outcome.upper()}** `{_code(page.history)}` {page.spec.name}"]
+    lines = [f"**{page.outcome.upper()}** {_code(page.history)} {_prose(page.spec.name)}"]
     if page.spec.title:
-        lines[0] += f" ({page.spec.title})"
+        lines[0] += f" ({_prose(page.spec.title)})"
     if page.reason:
-        lines += ["", page.reason + "."]
+        lines += ["", _prose(page.reason + ".")]
     if page.violation is not None:
         lines += ["", "| transaction | where | operations |", "|---|---|---|"]
         for txn in page.violation["transactions"]:
-            shown = " ".join(f"`{_code(op['text'])}`" for op in txn["operations"])
+            operations = _cell(" ".join(_code(op["text"]) for op in txn["operations"]))
             more = f" (+{txn['omitted']} more)" if txn["omitted"] else ""
-            lines.append(f"| {txn['name']} | {_cell(txn['where'])} | {_cell(shown)}{more} |")
+            lines.append(f"| {_prose(txn['name'])} | {_prose(txn['where'])} | {operations}{more} |")
         lines += ["", "```mermaid", mermaid(verdict).rstrip(), "```"]
         edges = [data for *_, data in _edges(graph_of(verdict)) if data["step"] == "conclusion"]
-        lines += ["", *(f"* {edge['reason']}" for edge in edges)]
+        lines += ["", *(f"* {_prose(edge['reason'])}" for edge in edges)]
     if page.part:
-        lines += ["", "The smallest part of the history that shows it:", "", "```clojure"]
-        lines += [page.part.rstrip(), "```"]
+        part = _visible_lines(page.part.rstrip())
+        fence = "`" * max(3, 1 + _longest_run(part))
+        lines += ["", "The smallest part of the history that shows it:", "", f"{fence}clojure"]
+        lines += [part, fence]
     lines += ["", f"{page.tool}; {'certified' if page.certified else 'not certified'}"]
     if command:
-        lines[-1] += f"; `{_code(command)}`"
+        lines[-1] += f"; {_code(command)}"
     return "\n".join([*lines, ""])
 
 
@@ -273,31 +276,58 @@ def _operation(columns: Columns, op: int) -> str:
     return cut(f"{name}({columns.keys[columns.key[op]]}, {text})")
 
 
+def _visible_lines(text: str) -> str:
+    """The text with what a terminal would obey as escapes; its line breaks stay."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
 def _quoted(text: str) -> str:
     """A string of Graphviz."""
-    escaped = cut(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    shown = _visible_lines(cut(text))
+    escaped = shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def _entities(text: str) -> str:
     """Text in a label of Mermaid, in which only entities are safe."""
-    return "".join(c if c.isalnum() or c in " .,-_" else f"#{ord(c)};" for c in cut(text))
-
-
-def _xml_text(text: str) -> str:
-    """Text without the characters that XML cannot hold, written as escapes."""
-    return re.sub(
-        "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
-        lambda found: f"\\u{ord(found[0]):04x}",
-        text,
+    return "".join(
+        c if c.isalnum() or c in " .,-_" else f"#{ord(c)};" for c in _visible_lines(cut(text))
     )
 
 
+def _xml_text(text: str) -> str:
+    """Text for XML, which cannot hold most control characters; all that is hidden is an escape."""
+    return re.sub("[\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", _visible_lines(text))
+
+
+_MARKUP: Final = re.compile(r"[\\`*_{}\[\]<>#|~&!]")
+_OPENING: Final = re.compile(r"^(\d*)([-+.)=])")  # of a list, a rule or a heading
+_LINKED: Final = re.compile(r"://|www\.|@|mailto:|xmpp:", re.IGNORECASE)
+
+
+def _prose(text: str) -> str:
+    """Text of a paragraph, a list or a cell that means nothing to Markdown.
+
+    Escapes do not stop addresses and names after ``@`` from becoming links; code does.
+    """
+    if _LINKED.search(text):
+        return _cell(_code(text))
+    return _OPENING.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", visible(text)))
+
+
+def _longest_run(text: str) -> int:
+    """The length of the longest run of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
 def _code(text: str) -> str:
-    """Text between backticks."""
-    return text.replace("`", "'").replace("\n", " ")
+    """Text as code, between more backticks than it has in a run."""
+    shown = visible(text)
+    ticks = "`" * (1 + _longest_run(shown))
+    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
 
 
 def _cell(text: str) -> str:
-    """Text in a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    """Code in a cell of a table, in which a bar ends the cell even there."""
+    return text.replace("|", "\\|")

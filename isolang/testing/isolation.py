@@ -6,6 +6,7 @@ import os
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from itertools import count
@@ -44,6 +45,7 @@ class Isolation:
         level: str = "",
         timeout: float = 60.0,
         keep: str | os.PathLike[str] | None = None,
+        allow_unseen: bool = False,
     ) -> None:
         """Begin.
 
@@ -52,12 +54,14 @@ class Isolation:
             seed: of all random choices.
             level: to assert where no other is named.
             timeout: seconds for each verdict.
+            allow_unseen: accept that nothing was observed, where ``assert_level`` does not say.
             keep: a folder for the history, certificate and page of what is judged.
         """
         self.folder = Path(folder)
         self.seed = seed
         self.level = level
         self.timeout = timeout
+        self.allow_unseen = allow_unseen
         self.keep = None if keep is None else Path(keep)
         self.judged: list[Verdict] = []
         self._paths: list[Path] = []
@@ -67,6 +71,7 @@ class Isolation:
         self._here = threading.local()
         self._lock = threading.Lock()
         self._ending = ExitStack()
+        self._watches: list[Watch] = []
 
     # --- recording ---
 
@@ -255,7 +260,9 @@ class Isolation:
         """
         from isolang.testing.passive import Watch
 
-        return self._ending.enter_context(Watch(engine, mapped, self.recorder))
+        watch = self._ending.enter_context(Watch(engine, mapped, self.recorder))
+        self._watches.append(watch)
+        return watch
 
     # --- judging ---
 
@@ -264,17 +271,21 @@ class Isolation:
         """Whether something was recorded and has not been judged."""
         return bool(self._waiting)
 
-    def assert_level(self, level: str = "", *, timeout: float | None = None) -> list[Valid]:
+    def assert_level(
+        self, level: str = "", *, timeout: float | None = None, allow_unseen: bool | None = None
+    ) -> list[Valid]:
         """Judge everything that this test has recorded.
 
         Args:
             level: a level of the library, or a file; by default the one of the mark.
             timeout: seconds for each history; by default the one of the mark.
+            allow_unseen: accept that no committed transaction read or wrote anything that was
+                recorded; by default as the mark says.
 
         Raises:
             IsolationError: a history violates it.
             UndecidedError: it was not found out.
-            IsolangError: nothing was recorded, or no level is named.
+            IsolangError: nothing was recorded or observed, or no level is named.
         """
         __tracebackhide__ = True
         from isolang.api import check, load_history
@@ -288,8 +299,11 @@ class Isolation:
         if not self._paths:
             raise IsolangError("nothing was recorded; use isolation.transaction or isolation.run")
         accepted, refused = [], []
-        for path in self._paths:
-            verdict = check(load_history(path), level, timeout=timeout or self.timeout)
+        histories = [load_history(path) for path in self._paths]
+        if not (self.allow_unseen if allow_unseen is None else allow_unseen):
+            self._require_observations(histories)
+        for path, history in zip(self._paths, histories, strict=True):
+            verdict = check(history, level, timeout=timeout or self.timeout)
             self._waiting.discard(path)
             self.judged.append(verdict)
             if self.keep is not None:
@@ -302,11 +316,42 @@ class Isolation:
             raise worst(refused)
         return accepted
 
+    def _require_observations(self, histories: Sequence[History]) -> None:
+        """Refuse to call a level kept where nothing could have broken it.
+
+        Raises:
+            IsolangError: no transaction that may have committed read or wrote anything.
+        """
+        if any(observes(history) for history in histories):
+            return
+        counts = [history.counts() for history in histories]
+        transactions, aborted = (sum(c[k] for c in counts) for k in ("transactions", "aborted"))
+        unseen: Counter[str] = Counter()
+        for watch in self._watches:
+            unseen += watch.unseen
+        got = [f"{transactions} transactions, {aborted} of them aborted"]
+        got += [f"unseen: {what} ({number})" for what, number in sorted(unseen.items())]
+        self._waiting.clear()
+        raise IsolangError(
+            f"nothing was observed, so no level could have been broken (got {'; '.join(got)}; "
+            "expected a committed transaction with a read or a write); "
+            "hint: allow_unseen=True accepts it"
+        )
+
     def close(self) -> None:
         """End the recording."""
         self._ending.close()
         if self._recorder is not None:
             self._recorder.close()
+
+
+def observes(history: History) -> bool:
+    """Whether a transaction that committed, or may have, has an operation."""
+    from isolang.history.columns import ABORTED
+
+    columns = history.columns
+    operations = columns.op_start[1:] > columns.op_start[:-1]
+    return bool((operations & (columns.txn_status != ABORTED)).any())
 
 
 def worst(errors: Sequence[AssertionError]) -> AssertionError:

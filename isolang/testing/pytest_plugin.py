@@ -15,7 +15,11 @@ import pytest
 if TYPE_CHECKING:
     from isolang.testing.isolation import Isolation
 
-_MARK: Final = "isolation(level, timeout=60): what the test records has to satisfy this level"
+_MARK: Final = (
+    "isolation(level, timeout=60, allow_unseen=False): what the test records has to satisfy this "
+    "level, and has to be something unless allow_unseen"
+)
+_KNOWN: Final = {"level", "timeout", "allow_unseen"}
 _SEED: Final = pytest.StashKey[int]()
 _HELD: Final = pytest.StashKey["Isolation"]()
 
@@ -84,7 +88,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     from isolang.testing.isolation import Isolation, folder_of
 
     config = request.config
-    level, timeout = _asserted(request.node)
+    level, timeout, allow_unseen = _asserted(request.node)
     name = folder_of(request.node.nodeid)
     report = config.getoption("isolation_report")
     one = Isolation(
@@ -93,26 +97,27 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
         level=level,
         timeout=timeout,
         keep=None if report is None else Path(config.invocation_params.dir, report, name),
+        allow_unseen=allow_unseen,
     )
     request.node.stash[_HELD] = one
     yield one
     one.close()
 
 
-def _asserted(item: Any) -> tuple[str, float]:
-    """The level and the timeout of the mark."""
+def _asserted(item: Any) -> tuple[str, float, bool]:
+    """The level, the timeout and ``allow_unseen`` of the mark."""
     mark = item.get_closest_marker("isolation")
     if mark is None:
-        return "", 60.0
+        return "", 60.0, False
     given = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
-    if len(mark.args) > 1 or "level" not in given or given.keys() - {"level", "timeout"}:
+    if len(mark.args) > 1 or "level" not in given or given.keys() - _KNOWN:
         got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
         pytest.fail(
             f"{item.nodeid}: a mark that says no level (got isolation({got}), expected "
             'isolation(level="si") or isolation(level="si", timeout=60))',
             pytrace=False,
         )
-    return given["level"], given.get("timeout", 60.0)
+    return given["level"], given.get("timeout", 60.0), bool(given.get("allow_unseen", False))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -143,7 +148,10 @@ def _judge(one: Isolation) -> None:
     except UndecidedError:
         raise
     except (IsolangError, IsolationError) as error:
-        pytest.fail(str(error), pytrace=False)
+        message = str(error)
+    else:
+        return
+    pytest.fail(message, pytrace=False)  # outside, so that pytest does not print the cause, too
 
 
 def _unknown(config: pytest.Config) -> str:

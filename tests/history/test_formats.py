@@ -369,6 +369,17 @@ DETECTION = [
     (b"{:process 1, :f :read, :value [[:r 1 nil] [:r 2 nil]]}", ("edn",)),
     (b"{:process 1, :f :read, :value #{1 2}}", ("edn",)),
     (b"{:process :nemesis, :f :start}{:process 1, :f :txn, :value [[:r 1 nil]]}", ("edn",)),
+    # What the nemesis does says nothing of the clients' operations.
+    (
+        b'{:f :cut, :value {"n1" #{"n2"} :f :add}, :process :nemesis}\n'
+        b"{:process 0, :f :write, :value 3}\n{:process 1, :f :read, :value 3}",
+        ("registers",),
+    ),
+    (
+        b'[{"process":"nemesis","f":"cut","value":{"n1":["n2"]}},'
+        b'{"process":0,"f":"write","value":3},{"process":1,"f":"read","value":3}]',
+        ("registers",),
+    ),
 ]
 
 

@@ -105,6 +105,7 @@ def test_the_server_answers_an_editor(path):
         check=False,
         env=ENVIRONMENT,
     )
+    assert (done.returncode, done.stderr) == (0, b""), "an orderly shutdown is none of our errors"
     answers = list(_messages(done.stdout))
     published = [a["params"] for a in answers if a.get("method", "").endswith("publishDiagnostics")]
     assert [len(one["diagnostics"]) for one in published] == [1, 0]

@@ -102,3 +102,41 @@ def test_hostile_text_stays_inside(text):
     )
     report = {"verdict": "invalid", "history": text, "spec": "si", "reason": text}
     ElementTree.fromstring(forms.junit([report | {"seconds": {"total": 1}}]))
+
+
+MARKUP = [
+    "<img src=x onerror=alert(1)>",
+    "[click](https://example.invalid)",
+    "see https://example.invalid",
+    "@somebody",
+    "`` ` ```",
+    "a\x1b[2Jb",
+    "a | b",
+    "\u202ereversed",
+]
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, *MARKUP], ids=range(len(HOSTILE) + len(MARKUP)))
+def test_markdown_has_no_markup_of_the_history(text):
+    """Keys, values and names are text or code: no tag, no link, no control character."""
+    markdown_it = pytest.importorskip("markdown_it")
+    verdict = hostile(text)
+    found = forms.markdown(verdict, command=f"isocheck {text}")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", found)
+    tokens = markdown_it.MarkdownIt("gfm-like", {"linkify": False}).parse(found)
+    kinds = {t.type for token in tokens for t in [token, *(token.children or [])]}
+    assert kinds.isdisjoint({"html_block", "html_inline", "link_open", "image", "heading_open"})
+    fences = [token.info for token in tokens if token.type == "fence"]
+    assert fences == (["mermaid", "clojure"] if "clojure" in found else ["mermaid"])
+    prose = "".join(
+        child.content for token in tokens for child in token.children or [] if child.type == "text"
+    )
+    assert "://" not in prose
+    assert "@" not in prose
+
+
+@pytest.mark.parametrize("form", ["dot", "mermaid", "graphml"])
+def test_graphs_have_no_control_characters(form):
+    """A terminal that a form is printed on obeys nothing of the history."""
+    found = forms.FORMS[form](hostile("a\x1b[2Jb\x9b\u202e"))
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", found)

@@ -269,3 +269,50 @@ def test_the_interleavings_of_the_page(run):
     # Hypothesis may show it more than once.
     shown = re.findall(r"interleaving=((?:[^\n]*T\d  [^\n]*\n)+)", done.stdout.str())
     assert 6 in {len(steps.splitlines()) for steps in shown}
+
+
+REFUSED = """
+import pytest
+from isolang.run.outcome import RolledBack
+
+@pytest.mark.isolation("ser")
+def test_refused(isolation):
+    with pytest.raises(RolledBack), isolation.transaction() as t:
+        t.write("x", 1)
+        raise RolledBack
+
+@pytest.mark.isolation("ser", allow_unseen=True)
+def test_accepted(isolation):
+    with pytest.raises(RolledBack), isolation.transaction() as t:
+        t.write("x", 1)
+        raise RolledBack
+
+def test_empty(isolation):
+    with isolation.transaction():
+        pass
+    isolation.assert_level("ser", allow_unseen=True)
+    with pytest.raises(Exception, match="nothing was observed"):
+        isolation.assert_level("ser")
+"""
+
+
+def test_a_level_that_nothing_could_have_broken_is_not_kept(run):
+    """Where no committed transaction did anything, a test fails unless it allows that."""
+    done = run(REFUSED)
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["*nothing was observed*(got 1 transactions, 1 of them aborted;*"])
+
+
+def test_a_report_is_printed_once(run):
+    """The exception that holds the argument is not printed again as a cause."""
+    done = run(
+        LOST_UPDATE
+        + """
+@pytest.mark.isolation(level="si")
+def test_si(isolation):
+    record(isolation)
+"""
+    )
+    shown = [line for line in done.stdout.lines if line.startswith("INVALID")]
+    assert len(shown) == 1
+    assert "During handling" not in done.stdout.str()
