@@ -70,16 +70,19 @@ def hung_process(dump: str) -> tuple[str, ...]:
     """What the clients of a process were in that no longer runs any Python.
 
     Args:
-        dump: of ``faulthandler``, the innermost call of each thread first.
+        dump: of ``faulthandler``, the innermost call of each thread first, the main one last.
     """
-    found = []
+    found, last = [], ""
     for stack in dump.split("\n\n"):
         lines = [line.strip() for line in stack.splitlines() if line.strip().startswith("File ")]
+        if not lines:
+            continue
+        inside = next((one for one in lines if not _is_pythons(one.split('"')[1])), lines[0])
+        _, file, rest = inside.split('"', 2)
+        last = f"{rest.rpartition(' in ')[2]} ({_place(file, int(rest.split()[2]))})"
         if any(_CLIENTS in line for line in lines):
-            inside = next((one for one in lines if not _is_pythons(one.split('"')[1])), lines[0])
-            _, file, rest = inside.split('"', 2)
-            found.append(f"{rest.rpartition(' in ')[2]} ({_place(file, int(rest.split()[2]))})")
-    return tuple(found)
+            found.append(last)
+    return tuple(found) or ((last,) if last else ())
 
 
 _CLIENTS: Final = "isolang/run/clients.py"

@@ -22,7 +22,7 @@ from isolang.run.state import State
 from isolang.run.target import Client, Level, Replicated, Target, TargetError
 from isolang.run.workloads import Source
 
-ENDING: Final = 5.0  # seconds for the last transactions, when the clients are to end
+ENDING: Final = 4.0  # seconds for the last transactions, when the clients are to end
 _RECONNECTING: Final = 30.0  # seconds, of those who read back
 _READ_BACK: Final = 100  # keys of a transaction
 _TRIES: Final = 20  # to read them

@@ -37,12 +37,13 @@ from isolang.run.state import Run, State
 from isolang.run.target import Serving, Target, TargetError
 from isolang.run.targets import target_named
 
-LATE: Final = ENDING + 3.0  # seconds that a run may take longer than it was to
-_REACHING: Final = 12.0  # seconds to reach a server, or to make the tables
+LATE: Final = ENDING + 2.5  # seconds that a run may take longer than it was to
+_REACHING: Final = 8.0  # seconds to reach a server, or to make the tables
 _STARTING: Final = 90.0  # seconds to start one
 _KEYS: Final = 50  # keys that are put there in a second, at least
 _CLEANING: Final = 5.0  # seconds to remove tables, in a process of its own
 _STOPPING: Final = 12.0  # seconds for a server of ours to stop
+PLAYING: Final = "play"
 _TICK: Final = 0.1
 
 
@@ -92,7 +93,7 @@ class Player:
         self._pid = 0
         self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as we do
         self._scratch = ""
-        self._cleaning = False
+        self._cleaning = self._made = False
         self.left = ""
 
     def play(self, settings: Settings, show: Callable[[State], None]) -> Run:
@@ -111,22 +112,24 @@ class Player:
             self._fork()
         runner = Runner(settings, target_named(self._named, prefix=self._prefix))
         self._pipe.send(settings)
+        self._made = False
         try:
             return self._listen(runner, show)
         except BaseException:
-            self._kill()
+            if not self._cleaning:  # the child has not said that it goes on
+                self._kill()
             raise
 
     def _listen(self, runner: Runner, show: Callable[[State], None]) -> Run:
         step, until = Step(doing="to begin", seconds=_REACHING), time.monotonic() + _REACHING
         state: State | None = None
         path: Path | None = None
-        stopped = False
+        stopped = ended = False
         while True:
             try:
                 what: Any = self._pipe.recv() if self._pipe.poll(_TICK) else None
             except (EOFError, OSError):  # its process was ended
-                what = Failed(why="the process of the clients has ended", ours=state is None)
+                what, ended = None, True
             except KeyboardInterrupt:
                 if stopped:
                     raise
@@ -137,6 +140,8 @@ class Player:
             now = time.monotonic()
             if isinstance(what, Step):
                 step, until = what, min(until, now) if stopped else now + what.seconds
+                # Tables of that name are ours only once ours could be made.
+                self._made = self._made or what.doing == PLAYING
             elif isinstance(what, Path):
                 path = what
             elif isinstance(what, State):
@@ -144,14 +149,14 @@ class Player:
             elif isinstance(what, Run):
                 self._cleaning = True
                 return what if not what.state.hung else self._ended_by_force(what)
-            elif isinstance(what, Failed) and (state is None or what.ours):
+            elif isinstance(what, Failed):
                 self._cleaning = True
                 raise RuntimeError(what.why) if what.ours else TargetError(what.why)
             if state is not None:
                 state.hear(now)
                 show(state)
-            if now > until or isinstance(what, Failed):
-                hung = self._hung()
+            if now > until or ended:
+                hung = ("a process that has ended by itself",) if ended else self._hung()
                 if path is None or state is None:
                     if stopped:
                         raise KeyboardInterrupt
@@ -231,7 +236,8 @@ class Player:
         os.waitpid(pid, 0)
         self._pipe.close()
         self._cleaning = False
-        self.left = clean(self._named, self._prefix)[1]
+        if self._made:
+            self.left = clean(self._named, self._prefix)[1]
         self._sweep()
 
     def _sweep(self) -> None:
@@ -365,7 +371,7 @@ def _serve(pipe: Connection, target: Target, parent: int) -> None:
                 pipe.send(Step(doing="make the tables", seconds=_REACHING + keys / _KEYS))
                 runner.start()
                 pipe.send(
-                    Step(doing="play", seconds=settings.seconds + LATE, version=runner.version)
+                    Step(doing=PLAYING, seconds=settings.seconds + LATE, version=runner.version)
                 )
                 run = runner.run(_Showing(pipe, parent), began=pipe.send)
                 pipe.send(run)

@@ -8,7 +8,7 @@ import pytest
 
 from isolang.run.address import Address
 from isolang.run.operation import Read, Write
-from isolang.run.outcome import RolledBack
+from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
 from isolang.run.target import TargetError

@@ -179,7 +179,8 @@ class SqlTarget(BaseTarget):
         except Exception:
             return False
         finally:
-            client.raw.rollback()
+            with suppress(Exception):  # DuckDB: no transaction is open
+                client.raw.rollback()
         return True
 
     def clean(self) -> list[str]:
