@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _CLOSED: Final = -1  # no file
-_BLOCK: Final = 1 << 16
+_BLOCK: Final = 1 << 22  # bytes at the end of a file that are looked at for half a line
+_JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
 _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
@@ -231,17 +233,21 @@ class Recorder:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off what follows the last line break of a file, the half of a line that did not fit."""
+    """Cut a file at the half of a line that did not fit, with what other threads wrote behind it.
+
+    SOUND BECAUSE: lines are written before anything that others can see is done, so what was in
+    the file first is a history by itself.
+    """
     with suppress(OSError), path.open("rb+") as file:
-        size = file.seek(0, os.SEEK_END)
-        while size:
-            start = max(0, size - _BLOCK)
-            file.seek(start)
-            end = file.read(size - start).rfind(b"\n")
-            if end >= 0:
-                file.truncate(start + end + 1)
-                return
-            size = start
+        start = max(0, file.seek(0, os.SEEK_END) - _BLOCK)
+        file.seek(start)
+        tail = file.read()
+        end = tail.rfind(b"\n") + 1
+        joined = _JOINED.search(tail, 0, end)
+        if joined is not None:
+            end = tail.rfind(b"\n", 0, joined.end()) + 1
+        if end or not start:
+            file.truncate(start + end)
 
 
 class _Clock:

@@ -120,7 +120,8 @@ class SqlTarget(BaseTarget):
             client.execute(sql, ())
             client.raw.commit()
         except Exception as error:
-            client.raw.rollback()
+            with suppress(Exception):  # DuckDB: no transaction is open
+                client.raw.rollback()
             what = " ".join(str(error).split())
             hint = "may you do so?"
             if "exist" in what and self._is_marked(name):
