@@ -52,6 +52,9 @@ def lost_commits(path: Path) -> tuple[str, ...]:
             elif event := _EVENT.match(line):
                 times[int(event[1])] = int(event[4])
     history = load_history(path)
+    if history.real_time.startswith(":time"):  # begins and ends are times, not indices
+        kills = [(at, at) for _, at in kills]
+        times = {at: at for at in times.values()}
     writes: defaultdict[Any, list[_Written]] = defaultdict(list)
     reads: list[tuple[int, Any, Any]] = []
     aborted: set[tuple[Any, str]] = set()
@@ -81,12 +84,14 @@ def lost_commits(path: Path) -> tuple[str, ...]:
         if not before or key in gone or (key, repr(value)) in aborted:
             continue
         for one in writes[key]:
-            kill = before[-1]  # the reads after an earlier one did not miss it
+            kill = before[-1]
             if one.ended > kill[0] or not one.committed or not _older(value, one, writes[key]):
                 continue
-            said = (
-                f"{one.name}, acknowledged at {_s(one.at)}, was lost by the kill at {_s(kill[1])}"
-            )
+            first = next(at for place, at in before if one.ended <= place)
+            by = f"the kill at {_s(first)}"
+            if first != kill[1]:  # nothing read between says by which
+                by = f"a kill between {_s(first)} and {_s(kill[1])}"
+            said = f"{one.name}, acknowledged at {_s(one.at)}, was lost by {by}"
             found.setdefault(one.name, (one.at, said))
     return tuple(said for _, said in sorted(found.values()))
 
@@ -104,7 +109,7 @@ def _before(value: Any, lost: _Written, writes: list[_Written]) -> bool:
 
 
 def _index(place: object) -> int | None:
-    """A place in the order of events, by which a recorder's histories are read."""
+    """A time, or a place in the order of events: by what the history was read."""
     return place if isinstance(place, int) else None
 
 

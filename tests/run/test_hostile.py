@@ -393,6 +393,8 @@ def test_a_lost_commit_is_named(tmp_path):
 
     (said,) = lost(tmp_path, *written, kill, *read("nil"))
     assert said.endswith("acknowledged at 0.01 s, was lost by the kill at 0.02 s")
+    timed = written[1].replace("}\n", ", :times [[1 2]], :commit [3 10000000]}\n")
+    assert lost(tmp_path, written[0], timed, kill, *read("nil")) == (said,)
     assert lost(tmp_path, *written, kill, *read("1")) == ()
     assert lost(tmp_path, *written, *read("nil")) == ()
 

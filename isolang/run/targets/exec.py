@@ -158,7 +158,7 @@ class Talk:
             self._said += self._out.read(_LINE) or b""
             if self._said:
                 shown = ascii(self._said.decode(errors="replace").strip()[:80])
-                raise BadAnswer(f"an answer that nothing was asked for: two to one? (got {shown})")
+                raise BadAnswer(f"not an answer, as nothing was asked: two to one? (got {shown})")
         with suppress(BrokenPipeError):  # it has ended; it may have said something before
             self._send((line + "\n").encode(), until)
         while b"\n" not in self._said:
