@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -14,16 +17,19 @@ from msgspec.structs import asdict, replace
 from isolang.cli.choices import duration, number
 from isolang.cli.parameters import DATABASE, OUTPUT, Level, Only, Seed, TablePrefix, one_of
 from isolang.options import Options
-from isolang.output.report import Report, code_of, json_text, report_of
+from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, Report, code_of, json_text, report_of
 from isolang.output.terminal import console, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.run.judge import Judged
     from isolang.run.sql import Access, Update
     from isolang.run.state import Run, State
+    from isolang.run.target import Target
     from isolang.run.workloads.workload import Distribution
 
 _SIZE: Final = "Size"
+_LOST: Final = 5  # lost commits that are named in the text
+_QUIET: Final = 2.0  # seconds without an answer that the line speaks of
 _WHOLE: Any = {"metavar": "N", "parser": number(int, 1, (1 << 31) - 1), "rich_help_panel": _SIZE}
 
 
@@ -46,6 +52,9 @@ class RunReport(Report, frozen=True, kw_only=True):
         strongest: the strongest levels of the library that held.
         first_transaction: the place in the history, from 1, of the violation's first one; 0: none.
         statements: what was sent by the transactions of the violation.
+        doubts: what keeps the verdict from meaning what it seems to.
+        grave: whether a valid verdict means nothing because of one of them: exit code 3.
+        lost: acknowledged commits that a kill has lost.
     """
 
     database: str
@@ -63,6 +72,9 @@ class RunReport(Report, frozen=True, kw_only=True):
     strongest: tuple[str, ...]
     first_transaction: int
     statements: Mapping[str, tuple[str, ...]]
+    doubts: tuple[str, ...] = ()
+    grave: bool = False
+    lost: tuple[str, ...] = ()
 
 
 def run(
@@ -196,6 +208,13 @@ def run(
     to_the_end: Annotated[
         bool, typer.Option("--to-the-end", help="Go on after a violation.")
     ] = False,
+    clean: Annotated[
+        bool,
+        typer.Option(
+            "--clean", rich_help_panel=DATABASE,
+            help="Remove the tables that killed runs have left at TARGET, and do nothing else.",
+        ),
+    ] = False,
     page: Annotated[
         str,
         typer.Option(
@@ -212,9 +231,10 @@ def run(
     ] = "text",
 ) -> int:  # fmt: skip
     """Test a real database: run a workload on it, and judge what it did."""
-    from isolang.run.judge import judge
+    from isolang.run.player import Player
     from isolang.run.runner import Runner
     from isolang.run.settings import Settings
+    from isolang.run.state import nothing_committed
     from isolang.run.target import TargetError
     from isolang.run.workloads import Shape
 
@@ -246,26 +266,88 @@ def run(
         update=cast("Update", update),
         timeout=options.timeout or 0.0,
     )
+    if clean:
+        return _clean(target, prefix)
     line = Line(sys.stderr)
-    if survey:
-        from isolang.cli.survey import run_survey
+    with _terminated_as_interrupted():
+        if survey:
+            from isolang.cli.survey import run_survey
 
-        return run_survey(settings, workload, page=page, output=output, line=line)
-    if trials:
-        from isolang.cli.survey import run_trials
+            return run_survey(settings, workload, page=page, output=output, line=line)
+        if trials:
+            from isolang.cli.survey import run_trials
 
-        return run_trials(settings, workload, trials, output=output, line=line)
-    runner = Runner(settings)
+            return run_trials(settings, workload, trials, output=output, line=line)
+        runner = Runner(settings)  # what cannot be run is said before anything is started
+        player = Player(target, prefix)
+        try:
+            recorded = player.play(settings, line.show)
+            line.end()
+            player.finish()
+            if not recorded.state.committed:
+                raise TargetError(nothing_committed(recorded))
+            return _judge(recorded, runner.target, page=page, output=output)
+        finally:
+            line.end()
+            player.close()
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Have SIGTERM do what Ctrl-C does: end the run, remove the tables, judge."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
     try:
-        runner.start()
-        recorded = runner.run(line.show)
+        yield
     finally:
-        line.end()
-        runner.close()
-    if not recorded.state.committed:
-        raise TargetError(_nothing(recorded))
-    judged = judge(recorded, runner.target)
+        signal.signal(signal.SIGTERM, before)
+
+
+def _clean(target: str, prefix: str) -> int:
+    from isolang.run.player import clean
+    from isolang.run.target import TargetError
+
+    removed, why = clean(target, prefix)
+    if why:
+        raise TargetError(f"--clean: {why}")
+    say(*(f"removed {visible(name)}" for name in removed))
+    if not removed:
+        say(f"nothing to remove: no table or key with the prefix {visible(prefix)} is isocheck's")
+    return EXIT_VALID
+
+
+def _judge(recorded: Run, target: Target, *, page: str, output: str) -> int:
+    """Judge a run and print it: the verdict first, then what takes longer; gives the exit code."""
+    from isolang.cli.progress import Bar
+    from isolang.language.hierarchy import IMPLIES
+    from isolang.run.judge import judge, with_levels
+
+    with Bar(1, recorded.settings.timeout) as bar:
+        bar.phase("the verdict")
+        judged = judge(recorded, target, levels=False)
     report = report_of_run(judged)
+    if output == "text":
+        _print(report, judged)
+    with Bar(len(IMPLIES)) as bar:
+
+        def level(name: str) -> None:
+            if name in IMPLIES:
+                bar.step()
+                bar.phase(name)
+
+        judged = with_levels(judged, progress=level)
+    report = report_of_run(judged)
+    if output == "text":
+        more = (
+            "" if judged.all_levels else " (not all levels were decided in time; isocheck levels)"
+        )
+        _print_rows({"held": (", ".join(judged.strongest) or "no level of the library") + more})
     if page:
         from isolang.report import course_of, save_page
         from isolang.report import page as make
@@ -279,19 +361,11 @@ def run(
         from isolang.report.forms import markdown
 
         data(markdown(judged.verdict))
-    else:
-        _print(report, judged)
-    return code_of(report)
-
-
-def _nothing(run: Run) -> str:
-    """Why there is nothing to judge."""
-    state = run.state
-    said = "".join(f"; most often: {error}" for error, _ in state.errors.most_common(1))
-    return (
-        f"{run.settings.workload}: no transaction has committed ({state.aborted:,} aborted, "
-        f"{state.maybe:,} of unknown outcome{said}); what was recorded is in {run.path}"
-    )
+        data(
+            "".join(f"\n* {visible(doubt)}" for doubt in report.doubts) + "\n" * bool(report.doubts)
+        )
+    code = code_of(report)
+    return EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
 
 
 def report_of_run(judged: Judged) -> RunReport:
@@ -319,13 +393,26 @@ def report_of_run(judged: Judged) -> RunReport:
         strongest=tuple(judged.strongest),
         first_transaction=judged.first,
         statements={name: tuple(sent) for name, sent in judged.statements.items()},
+        doubts=tuple(doubt.text for doubt in judged.doubts),
+        grave=any(doubt.grave for doubt in judged.doubts),
+        lost=judged.lost,
     )
 
 
 def _print(report: RunReport, judged: Judged) -> None:
     from isolang.output.text import render
 
+    if report.grave and report.verdict == "valid":
+        say("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
     render(report, console(sys.stdout))
+    for doubt in report.doubts:
+        say(f"  note: {visible(doubt)}")
+    for commit in report.lost[:_LOST]:
+        say(f"  lost: {visible(commit)}")
+    if len(report.lost) > _LOST:
+        say(f"  lost: {len(report.lost) - _LOST:,} more commits")
+    if report.doubts or report.lost:
+        say("")
     if judged.statements:
         say("  What was sent:", "")
         for name, statements in judged.statements.items():
@@ -339,7 +426,6 @@ def _print(report: RunReport, judged: Judged) -> None:
         "ran": f"{ran.seconds:.1f} s, {state.committed:,} committed ({ran.throughput:,.0f}/s), "
         f"{state.aborted:,} aborted, {state.maybe:,} maybe"
         + (" (interrupted)" if ran.interrupted else ""),
-        "held": ", ".join(judged.strongest) or "no level of the library",
         "history": str(ran.path),
         "certificate": str(judged.certificate or "none"),
     }
@@ -347,8 +433,13 @@ def _print(report: RunReport, judged: Judged) -> None:
         rows["faults"] = ", ".join(f"{name} ×{count}" for name, count in state.faults.items())
     if judged.minimal is not None:
         rows["smallest"] = str(judged.minimal)
+    _print_rows(rows)
+
+
+def _print_rows(rows: Mapping[str, str]) -> None:
     for name, said in rows.items():
         say(f"  {name:<13}{visible(said)}")
+    sys.stdout.flush()
 
 
 class Line:
@@ -367,6 +458,11 @@ class Line:
         passed = time.monotonic() - state.began
         look = state.look
         verdict = "" if look is None else f"{look.outcome} up to {look.transactions:,}"
+        if look is not None and look.little:
+            verdict += ", but nothing could be violated yet"
+        silent = time.monotonic() - max(state.answered, state.began)
+        if silent > _QUIET:
+            verdict += f"  NOTHING ANSWERS for {silent:.0f} s"
         text = (
             f"{passed:4.0f} s  {state.level} {state.workload:<14} {state.committed:,} committed  "
             f"{state.aborted:,} aborted  {state.maybe} maybe  "

@@ -13,7 +13,7 @@ from isolang.output.terminal import complain, data, say, visible
 if TYPE_CHECKING:
     from isolang.cli.run import Line
     from isolang.run.settings import Settings
-    from isolang.run.survey import Cell
+    from isolang.run.survey import Cell, Survey
 
 _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 
@@ -26,8 +26,10 @@ def run_survey(settings: Settings, workload: str, *, page: str, output: str, lin
 
     workloads = _named(workload, ALL)
 
-    def done(cell: Cell) -> None:
+    def done(cell: Cell, so_far: Survey) -> None:
         line.end()
+        if page:  # after each: what comes next may end it all
+            save_page(html(so_far, Path(settings.folder), Path(page)), Path(page))
         if output == "text":
             say(*_lines(cell))
         elif sys.stderr.isatty():
@@ -37,8 +39,6 @@ def run_survey(settings: Settings, workload: str, *, page: str, output: str, lin
         found = survey(settings, workloads, pages=bool(page), show=line.show, done=done)
     finally:
         line.end()
-    if page:
-        save_page(html(found, Path(settings.folder), Path(page)), Path(page))
     if output == "json":
         data(json_text(found))
     elif output == "markdown":
@@ -49,7 +49,9 @@ def run_survey(settings: Settings, workload: str, *, page: str, output: str, lin
     outcomes = {cell.outcome for cell in found.cells}
     if "invalid" in outcomes:
         return EXIT_INVALID
-    return EXIT_UNKNOWN if "unknown" in outcomes else EXIT_VALID
+    meant = any(cell.outcome == "valid" and not cell.grave for cell in found.cells)
+    nothing = "valid" in outcomes and not meant
+    return EXIT_UNKNOWN if outcomes & {"unknown", "failed"} or nothing else EXIT_VALID
 
 
 def run_trials(
@@ -85,9 +87,10 @@ def _lines(cell: Cell) -> list[str]:
     from isolang.run.survey_table import anomalies, figures, held
 
     head = _COLUMNS.format(cell.level, cell.workload, cell.outcome, "")
-    if cell.outcome == "not played":
+    if cell.outcome in ("not played", "failed"):
         return [f"{head.rstrip()}  {visible(cell.reason)}"]
     lines = [f"{head}held {held(cell)}; {figures(cell)}"]
     if cell.anomalies:
         lines.append(f"  {'':<49}{anomalies(cell)}")
+    lines += [f"  {'':<49}{visible(doubt)}" for doubt in cell.doubts]
     return lines

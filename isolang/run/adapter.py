@@ -53,6 +53,7 @@ class BaseTarget:
 
     lacks: ClassVar[frozenset[str]] = frozenset()
     tokens = False
+    lists: frozenset[str] = frozenset()
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address, self.prefix = address, prefix
@@ -67,6 +68,10 @@ class BaseTarget:
 
     def remove(self) -> None:
         """Remove nothing."""
+
+    def clean(self) -> list[str]:
+        """Remove nothing, as no run can have left anything."""
+        return []
 
     def hang_up(self) -> None:
         """End no connection of our own, as there is none."""

@@ -11,16 +11,19 @@ from typing import Final
 
 from msgspec import Struct
 
+from isolang.run.blame import MISTAKES, calls_of
 from isolang.run.operation import Program, Read, Wait, only_reads, with_savepoints
+from isolang.run.outcome import BadAnswer
 from isolang.run.phases import Plan
 from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.state import State
-from isolang.run.target import Client, Level, Replicated, Target
+from isolang.run.target import Client, Level, Replicated, Target, TargetError
 from isolang.run.workloads import Source
 
-_RECONNECTING: Final = 60.0  # seconds
+ENDING: Final = 4.0  # seconds for the last transactions, when the clients are to end
+_RECONNECTING: Final = 30.0  # seconds, of those who read back
 _READ_BACK: Final = 100  # keys of a transaction
 _TRIES: Final = 20  # to read them
 
@@ -37,6 +40,7 @@ class Clients:
 
     Attributes:
         state: how it goes.
+        fatal: why one of them could not go on; ``None`` if all could.
         stopped: they are to end, or one of them cannot go on.
     """
 
@@ -49,10 +53,11 @@ class Clients:
         self._settings, self._plan, self._target = settings, plan, target
         self._level, self._recorder = level, recorder
         self._driver = driver_for(target)
+        self._lists = frozenset(plan.lists())
         self._lock = threading.Lock()
         self._share, self._values = Share(), count(1)
         self._threads: list[threading.Thread] = []
-        self._fatal: BaseException | None = None
+        self.fatal: BaseException | None = None
 
     def start(self, share: Share = Share()) -> None:  # noqa: B008 - it cannot change
         """Start a share of them.
@@ -81,20 +86,17 @@ class Clients:
         return any(thread.is_alive() for thread in self._threads)
 
     def end(self) -> None:
-        """Have them end their last transactions, and wait for that.
-
-        Raises:
-            IsolangError: one of them could not go on.
-        """
+        """Have them end their last transactions; those that hang are left alone, and named."""
         self.stopped.set()
+        until = time.monotonic() + ENDING
         for thread in self._threads:
-            thread.join()
-        if self._fatal is not None:
-            raise self._fatal
+            thread.join(max(0.0, until - time.monotonic()))
+        self.state.hung += tuple(calls_of(one for one in self._threads if one.is_alive()))
+        self._threads = []
 
     def fail(self, error: BaseException) -> None:
         """End all of them because of an error."""
-        self._fatal = self._fatal or error
+        self.fatal = self.fatal or error
         self.stopped.set()
 
     def read_back(self, keys: Sequence[str]) -> None:
@@ -158,10 +160,16 @@ class Clients:
             driver=self._driver,
             level=self._level.name,
             rows=rows,
+            lists=self._lists,
             wait=self._wait,
         )
+        now = time.monotonic()
         with self._lock:
-            self.state.count(outcome, time.monotonic() - began, error)
+            self.state.count(outcome, now - began, error)
+            if outcome == "committed" or client.usable():
+                self.state.answered = now
+        if isinstance(error, BadAnswer) and not self.state.committed:
+            self.fail(TargetError(f"{self._target.name}: {error}"))
         return outcome
 
     def _connect(self, *, standby: bool = False, always: bool = False) -> Client | None:
@@ -170,14 +178,21 @@ class Clients:
         while True:
             try:
                 if standby and isinstance(self._target, Replicated):
-                    return self._target.connect_standby()
-                return self._target.connect()
-            except Exception:
-                if time.monotonic() > until:
+                    made: Client = self._target.connect_standby()
+                else:
+                    made = self._target.connect()
+            except MISTAKES:
+                raise
+            except Exception as error:
+                self.state.refused, self.state.refusal = time.monotonic(), _line(error)
+                if always and time.monotonic() > until:
                     raise
                 if self.stopped.is_set() and not always:
                     return None
                 time.sleep(0.1)
+            else:
+                self.state.answered = time.monotonic()
+                return made
 
     def _wait(self, operation: Wait) -> None:
         # Aborted ones count: what is held open here may be what makes the others abort.
@@ -186,6 +201,10 @@ class Clients:
         while self.state.total() < enough and time.monotonic() < until:
             if self.stopped.wait(0.01):
                 return
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _close(client: Client) -> None:

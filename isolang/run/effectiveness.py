@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.run.judge import judge
-from isolang.run.runner import Runner
+from isolang.run.player import Player
 from isolang.run.settings import Settings
 from isolang.run.state import State
 from isolang.run.target import Target
@@ -99,12 +99,12 @@ def effectiveness(
     target = target_named(settings.target, prefix=settings.prefix)
     level = level_named(target, settings.level)
     most = settings.transactions or TRANSACTIONS
+    player = Player(settings.target, settings.prefix)
     try:
-        target.start()
-        database = target.version()
-        rows = [
+        found = [
             _trials(
                 replace(settings, workload=name, transactions=most),
+                player,
                 target,
                 seconds / len(workloads),
                 show,
@@ -112,10 +112,11 @@ def effectiveness(
             for name in workloads
         ]
     finally:
-        target.close()
+        player.close()
+    rows = [row for row, _ in found]
     return Effectiveness(
         target=str(target.address),
-        database=database,
+        database=found[0][1],
         level=level.name,
         claims=settings.claims or level.claims,
         seconds=seconds,
@@ -127,24 +128,23 @@ def effectiveness(
 
 
 def _trials(
-    settings: Settings, target: Target, seconds: float, show: Callable[[State], None]
-) -> Row:
+    settings: Settings,
+    player: Player,
+    target: Target,
+    seconds: float,
+    show: Callable[[State], None],
+) -> tuple[Row, str]:
     trials, committed, total, aborted = 0, 0, 0, 0
     playing = judging = 0.0
     first: list[int] = []
     anomalies: Counter[str] = Counter()
-    interrupted = False
+    interrupted, version = False, ""
     while (left := seconds - playing - judging) > 0 and not interrupted:
         began = perf_counter()
         one = replace(
             settings, seed=settings.seed + trials, seconds=min(settings.seconds, max(left, 0.5))
         )
-        runner = Runner(one, target)
-        try:
-            runner.start()
-            recorded = runner.run(show)
-        finally:
-            runner.close()
+        recorded = player.play(one, show)
         played = perf_counter()
         judged = judge(recorded, target, levels=False, smallest=False)
         trials += 1
@@ -152,11 +152,11 @@ def _trials(
         committed += recorded.state.committed
         aborted += recorded.state.aborted
         total += recorded.state.total()
-        interrupted = recorded.interrupted
+        interrupted, version = recorded.interrupted, recorded.version
         if judged.first and judged.verdict.certified:
             first.append(judged.first)
             anomalies[judged.anomaly] += 1
-    return Row(
+    row = Row(
         workload=settings.workload,
         trials=trials,
         violations=len(first),
@@ -168,6 +168,7 @@ def _trials(
         playing=round(playing, 3),
         judging=round(judging, 3),
     )
+    return row, version
 
 
 def markdown(found: Effectiveness) -> str:

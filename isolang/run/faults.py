@@ -19,6 +19,7 @@ a while; ``disconnect``: all connections end; ``slow``: all that is sent arrives
 
 _BETWEEN: Final = (0.5, 3.0)  # seconds from one fault to the next
 _LASTS: Final = (0.1, 1.5)  # seconds of a pause and of slowness
+_ENDING: Final = 6.0  # seconds to undo the last one
 _DELAY: Final = (0.005, 0.1)  # seconds
 
 
@@ -27,6 +28,7 @@ class Nemesis:
 
     Attributes:
         done: how often each was.
+        busy: whether one is being done, or undone.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Nemesis:
             failed: called if the server does not come back.
         """
         self.done: dict[str, int] = dict.fromkeys(faults, 0)
+        self.busy = False
         self._server, self._recorder = server, recorder
         self._random = Random(f"{seed}/nemesis")
         self._restarted, self._failed = restarted, failed
@@ -60,18 +63,20 @@ class Nemesis:
     def end(self) -> None:
         """Do no more faults, and undo what was done."""
         self._end.set()
-        self._thread.join()
+        self._thread.join(_ENDING)
 
     def _run(self) -> None:
         try:
             while not self._end.wait(self._random.uniform(*_BETWEEN)):
                 fault = self._random.choice(list(self.done))
+                self.busy = True
                 self._recorder.note(fault)
                 getattr(self, f"_{fault}")()
                 self._recorder.note(f"{fault}-is-over")
                 self.done[fault] += 1
                 if fault == "kill":
                     self._restarted()
+                self.busy = False
         except BaseException as error:
             self._failed(error)
 

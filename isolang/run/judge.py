@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from isolang.run.doubts import Doubt, doubts_of, too_little_of
+from isolang.run.lost import lost_commits
 from isolang.run.operation import DELETED
 from isolang.run.state import Run
 from isolang.run.target import Target
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 _LEVEL: Final = 10.0  # seconds for each level of the library
+_LEVELS: Final = 20.0  # seconds for all of them
 _SMALLEST: Final = 10.0  # seconds to look for the smallest part
 _SHOWN: Final = 12  # statements of a transaction
 
@@ -35,6 +40,9 @@ class Judged(Struct, frozen=True, kw_only=True):
         anomaly: of a violation, its name.
         first: the place of the counterexample's first transaction in the history, from 1; 0 if
             there is none.
+        doubts: what keeps the verdict from meaning what it seems to.
+        lost: the commits that a kill lost.
+        all_levels: whether each level of the library was decided, where they were asked for.
     """
 
     recorded: Run
@@ -45,6 +53,9 @@ class Judged(Struct, frozen=True, kw_only=True):
     statements: Mapping[str, tuple[str, ...]] = {}
     anomaly: str = ""
     first: int = 0
+    doubts: tuple[Doubt, ...] = ()
+    lost: tuple[str, ...] = ()
+    all_levels: bool = True
 
 
 def judge(
@@ -75,25 +86,55 @@ def judge(
     history = load_history(recorded.path)
     chosen = route(load_spec(recorded.claims))
     verdict = check(history, chosen, timeout=recorded.settings.timeout)
+    doubts = doubts_of(recorded)
     certificate = minimal = None
     statements: dict[str, tuple[str, ...]] = {}
     first = 0
+    little = too_little_of(verdict)
+    if little is not None:
+        doubts += (little,)
     if isinstance(verdict, Valid | Invalid):
-        certificate = verdict.certificate().save(recorded.path.parent)
+        try:
+            certificate = verdict.certificate().save(recorded.path.parent)
+        except OSError as error:
+            what = f"the certificate could not be saved ({error.strerror})"
+            doubts += (Doubt(text=what, grave=False),)
     if isinstance(verdict, Invalid):
-        minimal = _save_smallest(verdict, recorded) if smallest else None
         statements = _statements(verdict, history, recorded, target)
         first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
-    return Judged(
+    judged = Judged(
         recorded=recorded,
         verdict=verdict,
         certificate=certificate,
         minimal=minimal,
-        strongest=_strongest(verdict, recorded.claims, level_seconds) if levels else (),
         statements=statements,
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
         first=first,
+        doubts=doubts,
+        lost=lost_commits(recorded.path) if recorded.state.faults.get("kill") else (),
     )
+    if isinstance(verdict, Invalid) and smallest:
+        judged = replace(judged, minimal=_save_smallest(verdict, recorded))
+    return with_levels(judged, level_seconds) if levels else judged
+
+
+def with_levels(
+    judged: Judged,
+    level_seconds: float = _LEVEL,
+    *,
+    progress: Callable[[str], object] = lambda phase: None,
+) -> Judged:
+    """Find the strongest levels of the library that held, in ``_LEVELS`` seconds at most.
+
+    Args:
+        judged: a run.
+        level_seconds: for each level.
+        progress: called with the name of each level as it begins.
+    """
+    strongest, all_known = _strongest(
+        judged.verdict, judged.recorded.claims, level_seconds, progress
+    )
+    return replace(judged, strongest=strongest, all_levels=all_known)
 
 
 def _save_smallest(verdict: Invalid, recorded: Run) -> Path | None:
@@ -112,19 +153,36 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> Path | None:
     return path
 
 
-def _strongest(verdict: Verdict, claims: str, seconds: float) -> tuple[str, ...]:
-    """The strongest levels that held; what the level claims was found out already."""
+def _strongest(
+    verdict: Verdict, claims: str, seconds: float, progress: Callable[[str], object]
+) -> tuple[tuple[str, ...], bool]:
+    """The strongest levels that held, and whether all were decided.
+
+    What the level claims was found out already.
+    """
     from isolang.language.hierarchy import IMPLIES, implied_by
     from isolang.levels import levels_of
     from isolang.options import Options
     from isolang.verdict import Valid
 
-    found = levels_of(verdict.history, options=Options(timeout=seconds)).strongest()
-    if not isinstance(verdict, Valid) or claims not in IMPLIES:
-        return found
-    if any(claims in implied_by(name) for name in found):
-        return found
-    return tuple(dict.fromkeys((*(x for x in found if x not in implied_by(claims)), claims)))
+    until = perf_counter() + _LEVELS
+
+    def begin(phase: str) -> None:
+        progress(phase)
+        if phase in IMPLIES and perf_counter() > until:
+            raise TimeoutError
+
+    try:
+        levels = levels_of(verdict.history, options=Options(timeout=seconds), progress=begin)
+    except TimeoutError:
+        return ((claims,) if isinstance(verdict, Valid) else ()), False
+    found, known = levels.strongest(), True
+    held = isinstance(verdict, Valid) and claims in IMPLIES
+    if held and not any(claims in implied_by(name) for name in found):
+        weaker = implied_by(claims)
+        found = tuple(dict.fromkeys((*(x for x in found if x not in weaker), claims)))
+    known = all(one.standing != "unknown" for one in levels.levels.values())
+    return found, known
 
 
 def _statements(
@@ -134,8 +192,12 @@ def _statements(
     found = {}
     for view in verdict.violation.transactions:
         shown = []
-        for name, key, value in (op[:3] for op in history.transaction(view.number).ops):
-            said = target.statement(name, key, value)
+        for operation in history.transaction(view.number).ops:
+            name, key, value = (*operation, None)[:3]  # a delete has no value
+            try:
+                said = target.statement(name, key, value)
+            except Exception as error:  # of somebody's adapter; the verdict does not need it
+                said = f"{name} {key} (its statement is not known: {type(error).__name__})"
             if name == "r":
                 said += f"  -- {_result(value)}"
             shown.append(said)

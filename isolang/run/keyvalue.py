@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from isolang.run.adapter import BaseClient, Served, connecting
 from isolang.run.operation import DELETED
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 
+_PART: Final = 100  # keys of a transaction
+
+
 class Store(Protocol):
     """What connections have."""
 
@@ -25,6 +28,18 @@ class Store(Protocol):
 
     def exists(self, keys: Sequence[str]) -> str:
         """Give one of these keys that is there; empty if none is."""
+        ...
+
+    def put(self, key: str, value: str) -> None:
+        """Write a key."""
+        ...
+
+    def get(self, key: str) -> str:
+        """Give the value of a key; empty if it is not there."""
+        ...
+
+    def remove(self, key: str) -> None:
+        """Delete a key, if it is there."""
         ...
 
     def close(self) -> None:
@@ -41,7 +56,6 @@ class KeyValueTarget(Served):
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)
-        self.lists: frozenset[str] = frozenset()
         self._keys: list[str] = []
 
     def start(self) -> None:
@@ -57,10 +71,14 @@ class KeyValueTarget(Served):
             for part in _parts(list(first)):
                 there = client.raw.exists([self.prefix + key for key in part])
                 if there:
-                    hint = "--table-prefix NAME gives other names"
+                    hint = "isocheck did not put it there; --table-prefix NAME gives other names"
+                    if there in self._marked(client):
+                        hint = f"a killed run has left it: isocheck run {self.address} --clean"
                     raise TargetError(f"{self.name}: the key {there} is there already; {hint}")
-        self._put(first)
+            for number, part in enumerate(_parts(list(first))):
+                client.raw.put(self._mark(number), " ".join(self.prefix + key for key in part))
         self._keys = list(first)
+        self._put(first)
 
     def _put(self, values: Mapping[str, Any]) -> None:
         with closing(self.connect(direct=True)) as client:
@@ -91,12 +109,37 @@ class KeyValueTarget(Served):
         """Remove the keys that were put here, and no other."""
         if self._keys:
             self._put(dict.fromkeys(self._keys, DELETED))
+            with closing(self.connect(direct=True)) as client:
+                for number, _ in enumerate(_parts(self._keys)):
+                    client.raw.remove(self._mark(number))
             self._keys = []
+
+    def _mark(self, number: int) -> str:
+        """A key that holds the names of a hundred keys which a run has put there."""
+        return f"{self.prefix}made-by-isocheck/{number}"
+
+    def _marked(self, client: BufferedClient) -> list[str]:
+        """The keys that a killed run has left."""
+        found, number = list[str](), 0
+        while names := client.raw.get(self._mark(number)):
+            found += names.split(" ")
+            number += 1
+        return found
+
+    def clean(self) -> list[str]:
+        """Remove the keys that a killed run has left: those that it has named, and no other."""
+        with closing(self.connect(direct=True)) as client:
+            names = self._marked(client)
+            for name in names:
+                client.raw.remove(name)
+            for number in range(-(-len(names) // _PART)):
+                client.raw.remove(self._mark(number))
+        return names
 
 
 def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """As many keys as stores take in one transaction: etcd 128."""
-    return (keys[start : start + 100] for start in range(0, len(keys), 100))
+    return (keys[start : start + _PART] for start in range(0, len(keys), _PART))
 
 
 class BufferedClient(BaseClient):

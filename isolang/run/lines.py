@@ -14,6 +14,8 @@ Recorded: TypeAlias = tuple[str, Any, Any]
 """``("r", key, value)``, ``("w", key, value)``, ``("append", key, value)``, ``("delete", key,
 None)``; or ``("rp", predicate, rows)``: a literal, and a dictionary."""
 
+_ERROR: Final = 300  # characters of what was raised
+
 UNKNOWN_START: Final = -1  # in place of the time at which an operation was sent
 
 
@@ -29,6 +31,15 @@ def note(index: int, when: int, what: str, value: str) -> bytes:
         f"{{:index {index}, :type :info, :process :nemesis, "
         f":time {when}, :f :{what}, :value {said}}}\n"
     ).encode()
+
+
+def with_error(line: bytes, error: BaseException) -> bytes:
+    """The line of a completion that also says what was raised, in one short line of text."""
+    said = " ".join(str(error).split())
+    text = f"{type(error).__name__}: {said}".rstrip(": ")[:_ERROR]
+    # What UTF-8 cannot hold must not keep the outcome out of the file.
+    text = text.encode(errors="backslashreplace").decode()
+    return line.removesuffix(b"}\n") + f", :error {show(*encode(text, 'an error'))}}}\n".encode()
 
 
 def spell(value: Any) -> str:

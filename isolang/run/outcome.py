@@ -14,6 +14,8 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from isolang.errors import HistoryError
+
 Outcome: TypeAlias = Literal["committed", "aborted", "maybe"]
 """How a transaction ended, as far as its client knows."""
 
@@ -38,6 +40,10 @@ class Connection(Protocol):
 
 class RolledBack(Exception):  # noqa: N818 - an answer of the server, not a fault
     """The server answered COMMIT by rolling back, and raised nothing."""
+
+
+class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a history can hold
+    """What came back is no answer to what was asked, or a value that cannot be recorded."""
 
 
 class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fault

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Container, Generator, Hashable
 from typing import Any, Protocol
 
 from isolang.errors import IsolangError
@@ -24,7 +24,7 @@ from isolang.run.operation import (
     Wait,
     Write,
 )
-from isolang.run.outcome import Driver, Outcome, RolledBack
+from isolang.run.outcome import BadAnswer, Driver, Outcome, RolledBack
 from isolang.run.recorder import RecordedTransaction, Recorder
 from isolang.run.target import Client, Swapping, Target, TargetError, Transacting
 
@@ -48,6 +48,7 @@ def play(
     driver: Driver,
     level: str,
     rows: bool = False,
+    lists: Container[str] | None = None,
     wait: Callable[[Wait], None] = lambda operation: None,
     pace: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, Exception | None]:
@@ -62,6 +63,7 @@ def play(
         level: of the target.
         rows: record that there is no row as that, not as the value ``DELETED``: of a workload with
             predicates.
+        lists: the keys that hold lists; a read of another shape is then a bad answer.
         wait: keeps the transaction open.
         pace: called before each operation, and before COMMIT: whoever wants to say when.
 
@@ -80,10 +82,12 @@ def play(
         pace()
         with t:
             if isinstance(client, Transacting):
-                _transact(client, t, level, plan)
+                _transact(client, t, level, plan, lists)
             else:
                 client.begin(level)
-                _converse(steps, t, client, wait, pace, rows=rows)
+                _converse(steps, t, client, wait, pace, rows=rows, lists=lists)
+    except BadAnswer as error:
+        return t.outcome or "maybe", error
     except (IsolangError, AttributeError, LookupError, NameError, TypeError):
         raise  # a mistake of an adapter or a program is no answer of a database
     except Exception as error:
@@ -105,6 +109,7 @@ def _converse(
     pace: Callable[[], None],
     *,
     rows: bool,
+    lists: Container[str] | None,
 ) -> None:
     result = None
     while True:
@@ -112,7 +117,7 @@ def _converse(
             operation = program.send(result)
         except StopIteration:
             return
-        result = perform(operation, t, client, wait, rows=rows)
+        result = perform(operation, t, client, wait, rows=rows, lists=lists)
         pace()
 
 
@@ -171,6 +176,7 @@ def perform(
     wait: Callable[[Wait], None] = lambda operation: None,
     *,
     rows: bool = False,
+    lists: Container[str] | None = None,
 ) -> Any:
     """Perform one operation, record what it did, and give its result; ``rows`` as of a play.
 
@@ -181,6 +187,8 @@ def perform(
     match operation:
         case Read(key):
             value = client.read(key)
+            if lists is not None:
+                _check_shape(key, value, lists)
             t.read(key, absent if value == DELETED else value)
             return value
         case Write(key, value):
@@ -215,6 +223,8 @@ def perform(
         case Scan(keys):
             found = client.scan(keys[0], keys[-1])
             for key in keys:
+                if lists is not None:
+                    _check_shape(key, found.get(key), lists)
                 t.read(key, found.get(key, absent))
             return found
         case Wait():
@@ -256,12 +266,31 @@ def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
     client.rollback_to_savepoint()
 
 
+def _check_shape(key: str, value: Any, lists: Container[str]) -> None:
+    """Refuse a list for a number and a number for a list: a history holds one of them by a key.
+
+    Raises:
+        BadAnswer: it is the other one.
+    """
+    if value is None or value == DELETED:
+        return
+    if (key in lists) != isinstance(value, list):
+        expected = "a list" if key in lists else "a single value"
+        raise BadAnswer(f"{key}: expected {expected} (got {ascii(value)[:80]})")
+
+
 def _transact(
-    client: Transacting, t: RecordedTransaction, level: str, plan: tuple[Recorded, ...]
+    client: Transacting,
+    t: RecordedTransaction,
+    level: str,
+    plan: tuple[Recorded, ...],
+    lists: Container[str] | None,
 ) -> None:
     """Have a client run a whole transaction that is known before."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":
+            if lists is not None:
+                _check_shape(key, result, lists)
             t.read(key, result)
         elif name == "append":
             t.append(key, value)

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 FIRST: Final = 10  # transactions before the first look
 GROWTH: Final = 1.25
+_SMALL: Final = 1 << 22  # bytes of a prefix of which it is asked whether it is too little
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -29,11 +30,13 @@ class Look(Struct, frozen=True, kw_only=True):
         outcome: ``valid``, ``invalid`` or ``unknown``.
         transactions: how many the prefix has.
         anomaly: of a violation, its name.
+        little: why nothing of it could have been violated; empty if something could.
     """
 
     outcome: str
     transactions: int
     anomaly: str = ""
+    little: str = ""
 
 
 class Watcher:
@@ -112,7 +115,7 @@ class Watcher:
                    str(self._seconds)]  # fmt: skip
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
 
 
@@ -140,15 +143,20 @@ def judge(data: bytes, spec: str, seconds: float) -> Look:
     import io
 
     from isolang.api import check, load_history
-    from isolang.verdict import Invalid
+    from isolang.run.doubts import too_little
+    from isolang.verdict import Invalid, Valid
 
     history = load_history(io.BytesIO(data), "edn")
     verdict = check(history, spec, timeout=seconds, threads=1)
+    little = ""
+    if isinstance(verdict, Valid) and len(data) < _SMALL:
+        little = too_little(history, verdict.spec)
     certain = isinstance(verdict, Invalid) and verdict.certified
     return Look(
         outcome="unknown" if isinstance(verdict, Invalid) and not certain else verdict.outcome,
         transactions=history.counts()["transactions"],
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
+        little=little,
     )
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from typing import Final
 
-from isolang.run.clients import Clients, Share
+from isolang.run.clients import ENDING, Clients, Share
 from isolang.run.state import State
 from isolang.run.target import TargetError
 
 _TELLING: Final = 0.1  # seconds between two reports of a child
-_ENDING: Final = 60.0  # seconds for a child to end its last transactions
+_ENDING: Final = ENDING + 1.0  # seconds for a child to end its last transactions
 
 
 class Children:
@@ -66,14 +67,18 @@ class Children:
             TargetError: one of them could not go on.
         """
         self._stop.set()
+        until = time.monotonic() + _ENDING
         for number, (said, child) in enumerate(zip(self._said, self._children, strict=True)):
             try:
-                while said.poll(_ENDING):
+                while said.poll(max(0.0, until - time.monotonic())):
                     self._take(number, said.recv())
             except EOFError:
                 pass
-            child.join(_ENDING)
-            child.kill()
+            child.join(max(0.0, until - time.monotonic()))
+            if child.is_alive():
+                child.kill()
+                state = self._states.setdefault(number, State())
+                state.hung += (f"process {number + 1} of the clients, which does not answer",)
         return list(self._states.values())
 
     def _take(self, number: int, what: State | str) -> None:
@@ -95,6 +100,8 @@ def _play(clients: Clients, share: Share, stop: Event, saying: Connection) -> No
             saying.send(clients.state)
         clients.end()
         saying.send(clients.state)
+        if clients.fatal is not None:
+            raise clients.fatal
     except BaseException as error:
         saying.send(" ".join(str(error).split()) or type(error).__name__)
     saying.close()

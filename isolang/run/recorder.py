@@ -10,15 +10,20 @@ an accused one. So
   nothing that happened before;
 * *aborted* means that the server cannot have applied it; every other error from COMMIT on is
   *maybe* (``:info``), and the session goes on as a new ``:process``;
+* a value that no history can hold (a lone surrogate, NaN) makes its transaction *maybe*, without
+  what cannot be said of it: the other transactions go on;
 * the order of ``:index`` is real time: it is drawn from one counter, before the first statement is
   sent and after the answer to COMMIT has come. ``:time`` is nanoseconds of one monotonic clock.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns
@@ -29,7 +34,7 @@ from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError
 from isolang.run import lines
 from isolang.run.lines import UNKNOWN_START, Recorded
-from isolang.run.outcome import Connection, Driver, Outcome, driver_of
+from isolang.run.outcome import BadAnswer, Connection, Driver, Outcome, driver_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _CLOSED: Final = -1  # no file
+_BLOCK: Final = 1 << 22  # bytes at the end of a file that are looked at for half a line
+_JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
 _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
@@ -84,6 +91,7 @@ class Recorder:
         self._process: dict[Hashable, int] = {}
         self._busy: dict[Hashable, RecordedTransaction] = {}
         self._began = monotonic_ns()
+        self._torn = False
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()).encode())
 
@@ -178,6 +186,8 @@ class Recorder:
         file, self._file = self._file, _CLOSED
         if file != _CLOSED:
             os.close(file)
+            if self._torn:
+                cut_torn_line(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -210,13 +220,34 @@ class Recorder:
         # SOUND BECAUSE: the order of events is that of :index, and the lines of one process have
         # one writer.
         try:
+            if self._torn:
+                raise OSError(errno.EIO, "an earlier line could not be written")
             written = os.write(self._file, line)
             while written < len(line):  # a full disk raises at the second try
                 written += os.write(self._file, line[written:])
         except OSError as error:
+            self._torn = True  # nobody writes behind half a line
             ended = self._file == _CLOSED
             what = "the recording has ended" if ended else f"cannot be written ({error.strerror})"
             raise HistoryError(f"{self.path}: {what}; nothing can be added") from None
+
+
+def cut_torn_line(path: Path) -> None:
+    """Cut a file at the half of a line that did not fit, with what other threads wrote behind it.
+
+    SOUND BECAUSE: lines are written before anything that others can see is done, so what was in
+    the file first is a history by itself.
+    """
+    with suppress(OSError), path.open("rb+") as file:
+        start = max(0, file.seek(0, os.SEEK_END) - _BLOCK)
+        file.seek(start)
+        tail = file.read()
+        end = tail.rfind(b"\n") + 1
+        joined = _JOINED.search(tail, 0, end)
+        if joined is not None:
+            end = tail.rfind(b"\n", 0, joined.end()) + 1
+        if end or not start:
+            file.truncate(start + end)
 
 
 class _Clock:
@@ -241,6 +272,7 @@ class RecordedTransaction:
 
     Attributes:
         outcome: how it ended; ``None`` before.
+        problem: what of it cannot be recorded; ``None`` if all can.
         operations: what it did so far.
     """
 
@@ -263,13 +295,18 @@ class RecordedTransaction:
         self._times: list[int] = []  # of each operation two
         self._commit: tuple[int, int] | tuple[()] = ()
         self.outcome: Outcome | None = None
+        self.problem: BadAnswer | None = None
         self.operations: list[Recorded] = []
 
     def __enter__(self) -> Self:
         began = self._recorder._begin(self, self._session)
         self._index, self._process, self._when = began
         if self._plan:
-            self.announce()
+            try:
+                self.announce()
+            except Exception as problem:  # nothing was sent
+                self._end("aborted", problem)
+                raise
         return self
 
     def read(self, key: Any, value: Any) -> None:
@@ -313,9 +350,13 @@ class RecordedTransaction:
         traceback: TracebackType | None,
     ) -> None:
         if not self._announced:
-            self.announce()
+            try:
+                self.announce()
+            except Exception as problem:  # it cannot be written: so COMMIT is not sent
+                self._end(self._failed(problem), problem)
+                raise
         if error is not None:
-            self._end(self._failed(error))
+            self._end(self._failed(error), error)
             return
         try:
             if self._connection is not None:
@@ -323,9 +364,11 @@ class RecordedTransaction:
                 self._driver.commit(self._connection)
                 self._commit = (sent, monotonic_ns())
         except BaseException as problem:
-            self._end(self._not_committed(problem))
+            self._end(self._not_committed(problem), problem)
             raise
         self._end("committed")
+        if self.problem is not None:
+            raise self.problem
 
     def _failed(self, error: BaseException) -> Outcome:
         """The outcome after an exception in the block, before COMMIT was sent."""
@@ -345,27 +388,69 @@ class RecordedTransaction:
         return outcome
 
     def announce(self) -> None:
-        """Write down what is to be written, where it was not planned; COMMIT may be sent next."""
-        planned = self._plan or self.operations
-        line = recorded_line(
-            self._index, "invoke", self._process, self._when, self._began, planned, True, [], (),
-            lines.spell,
-        )  # fmt: skip
-        self._recorder._write(line)
-        self._announced = True
+        """Write down what is to be written, where it was not planned; COMMIT may be sent next.
 
-    def _end(self, outcome: Outcome) -> None:
-        self.outcome = outcome
+        Raises:
+            BadAnswer: it cannot be written; the line without it is in the file.
+        """
+        planned = self._plan or self.operations
+        self._announced = True
+        line = self._line("invoke", planned)
+        self._recorder._write(line)
+        if self.problem is not None:
+            raise self.problem
+
+    def _end(self, outcome: Outcome, error: BaseException | None = None) -> None:
         recorder, done = self._recorder, self.operations
-        if outcome == "maybe" and len(self._plan) > len(done):
-            # What was to come, too; what its reads return is not known.
-            rest = self._plan[len(done) :]
-            done = [*done, *((n, key, None if n == "r" else value) for n, key, value in rest)]
-        times = [] if self._sent == UNKNOWN_START else self._times
-        when, index = monotonic_ns(), next(recorder._indices)
-        line = recorded_line(
-            index, _COMPLETION[outcome], self._process, when, self._began, done, False, times,
-            self._commit, lines.spell,
-        )  # fmt: skip
-        recorder._write(line)
-        recorder._free(self._session, outcome)
+        try:
+            if outcome == "maybe" and len(self._plan) > len(done):
+                # What was to come, too; what its reads return is not known.
+                rest = self._plan[len(done) :]
+                done = [*done, *((n, key, None if n == "r" else value) for n, key, value in rest)]
+            self._when, self._index = monotonic_ns(), next(recorder._indices)
+            line = self._line(_COMPLETION[outcome], done)
+            if self.problem is not None and outcome == "committed":
+                outcome = "maybe"
+            if error or self.problem:
+                line = lines.with_error(line, error or self.problem or BadAnswer())
+            recorder._write(line)
+        finally:
+            self.outcome = outcome
+            recorder._free(self._session, outcome)
+
+    def _line(self, kind: str, operations: Sequence[Recorded]) -> bytes:
+        """The line of an event, without what cannot be recorded: that is the transaction's problem.
+
+        SOUND BECAUSE: a transaction with a problem is not recorded as committed, and reads of one
+        that is not say nothing without a value. Who reads what it wrote has the same problem.
+        """
+        planned = kind == "invoke"
+        times = [] if planned or self._sent == UNKNOWN_START else self._times
+        head, commit = (self._process, self._when, self._began), () if planned else self._commit
+
+        def spelt(kind: str, some: Sequence[Recorded], times: list[int]) -> bytes:
+            return recorded_line(
+                self._index, kind, *head, some, planned, times, commit, lines.spell
+            )
+
+        try:
+            return spelt(kind, operations, times)
+        except Exception:
+            sound = []
+            for operation in operations:
+                name, key, value = (*operation, None)[:3] if operation else ("?", None, None)
+                for one in (operation, ("r", key, None)):
+                    try:
+                        spelt("info", [one], [])
+                    except Exception as error:
+                        shown = f"{ascii(name)[:20]} of {ascii(key)[:80]}"
+                        what = " ".join(str(error).split())
+                        self.problem = BadAnswer(
+                            f"{shown}: {ascii(value)[:80]} cannot be recorded ({what})"
+                        )
+                        if name != "r":
+                            break
+                    else:
+                        sound.append(one)
+                        break
+            return spelt("info" if kind == "ok" else kind, sound, [])

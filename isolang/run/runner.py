@@ -6,8 +6,11 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
+from isolang.errors import IsolangError
 from isolang.language.load import load_spec
+from isolang.run.blame import blamed
 from isolang.run.clients import Clients
 from isolang.run.faults import Nemesis
 from isolang.run.interleave import interleave
@@ -20,6 +23,8 @@ from isolang.run.sql import SqlTarget
 from isolang.run.state import Run, State
 from isolang.run.target import Serving, Target, TargetError
 from isolang.run.targets import level_named, target_named
+
+GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
 
 
 class Runner:
@@ -46,6 +51,7 @@ class Runner:
         self.claims = settings.claims or self.level.claims
         load_spec(self.claims)  # what cannot be judged is said before anything is started
         self.plan = plan_of(settings, self.target)
+        self.target.lists = frozenset(self.plan.lists())
         if isinstance(self.target, SqlTarget):
             self.target.options(
                 level=self.level.name, access=settings.access, update=settings.update
@@ -70,22 +76,30 @@ class Runner:
         else:
             self.target.remove()
 
-    def run(self, show: Callable[[State], None] = lambda state: None) -> Run:
+    def run(
+        self,
+        show: Callable[[State], None] = lambda state: None,
+        *,
+        began: Callable[[Path], None] = lambda path: None,
+    ) -> Run:
         """Play until the time is up, Ctrl-C, or a prefix is refuted.
 
         Args:
             show: called a few times a second.
+            began: called with the history's file, once it is there.
 
         Raises:
-            IsolangError: the run cannot go on; what was recorded stays.
+            IsolangError: nothing has committed, and the run cannot go on.
         """
         path = self._path()
         with Recorder(path, about=self._about()) as recorder:
             clients = Clients(self.settings, self.plan, self.target, self.level, recorder)
             watcher = Watcher(path, self.claims, seconds=self.settings.timeout)
             state = clients.state
-            state.began = time.monotonic()
+            state.began = state.answered = time.monotonic()
             interrupted = False
+            began(path)
+            show(state)
             try:
                 self._play(clients, recorder, watcher, show)
             except KeyboardInterrupt:
@@ -94,6 +108,7 @@ class Runner:
             finally:
                 watcher.end()
             state.look = watcher.last
+        self._judge_end(clients)
         return Run(
             settings=self.settings,
             version=self.version,
@@ -103,7 +118,19 @@ class Runner:
             state=state,
             seconds=(state.ended or time.monotonic()) - state.began,
             interrupted=interrupted,
+            planned=tuple(phase.workload.name for phase in self.plan.phases),
         )
+
+    def _judge_end(self, clients: Clients) -> None:
+        """Note why the run ended early; raise that where there is nothing to judge."""
+        error, state = clients.fatal, clients.state
+        if error is None:
+            return
+        if not isinstance(error, IsolangError):
+            error = blamed(error, self.target) or error
+        if not state.committed or not isinstance(error, IsolangError):
+            raise error
+        state.problem = str(error)
 
     def _play(
         self,
@@ -112,8 +139,12 @@ class Runner:
         watcher: Watcher,
         show: Callable[[State], None],
     ) -> None:
-        self._play_scripts(clients, recorder, show)
-        if not self.plan.phases:
+        try:
+            self._play_scripts(clients, recorder, show)
+        except IsolangError as error:
+            clients.fail(error)
+        if clients.fatal is not None or not self.plan.phases:
+            clients.state.ended = time.monotonic()
             return
         children, nemesis = None, None
         if self.settings.processes > 1:
@@ -124,7 +155,7 @@ class Runner:
         if self.settings.watched:
             watcher.watch(clients.state.total)
         try:
-            self._watch(clients, watcher, show, children)
+            self._watch(clients, watcher, show, children, nemesis)
         finally:
             clients.state.ended = time.monotonic()
             clients.stopped.set()
@@ -132,7 +163,10 @@ class Runner:
                 nemesis.end()
                 clients.state.faults = nemesis.done
             if children is not None:
-                clients.state.add_up(children.end())
+                try:
+                    clients.state.add_up(children.end())
+                except TargetError as error:
+                    clients.fail(error)
             clients.end()
 
     def _play_scripts(
@@ -150,6 +184,7 @@ class Runner:
             )
             for one in played:
                 clients.state.count(one.outcome)
+                clients.state.answered = time.monotonic()
             show(clients.state)
 
     def _watch(
@@ -158,16 +193,24 @@ class Runner:
         watcher: Watcher,
         show: Callable[[State], None],
         children: Children | None,
+        nemesis: Nemesis | None,
     ) -> None:
         settings, state = self.settings, clients.state
         until = state.began + settings.seconds
         most = settings.transactions
-        while time.monotonic() < until and not clients.stopped.wait(0.1):
+        while (now := time.monotonic()) < until and not clients.stopped.wait(0.1):
             state.look = watcher.last
             clients.choose()
             if children is not None:
-                state.add_up(children.listen())
+                try:
+                    state.add_up(children.listen())
+                except TargetError as error:
+                    clients.fail(error)
+            silent = state.hear(now, excused=nemesis is not None and nemesis.busy)
             show(state)
+            if silent > GIVEN_UP:
+                why = f" ({state.refusal})" if state.refused > state.answered else ""
+                clients.fail(TargetError(f"{self.target.name}: no answer for {silent:.0f} s{why}"))
             if most is not None and state.total() >= most:
                 return
             if watcher.refuted.is_set() and not settings.to_the_end:

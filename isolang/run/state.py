@@ -6,13 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct, field
 
-from isolang.run.outcome import Outcome
+from isolang.run.outcome import BadAnswer, Outcome
 from isolang.run.prefix import Look
 from isolang.run.settings import Settings
 from isolang.run.target import Level
+
+SHORT: Final = 1.0  # seconds of silence where connections were refused besides
+LONG: Final = 5.0  # and where not
 
 
 class State(Struct, kw_only=True):
@@ -30,6 +34,15 @@ class State(Struct, kw_only=True):
         errors: the kinds of errors, by their first words.
         faults: how often each was done.
         look: what the last check of a prefix found.
+        played: committed transactions by workload.
+        bad: the kinds of answers that no history can hold, as ``errors``.
+        answered: ``time.monotonic()`` when anything was last answered.
+        refused: likewise, when a connection was last refused; 0 if none was.
+        refusal: what was then said.
+        silent: the longest time in which nothing was answered, without a fault of ours; seconds.
+        silent_from: seconds from ``began`` until that began.
+        hung: the calls that had not ended when the clients were to end.
+        problem: why the run ended before its time; empty if it did not.
     """
 
     began: float = 0.0
@@ -43,6 +56,15 @@ class State(Struct, kw_only=True):
     errors: Counter[str] = field(default_factory=Counter)
     faults: dict[str, int] = field(default_factory=dict)
     look: Look | None = None
+    played: Counter[str] = field(default_factory=Counter)
+    bad: Counter[str] = field(default_factory=Counter)
+    answered: float = 0.0
+    refused: float = 0.0
+    refusal: str = ""
+    silent: float = 0.0
+    silent_from: float = 0.0
+    hung: tuple[str, ...] = ()
+    problem: str = ""
 
     def total(self) -> int:
         """All transactions that have ended."""
@@ -61,14 +83,44 @@ class State(Struct, kw_only=True):
         setattr(self, outcome, getattr(self, outcome) + 1)
         if outcome == "committed":
             self.latency += seconds
+            self.played[self.workload] += 1
         if error is not None:
             self.errors[_kind(error)] += 1
+        if isinstance(error, BadAnswer):
+            self.bad[str(error)[:200]] += 1
+
+    def hear(self, now: float, *, excused: bool = False) -> float:
+        """Note how long nothing was answered, and give it.
+
+        Args:
+            now: ``time.monotonic()``.
+            excused: a fault of ours keeps the server from answering.
+        """
+        if excused:
+            self.answered = now
+        silent = now - max(self.answered, self.began)
+        if silent > self.silent:
+            self.silent, self.silent_from = silent, now - silent - self.began
+        return silent
+
+    def unreachable(self) -> bool:
+        """Whether the server could not be reached for a time that no fault of ours explains."""
+        gone = self.refused > max(self.answered, self.began)
+        return gone or self.silent >= (SHORT if self.refused else LONG)
 
     def add_up(self, parts: Sequence[State]) -> None:
         """Count what was counted in parts, by processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
-        self.errors = sum((one.errors for one in parts), Counter())
+        for name in ("errors", "played", "bad"):
+            setattr(self, name, sum((getattr(one, name) for one in parts), Counter()))
+        for name in ("answered", "refused", "refusal"):
+            setattr(
+                self,
+                name,
+                max((getattr(one, name) for one in parts), default=type(getattr(self, name))()),
+            )
+        self.hung = tuple(call for one in parts for call in one.hung)
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -83,6 +135,8 @@ class Run(Struct, frozen=True, kw_only=True):
         state: how it went.
         seconds: from the first transaction to the last one.
         interrupted: whether Ctrl-C ended it.
+        planned: the workloads that were to be played by many clients.
+        left: why tables may be left behind; empty if none are.
     """
 
     settings: Settings
@@ -93,11 +147,27 @@ class Run(Struct, frozen=True, kw_only=True):
     state: State
     seconds: float
     interrupted: bool = False
+    planned: tuple[str, ...] = ()
+    left: str = ""
 
     @property
     def throughput(self) -> float:
         """Committed transactions a second."""
         return self.state.committed / self.seconds if self.seconds else 0.0
+
+
+def nothing_committed(run: Run) -> str:
+    """Why there is nothing to judge."""
+    state = run.state
+    said = "".join(f"; most often: {error}" for error, _ in state.errors.most_common(1))
+    if state.refused and not said:
+        said = f"; {state.refusal}"
+    if state.hung:
+        said += f"; hanging in {state.hung[0]}"
+    return (
+        f"{run.settings.workload}: no transaction has committed ({state.aborted:,} aborted, "
+        f"{state.maybe:,} of unknown outcome{said}); what was recorded is in {run.path}"
+    )
 
 
 def _kind(error: BaseException) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
@@ -10,10 +12,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.errors import IsolangError, internal_error
 from isolang.run.judge import Judged, judge
+from isolang.run.player import Player
 from isolang.run.runner import Runner
 from isolang.run.settings import Settings
-from isolang.run.state import State
+from isolang.run.state import Run, State, nothing_committed
 from isolang.run.target import Target, TargetError
 from isolang.run.targets import level_named, target_named
 from isolang.run.workloads import NAMES
@@ -35,9 +39,10 @@ class Cell(Struct, frozen=True, kw_only=True):
         level: of the database.
         claims: the specification that it was judged by.
         workload: what the clients did.
-        outcome: ``not played``: the database cannot do what the workload needs.
+        outcome: ``not played``: the database cannot do what the workload needs; ``failed``: it was
+            played, or judged, without a verdict.
         certified: whether an independent checker accepted the verdict's evidence.
-        reason: of an unknown outcome, or why it was not played.
+        reason: of an unknown outcome, or why there is none.
         strongest: the strongest levels of the library that held.
         anomalies: what was seen of what serializability forbids, allowed by the level or not, and
             how often: counterexamples of which no two share a transaction's reads.
@@ -51,12 +56,14 @@ class Cell(Struct, frozen=True, kw_only=True):
         certificate: the saved file.
         minimal: of a violation, the saved smallest part.
         page: the saved report, from the folder of the survey.
+        doubts: what keeps the outcome from meaning what it seems to.
+        grave: whether a valid outcome means nothing because of one of them.
     """
 
     level: str
     claims: str
     workload: str
-    outcome: Literal["valid", "invalid", "unknown", "not played"]
+    outcome: Literal["valid", "invalid", "unknown", "not played", "failed"]
     certified: bool = False
     reason: str = ""
     strongest: tuple[str, ...] = ()
@@ -71,6 +78,8 @@ class Cell(Struct, frozen=True, kw_only=True):
     certificate: str | None = None
     minimal: str | None = None
     page: str | None = None
+    doubts: tuple[str, ...] = ()
+    grave: bool = False
 
 
 class Survey(Struct, frozen=True, kw_only=True):
@@ -105,7 +114,7 @@ def survey(
     *,
     pages: bool = False,
     show: Callable[[State], None] = lambda state: None,
-    done: Callable[[Cell], None] = lambda cell: None,
+    done: Callable[[Cell, Survey], None] = lambda cell, so_far: None,
 ) -> Survey:
     """Play workloads at the levels of a database, and judge each run.
 
@@ -114,62 +123,85 @@ def survey(
         workloads: their names.
         pages: write a page for each cell, beside its history.
         show: called a few times a second.
-        done: called with each cell.
+        done: called with each cell, and all that there are so far.
 
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
     """
     target = target_named(settings.target, prefix=settings.prefix)
     levels = [level_named(target, settings.level)] if settings.level else target.levels
+    player = Player(settings.target, settings.prefix)
     cells: list[Cell] = []
-    interrupted = False
+    database, interrupted = "", False
+
+    def so_far() -> Survey:
+        return Survey(
+            target=str(target.address),
+            database=database or str(target.address),
+            seconds=settings.seconds,
+            transactions=settings.transactions,
+            sessions=settings.sessions,
+            seed=settings.seed,
+            interrupted=interrupted,
+            cells=tuple(cells),
+        )
+
     try:
-        target.start()
-        database = target.version()
         for level in levels:
             for workload in workloads:
                 one = replace(settings, level=level.name, workload=workload, watched=False)
-                cell, interrupted = _cell(one, target, pages=pages, show=show)
+                try:
+                    cell, run = _cell(one, player, pages=pages, show=show)
+                except KeyboardInterrupt:
+                    interrupted = True
+                    return so_far()
+                except Exception as error:  # a cell that fails is one cell
+                    if os.environ.get("ISOLANG_TRACEBACK"):
+                        traceback.print_exc()
+                    known = isinstance(error, IsolangError | OSError)
+                    why = str(error) if known else internal_error(error)
+                    cell, run = _unplayed(one, target, "failed", why), None
+                if run is not None:
+                    database, interrupted = run.version, run.interrupted
                 cells.append(cell)
-                done(cell)
+                done(cell, so_far())
                 if interrupted:
-                    break
-            if interrupted:
-                break
+                    return so_far()
     finally:
-        target.close()
-    return Survey(
-        target=str(target.address),
-        database=database,
-        seconds=settings.seconds,
-        transactions=settings.transactions,
-        sessions=settings.sessions,
-        seed=settings.seed,
-        interrupted=interrupted,
-        cells=tuple(cells),
+        player.close()
+    if all(cell.outcome == "failed" for cell in cells):
+        raise TargetError(cells[0].reason)  # it cannot be tested at all
+    return so_far()
+
+
+def _unplayed(
+    settings: Settings, target: Target, outcome: Literal["not played", "failed"], reason: str
+) -> Cell:
+    level = level_named(target, settings.level)
+    return Cell(
+        level=level.name,
+        claims=settings.claims or level.claims,
+        workload=settings.workload,
+        outcome=outcome,
+        reason=reason,
     )
 
 
 def _cell(
-    settings: Settings, target: Target, *, pages: bool, show: Callable[[State], None]
-) -> tuple[Cell, bool]:
-    """Play and judge one cell; also tell whether Ctrl-C ended it."""
+    settings: Settings, player: Player, *, pages: bool, show: Callable[[State], None]
+) -> tuple[Cell, Run | None]:
+    """Play and judge one cell; also gives the run, if there was one."""
+    target = target_named(settings.target, prefix=settings.prefix)
     level = level_named(target, settings.level)
     claims = settings.claims or level.claims
     try:
-        runner = Runner(settings, target)
+        Runner(settings, target)
     except TargetError as error:
-        reason = str(error)
-        cell = Cell(
-            level=level.name, claims=claims, workload=settings.workload, outcome="not played",
-            reason=reason,
-        )  # fmt: skip
-        return cell, False
-    try:
-        runner.start()
-        recorded = runner.run(show)
-    finally:
-        runner.close()
+        return _unplayed(settings, target, "not played", str(error)), None
+    recorded = player.play(settings, show)
+    if not recorded.state.committed:
+        cell = _unplayed(settings, target, "failed", nothing_committed(recorded))
+        return replace(cell, aborted=recorded.state.aborted, maybe=recorded.state.maybe), recorded
     judged = judge(recorded, target, level_seconds=_LEVEL)
     state, verdict = recorded.state, judged.verdict
     counted, everything = count_anomalies(verdict.history, seconds=_COUNTING)
@@ -192,7 +224,9 @@ def _cell(
         certificate=None if judged.certificate is None else str(judged.certificate),
         minimal=None if judged.minimal is None else str(judged.minimal),
         page=_save_page(judged) if pages else None,
-    ), recorded.interrupted
+        doubts=tuple(doubt.text for doubt in judged.doubts),
+        grave=any(doubt.grave for doubt in judged.doubts),
+    ), recorded
 
 
 def _save_page(judged: Judged) -> str:

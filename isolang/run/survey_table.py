@@ -11,7 +11,7 @@ from isolang.report.plain import plain_page, text
 if TYPE_CHECKING:
     from isolang.run.survey import Cell, Survey
 
-_MARK: Final = {"valid": "✓", "invalid": "✗", "unknown": "?", "not played": "–"}
+_MARK: Final = {"valid": "✓", "invalid": "✗", "unknown": "?", "not played": "–", "failed": "!"}
 
 
 def markdown(survey: Survey) -> str:
@@ -101,13 +101,24 @@ def _how(survey: Survey) -> str:
 def _cell_text(cell: Cell | None) -> str:
     if cell is None or cell.outcome == "not played":
         return "–"
+    if cell.outcome == "failed":
+        return f"! failed: {_in_a_cell(cell.reason)}"
     seen = anomalies(cell)
     head = f"{_MARK[cell.outcome]} held `{held(cell)}`"
     if cell.outcome == "invalid":
         head = f"**✗ invalid**{'' if cell.certified else ' (not certified)'}, held `{held(cell)}`"
     elif cell.outcome == "unknown":
         head = f"? unknown, held `{held(cell)}`"
-    return f"{head}{'<br>' if seen else ''}{seen}<br>{figures(cell)}"
+    elif cell.grave:
+        head = f"? valid, but: held `{held(cell)}`"
+    doubts = "".join(f"<br>{_in_a_cell(doubt)}" for doubt in cell.doubts)
+    return f"{head}{'<br>' if seen else ''}{seen}<br>{figures(cell)}{doubts}"
+
+
+def _in_a_cell(words: str) -> str:
+    """A text that breaks no cell of a table, and is no markup."""
+    plain = text(" ".join(words.split()))
+    return "".join("\\" + sign if sign in "|`*_[]\\" else sign for sign in plain)
 
 
 def _cell_html(cell: Cell | None, where: str) -> str:
@@ -115,14 +126,21 @@ def _cell_html(cell: Cell | None, where: str) -> str:
         return "<td class=none>–</td>"
     if cell.outcome == "not played":
         return f'<td class=none title="{text(cell.reason)}">–</td>'
-    word = f"{_MARK[cell.outcome]} {cell.outcome}{', certified' if cell.certified else ''}"
-    shown = f"<b class={cell.outcome}>{word}</b>"
+    if cell.outcome == "failed":
+        return (
+            f"<td class=none><b class=unknown>! failed</b><small>{text(cell.reason)}</small></td>"
+        )
+    kind = "unknown" if cell.grave and cell.outcome == "valid" else cell.outcome
+    word = f"{_MARK[kind]} {cell.outcome}{', certified' if cell.certified else ''}"
+    shown = f"<b class={kind}>{word}</b>"
     if cell.page:
         link = text(f"{where}/{cell.page}")
-        shown = f'<a class={cell.outcome} href="{link}">{word}</a>'
+        shown = f'<a class={kind} href="{link}">{word}</a>'
     seen = anomalies(cell)
     return (
         f"<td>{shown}<small>held: {text(held(cell))}</small>"
         + (f"<small>{text(seen)}</small>" if seen else "")
-        + f"<small>{text(figures(cell))}</small></td>"
+        + f"<small>{text(figures(cell))}</small>"
+        + "".join(f"<small>{text(doubt)}</small>" for doubt in cell.doubts)
+        + "</td>"
     )

@@ -150,6 +150,7 @@ class Target(Protocol):
         tokens: whether transactions that write also write a token of their own, by which
             ``resolve`` finds out what became of them. Whoever writes it first decides: the
             transaction, or the client that asks, so that it can never commit.
+        lists: the keys that hold lists; it is set before anything is started.
         levels: its isolation levels, the default first.
         lacks: what it cannot do: ``range reads``, of keys and of values; ``savepoints``; clients in
             several ``processes``; ``rows`` that are inserted and deleted; ``conversations``, in
@@ -161,6 +162,7 @@ class Target(Protocol):
     lacks: ClassVar[frozenset[str]]
     address: Address
     tokens: bool
+    lists: frozenset[str]
 
     def start(self) -> None:
         """Start a server, where the target has one of its own, or connect once.
@@ -196,6 +198,10 @@ class Target(Protocol):
 
     def remove(self) -> None:
         """Remove what ``setup`` created; it may then be called again."""
+        ...
+
+    def clean(self) -> list[str]:
+        """Remove what the ``setup`` of a killed run has left; it is not started. Give the names."""
         ...
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from isolang.run.address import Address
 from isolang.run.operation import Read, Write
-from isolang.run.outcome import RolledBack
+from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
 from isolang.run.target import TargetError
@@ -182,7 +182,7 @@ def test_a_program_that_answers_something_else(tmp_path):
     """The run ends with what was got and what was expected."""
     target = target_named("exec:echo hello")
     client = target.connect()
-    with pytest.raises(TargetError, match="not an answer"):
+    with pytest.raises(BadAnswer, match="not an answer"):
         client.transact("default", [("w", "x", 1)])
     client.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from isolang.errors import HistoryError
 from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import Files, Reading, call_native, counted
 
@@ -18,8 +19,16 @@ def read(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    columns, say = call_native(_native.read_edn, data, name, timeout=timeout)
     ignored, notes = [], []
+    try:
+        columns, say = call_native(_native.read_edn, data, name, timeout=timeout)
+    except HistoryError:
+        whole = _without_torn_line(data)
+        if not whole:
+            raise
+        columns, say = call_native(_native.read_edn, whole, name, timeout=timeout)
+        line = whole.count(b"\n") + 1
+        notes.append(f"the file ends in line {line}, which is torn: left out, as if still to come")
     if say["nonclient"]:
         who = ", ".join(say["nonclient_processes"])
         ignored.append(
@@ -108,6 +117,22 @@ def read(files: Files, *, timeout: float) -> Reading:
         notes=tuple(notes),
         session_names=session_names(say["session_labels"]),
     )
+
+
+def _without_torn_line(data: bytes) -> bytes:
+    """What stands before a last line that has no end; empty if there is none, or it is needed.
+
+    SOUND BECAUSE: every completion has its invocation, so one that is torn leaves its transaction
+    indeterminate, and one that had just begun has done nothing yet. A file of completions alone
+    would lose a transaction that others may have read from.
+    """
+    end = data.rfind(b"\n") + 1
+    torn = data[end:].strip()
+    if not torn.startswith(b"{") or torn.endswith(b"}"):
+        return b""
+    whole = data[:end]
+    completed = whole.count(b":type :ok") + whole.count(b":type :fail")
+    return whole if whole.count(b":type :invoke") >= max(completed, 1) else b""
 
 
 def session_names(processes: list[int]) -> tuple[str, ...]:

@@ -52,6 +52,19 @@ class Gateway:
         rows = [one["response_range"].get("kvs") for one in found]
         return next((key for key, row in zip(keys, rows, strict=True) if row), "")
 
+    def put(self, key: str, value: str) -> None:
+        """Write a key."""
+        self.txn([], [put(key, value)])
+
+    def get(self, key: str) -> str:
+        """Give the value of a key; empty if it is not there."""
+        rows = self.call("kv/range", asked(key)).get("kvs", [])
+        return value_of(rows[0]) if rows else ""
+
+    def remove(self, key: str) -> None:
+        """Delete a key, if it is there."""
+        self.txn([], [delete(key)])
+
     def close(self) -> None:
         """Close it."""
         self._http.close()

@@ -73,6 +73,18 @@ class Commands:
         found = self.ask(*(["EXISTS", key] for key in keys))
         return next((key for key, one in zip(keys, found, strict=True) if one), "")
 
+    def put(self, key: str, value: str) -> None:
+        """Write a key."""
+        self.ask(["SET", key, value])
+
+    def get(self, key: str) -> str:
+        """Give the value of a key; empty if it is not there."""
+        return str(self.ask(["GET", key])[0] or "")
+
+    def remove(self, key: str) -> None:
+        """Delete a key, if it is there."""
+        self.ask(["DEL", key])
+
     def close(self) -> None:
         """Close it."""
         self.raw.disconnect()

@@ -88,7 +88,7 @@ class SqlClient(BaseClient):
         return self.written(cursor)
 
     def _of(self, key: str) -> Statements:
-        return self.target.lists if self.target.holds_list(key) else self.target.registers
+        return self.target.list_statements if self.target.holds_list(key) else self.target.registers
 
     def read(self, key: str) -> Any:
         """Give the value of a row."""

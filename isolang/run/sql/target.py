@@ -17,6 +17,9 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
+MARK: Final = "made_by_isocheck"
+"""A column that the tables of a run have besides, so that no other is taken for one."""
+
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 _BATCH: Final = 500  # rows of an INSERT that loads a table
 
@@ -85,7 +88,7 @@ class SqlTarget(BaseTarget):
         return self._admin
 
     def _compile(self) -> None:
-        self.registers, self.lists = (
+        self.registers, self.list_statements = (
             statements(self.dialect, f"{self.prefix}{table}", self.access, self.update)
             for table in ("registers", "lists")
         )
@@ -94,20 +97,21 @@ class SqlTarget(BaseTarget):
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         """Create the tables, and a row for each key."""
-        self._lists = frozenset(lists)
+        self.lists = frozenset(lists)
         d = self.dialect
         for table, kind, keys, value in (
             ("registers", "BIGINT", registers, None),
             ("lists", d.text, lists, ""),
         ):
             name = f"{self.prefix}{table}"
-            columns = f"k {d.key} PRIMARY KEY, j {d.key} NOT NULL, v {kind}"
+            columns = f"k {d.key} PRIMARY KEY, j {d.key} NOT NULL, v {kind}, {MARK} INTEGER"
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
             rows: Iterable[tuple[str, str, str | None]] = ((key, key, value) for key in keys)
             self._load(name, list(rows))
         if self.tokens:
             name = f"{self.prefix}tokens"
-            self._create(name, f"CREATE TABLE {name} (k {d.key} PRIMARY KEY, v INTEGER){d.tables}")
+            columns = f"k {d.key} PRIMARY KEY, v INTEGER, {MARK} INTEGER"
+            self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
         self.loaded()
 
     def _create(self, name: str, sql: str) -> None:
@@ -116,9 +120,14 @@ class SqlTarget(BaseTarget):
             client.execute(sql, ())
             client.raw.commit()
         except Exception as error:
-            client.raw.rollback()
+            with suppress(Exception):  # DuckDB: no transaction is open
+                client.raw.rollback()
             what = " ".join(str(error).split())
-            hint = "--table-prefix NAME gives other names" if "exist" in what else "may you do so?"
+            hint = "may you do so?"
+            if "exist" in what and self._is_marked(name):
+                hint = f"a run that was killed has left it: isocheck run {self.address} --clean"
+            elif "exist" in what:
+                hint = "isocheck did not make it; --table-prefix NAME gives other names"
             msg = f"{self.name}: the table {name} cannot be created ({what}); {hint}"
             raise TargetError(msg) from None
         self._created.append(name)
@@ -137,14 +146,14 @@ class SqlTarget(BaseTarget):
 
     def holds_list(self, key: str) -> bool:
         """Whether a key is one of lists."""
-        return key in self._lists
+        return key in self.lists
 
     def statement(self, operation: str, key: str, value: object) -> str:
         """Give the statement that was sent for a recorded operation."""
         if operation == "scan":
             bounds = re.findall(r"[<>]= :value (-?\d+)", key)
             return filled(self.registers.select, self.dialect.mark, bounds)
-        s = self.lists if self.holds_list(key) else self.registers
+        s = self.list_statements if self.holds_list(key) else self.registers
         text = literal(key)
         if operation == "delete":
             return filled(s.delete, self.dialect.mark, (text,))
@@ -162,6 +171,31 @@ class SqlTarget(BaseTarget):
         while self._created:
             self.admin().execute(f"DROP TABLE {self._created.pop()}", ())
             self.admin().raw.commit()
+
+    def _is_marked(self, name: str) -> bool:
+        """Whether there is such a table, and a run has made it."""
+        client = self.admin()
+        try:
+            client.execute(f"SELECT {MARK} FROM {name} WHERE 1 = 0", ()).fetchall()
+        except Exception:
+            return False
+        finally:
+            with suppress(Exception):  # DuckDB: no transaction is open
+                client.raw.rollback()
+        return True
+
+    def clean(self) -> list[str]:
+        """Remove the tables that killed runs have left: those with the mark, and no other."""
+        self.start()
+        removed = []
+        for table in ("registers", "lists", "tokens"):
+            name = f"{self.prefix}{table}"
+            if self._is_marked(name):
+                self.admin().execute(f"DROP TABLE {name}", ())
+                self.admin().raw.commit()
+                removed.append(name)
+        self.hang_up()
+        return removed
 
     def close(self) -> None:
         """Remove the tables, and end the connection that created them."""

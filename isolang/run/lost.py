@@ -1,0 +1,117 @@
+"""Commits that a kill has lost: acknowledged before it, and not there when all keys were read back.
+
+A write is lost if a transaction that began after the kill read an older version of its key. Older
+for certain is what was loaded, and what was written by transactions that had all ended before the
+one that is lost began; a list without the element is older in any case. So no other writer explains
+the read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from isolang.run.operation import DELETED
+
+_KILL: Final = re.compile(
+    rb"^\{:index (\d+), :type :info, :process :nemesis, :time (\d+), :f :kill\b"
+)
+_EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :time (\d+)")
+
+
+class _Written(Struct, kw_only=True):
+    """A write of a transaction that did not abort; index and time of begin and end."""
+
+    name: str
+    value: Any
+    appended: bool
+    began: int
+    ended: float
+    at: int
+    committed: bool
+
+
+def lost_commits(path: Path) -> tuple[str, ...]:
+    """Name the commits that kills have lost, in the order of their acknowledgements.
+
+    Args:
+        path: the history that a recorder wrote.
+    """
+    from isolang.history import load_history
+
+    kills: list[tuple[int, int]] = []
+    times: dict[int, int] = {}
+    with path.open("rb") as lines:
+        for line in lines:
+            if fault := _KILL.match(line):
+                kills.append((int(fault[1]), int(fault[2])))
+            elif event := _EVENT.match(line):
+                times[int(event[1])] = int(event[4])
+    history = load_history(path)
+    if history.real_time.startswith(":time"):  # begins and ends are times, not indices
+        kills = [(at, at) for _, at in kills]
+        times = {at: at for at in times.values()}
+    writes: defaultdict[Any, list[_Written]] = defaultdict(list)
+    reads: list[tuple[int, Any, Any]] = []
+    aborted: set[tuple[Any, str]] = set()
+    gone: set[Any] = set()
+    for number, transaction in enumerate(history.transactions()):
+        status, began = transaction.status, _index(transaction.begin)
+        for name, key, value in ((*op, None)[:3] for op in transaction.ops):
+            if name == "delete" or value == DELETED:
+                gone.add(key)
+            elif name in ("w", "append") and status == "aborted":
+                aborted.add((key, repr(value)))
+            elif name in ("w", "append"):
+                committed = status == "committed"
+                end = _index(transaction.end) if committed else None
+                writes[key].append(
+                    _Written(
+                        name=history.label(number), value=value, appended=name == "append",
+                        began=began or 0, ended=float("inf") if end is None else end,
+                        at=times.get(-1 if end is None else end, 0), committed=committed,
+                    )
+                )  # fmt: skip
+            elif name == "r" and status == "committed" and began is not None:
+                reads.append((began, key, value))
+    found: dict[str, tuple[int, str]] = {}
+    for began, key, value in sorted(reads, key=lambda read: read[0]):
+        before = [kill for kill in kills if kill[0] < began]
+        if not before or key in gone or (key, repr(value)) in aborted:
+            continue
+        for one in writes[key]:
+            kill = before[-1]
+            if one.ended > kill[0] or not one.committed or not _older(value, one, writes[key]):
+                continue
+            first = next(at for place, at in before if one.ended <= place)
+            by = f"the kill at {_s(first)}"
+            if first != kill[1]:  # nothing read between says by which
+                by = f"a kill between {_s(first)} and {_s(kill[1])}"
+            said = f"{one.name}, acknowledged at {_s(one.at)}, was lost by {by}"
+            found.setdefault(one.name, (one.at, said))
+    return tuple(said for _, said in sorted(found.values()))
+
+
+def _older(value: Any, lost: _Written, writes: list[_Written]) -> bool:
+    """Whether what was read is certainly older than a write."""
+    if lost.appended:
+        return isinstance(value, list | tuple | type(None)) and lost.value not in (value or ())
+    return value is None or _before(value, lost, writes)
+
+
+def _before(value: Any, lost: _Written, writes: list[_Written]) -> bool:
+    writers = [one for one in writes if one.value == value]
+    return bool(writers) and all(one.ended < lost.began for one in writers)
+
+
+def _index(place: object) -> int | None:
+    """A time, or a place in the order of events: by what the history was read."""
+    return place if isinstance(place, int) else None
+
+
+def _s(nanoseconds: int) -> str:
+    return f"{nanoseconds * 1e-9:.2f} s"

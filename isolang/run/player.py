@@ -1,0 +1,433 @@
+"""A run in a process of its own, which can be ended from outside.
+
+A driver may hang in a call, or hold the interpreter's lock in it; a server may stop; a program may
+be silent. So the target, its clients and their processes live in a child that leads a process
+group. This process keeps the time: it tells the child to end, kills the group if it does not, and
+goes on with what was recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from isolang.errors import IsolangError
+from isolang.run.blame import blamed, hung_process
+from isolang.run.clients import ENDING
+from isolang.run.recorder import cut_torn_line
+from isolang.run.runner import Runner
+from isolang.run.settings import Settings
+from isolang.run.state import Run, State
+from isolang.run.target import Serving, Target, TargetError
+from isolang.run.targets import target_named
+
+LATE: Final = ENDING + 2.5  # seconds that a run may take longer than it was to
+_REACHING: Final = 8.0  # seconds to reach a server, or to make the tables
+_STARTING: Final = 90.0  # seconds to start one
+_KEYS: Final = 50  # keys that are put there in a second, at least
+_CLEANING: Final = 5.0  # seconds to remove tables, in a process of its own
+_STOPPING: Final = 12.0  # seconds for a server of ours to stop
+PLAYING: Final = "play"
+_TICK: Final = 0.1
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """What the child does next, and how long it may take.
+
+    Attributes:
+        doing: in words.
+        seconds: at most.
+        version: of the database, as soon as it is known.
+    """
+
+    doing: str
+    seconds: float
+    version: str = ""
+
+
+class Failed(Struct, frozen=True, kw_only=True):
+    """Why the child could not play.
+
+    Attributes:
+        why: a message.
+        ours: whether nobody but us can have caused it.
+    """
+
+    why: str
+    ours: bool = False
+
+
+class Ready(Struct, frozen=True, kw_only=True):
+    """The tables are removed; or why they are not."""
+
+    left: str = ""
+
+
+class Player:
+    """Plays runs on one target, one after the other; what hangs is killed and begun anew."""
+
+    def __init__(self, target: str, prefix: str) -> None:
+        """Prepare; nothing is started.
+
+        Args:
+            target: as the user named it.
+            prefix: how the names of the tables begin.
+        """
+        self._named, self._prefix = target, prefix
+        self._pid = 0
+        self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as we do
+        self._scratch = ""
+        self._cleaning = self._made = False
+        self.left = ""
+
+    def play(self, settings: Settings, show: Callable[[State], None]) -> Run:
+        """Play a run; its end is at most ``LATE`` after its time.
+
+        Args:
+            settings: of this target.
+            show: called a few times a second.
+
+        Raises:
+            IsolangError: it cannot be played; the message says what to do.
+            RuntimeError: because of a bug of ours.
+        """
+        self._await_clean()
+        if not self._pid:
+            self._fork()
+        runner = Runner(settings, target_named(self._named, prefix=self._prefix))
+        self._pipe.send(settings)
+        self._made = False
+        try:
+            return self._listen(runner, show)
+        except BaseException:
+            if not self._cleaning:  # the child has not said that it goes on
+                self._kill()
+            raise
+
+    def _listen(self, runner: Runner, show: Callable[[State], None]) -> Run:
+        step, until = Step(doing="to begin", seconds=_REACHING), time.monotonic() + _REACHING
+        state: State | None = None
+        path: Path | None = None
+        stopped = ended = False
+        while True:
+            try:
+                what: Any = self._pipe.recv() if self._pipe.poll(_TICK) else None
+            except (EOFError, OSError):  # its process was ended
+                what, ended = None, True
+            except KeyboardInterrupt:
+                if stopped:
+                    raise
+                stopped = True
+                until = min(until, time.monotonic() + (LATE if state else 0.0))
+                with contextlib.suppress(OSError):
+                    self._pipe.send("stop")
+            now = time.monotonic()
+            if isinstance(what, Step):
+                step, until = what, min(until, now) if stopped else now + what.seconds
+                # Tables of that name are ours only once ours could be made.
+                self._made = self._made or what.doing == PLAYING
+            elif isinstance(what, Path):
+                path = what
+            elif isinstance(what, State):
+                state = what
+            elif isinstance(what, Run):
+                self._cleaning = True
+                return what if not what.state.hung else self._ended_by_force(what)
+            elif isinstance(what, Failed):
+                self._cleaning = True
+                raise RuntimeError(what.why) if what.ours else TargetError(what.why)
+            if state is not None:
+                state.hear(now)
+                show(state)
+            if now > until or ended:
+                hung = ("a process that has ended by itself",) if ended else self._hung()
+                if path is None or state is None:
+                    if stopped:
+                        raise KeyboardInterrupt
+                    where = f"; it is in {hung[0]}" if hung else ""
+                    msg = (
+                        f"{runner.target.address}: no answer in {step.seconds:g} s to {step.doing}"
+                    )
+                    raise TargetError(msg + where)
+                state.hung += hung or ("the process of the clients",)
+                counted = _count(path, state)
+                return self._ended_by_force(_run(runner, step, path, counted, stopped=stopped))
+
+    def _ended_by_force(self, run: Run) -> Run:
+        """Kill what hangs, and remove what it has left, by another process."""
+        from msgspec.structs import replace
+
+        self._kill()
+        cut_torn_line(run.path)
+        return replace(run, left=self.left)
+
+    def _hung(self) -> tuple[str, ...]:
+        """What the clients are in: said by the child's signal handler, which needs no lock."""
+        self._dump.seek(0)
+        self._dump.truncate()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGUSR1)
+        time.sleep(2 * _TICK)
+        self._dump.seek(0)
+        return hung_process(self._dump.read().decode(errors="replace"))
+
+    def _fork(self) -> None:
+        self._scratch = tempfile.mkdtemp(prefix="isocheck-")
+        os.chmod(self._scratch, 0o711)  # a server in it may run as another user
+        self._pipe, theirs = Pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent, self.left = os.getpid(), ""
+        self._pid = os.fork()
+        if self._pid:
+            theirs.close()
+            return
+        try:
+            self._pipe.close()
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            faulthandler.register(signal.SIGUSR1, file=self._dump, all_threads=True)
+            tempfile.tempdir = self._scratch
+            threading.Thread(target=_outlive, args=(parent,), daemon=True).start()
+            _serve(theirs, target_named(self._named, prefix=self._prefix), parent)
+        finally:
+            os._exit(0)
+
+    def _await_clean(self, seconds: float = _CLEANING) -> None:
+        """Wait until the child has removed the tables of its last run."""
+        if not self._cleaning:
+            return
+        self._cleaning = False
+        until = time.monotonic() + seconds
+        with contextlib.suppress(EOFError, OSError):
+            while self._pid and self._pipe.poll(max(0.0, until - time.monotonic())):
+                said = self._pipe.recv()
+                if isinstance(said, Ready):
+                    self.left = said.left
+                    return
+        self._kill()
+
+    def _kill(self) -> None:
+        """Kill the child with all its children, and remove the tables that it has left."""
+        if not self._pid:
+            return
+        pid, self._pid = self._pid, 0
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self._pipe.close()
+        self._cleaning = False
+        if self._made:
+            self.left = clean(self._named, self._prefix)[1]
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove the folders of the child, when its servers have ended."""
+        until = time.monotonic() + _STOPPING
+        folder, self._scratch = self._scratch, ""
+        while folder and os.listdir(folder) and time.monotonic() < until:
+            if not any(name for name in os.listdir(folder) if Path(folder, name, "data").exists()):
+                break
+            time.sleep(_TICK)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def finish(self) -> None:
+        """Have the child end, without waiting for it."""
+        if self._pid:
+            with contextlib.suppress(OSError):
+                self._pipe.send(None)
+
+    def close(self) -> None:
+        """End the child, and what it has started."""
+        self.finish()
+        until = time.monotonic() + _STOPPING
+        while self._pid and time.monotonic() < until:
+            ended, _ = os.waitpid(self._pid, os.WNOHANG)
+            if ended:
+                with contextlib.suppress(EOFError, OSError):
+                    while self._pipe.poll():
+                        said = self._pipe.recv()
+                        self.left = said.left if isinstance(said, Ready) else self.left
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._pid, signal.SIGKILL)  # what programs have left behind
+                self._pid = 0
+                self._pipe.close()
+                shutil.rmtree(self._scratch, ignore_errors=True)
+            else:
+                time.sleep(0.01)
+        self._kill()
+
+
+def play(settings: Settings, show: Callable[[State], None] = lambda state: None) -> Run:
+    """Play one run in a process of its own; see :class:`Player`."""
+    player = Player(settings.target, settings.prefix)
+    try:
+        return player.play(settings, show)
+    finally:
+        player.close()
+
+
+def _run(runner: Runner, step: Step, path: Path, state: State, *, stopped: bool) -> Run:
+    return Run(
+        settings=runner.settings,
+        version=step.version,
+        level=runner.level,
+        claims=runner.claims,
+        path=path,
+        state=state,
+        seconds=time.monotonic() - state.began,
+        interrupted=stopped,
+        planned=tuple(phase.workload.name for phase in runner.plan.phases),
+    )
+
+
+def _count(path: Path, state: State) -> State:
+    """Count what is in the file: the last that the child has said may be less."""
+    data = path.read_bytes()
+    kinds = {"committed": rb"ok", "aborted": rb"fail", "maybe": rb"info"}
+    for name, kind in kinds.items():
+        found = len(
+            re.findall(rb"^\{:index \d+, :type :%s, :process \d" % kind, data, re.MULTILINE)
+        )
+        setattr(state, name, max(found, getattr(state, name)))
+    return state
+
+
+def clean(target: str, prefix: str) -> tuple[tuple[str, ...], str]:
+    """Remove the tables of runs that were killed, in a process of its own.
+
+    Args:
+        target: as the user named it.
+        prefix: how the names of the tables begin.
+
+    Returns:
+        What was removed, and why something may be left.
+    """
+    named = target_named(target, prefix=prefix)
+    if not named.address.host and (isinstance(named, Serving) or not named.address.database):
+        return (), ""  # it was a server of our own, or a file in a folder of ours
+    mine, theirs = Pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setsid()
+            one = target_named(target, prefix=prefix)
+            removed: tuple[tuple[str, ...], str] = (tuple(one.clean()), "")
+        except BaseException as error:
+            removed = (), " ".join(str(error).split()) or type(error).__name__
+        with contextlib.suppress(OSError):
+            theirs.send(removed)
+        os._exit(0)
+    theirs.close()
+    found: tuple[tuple[str, ...], str] = (), f"no answer in {_CLEANING:g} s"
+    with contextlib.suppress(EOFError, OSError):
+        if mine.poll(_CLEANING):
+            found = mine.recv()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    mine.close()
+    return found
+
+
+# --- the child's part ---
+
+
+def _serve(pipe: Connection, target: Target, parent: int) -> None:
+    """Play what comes, and say how it goes; the end of the input ends the target."""
+    started = False
+    try:
+        while (settings := _next(pipe)) is not None:
+            runner = None
+            try:
+                runner = Runner(settings, target)
+                if not started:
+                    own = isinstance(target, Serving) and not target.address.host
+                    pipe.send(Step(doing="connect", seconds=_STARTING if own else _REACHING))
+                    target.start()
+                    started = True
+                keys = len(runner.plan.registers()) + len(runner.plan.lists())
+                pipe.send(Step(doing="make the tables", seconds=_REACHING + keys / _KEYS))
+                runner.start()
+                pipe.send(
+                    Step(doing=PLAYING, seconds=settings.seconds + LATE, version=runner.version)
+                )
+                run = runner.run(_Showing(pipe, parent), began=pipe.send)
+                pipe.send(run)
+            except IsolangError as error:
+                pipe.send(Failed(why=str(error)))
+            except Exception as error:
+                if os.environ.get("ISOLANG_TRACEBACK"):
+                    traceback.print_exc()
+                known = blamed(error, target)
+                pipe.send(
+                    Failed(why=str(known or f"{type(error).__name__}: {error}"), ours=not known)
+                )
+            pipe.send(Ready(left=_removed(runner)))
+    finally:
+        if started:
+            target.close()
+
+
+def _next(pipe: Connection) -> Settings | None:
+    try:
+        while True:
+            said = pipe.recv()
+            if said != "stop":  # what came after the end of a run
+                return said if isinstance(said, Settings) else None
+    except EOFError:
+        return None
+
+
+def _removed(runner: Runner | None) -> str:
+    """Remove the tables of a run; gives why that was not possible."""
+    try:
+        if runner is not None:
+            runner.close()
+    except Exception as error:
+        return " ".join(str(error).split()) or type(error).__name__
+    return ""
+
+
+class _Showing:
+    """Says how the run goes, and ends it where that is asked for or nobody listens any more."""
+
+    def __init__(self, pipe: Connection, parent: int) -> None:
+        self._pipe, self._parent = pipe, parent
+
+    def __call__(self, state: State) -> None:
+        if os.getppid() != self._parent:
+            raise KeyboardInterrupt
+        self._pipe.send(state)
+        if self._pipe.poll():
+            self._pipe.recv()
+            raise KeyboardInterrupt
+
+
+def _outlive(parent: int) -> None:
+    """End this process and its children a while after the parent was killed."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    time.sleep(2 * LATE)
+    os.killpg(0, signal.SIGKILL)
