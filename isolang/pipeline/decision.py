@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from msgspec.structs import replace
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from isolang.pipeline.unsat_core import UnsatCore
     from isolang.problem import Problem
 
-# Looking for a simpler violation may take twice the engine's time, within these bounds.
-_REFINE_SECONDS = (0.2, 4.0)
-# The whole history is searched again, in seconds: after a check this fast that nobody waits for;
-# after one this fast in any case; or after one where the user has already waited this long.
-_SOON, _ANYWAY, _WAITED = 0.1, 0.02, 0.2
 # How many indeterminate transactions a line names.
 _NAMED = 12
 
@@ -64,6 +59,7 @@ def decide(
     progress: Progress = lambda phase: None,
     *,
     problem: Problem | None = None,
+    simplest: bool = True,
 ) -> Verdict:
     """Decide whether a history satisfies a spec.
 
@@ -74,6 +70,8 @@ def decide(
         options: how to check.
         progress: called with the name of each phase as it begins.
         problem: of the history, if it was built before.
+        simplest: whether to look for the simplest violation, for those who read it; else the first
+            one that is found is told.
 
     Raises:
         HistoryError: the spec needs real time, or groups, and the history has none, or the columns
@@ -98,7 +96,15 @@ def decide(
 
         route = relational(written_spec(route), route.reasons)
     run = Run(
-        history, route, pair, deadline, options, progress=progress, choice=choice, problem=problem
+        history,
+        route,
+        pair,
+        deadline,
+        options,
+        progress=progress,
+        choice=choice,
+        problem=problem,
+        simplest=simplest,
     )
     if silent := _says_nothing_of(run.written_spec, history):
         return _unknown(run, Undecided(cause="unsupported", reason=silent))
@@ -265,7 +271,7 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
 
     refutations = [first]
     finder = None
-    if any(isinstance(step, CycleStep) for step in first.steps):
+    if run.simplest and any(isinstance(step, CycleStep) for step in first.steps):
         with run.deadline.during("solve"):
             run.progress("explain")
             finder = _finder(run)
@@ -313,45 +319,49 @@ def _show_violation(run: Run) -> None:
         run.notes += shown_of_violation(run.history, run.written_spec)
 
 
-def refuter(seed: int) -> Engine:
-    """The native engine, as what looks for simpler violations calls it."""
+def refuter(seed: int, left: Callable[[], float | None] | None = None) -> Engine:
+    """The native engine, as what looks for simpler violations calls it.
+
+    Args:
+        seed: breaks ties.
+        left: the seconds that the user allows, if there is such a limit.
+    """
     from isolang.solvers import engine
 
     def refute(
-        problem: Problem, automata: Sequence[Automaton], seconds: float
-    ) -> Sequence[Step] | None:
+        problem: Problem, automata: Sequence[Automaton], work: int, strategy: str
+    ) -> tuple[Sequence[Step] | None, int]:
         found = engine.solve(
             problem.history.columns,
             problem.native,
             automata,
-            seconds=seconds,
+            seconds=None if left is None else left(),
             seed=seed,
-            strategy="cdcl",  # the one that leaves proofs
-        ).says
-        return found.steps if isinstance(found, Refutation) else None
+            strategy=strategy,
+            work=work,
+        )
+        says = found.says
+        return says.steps if isinstance(says, Refutation) else None, found.work
 
     return refute
 
 
 def _finder(run: Run) -> Finder:
-    """The search for simpler refutations, and its time limit in seconds."""
+    """The search for simpler refutations, with a quarter of the time that the user allows."""
     from isolang.explain.smaller import Finder
 
     assert isinstance(run.route, Plan)
-    spent = run.deadline.seconds()
-    least, most = _REFINE_SECONDS
-    seconds = min(max(least, 2 * spent.solve), most)
     left = run.deadline.remaining()
-    if left is not None:
-        seconds = min(seconds, left / 4)
-    whole = max(_SOON - spent.total, _ANYWAY, 2 * spent.solve - _WAITED)
+    until = None if left is None else time.perf_counter() + left / 4
+
+    def seconds() -> float | None:
+        return None if until is None else max(0.001, until - time.perf_counter())
+
     return Finder(
         run.problem,
         run.route,
-        refuter(run.options.seed),
-        seconds=seconds,
-        whole=whole,
-        took=spent.solve,
+        refuter(run.options.seed, seconds),
+        stopped=lambda: until is not None and time.perf_counter() > until,
     )
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 _LEVEL: Final = 10.0  # seconds for each level of the library
-_SMALLEST: Final = 10.0  # seconds to look for the smallest part
 _SHOWN: Final = 12  # statements of a transaction
 
 
@@ -103,7 +102,7 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> Path | None:
     from isolang.minimal import minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
-    part = minimise(verdict, route(verdict.spec), seconds=_SMALLEST, seed=recorded.settings.seed)
+    part = minimise(verdict, route(verdict.spec), seed=recorded.settings.seed)
     try:
         write_history(part, str(path), format="edn", renumber=True)
     except HistoryError:
@@ -119,7 +118,7 @@ def _strongest(verdict: Verdict, claims: str, seconds: float) -> tuple[str, ...]
     from isolang.options import Options
     from isolang.verdict import Valid
 
-    found = levels_of(verdict.history, options=Options(timeout=seconds)).strongest()
+    found = levels_of(verdict.history, options=Options(timeout=seconds), simplest=False).strongest()
     if not isinstance(verdict, Valid) or claims not in IMPLIES:
         return found
     if any(claims in implied_by(name) for name in found):

@@ -143,7 +143,7 @@ def judge(data: bytes, spec: str, seconds: float) -> Look:
     from isolang.verdict import Invalid
 
     history = load_history(io.BytesIO(data), "edn")
-    verdict = check(history, spec, timeout=seconds, threads=1)
+    verdict = check(history, spec, timeout=seconds, threads=1, simplest=False)
     certain = isinstance(verdict, Invalid) and verdict.certified
     return Look(
         outcome="unknown" if isinstance(verdict, Invalid) and not certain else verdict.outcome,
