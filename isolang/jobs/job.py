@@ -234,7 +234,7 @@ def _judged(
     try:
         verdict = decide(history, route, deadline, job.options, progress, simplest=job.simplest)
         if verdict.outcome != "unknown":
-            verdict = with_other_reading(verdict, route, job.options)
+            verdict = with_other_reading(verdict, route, job.options, deadline)
         report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))
         if report.reason.startswith("memory:"):
             report = replace(report, reason=report.reason + _default(job))

@@ -60,6 +60,7 @@ def decide(
     *,
     problem: Problem | None = None,
     simplest: bool = True,
+    work: int = 0,
 ) -> Verdict:
     """Decide whether a history satisfies a spec.
 
@@ -72,6 +73,7 @@ def decide(
         problem: of the history, if it was built before.
         simplest: whether to look for the simplest violation, for those who read it; else the first
             one that is found is told.
+        work: how often the native engine may poll its budget; 0 for no limit.
 
     Raises:
         HistoryError: the spec needs real time, or groups, and the history has none, or the columns
@@ -105,6 +107,7 @@ def decide(
         choice=choice,
         problem=problem,
         simplest=simplest,
+        work=work,
     )
     if silent := _says_nothing_of(run.written_spec, history):
         return _unknown(run, Undecided(cause="unsupported", reason=silent))

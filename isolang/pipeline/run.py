@@ -101,6 +101,7 @@ class Run:
         choice: str = "",
         problem: Problem | None = None,
         simplest: bool = True,
+        work: int = 0,
     ) -> None:
         """Begin.
 
@@ -114,6 +115,7 @@ class Run:
             choice: why this pair, where the user left it open.
             problem: of the history, if it was built before.
             simplest: whether to look for the simplest violation.
+            work: how often the native engine may poll its budget; 0 for no limit.
         """
         self.history = history
         self.route = route
@@ -123,6 +125,7 @@ class Run:
         self.progress = progress
         self.choice = choice
         self.simplest = simplest
+        self._work = work
         self.asked = False
         self.statistics: Mapping[str, float] = {}
         self.notes: list[str] = []
@@ -218,6 +221,7 @@ class Run:
             progress=self.progress,
             search_bytes=self.options.search_bytes(),
             threads=self.options.thread_count(),
+            work=self._work,
         )
 
     def _ask(self) -> Answer:
