@@ -25,6 +25,9 @@ from isolang.solvers.registry import choose_pair
 from isolang.verdict import NOTHING_OBSERVED, AnomalyCount, Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang.certify.steps import Step
     from isolang.explain.smaller import Engine, Finder
     from isolang.history.history import History
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
 _NAMED = 12
 
 _NOTHING_OBSERVED = (
-    f"{NOTHING_OBSERVED}: no session read what another session wrote, so that this verdict says "
-    "next to nothing about the database"
+    f"{NOTHING_OBSERVED}: no session read, or missed, what another session wrote, so that this "
+    "verdict says next to nothing about the database"
 )
 
 _COMPARE_OPERATIONS = frozenset((*MOMENTS, *OF_STATEMENTS))
@@ -217,14 +220,32 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
 
 
 def _observed(history: History, witness: Witness) -> bool:
-    """Whether some read of a session reads from a transaction of another one."""
+    """Whether some read says something of what another session wrote: reads it, or misses it."""
     import numpy as np
 
-    reads = np.flatnonzero((witness.source >= 0) & (witness.source < history.t0))
     columns = history.columns
-    readers = np.searchsorted(columns.op_start, reads, side="right") - 1
     session = columns.txn_session
-    return bool((session[readers] != session[witness.source[reads]]).any())
+
+    def sessions_of(reads: NDArray[np.intp]) -> NDArray[np.int32]:
+        return session[np.searchsorted(columns.op_start, reads, side="right") - 1]
+
+    seen = np.flatnonzero((witness.source >= 0) & (witness.source < history.t0))
+    if (sessions_of(seen) != session[witness.source[seen]]).any():
+        return True
+    # A read of the initial state comes before whoever wrote the key.
+    missing = np.flatnonzero(witness.source == history.t0)
+    keys = columns.op_key[missing]
+    written = witness.order_start[keys + 1] > witness.order_start[keys]
+    missing, keys = missing[written], keys[written]
+    if not len(missing):
+        return False
+    writers = session[witness.order_txn]
+    (some,) = np.nonzero(np.diff(witness.order_start))
+    least, most = np.zeros((2, len(witness.order_start) - 1), dtype=np.int64)
+    least[some] = np.minimum.reduceat(writers, witness.order_start[some])
+    most[some] = np.maximum.reduceat(writers, witness.order_start[some])
+    own = sessions_of(missing)
+    return bool(((least[keys] != own) | (most[keys] != own)).any())
 
 
 def _kept(run: Run, proof: Relations) -> list[str]:
