@@ -254,6 +254,7 @@ def solve(
     strategy: str = ...,
     max_search_bytes: int = ...,
     threads: int = ...,
+    work: int = ...,
 ) -> dict[str, Any]: ...
 def load(problem: Problem) -> float: ...
 def strategies() -> list[str]: ...
@@ -299,6 +300,28 @@ def operation_sources(
     columns: Columns, problem: Problem, source: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Per operation the transaction that it reads from, or -1; ``source``: per read a writer."""
+
+# --- known ---
+
+class KnownGraph:
+    """The edges that a history shows by itself, between transactions from low to before high.
+
+    After ``effort`` reads the rest is left out.
+    """
+
+    def __init__(self, problem: Problem, low: int, high: int, effort: int) -> None: ...
+    def short_cycles(
+        self,
+        back: frozenset[str],
+        closing: frozenset[str],
+        longest: int,
+        most: int,
+        effort: int,
+    ) -> tuple[list[tuple[list[tuple[str, int, int, int, int, int, tuple[int, ...]]], int]], bool]:
+        """Cycles with their components, and whether these are all.
+
+        An edge is relation, ends, key, read, writer read from, and the reads that show its order.
+        """
 
 # --- pruning ---
 

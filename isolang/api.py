@@ -102,6 +102,7 @@ def check(
     encoding: str = "auto",
     prune: str = "auto",
     threads: int | None = None,
+    simplest: bool = True,
     progress: Callable[[str], object] | None = None,
 ) -> Verdict:
     """Decide whether a history satisfies a specification.
@@ -122,6 +123,8 @@ def check(
         prune: what is concluded before: ``none``, ``known`` or ``fixpoint``.
         threads: how many may work on the history; by default as many as there are processors, up to
             eight. The verdict and its proof do not depend on it.
+        simplest: look for the simplest violation; where nobody reads it, the first one is there
+            sooner.
         progress: called with the name of each phase as it begins.
 
     Returns:
@@ -166,4 +169,11 @@ def check(
         spec = load_spec(spec)
     chosen = spec if isinstance(spec, Route) else route(spec)
     with memory_cap(default_memory() if options.memory is None else options.memory):
-        return decide(history, chosen, deadline, options, progress or (lambda phase: None))
+        return decide(
+            history,
+            chosen,
+            deadline,
+            options,
+            progress or (lambda phase: None),
+            simplest=simplest,
+        )

@@ -11,7 +11,7 @@ from msgspec import Struct
 from isolang.certify.proofs import Relations, Witness
 from isolang.errors import IsolangError, SolverError
 from isolang.explain.part import Part, whole_part
-from isolang.explain.smaller import shrink
+from isolang.explain.shrink import shrink
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline
 from isolang.options import Options
@@ -256,8 +256,12 @@ def _smallest(
     for session in dict.fromkeys(history.columns.txn_session.tolist()):
         if still(smaller := _without_session(part, session)):
             part = smaller
-    part = shrink(part, still, by_transaction=True, until=until)
-    return shrink(part, still, by_transaction=False, until=until).history
+
+    def late() -> bool:
+        return time.perf_counter() > until
+
+    part = shrink(part, still, by_transaction=True, enough=late)
+    return shrink(part, still, by_transaction=False, enough=late).history
 
 
 def _without_session(part: Part, session: int) -> Part:

@@ -19,7 +19,7 @@ from isolang.certify.steps import AnomalyStep, Step
 from isolang.errors import IsolangError, UnsupportedError
 from isolang.explain import names
 from isolang.explain.explain import explain
-from isolang.explain.known import Cycle, KnownGraph, known_graph, short_cycles
+from isolang.explain.known import KnownCycle, KnownGraph
 from isolang.explain.part import Part, part_of
 from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
@@ -53,7 +53,9 @@ _WEAKEST_FIRST: Final = (
     "si-nosession", "ser-nosession", "rc", "ra", "cc", "psi", "pc", "si", "ser",
 )  # fmt: skip
 _SECONDS: Final = 60.0  # without a timeout
-_OF_CYCLES: Final = 0.3  # of the time, for the cycles of known edges; the rest is for the levels
+# For the cycles of known edges: reads and edges to look at, and cycles of each shape.
+_LOOKED: Final = 20_000_000
+_MOST: Final = 100_000
 _LEAST: Final = 0.1  # seconds for a level
 _ATTEMPTS: Final = 3  # for each name that a cycle would have
 
@@ -94,7 +96,6 @@ class _Search:
         self._progress = progress
         seconds = options.timeout or _SECONDS
         self._until = time.perf_counter() + seconds
-        self._cycles_until = time.perf_counter() + seconds * _OF_CYCLES
         self._problem = build_problem(history)
         self._plans: dict[str, Plan] = {}
         self._found: dict[str, Finding] = {}
@@ -108,8 +109,7 @@ class _Search:
             inner = build_problem(part.history)
         except UnsupportedError as error:  # what is left has elements that several appended
             return self._result(levels_of(self._history, self._each()), str(error))
-        self._cycles(part, inner, known_graph(inner, until=self._cycles_until))
-        late = time.perf_counter() > self._cycles_until
+        late = not self._cycles(part, inner, KnownGraph(inner, effort=_LOOKED))
         self._progress("levels")
         standing = self._levels(part, inner)
         late = late or time.perf_counter() > self._until
@@ -154,45 +154,41 @@ class _Search:
 
     # --- cycles ---
 
-    def _cycles(self, part: Part, problem: Problem, graph: KnownGraph) -> None:
-        seen: dict[str, list[Cycle]] = {}
+    def _cycles(self, part: Part, problem: Problem, graph: KnownGraph) -> bool:
+        """Look for a cycle of each name; whether all could be looked at."""
+        seen: dict[str, list[KnownCycle]] = {}
+        all_seen = True
         where: dict[str, dict[frozenset[str], set[int]]] = {}  # by the edges, which components
         native = problem.native
         keys = native.key_start.searchsorted(range(len(native.writer_txn)), side="right") - 1
         writes = set(zip(native.writer_txn.tolist(), keys.tolist(), strict=True))
         for closing, back in _SHAPES:
-            if time.perf_counter() > self._cycles_until:
-                break
-            edges = closing | back
-            component = graph.components(edges)
-            for cycle in short_cycles(graph, back, closing=closing, until=self._cycles_until):
-                if len({edge.a for edge in cycle}) < len(cycle):
+            cycles, complete = graph.short_cycles(back, closing=closing, most=_MOST, effort=_LOOKED)
+            all_seen &= complete
+            for cycle in cycles:
+                if len({edge.a for edge in cycle.edges}) < len(cycle.edges):
                     continue
                 name = names.name_of_cycle(
-                    cycle, lambda txn, key: (txn, key) in writes, part.history
+                    cycle.edges, lambda txn, key: (txn, key) in writes, part.history
                 )
                 seen.setdefault(name, []).append(cycle)
-                where.setdefault(name, {}).setdefault(edges, set()).add(component[cycle[0].a])
+                where.setdefault(name, {}).setdefault(closing | back, set()).add(cycle.component)
         for name, cycles in seen.items():
-            for cycle in sorted(cycles, key=len)[:_ATTEMPTS]:
+            for cycle in sorted(cycles, key=lambda one: len(one.edges))[:_ATTEMPTS]:
                 if name in self._found or time.perf_counter() > self._until:
                     break
                 count = max(map(len, where[name].values()))
-                self._try(part, problem, graph, cycle, count)
+                self._try(part, problem, cycle, count)
+        return all_seen
 
-    def _try(
-        self, part: Part, problem: Problem, graph: KnownGraph, cycle: Cycle, count: int
-    ) -> None:
+    def _try(self, part: Part, problem: Problem, cycle: KnownCycle, count: int) -> None:
         """Have the engine refute the few transactions of a cycle, by the weakest level it can."""
         for level in self._judged_by(_WEAKEST_FIRST):
             plan = self._plan(level)
-            left = self._until - time.perf_counter()
-            if left <= 0:
+            if self._left() <= 0:
                 return
-            finder = Finder(
-                problem, plan, refuter(self._options.seed), seconds=left, whole=0.0, took=0.0
-            )
-            steps = finder.of_cycle(cycle, graph)
+            finder = Finder(problem, plan, refuter(self._options.seed, self._left))
+            steps = finder.of_cycle(cycle)
             if steps is not None:
                 whole = part.to_whole(finder.shortened(steps))
                 found, certified = self._certified(whole, (level,))
@@ -229,8 +225,10 @@ class _Search:
 
     def _each(self) -> Options:
         """The options of one level: no one may take all the time that is left."""
-        left = self._until - time.perf_counter()
-        return replace(self._options, timeout=max(_LEAST, left / 4))
+        return replace(self._options, timeout=max(_LEAST, self._left() / 4))
+
+    def _left(self) -> float:
+        return self._until - time.perf_counter()
 
     # --- what is found ---
 

@@ -86,6 +86,7 @@ def levels_of(
     options: Options = Options(),  # noqa: B008 - frozen
     *,
     progress: Callable[[str], object] = lambda phase: None,
+    simplest: bool = True,
 ) -> Levels:
     """Find out which levels of the library a history satisfies.
 
@@ -97,6 +98,7 @@ def levels_of(
         options: how to check each level; the timeout is for each, and beyond it its standing is
             unknown.
         progress: called with the name of each level, and of each phase, as it begins.
+        simplest: whether somebody reads the anomalies, which are those of simplest violations then.
 
     Raises:
         HistoryError: the columns of the history do not fit together.
@@ -120,7 +122,15 @@ def levels_of(
         found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
     def decide_one(route: Route) -> Verdict:
-        return decide(history, route, Deadline(options.timeout), options, progress, problem=problem)
+        return decide(
+            history,
+            route,
+            Deadline(options.timeout),
+            options,
+            progress,
+            problem=problem,
+            simplest=simplest,
+        )
 
     while left := frozenset(name for name in IMPLIES if name not in found):
 
@@ -177,7 +187,7 @@ def least_clock_error(
 
     def satisfied(error: int) -> bool | None:
         wide = with_clock_error(history, error)
-        verdict = decide(wide, way, Deadline(options.timeout), options)
+        verdict = decide(wide, way, Deadline(options.timeout), options, simplest=False)
         return None if isinstance(verdict, Unknown) else not isinstance(verdict, Invalid)
 
     high = 1

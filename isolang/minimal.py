@@ -1,14 +1,15 @@
-"""The smallest part of a history that still shows the violation."""
+"""The smallest part of a history that still violates the level."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from isolang.certify.proofs import Exhaustion
 from isolang.errors import IsolangError
 from isolang.explain.part import Part, Sources, operations_of, part_of, whole_part
-from isolang.explain.smaller import shrink
+from isolang.explain.shrink import shrink
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline import decide
@@ -19,45 +20,89 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
+# How many parts are judged, and how many operations these have together: some seconds.
+_PARTS, _OPERATIONS = 2_000, 2_000_000
 
-def minimise(verdict: Invalid, route: Route, *, seconds: float = 10.0, seed: int = 0) -> History:
-    """Find a small part of a history with the same anomaly.
+
+def minimise(
+    verdict: Invalid, route: Route, *, seconds: float | None = None, seed: int = 0
+) -> History:
+    """Find a small part of a history that violates the level.
+
+    Its violation need not be the one that the verdict tells: what is left once the rest is gone may
+    be a simpler one.
 
     Args:
         verdict: of the whole history.
         route: of the spec that it violates.
-        seconds: how long to look for a smaller one.
+        seconds: how long to look for a smaller one, where the user says; otherwise the number of
+            attempts is limited, so that equal histories have equal parts.
         seed: as in ``check``.
 
     Returns:
         A history from which no transaction and no operation can be left out without losing the
-        anomaly, or a source that one of its reads may have; unless the time ended the search
+        violation, or a source that one of its reads may have; unless the limit ended the search
         before. Labels and places are those of the whole.
     """
-    end = time.perf_counter() + seconds
-    history, refutation = verdict.history, verdict.refutation
+    return _Search(verdict, route, seconds, seed).found()
 
-    sources = Sources(build_problem(history))
 
-    def same(part: Part) -> bool:
-        left = max(0.1, end - time.perf_counter())
-        options = Options(certify=False, seed=seed)
+class _Search:
+    def __init__(self, verdict: Invalid, route: Route, seconds: float | None, seed: int) -> None:
+        self._verdict = verdict
+        self._route = route
+        self._end = None if seconds is None else time.perf_counter() + seconds
+        self._options = Options(certify=False, seed=seed, threads=1)
+        problem = build_problem(verdict.history)
+        self._sources = Sources(problem)
+        self._wrong = {(one.kind, one.op) for one in problem.anomalies()}
+        self._parts, self._operations = _PARTS, _OPERATIONS
+
+    def found(self) -> History:
+        beginnings = (part for part in self._beginnings() if self._violates(part))
+        part = next(beginnings, None) or whole_part(self._verdict.history)
+        part = shrink(part, self._violates, by_transaction=True, enough=self._enough)
+        return shrink(part, self._violates, by_transaction=False, enough=self._enough).history
+
+    def _beginnings(self) -> Iterator[Part]:
+        """Parts that are invalid by what refuted the whole, the smaller first."""
+        history, proof = self._verdict.history, self._verdict.refutation
+        if isinstance(proof, Exhaustion):
+            txns = set(proof.transactions)
+        else:
+            yield self._sources.relevant_part(proof.steps)
+            txns = self._sources.closed(proof.steps)
+        yield part_of(history, operations_of(history, txns), txns)
+        txns = self._with_writers(txns)
+        yield part_of(history, operations_of(history, txns), txns)
+
+    def _with_writers(self, txns: set[int]) -> set[int]:
+        """The transactions, and whoever their reads, and the reads of those, may read from."""
+        t0 = self._verdict.history.t0
+        found, new = set(txns), set(txns)
+        while new:
+            ops = operations_of(self._verdict.history, new)
+            new = {txn for op in ops for txn in self._sources.candidates(op) if txn < t0} - found
+            found |= new
+        return found
+
+    def _enough(self) -> bool:
+        late = self._end is not None and time.perf_counter() > self._end
+        return late or self._parts <= 0 or self._operations <= 0
+
+    def _violates(self, part: Part) -> bool:
+        self._parts -= 1
+        self._operations -= len(part.ops)
+        if not self._sources.keeps_candidates(part) or self._makes_wrong(part):
+            return False
+        left = None if self._end is None else max(0.1, self._end - time.perf_counter())
         try:
-            found = decide(part.history, route, Deadline(left), options)
+            found = decide(part.history, self._route, Deadline(left), self._options, simplest=False)
         except IsolangError:
             return False  # without its times, say, a part cannot be judged
-        return (
-            isinstance(found, Invalid)
-            and found.violation.anomaly == verdict.violation.anomaly
-            and sources.keeps_candidates(part)
-        )
+        return isinstance(found, Invalid)
 
-    if isinstance(refutation, Exhaustion):
-        txns = refutation.transactions
-        part = part_of(history, operations_of(history, txns), txns)
-    else:
-        part = sources.relevant_part(refutation.steps)
-    if not same(part):
-        part = whole_part(history)
-    part = shrink(part, same, by_transaction=True, until=end)
-    return shrink(part, same, by_transaction=False, until=end).history
+    def _makes_wrong(self, part: Part) -> bool:
+        """Whether a read is wrong by itself only since what it speaks of was left out."""
+        found = build_problem(part.history).anomalies()
+        return any((one.kind, part.ops[one.op]) not in self._wrong for one in found)

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import campaign
 import cases
 import compare_revisions
+import guard
 import measuring
 import report
 import run as suite
@@ -205,3 +206,46 @@ def test_proofs_that_are_tampered_with_prove_nothing_wrong(tmp_path, capsys):
     told = capsys.readouterr().out
     for claim in ("invalid of what is valid", "valid of what is invalid"):
         assert f"{claim}: rejected, rejected" in told
+
+
+def test_the_guard_has_thirty_cases_of_each_kind():
+    """Valid and invalid, small and large, in each format."""
+    assert len({case.name for case in guard.CASES}) == 30
+    for form in {case.form for case in guard.CASES}:
+        mine = [case for case in guard.CASES if case.form == form]
+        assert {(bool(case.bug), case.histories > 1) for case in mine} == {
+            (False, False), (False, True), (True, False), (True, True),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "slower"),
+    [
+        ([1.0, 1.0, 1.0], [1.2, 1.2, 1.2], True),
+        ([1.0, 1.0, 1.0], [1.05, 1.05, 1.05], False),
+        ([1.0, 1.0, 1.0], [0.5, 0.5, 0.5], False),
+        ([0.5, 1.0, 1.5], [1.2, 1.2, 1.2], False),
+    ],
+)
+def test_the_guard_says_what_got_slower_by_more_than_a_tenth_and_the_noise(before, after, slower):
+    """The median counts; a ratio within the noise says nothing."""
+    row = guard.row_of("case", [[(x, 0) for x in before], [(x, 0) for x in after]])
+    assert (row.slower, row.differs) == (slower, False)
+    assert ("slower" in guard.markdown(["a", "b"], [row])) == slower
+
+
+def test_the_guard_notices_other_verdicts():
+    """The exit codes say them."""
+    row = guard.row_of("case", [[(1.0, 0)], [(1.0, 1)]])
+    assert row.differs
+    assert "other verdicts" in guard.markdown(["a", "b"], [row])
+
+
+def test_the_guard_makes_what_it_says(tmp_path):
+    """An invalid case is invalid by its level, and is measured with that exit code."""
+    case = guard.Case(form="edn", level="si", bug="lost update", histories=2, transactions=20)
+    paths = case.make(tmp_path)
+    assert len(paths) == 2
+    seconds, code = guard.processor_seconds(guard.Built(ROOT), "si", paths, 60)
+    assert seconds > 0
+    assert code == 1

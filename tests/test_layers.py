@@ -61,6 +61,7 @@ SECTIONS = {
     "writers": "history",
     "problem": "problem",
     "engine": "solvers",
+    "known": "explain",
     "pruning": "problem",
     "certify": "certify",
     "workload": "workload",

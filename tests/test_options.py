@@ -72,7 +72,7 @@ def test_the_largest_values_are_taken(tmp_path, capfd, name):
 def test_check_takes_every_option_by_name():
     """The public function says each option once more, with the same default."""
     parameters = inspect.signature(isolang.check).parameters
-    own = {"history", "spec", "progress"}
+    own = {"history", "spec", "progress", "simplest"}
     taken = {name: p.default for name, p in parameters.items() if name not in own}
     options = Options()
     assert taken == {name: getattr(options, name) for name in Options.__struct_fields__}

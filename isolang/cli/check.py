@@ -167,6 +167,7 @@ def check(
             cross_check=cross_check,
             all_anomalies=all_anomalies,
             standing=output == "text" and not (one_line or quiet),
+            simplest=not quiet or bool(page or plot or certificates),
         )
         for history in histories
     ]

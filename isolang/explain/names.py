@@ -167,7 +167,7 @@ def _one_rw(
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
     # A way back by way of others is one that levels forbid which allow lost updates.
-    if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= set(GIVEN_ORDERS)):
+    if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", *COMPARING_TIMES}):
         return "lost update"
     return "G-single"
 

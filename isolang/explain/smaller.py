@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
-from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
+from isolang.certify.steps import ChoiceStep, CycleStep, Edge, ExhaustionStep, Step
 from isolang.explain.derivation import LARGEST, edges_in
-from isolang.explain.known import Cycle, KnownGraph, known_graph, short_cycles
+from isolang.explain.known import KnownCycle, KnownGraph
 from isolang.explain.part import Part, Sources, reads_of, transactions_of
+from isolang.explain.shrink import shrink
 from isolang.language.classify.automaton import Automaton
 from isolang.language.vocabulary import FILTERED, TESTS, relation_of
 from isolang.problem import Problem, build_problem
@@ -20,19 +20,29 @@ from isolang.problem import Problem, build_problem
 if TYPE_CHECKING:
     from isolang.language.classify.event_graph import Plan
 
-Engine: TypeAlias = Callable[[Problem, Sequence[Automaton], float], Sequence[Step] | None]
-"""Problem, automata, seconds -> a refutation, or ``None`` if there is a model.
+Engine: TypeAlias = Callable[
+    [Problem, Sequence[Automaton], int, str], tuple[Sequence[Step] | None, int]
+]
+"""Problem, automata, work, strategy -> a refutation, or ``None`` if there is a model; and the work.
 
-Raises ``TimeoutError``.
+Work is counted as the engine polls: some millions are a second. Raises ``TimeoutError`` after it.
 """
+
+# All attempts together may take this much work, and building the part of an attempt counts as some.
+_WORK, _ATTEMPT = 4_000_000, 2_500
+# The whole history is searched without rw for a short while only. Its verdict without a relation is
+# part of what is told, and may take as much as deciding a history of that many operations does, and
+# then some.
+_WITHOUT_RW = 250_000
+_RELAXED_WORK, _PER_OPERATION = 1_000_000, 4
 
 # People follow as many cycles.
 _FOLLOWED = 4
 _RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
-# How many short cycles of known edges are tried; and seconds for which they are looked for, or half
-# of the time that there is, if that is more.
-_TRIED, _LOOKED = 24, 0.1
+# How many short cycles of known edges are tried; and how many of their edges, and reads, are looked
+# at.
+_TRIED, _LOOKED, _LONGEST_CYCLE = 24, 500_000, 8
 # And this many transactions before and after the middle one of the refutation are looked at.
 _AROUND = 400
 # What is looked for nothing shorter than: one cycle, of two edges and one rw.
@@ -40,9 +50,6 @@ _SHORT = (1, 1 + _RW_WEIGHT)
 # A part with more transactions than this is not searched for a smaller one.
 _LARGEST_PART = 400
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
-# How many times as long as the refutation an attempt at the whole history without the relation is
-# expected to take, at least: without sessions little is known of what came first.
-_LONGER = {"so": 3, "rt": 1}
 
 
 def cost(steps: Sequence[Step]) -> tuple[int, ...]:
@@ -73,11 +80,12 @@ def _weight(edges: Sequence[Edge]) -> int:
 
 
 class Finder:
-    """Looks for a simpler violation, for a while.
+    """Looks for a simpler violation, with a limited amount of work.
 
     These steps are about a few transactions, and looking at those costs little, however large
     the history is. To look at the whole history again, without some relations, costs as much as its
-    refutation did, or more: that has a limit of its own.
+    refutation did, or more: that has a limit of its own. No limit is a time, so that equal
+    histories have equal explanations, however busy the machine is.
     """
 
     def __init__(
@@ -86,9 +94,8 @@ class Finder:
         plan: Plan,
         engine: Engine,
         *,
-        seconds: float,
-        whole: float,
-        took: float,
+        stopped: Callable[[], bool] = lambda: False,
+        work: int = _WORK,
     ) -> None:
         """Take what was refuted.
 
@@ -96,21 +103,22 @@ class Finder:
             problem: of the history.
             plan: of the specification.
             engine: what refutes.
-            seconds: how long to look.
-            whole: how long of that at the whole history.
-            took: how long the refutation took; an attempt at the whole history takes about as long,
-                and none is begun that would hardly come to its end.
+            stopped: whether the time is up that the user allows.
+            work: how much all attempts at parts may take.
         """
         self._problem = problem
         self._plan = plan
         self._engine = engine
         self._sources = Sources(problem)
-        self._end = time.perf_counter() + seconds
-        self._whole = min(whole, seconds)
-        self._took = took
+        self._stopped = stopped
+        self._left = work
         self._known: KnownGraph | None = None
         self._relaxed: dict[str, Plan] = {}
         self._outcomes: dict[str, str] = {}  # relation -> of the whole history without it
+        self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation without it
+
+    def _enough(self) -> bool:
+        return self._left <= 0 or self._stopped()
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
         """The simplest refutation found; never a worse one than ``steps``."""
@@ -122,7 +130,7 @@ class Finder:
         for attempt in attempts:
             # Around a short cycle that is no whole argument there may be nothing simpler.
             for start in (best,) if best is steps or cost(best)[3:] <= _SHORT else (best, steps):
-                if time.perf_counter() > self._end:
+                if self._enough():
                     return best
                 found = attempt(start)
                 if found is not None and cost(found) < cost(best):
@@ -171,6 +179,12 @@ class Finder:
         """A refutation without ``rw``: a cycle of the smaller automaton is one of the whole."""
         if "rw" not in _relations(steps):
             return None
+        if "rw" in self._of_whole:
+            return self._of_whole["rw"]
+        self._of_whole["rw"] = found = self._whole_without_rw()
+        return found
+
+    def _whole_without_rw(self) -> Sequence[Step] | None:
         weaker = [
             replace(
                 a,
@@ -182,24 +196,20 @@ class Finder:
         ]
         if self._needs_rw(weaker):
             return None
-        try:  # with half of the time: the rest is for the relaxed ones
-            return self._refute_whole(weaker, self._whole / 2, self._took)
+        try:
+            return self._refute_whole(weaker, _WITHOUT_RW)
         except TimeoutError:
             return None
 
-    def of_cycle(
-        self, cycle: Cycle, known: KnownGraph, plan: Plan | None = None
-    ) -> Sequence[Step] | None:
+    def of_cycle(self, cycle: KnownCycle, plan: Plan | None = None) -> Sequence[Step] | None:
         """A refutation of the few transactions that a cycle is about.
 
         Args:
             cycle: of known edges.
-            known: the graph that it is of.
             plan: of another specification than that of the refutation.
         """
         automata = (plan or self._plan).automata
-        orders = (ChoiceStep(op) for edge in cycle for op in known.shown.get(edge, ()))
-        about: list[Step] = [CycleStep("", cycle), *orders]
+        about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
         tests = any(letter in (*TESTS, *FILTERED) for a in automata for letter in a.steps)
         part = self._sources.relevant_part(about, every_write=tests)
         if part.history.t0 > _LARGEST_PART:
@@ -220,25 +230,19 @@ class Finder:
             return None
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
         relations = frozenset(r for a in plan.automata for r in a.steps) | {"rw"}
-        now = time.perf_counter()
-        until = min(self._end, now + max(_LOOKED, (self._end - now) / 2))
         if self._known is None:
-            self._known = known_graph(self._problem, until=until, among=self._around(steps))
+            among = self._around(steps)
+            self._known = KnownGraph(self._problem, effort=_LOOKED, among=among)
         best: Sequence[Step] | None = None
         given = cost(steps)
         least = given[4] if given[3] == 1 and not relaxed else sys.maxsize
-        tried = 0
-
-        def below() -> int:
-            return least
-
-        for cycle in short_cycles(self._known, relations, until=until, below=below):
-            if tried == _TRIED or time.perf_counter() > until:
-                break
-            if _weight(cycle) >= least:
+        cycles, _ = self._known.short_cycles(
+            relations, longest=min(_LONGEST_CYCLE, least - 1), most=_TRIED, effort=_LOOKED
+        )
+        for cycle in cycles:
+            if self._enough() or _weight(cycle.edges) >= least:
                 continue
-            tried += 1
-            found = self.of_cycle(cycle, self._known, plan)
+            found = self.of_cycle(cycle, plan)
             if found is not None and (best is None or cost(found) < cost(best)):
                 best, least = found, cost(found)[4]
         return best
@@ -279,30 +283,33 @@ class Finder:
 
     def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
         """A refutation of the whole history without a relation; notes the outcome."""
+        if relation in self._of_whole:
+            return self._of_whole[relation]
+        self._of_whole[relation] = None
+        automata = self._relaxed_plan(relation).automata
+        work = _RELAXED_WORK + _PER_OPERATION * self._problem.history.columns.operations()
         try:
-            automata = self._relaxed_plan(relation).automata
-            found = self._refute_whole(automata, self._whole, self._took * _LONGER[relation])
+            found = self._refute_whole(automata, work, "auto")
         except TimeoutError:
             self._outcomes[relation] = "unknown"
             return None
         self._outcomes[relation] = "valid" if found is None else "invalid"
-        return found
+        exhausted = found is None or any(isinstance(step, ExhaustionStep) for step in found)
+        self._of_whole[relation] = None if exhausted else found
+        return self._of_whole[relation]
 
     def _refute_whole(
-        self, automata: Sequence[Automaton], seconds: float, expected: float
+        self, automata: Sequence[Automaton], work: int, strategy: str = "cdcl"
     ) -> Sequence[Step] | None:
         """A refutation of the whole history; ``None`` if there is none.
 
         Raises:
-            TimeoutError: the time is up, or would be by what is expected.
+            TimeoutError: the work is done, or the user's time is up.
         """
-        start = time.perf_counter()
-        if seconds <= expected:
+        if self._stopped():
             raise TimeoutError
-        try:
-            return self._engine(self._problem, automata, seconds)
-        finally:
-            self._whole -= time.perf_counter() - start
+        found, _ = self._engine(self._problem, automata, work, strategy)
+        return found
 
     def _relaxed_plan(self, relation: str) -> Plan:
         """The plan without a relation."""
@@ -347,7 +354,7 @@ class Finder:
                 break
             part = smaller
         # All of it is needed for something by now: large steps would be in vain.
-        part = shrink(part, refuted, by_transaction=True, until=self._end, share=1 / 16)
+        part = shrink(part, refuted, by_transaction=True, enough=self._enough, share=1 / 16)
         return None if found is None else part.to_whole(found)
 
     def _refute(self, part: Part, automata: Sequence[Automaton]) -> Sequence[Step] | None:
@@ -366,14 +373,18 @@ class Finder:
         return steps
 
     def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """A refutation; ``None`` if there is none, or if the time is up."""
-        seconds = self._end - time.perf_counter()
-        if seconds <= 0:
+        """A refutation; ``None`` if there is none, or if the work is done."""
+        self._left -= _ATTEMPT
+        if self._enough():
             return None
-        try:
-            return self._engine(problem, automata, seconds)
+        allowed = self._left
+        self._left = 0  # unless it ends before
+        try:  # the search that leaves proofs by cycles
+            found, work = self._engine(problem, automata, allowed, "cdcl")
         except TimeoutError:
             return None
+        self._left = allowed - work
+        return found
 
 
 def _joined(edges: Sequence[Edge]) -> list[Edge]:
@@ -389,62 +400,6 @@ def _joined(edges: Sequence[Edge]) -> list[Edge]:
     if len(joined) > 1 and first.relation in ("so", "rt") and first.relation == last.relation:
         joined = [Edge(first.relation, last.a, first.b), *joined[1:-1]]
     return joined
-
-
-def shrink(
-    part: Part,
-    accept: Callable[[Part], bool],
-    *,
-    by_transaction: bool,
-    until: float,
-    share: float = 1 / 2,
-) -> Part:
-    """Leave out transactions, or single operations, as long as the rest is accepted.
-
-    Delta debugging (Zeller & Hildebrandt, *Simplifying and isolating failure-inducing input*),
-    ending in a part from which no single element can be left out, unless time ends it before.
-
-    Args:
-        part: a part that is accepted.
-        accept: called with smaller and smaller parts; the last one it accepts is returned.
-        by_transaction: the elements are transactions; else operations.
-        until: when to stop, of ``time.perf_counter``.
-        share: of the elements, left out at once to begin with.
-    """
-    without = _without_transactions if by_transaction else _without_operations
-    size = _size(part, by_transaction)
-    chunk = max(1, int(size * share))
-    start = 0
-    refused = 0  # elements in a row that cannot be left out alone
-    while refused < size:
-        if start >= size:
-            chunk, start = max(1, chunk // 2), 0
-        if time.perf_counter() > until:
-            break
-        smaller = without(part, start, min(start + chunk, size))
-        if len(smaller.txns) > 1 and accept(smaller):
-            part, refused = smaller, 0
-            size = _size(part, by_transaction)
-        else:
-            start += chunk
-            refused += chunk == 1
-    return part
-
-
-def _size(part: Part, by_transaction: bool) -> int:
-    return part.history.t0 if by_transaction else len(part.ops)
-
-
-def _without_transactions(part: Part, first: int, last: int) -> Part:
-    start = part.history.columns.op_start.tolist()
-    kept = [*range(start[first]), *range(start[last], start[-1])]
-    return part.narrowed(kept, [t for t in part.without_operations() if not first <= t < last])
-
-
-def _without_operations(part: Part, first: int, last: int) -> Part:
-    """Transactions that lose all their operations vanish; those that had none stay."""
-    kept = [*range(first), *range(last, len(part.ops))]
-    return part.narrowed(kept, part.without_operations())
 
 
 def _relations(steps: Iterable[Step]) -> set[str]:

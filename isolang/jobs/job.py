@@ -59,6 +59,7 @@ class Job(Struct, frozen=True, kw_only=True):
         cross_check: of ``--cross-check``; empty for none.
         all_anomalies: whether to look for every kind of anomaly.
         standing: whether to say between which levels the history stands, where that is cheap.
+        simplest: whether somebody reads the violation, so that the simplest is looked for.
     """
 
     history: str
@@ -74,6 +75,7 @@ class Job(Struct, frozen=True, kw_only=True):
     cross_check: str = ""
     all_anomalies: bool = False
     standing: bool = False
+    simplest: bool = True
 
     @property
     def limits(self) -> Limits:
@@ -165,7 +167,7 @@ class _Beside:
 
             each = min(_AT_ONCE, _AT_ONCE if left is None else left / len(IMPLIES))
             options = replace(options, timeout=each, certify=False)
-            levels = levels_of(self._history, options, progress=self._progress)
+            levels = levels_of(self._history, options, progress=self._progress, simplest=False)
             self._standing = Standing(
                 strongest=levels.strongest(),
                 weakest_violated=levels.weakest_violated(),
@@ -230,9 +232,9 @@ def _judged(
     if isinstance(route, Unloaded):
         return unknown_report(job.history, name, route.reason, deadline.seconds())
     try:
-        verdict = decide(history, route, deadline, job.options, progress)
+        verdict = decide(history, route, deadline, job.options, progress, simplest=job.simplest)
         if verdict.outcome != "unknown":
-            verdict = with_other_reading(verdict, route, job.options)
+            verdict = with_other_reading(verdict, route, job.options, deadline)
         report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))
         if report.reason.startswith("memory:"):
             report = replace(report, reason=report.reason + _default(job))
@@ -334,9 +336,9 @@ def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     from isolang.minimal import minimise
 
     start = time.perf_counter()
-    left = 10.0
+    left = None
     if job.options.timeout is not None:
-        left = max(0.1, min(left, job.options.timeout - verdict.seconds.total))
+        left = max(0.1, job.options.timeout - verdict.seconds.total)
     part = minimise(verdict, route, seconds=left, seed=job.options.seed)
     written = write_history(part, job.minimal, format="edn", renumber=True)
     counts = part.counts()

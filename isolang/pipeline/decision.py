@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from msgspec.structs import replace
@@ -25,6 +25,9 @@ from isolang.solvers.registry import choose_pair
 from isolang.verdict import NOTHING_OBSERVED, AnomalyCount, Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang.certify.steps import Step
     from isolang.explain.smaller import Engine, Finder
     from isolang.history.history import History
@@ -34,17 +37,12 @@ if TYPE_CHECKING:
     from isolang.pipeline.unsat_core import UnsatCore
     from isolang.problem import Problem
 
-# Looking for a simpler violation may take twice the engine's time, within these bounds.
-_REFINE_SECONDS = (0.2, 4.0)
-# The whole history is searched again, in seconds: after a check this fast that nobody waits for;
-# after one this fast in any case; or after one where the user has already waited this long.
-_SOON, _ANYWAY, _WAITED = 0.1, 0.02, 0.2
 # How many indeterminate transactions a line names.
 _NAMED = 12
 
 _NOTHING_OBSERVED = (
-    f"{NOTHING_OBSERVED}: no session read what another session wrote, so that this verdict says "
-    "next to nothing about the database"
+    f"{NOTHING_OBSERVED}: no session read, or missed, what another session wrote, so that this "
+    "verdict says next to nothing about the database"
 )
 
 _COMPARE_OPERATIONS = frozenset((*MOMENTS, *OF_STATEMENTS))
@@ -64,6 +62,8 @@ def decide(
     progress: Progress = lambda phase: None,
     *,
     problem: Problem | None = None,
+    simplest: bool = True,
+    work: int = 0,
 ) -> Verdict:
     """Decide whether a history satisfies a spec.
 
@@ -74,6 +74,9 @@ def decide(
         options: how to check.
         progress: called with the name of each phase as it begins.
         problem: of the history, if it was built before.
+        simplest: whether to look for the simplest violation, for those who read it; else the first
+            one that is found is told.
+        work: how often the native engine may poll its budget; 0 for no limit.
 
     Raises:
         HistoryError: the spec needs real time, or groups, and the history has none, or the columns
@@ -98,7 +101,16 @@ def decide(
 
         route = relational(written_spec(route), route.reasons)
     run = Run(
-        history, route, pair, deadline, options, progress=progress, choice=choice, problem=problem
+        history,
+        route,
+        pair,
+        deadline,
+        options,
+        progress=progress,
+        choice=choice,
+        problem=problem,
+        simplest=simplest,
+        work=work,
     )
     if silent := _says_nothing_of(run.written_spec, history):
         return _unknown(run, Undecided(cause="unsupported", reason=silent))
@@ -210,14 +222,32 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
 
 
 def _observed(history: History, witness: Witness) -> bool:
-    """Whether some read of a session reads from a transaction of another one."""
+    """Whether some read says something of what another session wrote: reads it, or misses it."""
     import numpy as np
 
-    reads = np.flatnonzero((witness.source >= 0) & (witness.source < history.t0))
     columns = history.columns
-    readers = np.searchsorted(columns.op_start, reads, side="right") - 1
     session = columns.txn_session
-    return bool((session[readers] != session[witness.source[reads]]).any())
+
+    def sessions_of(reads: NDArray[np.intp]) -> NDArray[np.int32]:
+        return session[np.searchsorted(columns.op_start, reads, side="right") - 1]
+
+    seen = np.flatnonzero((witness.source >= 0) & (witness.source < history.t0))
+    if (sessions_of(seen) != session[witness.source[seen]]).any():
+        return True
+    # A read of the initial state comes before whoever wrote the key.
+    missing = np.flatnonzero(witness.source == history.t0)
+    keys = columns.op_key[missing]
+    written = witness.order_start[keys + 1] > witness.order_start[keys]
+    missing, keys = missing[written], keys[written]
+    if not len(missing):
+        return False
+    writers = session[witness.order_txn]
+    (some,) = np.nonzero(np.diff(witness.order_start))
+    least, most = np.zeros((2, len(witness.order_start) - 1), dtype=np.int64)
+    least[some] = np.minimum.reduceat(writers, witness.order_start[some])
+    most[some] = np.maximum.reduceat(writers, witness.order_start[some])
+    own = sessions_of(missing)
+    return bool(((least[keys] != own) | (most[keys] != own)).any())
 
 
 def _kept(run: Run, proof: Relations) -> list[str]:
@@ -267,7 +297,7 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
 
     refutations = [first]
     finder = None
-    if any(isinstance(step, CycleStep) for step in first.steps):
+    if run.simplest and any(isinstance(step, CycleStep) for step in first.steps):
         with run.deadline.during("solve"):
             run.progress("explain")
             finder = _finder(run)
@@ -315,45 +345,49 @@ def _show_violation(run: Run) -> None:
         run.notes += shown_of_violation(run.history, run.written_spec)
 
 
-def refuter(seed: int) -> Engine:
-    """The native engine, as what looks for simpler violations calls it."""
+def refuter(seed: int, left: Callable[[], float | None] | None = None) -> Engine:
+    """The native engine, as what looks for simpler violations calls it.
+
+    Args:
+        seed: breaks ties.
+        left: the seconds that the user allows, if there is such a limit.
+    """
     from isolang.solvers import engine
 
     def refute(
-        problem: Problem, automata: Sequence[Automaton], seconds: float
-    ) -> Sequence[Step] | None:
+        problem: Problem, automata: Sequence[Automaton], work: int, strategy: str
+    ) -> tuple[Sequence[Step] | None, int]:
         found = engine.solve(
             problem.history.columns,
             problem.native,
             automata,
-            seconds=seconds,
+            seconds=None if left is None else left(),
             seed=seed,
-            strategy="cdcl",  # the one that leaves proofs
-        ).says
-        return found.steps if isinstance(found, Refutation) else None
+            strategy=strategy,
+            work=work,
+        )
+        says = found.says
+        return says.steps if isinstance(says, Refutation) else None, found.work
 
     return refute
 
 
 def _finder(run: Run) -> Finder:
-    """The search for simpler refutations, and its time limit in seconds."""
+    """The search for simpler refutations, with a quarter of the time that the user allows."""
     from isolang.explain.smaller import Finder
 
     assert isinstance(run.route, Plan)
-    spent = run.deadline.seconds()
-    least, most = _REFINE_SECONDS
-    seconds = min(max(least, 2 * spent.solve), most)
     left = run.deadline.remaining()
-    if left is not None:
-        seconds = min(seconds, left / 4)
-    whole = max(_SOON - spent.total, _ANYWAY, 2 * spent.solve - _WAITED)
+    until = None if left is None else time.perf_counter() + left / 4
+
+    def seconds() -> float | None:
+        return None if until is None else max(0.001, until - time.perf_counter())
+
     return Finder(
         run.problem,
         run.route,
-        refuter(run.options.seed),
-        seconds=seconds,
-        whole=whole,
-        took=spent.solve,
+        refuter(run.options.seed, seconds),
+        stopped=lambda: until is not None and time.perf_counter() > until,
     )
 
 

@@ -12,61 +12,95 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from isolang.certify.proofs import Witness
 from isolang.errors import IsolangError
 from isolang.history.look_alikes import look_alikes
+from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.decision import decide
-from isolang.verdict import Invalid, Unknown, Verdict
+from isolang.verdict import Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.history.look_alikes import LookAlike
     from isolang.language.classify.route import Route
 
-# The other reading is judged where the first took no longer than this, and may take as long.
-_SECONDS = 1.0
+# The other reading is judged only where its verdict may be another one, only of a history with no
+# more operations than this, and only with so much work (a fraction of a second).
+_OPERATIONS, _WORK = 500_000, 2_000_000
 
 
-def with_other_reading(verdict: Verdict, route: Route, options: Options) -> Verdict:
+def with_other_reading(
+    verdict: Verdict, route: Route, options: Options, deadline: Deadline | None = None
+) -> Verdict:
     """Add a note to a verdict on a history in which one transaction looks like an initial one.
 
     Args:
         verdict: on the history as it stands.
         route: of the specification.
         options: of the check.
+        deadline: its clock, by which this counts, too.
     """
-    found = look_alikes(verdict.history)
-    if len(found) != 1:
-        return verdict
-    (loader,) = found
-    assumed = (
-        f"{loader.name} reads nothing and writes {loader.keys} of "
-        f"{verdict.history.columns.n_keys()} keys, and was judged as an ordinary transaction; if "
-        f"it loaded the database, say --initial {loader.label}"
-    )
-    gives = ""
-    left = _SECONDS if options.timeout is None else options.timeout - verdict.seconds.total
-    if not isinstance(verdict, Unknown) and verdict.seconds.total <= min(_SECONDS, left):
-        gives = _other(verdict, loader, route, replace(options, timeout=min(_SECONDS, left)))
-    return replace(verdict, notes=(*verdict.notes, assumed + gives))
-
-
-def _other(verdict: Verdict, loader: LookAlike, route: Route, options: Options) -> str:
-    """What the verdict is if the transaction is declared initial, as the end of a sentence."""
-    try:
-        other = decide(
-            _declared(verdict.history, loader), route, Deadline(options.timeout), options
+    deadline = Deadline(options.timeout) if deadline is None else deadline
+    with deadline.during("solve", to_the_end=True):
+        found = look_alikes(verdict.history)
+        if len(found) != 1:
+            return verdict
+        (loader,) = found
+        assumed = (
+            f"{loader.name} reads nothing and writes {loader.keys} of "
+            f"{verdict.history.columns.n_keys()} keys, and was judged as an ordinary transaction; "
+            f"if it loaded the database, say --initial {loader.label}"
         )
+        gives = _gives(verdict, loader, route, options, deadline)
+    seconds = replace(deadline.seconds(), read=verdict.seconds.read)
+    return replace(verdict, notes=(*verdict.notes, assumed + gives), seconds=seconds)
+
+
+def _gives(
+    verdict: Verdict, loader: LookAlike, route: Route, options: Options, deadline: Deadline
+) -> str:
+    """What the verdict is if the transaction is declared initial, as the end of a sentence."""
+    if isinstance(verdict, Unknown) or not isinstance(route, Plan):
+        return ""
+    if isinstance(verdict, Valid) and comes_first(verdict, loader.label):
+        return " (the verdict is valid then, too)"
+    if verdict.history.columns.operations() > _OPERATIONS:
+        return ""
+    try:
+        left = deadline.remaining()
+        declared = _declared(verdict.history, loader)
+        options = replace(options, threads=1)
+        other = decide(declared, route, Deadline(left), options, simplest=False, work=_WORK)
+    except TimeoutError:
+        return ""
     except IsolangError as error:  # a list cannot be loaded, say
         return f", which is not possible here: {error}"
     if isinstance(other, Unknown):
         return ""
-    if isinstance(other, Invalid):
-        name = other.violation.anomaly
-        same = isinstance(verdict, Invalid) and verdict.violation.anomaly == name
-        return f" (the verdict is invalid then{', too' if same else f': {name}'})"
-    return f" (the verdict is valid then{'' if isinstance(verdict, Invalid) else ', too'})"
+    too = ", too" if other.outcome == verdict.outcome else ""
+    return f" (the verdict is {other.outcome} then{too})"
+
+
+def comes_first(verdict: Valid, label: int) -> bool:
+    """Whether the transaction with a label is the first writer of each of its keys in the witness.
+
+    SOUND BECAUSE then the witness is one of the history in which that transaction is T0, too:
+    whoever reads from it, or from T0, precedes all other writers of the key in both, by ``rw``; its
+    own edges begin at T0, which no edge ends at; and no other edge is new. The checks of a plan
+    forbid closed walks, of which fewer edges have no more.
+    """
+    import numpy as np
+
+    witness, columns = verdict.witness, verdict.history.columns
+    found = np.flatnonzero(columns.txn_label == label)
+    if not isinstance(witness, Witness) or len(found) != 1:
+        return False
+    txn = int(found[0])
+    ops = verdict.history.operations_of(txn)
+    keys = np.unique(columns.op_key[ops.start : ops.stop])
+    return bool((witness.order_txn[witness.order_start[keys]] == txn).all())
 
 
 def _declared(history: History, loader: LookAlike) -> History:

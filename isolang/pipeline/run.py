@@ -83,6 +83,7 @@ class Run:
         options: how to check.
         choice: why this pair, where the user left it open.
         progress: called with the name of each phase as it begins.
+        simplest: whether to look for the simplest violation.
         asked: whether the pair was used; the pre-pass alone may decide.
         statistics: what the solver did, by name, once it has answered.
         notes: how the verdict was found where that is worth knowing, one sentence each.
@@ -99,6 +100,8 @@ class Run:
         progress: Progress = lambda phase: None,
         choice: str = "",
         problem: Problem | None = None,
+        simplest: bool = True,
+        work: int = 0,
     ) -> None:
         """Begin.
 
@@ -111,6 +114,8 @@ class Run:
             progress: called with the name of each phase as it begins.
             choice: why this pair, where the user left it open.
             problem: of the history, if it was built before.
+            simplest: whether to look for the simplest violation.
+            work: how often the native engine may poll its budget; 0 for no limit.
         """
         self.history = history
         self.route = route
@@ -119,6 +124,8 @@ class Run:
         self.options = options
         self.progress = progress
         self.choice = choice
+        self.simplest = simplest
+        self._work = work
         self.asked = False
         self.statistics: Mapping[str, float] = {}
         self.notes: list[str] = []
@@ -214,6 +221,7 @@ class Run:
             progress=self.progress,
             search_bytes=self.options.search_bytes(),
             threads=self.options.thread_count(),
+            work=self._work,
         )
 
     def _ask(self) -> Answer:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 
-_MINIMISING: Final = 2.0  # seconds
 _LONGEST_PART: Final = 1_000_000  # characters
 
 
@@ -185,7 +184,7 @@ def contents(
 
 
 def _part(verdict: Invalid) -> str:
-    """The smallest part of the history that is still invalid, found in a few seconds."""
+    """The smallest part of the history that is still invalid, as far as it is found soon."""
     from isolang.errors import IsolangError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
@@ -193,7 +192,7 @@ def _part(verdict: Invalid) -> str:
 
     stream = io.BytesIO()
     try:
-        part = minimise(verdict, route(verdict.spec), seconds=_MINIMISING)
+        part = minimise(verdict, route(verdict.spec))
         write_history(part, stream, format="edn", renumber=True)
     except IsolangError:
         return ""  # EDN cannot say it

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _LEVEL: Final = 10.0  # seconds for each level of the library
 _LEVELS: Final = 20.0  # seconds for all of them
-_SMALLEST: Final = 10.0  # seconds to look for the smallest part
 _SHOWN: Final = 12  # statements of a transaction
 
 
@@ -144,7 +143,7 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> Path | None:
     from isolang.minimal import minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
-    part = minimise(verdict, route(verdict.spec), seconds=_SMALLEST, seed=recorded.settings.seed)
+    part = minimise(verdict, route(verdict.spec), seed=recorded.settings.seed)
     try:
         write_history(part, str(path), format="edn", renumber=True)
     except HistoryError:
@@ -173,10 +172,12 @@ def _strongest(
             raise TimeoutError
 
     try:
-        levels = levels_of(verdict.history, options=Options(timeout=seconds), progress=begin)
+        levels = levels_of(
+            verdict.history, options=Options(timeout=seconds), progress=begin, simplest=False
+        )
     except TimeoutError:
         return ((claims,) if isinstance(verdict, Valid) else ()), False
-    found, known = levels.strongest(), True
+    found = levels.strongest()
     held = isinstance(verdict, Valid) and claims in IMPLIES
     if held and not any(claims in implied_by(name) for name in found):
         weaker = implied_by(claims)

@@ -147,7 +147,7 @@ def judge(data: bytes, spec: str, seconds: float) -> Look:
     from isolang.verdict import Invalid, Valid
 
     history = load_history(io.BytesIO(data), "edn")
-    verdict = check(history, spec, timeout=seconds, threads=1)
+    verdict = check(history, spec, timeout=seconds, threads=1, simplest=False)
     little = ""
     if isinstance(verdict, Valid) and len(data) < _SMALL:
         little = too_little(history, verdict.spec)

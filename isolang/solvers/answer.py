@@ -68,11 +68,13 @@ class Answer(Struct, frozen=True, kw_only=True):
             the claim without a proof that there is no model, or why nothing was decided.
         statistics: the solver's counts by name.
         formula: what was solved, if the history was encoded as a formula.
+        work: how often the native engine polled its budget.
     """
 
     says: Proof | Unproved | Undecided
     statistics: Mapping[str, float] = field(default_factory=dict)
     formula: Formula | None = None
+    work: int = 0
 
     @property
     def outcome(self) -> Literal["valid", "invalid", "unknown"]:

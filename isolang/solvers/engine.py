@@ -29,6 +29,7 @@ def solve(
     presolve: bool = True,
     strategy: str = "auto",
     threads: int = 1,
+    work: int = 0,
 ) -> Answer:
     """Decide a problem whose intrinsic anomalies the caller has dealt with.
 
@@ -46,6 +47,8 @@ def solve(
             where a short search is likely.
         threads: how many may work on one history, at least one; the answer and its proof do not
             depend on it.
+        work: how often the search may poll its budget, which is some millions of times in a second;
+            0 for no limit. With one thread, equal runs end after equal work.
         progress: called now and then with the phase that the search is in.
         presolve: look for a model of stronger checks first; most histories have one.
 
@@ -53,7 +56,7 @@ def solve(
         A witness or a refutation, with statistics.
 
     Raises:
-        isolang._native.OutOfTime: the limit was reached (a ``TimeoutError``).
+        isolang._native.OutOfTime: a limit of time or work was reached (a ``TimeoutError``).
         isolang._native.OutOfMemory: the searches hold ``search_bytes`` and know no answer (a
             ``MemoryError``).
         MemoryError: the process may not have more memory.
@@ -72,6 +75,7 @@ def solve(
         strategy,
         search_bytes,
         threads,
+        work,
     )
     says: Witness | Refutation
     if "refutation" in result:
@@ -84,7 +88,7 @@ def solve(
         )
     else:
         says = Witness.of(result["source"], result["order_start"], result["order_txn"])
-    return Answer(says=says, statistics=result["statistics"])
+    return Answer(says=says, statistics=result["statistics"], work=result["work"])
 
 
 def load(problem: _native.Problem) -> float:

@@ -15,6 +15,7 @@ void register_readers(nanobind::module_& m);
 void register_writers(nanobind::module_& m);
 void register_problem(nanobind::module_& m);
 void register_engine(nanobind::module_& m);
+void register_known(nanobind::module_& m);
 void register_sat(nanobind::module_& m);
 void register_certify(nanobind::module_& m);
 void register_workload(nanobind::module_& m);

@@ -170,7 +170,7 @@ void check_strategy(const std::string& name) {
 nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata,
                        double seconds, std::uint64_t seed, std::size_t max_clock_bytes,
                        nb::object progress, bool presolve, const std::string& strategy,
-                       std::size_t max_search_bytes, std::size_t threads) {
+                       std::size_t max_search_bytes, std::size_t threads, std::int64_t work) {
   check_strategy(strategy);
   if (threads == 0) throw nb::value_error("threads (got 0, expected at least 1)");
   std::vector<Automaton> machines;
@@ -182,6 +182,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
                              .presolve = presolve,
                              .strategy = strategy};
   Budget budget = interruptible_budget(seconds, progress);
+  budget.limit_work(work);
   Solution solution;
   std::vector<std::int32_t> source;
   {
@@ -195,6 +196,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
     if (solution.model) source = sources_by_operation(history, used, *solution.model);
   }
   nb::dict result, statistics;
+  result["work"] = budget.work();
   for (const auto& [name, value] : solution.statistics) statistics[name.c_str()] = value;
   result["statistics"] = statistics;
   if (solution.model) {
@@ -270,7 +272,7 @@ void register_engine(nb::module_& m) {
   m.def("solve", &solve_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0,
         "seed"_a = 0, "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
         "presolve"_a = true, "strategy"_a = "auto", "max_search_bytes"_a = std::size_t{1} << 30,
-        "threads"_a = std::size_t{1},
+        "threads"_a = std::size_t{1}, "work"_a = std::int64_t{0},
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and "
         "statistics.");
   m.def("prune", &prune_problem, "problem"_a, "automata"_a, "seconds"_a = 0.0,

@@ -12,6 +12,7 @@ NB_MODULE(_native, m) {
   isolang::register_writers(m);
   isolang::register_problem(m);
   isolang::register_engine(m);
+  isolang::register_known(m);
   isolang::register_sat(m);
   isolang::register_certify(m);
   isolang::register_workload(m);

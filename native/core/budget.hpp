@@ -40,6 +40,12 @@ class Budget {
     own.stop_ = &stop;
     return own;
   }
+  // Out of time also after this much work: polls, of which equal runs make equally many, whatever
+  // the machine's load. For runs of one thread; 0: no such limit.
+  void limit_work(std::int64_t polls) {
+    if (polls > 0) most_calls_ = static_cast<std::uint64_t>(polls);
+  }
+  std::int64_t work() const { return static_cast<std::int64_t>(calls_); }
   const char* phase = "";  // what is being done, for progress and for the reason of a timeout
   // Cheap enough for inner loops: looks at the clock once in 1,024 calls.
   void poll() {
@@ -47,7 +53,7 @@ class Budget {
   }
   void check() {
     const auto now = Clock::now();
-    if (now > deadline_ || faults::past_deadline() || (stop_ != nullptr && *stop_))
+    if (calls_ > most_calls_ || now > deadline_ || faults::past_deadline() || (stop_ != nullptr && *stop_))
       throw OutOfTime(phase);
     if (interrupted_ && now >= next_ && std::this_thread::get_id() == home_) {
       next_ = now + std::chrono::milliseconds(50);
@@ -62,8 +68,8 @@ class Budget {
   Clock::time_point start_, next_;
   Clock::time_point deadline_ = Clock::time_point::max();
   const std::atomic<bool>* stop_ = nullptr;
-  std::uint32_t calls_ = 0;
-  std::uint32_t looked_past_ =
+  std::uint64_t calls_ = 0, most_calls_ = ~std::uint64_t{0};
+  std::uint64_t looked_past_ =
       faults::armed ? 0 : 1023;  // polls that only count, between two looks
 };
 

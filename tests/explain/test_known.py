@@ -1,15 +1,14 @@
 """Short cycles of what a history shows by itself, and what explanations make of them."""
 
-import time
-
 import pytest
 
 import isolang
 from isolang import History, Transaction
-from isolang.explain.known import known_graph, short_cycles
+from isolang.explain.known import KnownGraph
 from isolang.problem import build_problem
 
 DEPENDENCIES = frozenset(("ww", "wr", "rw"))
+MUCH = 1_000_000
 
 
 def missed(length):
@@ -57,9 +56,12 @@ def test_a_level_that_allows_the_short_cycle_shows_the_long_one():
 def test_cycles_are_closed_and_the_shortest_come_first(length):
     """Each edge begins where the one before it ends."""
     problem = build_problem(History.from_transactions([*missed(length), *SKEW]))
-    graph = known_graph(problem, until=time.perf_counter() + 60)
-    cycles = list(short_cycles(graph, DEPENDENCIES, until=time.perf_counter() + 60))
+    found, complete = KnownGraph(problem, effort=MUCH).short_cycles(
+        DEPENDENCIES, most=100, effort=MUCH
+    )
+    cycles = [one.edges for one in found]
     assert cycles
+    assert complete
     for cycle in cycles:
         ends = [edge.b for edge in cycle]
         assert [edge.a for edge in cycle] == ends[-1:] + ends[:-1]
@@ -71,11 +73,35 @@ def test_cycles_are_closed_and_the_shortest_come_first(length):
 def test_components_are_those_of_the_relations():
     """Without rw nothing is in a circle here; with it, the two halves of the skew are."""
     problem = build_problem(History.from_transactions([*missed(3), *SKEW]))
-    graph = known_graph(problem, until=time.perf_counter() + 60)
-    assert set(graph.components(frozenset(("ww", "wr")))) == {-1}
-    found = graph.components(DEPENDENCIES)
-    assert found[3] == found[4] >= 0
-    assert found[0] == found[1] == found[2] >= 0 != found[3]
+    graph = KnownGraph(problem, effort=MUCH)
+    assert graph.short_cycles(frozenset(("ww", "wr")), most=100, effort=MUCH) == ([], True)
+    found, _ = graph.short_cycles(DEPENDENCIES, most=100, effort=MUCH)
+    members = {}
+    for cycle in found:
+        members.setdefault(cycle.component, set()).update(edge.a for edge in cycle.edges)
+    assert sorted(map(sorted, members.values())) == [[0, 1, 2], [3, 4]]
+
+
+def test_the_search_ends_by_what_it_did_and_says_so():
+    """Fewer cycles, or less effort, than there would be is not complete."""
+    problem = build_problem(History.from_transactions([*missed(5), *SKEW]))
+    graph = KnownGraph(problem, effort=MUCH)
+    some, complete = graph.short_cycles(DEPENDENCIES, most=1, effort=MUCH)
+    assert (len(some), complete) == (1, False)
+    some, complete = graph.short_cycles(DEPENDENCIES, most=100, effort=0)
+    assert ([len(one.edges) for one in some], complete) == ([2], False)
+    _, complete = KnownGraph(problem, effort=1).short_cycles(DEPENDENCIES, most=9, effort=MUCH)
+    assert not complete
+
+
+def test_a_pair_that_either_edge_may_close_is_given_once():
+    """Two anti-dependencies between two transactions are one cycle."""
+    problem = build_problem(History.from_transactions(SKEW))
+    graph = KnownGraph(problem, effort=MUCH)
+    found, _ = graph.short_cycles(DEPENDENCIES, most=100, effort=MUCH)
+    assert len(found) == 1
+    found, _ = graph.short_cycles(DEPENDENCIES, closing=frozenset(["rw"]), most=100, effort=MUCH)
+    assert len(found) == 1
 
 
 def test_an_order_shown_by_whoever_overwrote_what_he_read():
@@ -90,6 +116,8 @@ def test_an_order_shown_by_whoever_overwrote_what_he_read():
             ]
         )
     )
-    graph = known_graph(problem, until=time.perf_counter() + 60)
-    (pair, *_) = short_cycles(graph, DEPENDENCIES, until=time.perf_counter() + 60)
-    assert {(edge.relation, edge.a, edge.b) for edge in pair} == {("wr", 2, 3), ("rw", 3, 2)}
+    (pair, *_), _ = KnownGraph(problem, effort=MUCH).short_cycles(
+        DEPENDENCIES, most=100, effort=MUCH
+    )
+    assert pair.shown == (1, 3)
+    assert {(edge.relation, edge.a, edge.b) for edge in pair.edges} == {("wr", 2, 3), ("rw", 3, 2)}

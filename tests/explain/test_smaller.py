@@ -1,5 +1,6 @@
 """Simpler violations: parts keep the numbers of the whole, and what is smaller is still refuted."""
 
+import itertools
 import time
 
 import pytest
@@ -10,11 +11,13 @@ from msgspec.structs import replace
 from isolang import History, Transaction, check, load_spec
 from isolang.certify.proofs import check_proof
 from isolang.certify.steps import CycleStep, Edge, RupStep, Source
+from isolang.explain import smaller
 from isolang.explain.part import Sources, part_of
-from isolang.explain.smaller import Finder, cost, shrink
+from isolang.explain.shrink import shrink
+from isolang.explain.smaller import Finder, cost
+from isolang.explain.violation import plain
 from isolang.language.classify.event_graph import classify
 from isolang.minimal import minimise
-from isolang.pipeline import decision
 from isolang.problem import build_problem
 from isolang.solvers import engine as native_engine
 
@@ -84,14 +87,14 @@ def test_shrink_finds_what_is_needed(needed):
     def accept(smaller):
         return needed <= set(smaller.txns[:-1])
 
-    small = shrink(part, accept, by_transaction=True, until=time.perf_counter() + 60)
+    small = shrink(part, accept, by_transaction=True, enough=lambda: False)
     assert set(small.txns[:-1]) == needed
 
 
-def test_shrink_stops_in_time():
-    """When the time is up, the best so far is returned."""
+def test_shrink_stops_when_it_has_to():
+    """Then the best so far is returned."""
     part = part_of(PADDED, range(PADDED.columns.operations()))
-    assert shrink(part, lambda _: True, by_transaction=True, until=0.0) is part
+    assert shrink(part, lambda _: True, by_transaction=True, enough=lambda: True) is part
 
 
 def test_cost_prefers_fewer_cycles_then_shorter_ones_an_rw_counting_as_two_edges():
@@ -169,17 +172,16 @@ def test_whether_a_refutation_needs_rw(rows, level):
     problem = build_problem(history)
     assume(not problem.anomalies(limit=1))
 
-    def engine(problem, automata, seconds):
-        columns = history.columns
-        answer = native_engine.solve(columns, problem.native, automata, seconds=seconds)
-        return None if answer.outcome == "valid" else answer.says.steps
+    def engine(problem, automata, work, strategy):
+        answer = native_engine.solve(history.columns, problem.native, automata, work=work)
+        return None if answer.outcome == "valid" else answer.says.steps, answer.work
 
-    finder = Finder(problem, plan, engine, seconds=60, whole=60, took=0)
+    finder = Finder(problem, plan, engine)
     without = [
         replace(a, steps={r: s for r, s in a.steps.items() if r != "rw"}) for a in plan.automata
     ]
     found = finder.without_rw([CycleStep("c", (Edge("rw", 0, 1, 0, 0, 0),))])
-    assert (found is None) == (engine(problem, without, 60) is None)
+    assert (found is None) == (engine(problem, without, 0, "auto")[0] is None)
 
 
 def test_a_part_without_a_possible_source_is_not_the_same():
@@ -210,15 +212,78 @@ def test_runs_of_session_edges_are_one_edge():
     ]
 
 
-def test_the_whole_is_not_looked_at_again_where_that_takes_long(monkeypatch):
-    """Then the cycle is shortened all the same, and what is not known is not claimed."""
-    session = [[("w", "x", 1)], *([("w", f"p{i}", 1)] for i in range(5)), [("r", "x", None)]]
+def test_the_whole_is_looked_at_again_for_a_limited_amount_of_work(monkeypatch):
+    """Beyond it the cycle is shortened all the same, and what is not known is not claimed."""
+    session = [[("w", "x", 1)], *([("w", f"p{i}", 1)] for i in range(5000)), [("r", "x", None)]]
     history = History.from_transactions([Transaction(ops, session=0) for ops in session])
-    quick = check(history, load_spec("ser"))
-    for name, value in (("_SOON", 0.0), ("_ANYWAY", 0.0), ("_WAITED", 100.0)):
-        monkeypatch.setattr(decision, name, value)
-    hurried = check(history, load_spec("ser"))
-    assert dict(quick.violation.relaxed) == {"without sessions": "valid"}
-    assert dict(hurried.violation.relaxed) == {"without sessions": "unknown"}
-    assert hurried.violation.argument == quick.violation.argument
-    assert hurried.certified
+    enough = check(history, load_spec("ser"))
+    monkeypatch.setattr(smaller, "_RELAXED_WORK", 1)
+    monkeypatch.setattr(smaller, "_PER_OPERATION", 0)
+    too_little = check(history, load_spec("ser"))
+    assert dict(enough.violation.relaxed) == {"without sessions": "valid"}
+    assert dict(too_little.violation.relaxed) == {"without sessions": "unknown"}
+    assert too_little.violation.argument == enough.violation.argument
+    assert too_little.certified
+
+
+def told(history, level, **reading):
+    """Everything that a user sees or saves of an invalid verdict, but for what it took."""
+    verdict = check(history, level)
+    part = minimise(verdict, classify(load_spec(level)))
+    return (
+        plain(verdict.violation),
+        verdict.certificate(reading).to_json(),
+        [part.describe_op(op) for op in range(part.columns.operations())],
+    )
+
+
+LATE = [
+    *([("r", "x", None), ("w", f"p{i}", 1)] for i in range(30)),
+    [("w", "x", 1), ("w", "y", 1)],
+    *([("r", f"p{i}", 1), ("w", f"q{i}", 1)] for i in range(30)),
+    [("r", "y", 1), ("r", "q29", 1), ("r", "x", None)],
+]
+
+
+def test_equal_histories_have_equal_explanations_however_slow_the_machine():
+    """The limits are of work: a clock that runs away changes neither words nor certificate."""
+    late = History.from_transactions(
+        [Transaction(ops, session=i % 3) for i, ops in enumerate(LATE)]
+    )
+    for history, level in ((PADDED, "si"), (late, "ser"), (late, "pc")):
+        quick = told(history, level)
+        with pytest.MonkeyPatch.context() as patch:
+            now = itertools.count(time.perf_counter(), 60.0)
+            patch.setattr(time, "perf_counter", lambda now=now: next(now))
+            slow = told(history, level)
+        assert slow == quick
+
+
+def test_nobody_looks_for_the_simplest_violation_where_nobody_reads_it(monkeypatch):
+    """The verdict and its certificate are there all the same."""
+    history = History.from_transactions(
+        [Transaction(ops, session=i % 3) for i, ops in enumerate(LATE)]
+    )
+
+    def never(*arguments, **options):
+        raise AssertionError("looked for")
+
+    monkeypatch.setattr(smaller.Finder, "simplest", never)
+    verdict = check(history, "ser", simplest=False)
+    assert verdict.outcome == "invalid"
+    assert verdict.certified
+
+
+def test_the_smallest_part_may_be_invalid_under_another_name():
+    """What the rest hid is a simpler violation, and no reason to give the whole history."""
+    lost = [
+        Transaction([("r", "x", None), ("w", "x", 1)], session="a"),
+        Transaction([("r", "x", None), ("w", "x", 2)], session="b"),
+    ]
+    history = History.from_transactions([*lost, *(
+        Transaction([("w", f"p{i}", i)], session=f"p{i}") for i in range(30)
+    )])  # fmt: skip
+    verdict = check(history, "ser")
+    assert verdict.violation.anomaly == "lost update"
+    renamed = replace(verdict, violation=replace(verdict.violation, anomaly="G-single"))
+    assert minimise(renamed, classify(load_spec("ser"))).t0 == 2

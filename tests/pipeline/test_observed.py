@@ -26,11 +26,19 @@ def test_writes_that_nobody_reads(spec):
 
 
 def test_lists():
-    """The last element of a list that another session appended was observed."""
+    """An element that another session appended was observed, or missed by who saw none."""
     append = Transaction([("append", "x", 1)], session=0)
-    assert says([append, Transaction([("r", "x", [])], session=1)], "ser")
+    assert says([append, Transaction([("r", "y", [])], session=1)], "ser")
+    assert not says([append, Transaction([("r", "x", [])], session=1)], "ser")
     assert not says([append, Transaction([("r", "x", [1])], session=1)], "ser")
 
 
 def test_nothing_at_all():
     assert says([], "ser")
+
+
+def test_who_read_nil_missed_what_another_session_wrote():
+    """It came before whoever wrote the key, which is something to contradict."""
+    write = Transaction([("w", "x", 1)], session=0)
+    assert not says([write, Transaction([("r", "x", None)], session=1)], "ser")
+    assert says([Transaction([("r", "x", None)], session=0), write], "ser")

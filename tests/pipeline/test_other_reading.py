@@ -3,13 +3,19 @@
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.cli import run_here
 
 from isolang import History, Transaction, check, load_history, save_history
+from isolang.history.look_alikes import LookAlike
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
+from isolang.limits import Deadline
 from isolang.options import Options
+from isolang.pipeline import other_reading
 from isolang.pipeline.other_reading import with_other_reading
+from isolang.verdict import Valid
 
 KEYS = "abcdef"
 LOADED = Transaction([("w", k, 0) for k in KEYS], session="loader", label=7)
@@ -76,3 +82,50 @@ def test_the_command_says_it(tmp_path, capfd):
     assert "judged as an ordinary transaction" in text
     declared = run_here(capfd, "--spec", "si", "--initial", str(label), "-o", "json", str(path))
     assert "--initial" not in json.dumps(declared.reports()[0]["level"])
+
+
+def test_a_valid_verdict_is_not_judged_again(monkeypatch):
+    """Where the loader is the first writer of its keys, the same witness proves both readings."""
+    monkeypatch.setattr(other_reading, "decide", None)
+    assert notes(SKEW, "si") == ("valid", (ASSUMED + " (the verdict is valid then, too)",))
+
+
+def test_the_work_is_limited_and_counted(monkeypatch):
+    """Beyond the limit the note says what was assumed; what it took is in the seconds."""
+    way = route(load_spec("ser"))
+    verdict = check(History.from_transactions(SKEW), way)
+    monkeypatch.setattr(other_reading, "_OPERATIONS", 1)
+    (note,) = notes(SKEW, "ser")[1]
+    assert note == ASSUMED
+    deadline = Deadline(None, already={"solve": 5.0})
+    judged = with_other_reading(verdict, way, Options(), deadline)
+    assert judged.seconds.total >= judged.seconds.solve > 5.0
+
+
+rows = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.lists(
+            st.tuples(
+                st.sampled_from("rw"), st.sampled_from("abcd"), st.sampled_from([None, 0, 1, 2])
+            ).map(lambda op: (op[0], op[1], 1 if op[0] == "w" and not op[2] else op[2])),
+            min_size=1,
+            max_size=2,
+        ),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(rows, st.sampled_from(["ser", "si", "psi", "cc", "rc", "ser-nosession"]))
+@settings(max_examples=300, deadline=None)
+def test_a_witness_in_which_the_loader_comes_first_is_one_of_the_other_reading(found, level):
+    """The proof that nobody needs to judge again, against judging again."""
+    loader = Transaction([("w", k, 0) for k in "abcd"], session="loader", label=7)
+    rest = [Transaction(ops, session=s) for s, ops in found]
+    history = History.from_transactions([loader, *rest])
+    verdict = check(history, level)
+    if isinstance(verdict, Valid) and other_reading.comes_first(verdict, 7):
+        found = LookAlike(label=7, name="T7", where="", keys=4)
+        assert check(other_reading._declared(history, found), level).outcome == "valid"

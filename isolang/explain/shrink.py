@@ -1,0 +1,63 @@
+"""Delta debugging over the transactions, or the operations, of a part of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from isolang.explain.part import Part
+
+
+def shrink(
+    part: Part,
+    accept: Callable[[Part], bool],
+    *,
+    by_transaction: bool,
+    enough: Callable[[], bool],
+    share: float = 1 / 2,
+) -> Part:
+    """Leave out transactions, or single operations, as long as the rest is accepted.
+
+    Delta debugging (Zeller & Hildebrandt, *Simplifying and isolating failure-inducing input*),
+    ending in a part from which no single element can be left out, unless it is stopped before.
+
+    Args:
+        part: a part that is accepted.
+        accept: called with smaller and smaller parts; the last one it accepts is returned.
+        by_transaction: the elements are transactions; else operations.
+        enough: asked before each attempt: whether to stop with what there is.
+        share: of the elements, left out at once to begin with.
+    """
+    without = _without_transactions if by_transaction else _without_operations
+    size = _size(part, by_transaction)
+    chunk = max(1, int(size * share))
+    start = 0
+    refused = 0  # elements in a row that cannot be left out alone
+    while refused < size:
+        if start >= size:
+            chunk, start = max(1, chunk // 2), 0
+        if enough():
+            break
+        smaller = without(part, start, min(start + chunk, size))
+        if len(smaller.txns) > 1 and accept(smaller):
+            part, refused = smaller, 0
+            size = _size(part, by_transaction)
+        else:
+            start += chunk
+            refused += chunk == 1
+    return part
+
+
+def _size(part: Part, by_transaction: bool) -> int:
+    return part.history.t0 if by_transaction else len(part.ops)
+
+
+def _without_transactions(part: Part, first: int, last: int) -> Part:
+    start = part.history.columns.op_start.tolist()
+    kept = [*range(start[first]), *range(start[last], start[-1])]
+    return part.narrowed(kept, [t for t in part.without_operations() if not first <= t < last])
+
+
+def _without_operations(part: Part, first: int, last: int) -> Part:
+    """Transactions that lose all their operations vanish; those that had none stay."""
+    kept = [*range(first), *range(last, len(part.ops))]
+    return part.narrowed(kept, part.without_operations())
