@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from isolang.language.vocabulary import COMPARING_TIMES, GIVEN_ORDERS, relation_of
+from isolang.language.vocabulary import COMPARING_TIMES, relation_of
 from isolang.problem.anomalies import AnomalyKind
 
 if TYPE_CHECKING:
