@@ -16,7 +16,7 @@ from isolang.certify.errors import NotCertifiedError
 from isolang.certify.evaluator import Evaluator, holds
 from isolang.language.meaning.core import Check, Core, Exists, Inverse, Rel, Spec, Union
 from isolang.language.meaning.facts import uses_version_order
-from isolang.rows import Rows, bits, closed, union
+from isolang.rows import Rows, bits, closed, transposed, union
 
 CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
 """Relations in which T0 precedes every transaction, by the language reference."""
@@ -67,13 +67,13 @@ class Rules(Struct, frozen=True, kw_only=True):
                     added |= _add(values, name, pairs_beyond(of.value(e), values[name]))
             order = values[self.order]
             for e, name in self.either:
-                for a, b in pairs_of(of.value(e)):
-                    if order.get(a, 0) >> b & 1:
-                        added |= _add(values, name, {a: 1 << b})
-                    if order.get(b, 0) >> a & 1:
-                        added |= _add(values, name, {b: 1 << a})
+                # A pair, or its opposite, is in the order: that is the direction that it has.
+                ways = of.value(e)
+                for way in (ways, transposed(ways)):
+                    added |= _add(values, name, {i: r & order.get(i, 0) for i, r in way.items()})
             if not fixed:
-                values[self.order] = closed(values[self.order])
+                values[self.order] = closed(order := values[self.order])
+                added |= values[self.order] != order
             if any(row >> i & 1 for i, row in values[self.order].items()):
                 return False
             if not added:

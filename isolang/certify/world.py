@@ -6,14 +6,36 @@ of key k is n + 1 + operations + k.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from isolang.certify.evaluator import Evaluator
-from isolang.certify.facts import APPEND, WRITE, Facts
+from isolang.certify.facts import APPEND, NIL, WRITE, Facts
 from isolang.rows import Rows, bits, bits_of, transposed, union
+
+_Moment = tuple[int, int, int]
+_Moments = Sequence[_Moment]
+
+
+class _After:
+    """Moments by time, to be asked for the elements of all later ones."""
+
+    def __init__(self, moments: _Moments) -> None:
+        ascending = sorted(moments)
+        self._times = [time for time, _, _ in ascending]
+        self._later = [0]
+        for _, _, element in reversed(ascending):
+            self._later.append(self._later[-1] | 1 << element)
+
+    def later_than(self, time: int) -> int:
+        return self._later[len(self._times) - bisect_right(self._times, time)]
+
+
+def reads_among(reads: Sequence[int], operations: range) -> Sequence[int]:
+    """Those of ascending operations that are in a range."""
+    return reads[bisect_left(reads, operations.start) : bisect_left(reads, operations.stop)]
 
 
 class World(Evaluator):
@@ -69,7 +91,7 @@ class World(Evaluator):
             case "rt":
                 return self._real_time()
             case "group-rt" | "done" | "late" | "locked":
-                return self._before_commit(getattr(facts, name.replace("-", "_")))
+                return self._before_commit(name)
             case "committed-before" | "answered-before" | "committed-after" | "statement":
                 return self._of_statements(name)
             case "po":
@@ -147,8 +169,59 @@ class World(Evaluator):
                     rows[t] |= bits_of(b for b in self._members if facts.rt(t, b))
         return rows
 
-    def _before_commit(self, holds: Callable[[int, int], bool]) -> Rows:
-        return {a: bits_of(b for b in self._members if holds(a, b)) for a in self._members}
+    def _before_commit(self, name: str) -> Rows:
+        """``group-rt``, ``done``, ``late`` or ``locked``."""
+        facts, members = self.facts, self._members
+        if name == "group-rt":
+            groups: dict[int, int] = defaultdict(int)
+            for t in members if facts.group else ():
+                groups[facts.group[t]] |= 1 << t
+            later = self.relation("rt")
+            return {
+                t: later.get(t, 0) & groups[facts.group[t]]
+                for t in members
+                if facts.group and facts.group[t] != NIL
+            }
+        if not facts.has_moments:
+            return {}
+        sent = [(facts.commit_sent(t), t, t) for t in members]
+        if name == "done":
+            return self._precede([(facts.commit_answered(t), t, t) for t in members], sent)
+        if name == "late":
+            return self._precede([(facts.first_answered(t), t, t) for t in members], sent)
+        return union(
+            self._precede(
+                [(facts.write_answered(t, key), t, t) for t in writers],
+                [(facts.commit_sent(t), t, t) for t in writers],
+            )
+            for key, writers in self._writers.items()
+        )
+
+    def _precede(self, answers: _Moments, sends: _Moments, *, apart: bool = True) -> Rows:
+        """The pairs of which the answer to the first came before the second was sent.
+
+        Args:
+            answers: the time, the transaction and the element of each answer.
+            sends: likewise.
+            apart: whether pairs of one transaction are left out.
+        """
+        facts = self.facts
+        everyone = _After(sends)
+        # In one session its own clock counts, which may be off against that of others.
+        sessions: dict[int, list[_Moment]] = defaultdict(list)
+        own: dict[int, int] = defaultdict(int)
+        for moment in sends:
+            sessions[facts.session[moment[1]]].append(moment)
+            own[moment[1]] |= 1 << moment[2]
+        by_session = {session: _After(moments) for session, moments in sessions.items()}
+        rows: Rows = {}
+        for time, t, element in answers:
+            later = everyone.later_than(time)
+            if facts.has_own_clocks and facts.session[t] in by_session:
+                clock = facts.by_own_clock(time, t)
+                later |= by_session[facts.session[t]].later_than(clock)
+            rows[element] = later & ~own[t] if apart else later
+        return rows
 
     @cached_property
     def _writers(self) -> dict[int, list[int]]:
@@ -194,20 +267,24 @@ class World(Evaluator):
     def _of_statements(self, name: str) -> Rows:
         facts, members = self.facts, self._members
         reads = sorted(op for ops in self._reads.values() for op in ops)
+        if name == "statement":
+            found: Rows = {}
+            for op in reads:
+                beside = facts.operations_of(facts.txn_of[op])
+                found[self._event(op)] = bits_of(
+                    self._event(o) for o in reads_among(reads, beside) if facts.one_statement(op, o)
+                )
+            return found
+        if not facts.has_moments:
+            return {}
+        times = {op: facts.statement_times(op) for op in reads}
+        asked = [(times[op][0], facts.txn_of[op], self._event(op)) for op in reads]
+        told = [(times[op][1], facts.txn_of[op], self._event(op)) for op in reads]
         if name == "committed-before":
-            return {
-                t: bits_of(self._event(op) for op in reads if facts.committed_before(t, op))
-                for t in members
-            }
+            return self._precede([(facts.commit_answered(t), t, t) for t in members], asked)
         if name == "committed-after":
-            return {
-                self._event(op): bits_of(t for t in members if facts.committed_after(op, t))
-                for op in reads
-            }
-        joins = facts.one_statement if name == "statement" else facts.answered_before
-        return {
-            self._event(op): bits_of(self._event(o) for o in reads if joins(op, o)) for op in reads
-        }
+            return self._precede(told, [(facts.commit_sent(t), t, t) for t in members])
+        return self._precede(told, asked, apart=False)
 
     @cached_property
     def _reads(self) -> dict[int, list[int]]:
