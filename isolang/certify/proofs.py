@@ -127,11 +127,11 @@ Proof: TypeAlias = Witness | Refutation | Relations | Exhaustion
 
 
 def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | None = None) -> None:
-    """Check a proof with the checkers in plain Python.
+    """Check a proof by definition, with the checkers in plain Python.
 
     Args:
         history: what it is about.
-        spec: the lowered spec.
+        spec: the lowered spec, as it was written.
         proof: what to check.
         seconds: after which an exhaustion is given up; ``None`` for no limit.
 

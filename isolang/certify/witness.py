@@ -75,6 +75,10 @@ def check_witness(
         _choose(world, spec, rules)
     for check in spec.checks:
         if not check.flag and not holds(world, check):
+            if rules is not None and rules.beyond:
+                raise NotCertifiedError(
+                    f"not certified by definition: no rule for everything ({rules.beyond})"
+                )
             raise CertificateRejected(f"check {check.name}: the witness has a violating cycle")
 
 
