@@ -31,6 +31,7 @@ def only_grows(e: Core) -> bool:
 
     What is taken away may be ``id`` alone: of two elements it has the same to say everywhere.
     """
+    # mutant: definition-only-grows
     if isinstance(e, Diff) and names(e.right) != {"id"}:
         return False
     return all(only_grows(part) for part in children(e))
@@ -182,6 +183,7 @@ class Claim(Evaluator):
             case "rw" | "irw" | "prw":
                 read = transposed(self.relation(f"{name[:-2]}wr", key))
                 back = self._composed(read, self.relation("ww", key))
+                # mutant: definition-itself
                 return {i: row & ~(1 << i) for i, row in back.items()}
         return {}  # a relation of which the edges say nothing
 

@@ -100,6 +100,7 @@ class Cycles:
             for j in range(1, len(edges) + 1):
                 a, b = stretch[0].a, last.b
                 other_way = [] if a == b else [(b, a)]
+                # mutant: definition-other-way
                 if not self._ordered(rules, stretch, other_way):
                     yield a, b
                     break

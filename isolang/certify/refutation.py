@@ -193,6 +193,7 @@ class _Checker:
             raise CertificateRejected("cycle: no edges")
         clause: list[int] = []
         for edge, following in zip(step.edges, (*step.edges[1:], step.edges[0]), strict=True):
+            # mutant: definition-open-walk
             if edge.b != following.a:
                 raise CertificateRejected(
                     f"cycle: an edge ends at {edge.b}, the next begins at {following.a}"
