@@ -24,6 +24,8 @@ if find_spec("isolang._native") is None:
         "or install the checkout with pip install -e ."
     )
 
+from isolang.shown import SHOWN_BY
+
 if TYPE_CHECKING:
     from isolang.api import check, load_history, load_spec
     from isolang.errors import (
@@ -90,6 +92,21 @@ _HOME = {
     "Valid": "isolang.verdict",
     "Verdict": "isolang.verdict",
 }
+
+
+def _text(verdict: Verdict) -> str:
+    from isolang.output.text import text_of
+
+    return text_of(verdict)
+
+
+def _page(verdict: Verdict) -> str:
+    from isolang.report import page
+
+    return page(verdict)
+
+
+SHOWN_BY["text"], SHOWN_BY["page"] = _text, _page
 
 
 def __getattr__(name: str) -> Any:

@@ -30,6 +30,7 @@ def load_history(
     timestamps: bool = False,
     initial: int | None = None,
     per_key: bool = False,
+    clock_error: str = "",
     timeout: float | None = None,
 ) -> History:
     """Read a history.
@@ -41,6 +42,8 @@ def load_history(
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
         initial: the label of the transaction that is the initial one.
         per_key: sessions order operations on the same key only; each transaction then has one key.
+        clock_error: how much two clocks may differ (``2ms``), or each session's be off
+            (``a=2ms,b=1ms``); times that are nearer than that order nothing.
         timeout: seconds after which reading stops.
 
     Returns:
@@ -58,7 +61,13 @@ def load_history(
     (1, 'T1')
     """
     where = Path(path) if isinstance(path, os.PathLike) else path
-    reading = ReadOptions(format=format, timestamps=timestamps, initial=initial, per_key=per_key)
+    reading = ReadOptions(
+        format=format,
+        timestamps=timestamps,
+        initial=initial,
+        per_key=per_key,
+        clock_error=clock_error,
+    )
     return read(where, reading, timeout=Options(timeout=timeout).timeout)
 
 

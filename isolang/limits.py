@@ -10,10 +10,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from isolang.machine import memory
-from isolang.verdict import Seconds
 
 Phase: TypeAlias = Literal["read", "prepare", "solve", "certify"]
+
+
+class Seconds(Struct, frozen=True, kw_only=True):
+    """Wall-clock seconds by phase.
+
+    Attributes:
+        read: reading the history (0 for one that the caller has in memory).
+        prepare: the pre-pass and the neutral problem.
+        solve: the engine, and explaining its answer.
+        certify: the independent checker.
+        total: all of it.
+    """
+
+    read: float = 0.0
+    prepare: float = 0.0
+    solve: float = 0.0
+    certify: float = 0.0
+    total: float = 0.0
 
 
 class Deadline:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct, field
+
+from isolang.limits import Seconds
+from isolang.shown import SHOWN_BY
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
@@ -18,24 +21,6 @@ if TYPE_CHECKING:
 
 NOTHING_OBSERVED: Final = "NOTHING WAS OBSERVED"
 """How the note of a valid verdict begins that is no evidence."""
-
-
-class Seconds(Struct, frozen=True, kw_only=True):
-    """Wall-clock seconds by phase.
-
-    Attributes:
-        read: reading the history (0 for one that the caller has in memory).
-        prepare: the pre-pass and the neutral problem.
-        solve: the engine, and explaining its answer.
-        certify: the independent checker.
-        total: all of it.
-    """
-
-    read: float = 0.0
-    prepare: float = 0.0
-    solve: float = 0.0
-    certify: float = 0.0
-    total: float = 0.0
 
 
 class AnomalyCount(Struct, frozen=True, kw_only=True):
@@ -96,9 +81,7 @@ class _Judged(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """The report that ``isocheck`` prints, 100 columns wide, without colours."""
-        from isolang.cli.text import text_of
-
-        return text_of(cast("Verdict", self))
+        return SHOWN_BY["text"](self)
 
     def __repr__(self) -> str:
         said = "certified" if self.certified else "not certified"
@@ -118,9 +101,7 @@ class _Judged(Struct, frozen=True, kw_only=True):
 
     def to_html(self) -> str:
         """The verdict as a page: one HTML file that needs no other (docs/report.md)."""
-        from isolang.report import page
-
-        return page(cast("Verdict", self))
+        return SHOWN_BY["page"](self)
 
 
 class Valid(_Judged, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from isolang.verdict import Unknown
 MODULES = [
     "isolang",
     "isolang.api",
-    "isolang.cli.edn",
-    "isolang.cli.profile",
+    "isolang.output.edn",
+    "isolang.output.profile",
     "isolang.explain.names",
     "isolang.many",
     "isolang.testing.assertion",

@@ -7,7 +7,8 @@ import pytest
 from support.cli import VALID, run_here
 
 import isolang
-from isolang.errors import IsolangError
+from isolang.api import load_history
+from isolang.errors import HistoryError, IsolangError
 from isolang.options import Options, ReadOptions, described
 
 LOST = isolang.History.from_transactions(
@@ -82,3 +83,16 @@ def test_every_option_is_described(record):
     """Help, and the schema of the configuration, say what each one means."""
     assert set(described(record)) == set(record.__struct_fields__)
     assert all(meta.description.endswith(".") for meta in described(record).values())
+
+
+def test_every_reading_option_reaches_load_history(tmp_path):
+    """Each has a parameter, and a clock error is applied: one without clocks is refused."""
+    assert set(inspect.signature(load_history).parameters) >= set(ReadOptions.__struct_fields__)
+    path = tmp_path / "history.edn"
+    path.write_text(
+        "{:type :invoke, :process 0, :index 0, :f :txn, :value [[:w :x 1]]}\n"
+        "{:type :ok, :process 0, :index 1, :f :txn, :value [[:w :x 1]]}\n"
+    )
+    assert load_history(path).real_time
+    with pytest.raises(HistoryError, match="a clock error, but its real time is"):
+        load_history(path, clock_error="2ms")

@@ -17,11 +17,14 @@ from isolang.certify.facts import Facts
 from isolang.certify.steps import Edge
 from isolang.language.meaning.core import Core, Diff
 from isolang.language.meaning.facts import children, names
+from isolang.language.vocabulary import GIVEN, OF_EVENTS
 from isolang.rows import Rows, bits, bits_of, closed, transposed, union
 
 NOTHING = -1
-OF_TRANSACTIONS = ("init", "so", "rt", "group-rt", "done", "late", "locked")
-TO_STATEMENT = ("wr", "committed-before", "answered-before", "po")
+OF_TRANSACTIONS = tuple(
+    w.name for w in GIVEN if w.letter and w.sort.kind == "relation" and w.name not in OF_EVENTS
+)
+"""Relations between transactions that the history gives."""
 _BY_KIND = {"iwr": False, "pwr": True}
 _Pairs = Iterable[tuple[int, int]]
 

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from isolang.language.meaning.core import (
-    OVERWRITING,
     Check,
     Core,
     Diff,
@@ -30,6 +29,7 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.facts import children, names
+from isolang.language.vocabulary import OVERWRITING
 from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, union
 
 

@@ -11,14 +11,13 @@ from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.evaluator import holds
 from isolang.certify.facts import Facts
 from isolang.certify.relations import (
-    CONTAIN_INIT,
     contradictions,
     ordered,
     outside_bounds,
 )
 from isolang.certify.world import World
 from isolang.language.classify.relational import why_not_closed
-from isolang.language.meaning.core import OVERWRITING, Check, Core, Diff, Exists, Rel, Spec
+from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec
 from isolang.language.meaning.facts import (
     children,
     mentioned,
@@ -26,6 +25,7 @@ from isolang.language.meaning.facts import (
     speaks_of_events,
     uses_reads_from,
 )
+from isolang.language.vocabulary import BEGIN_WITH_T0, OVERWRITING
 from isolang.rows import Rows, bits, bits_of, members_of, transposed
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _values(world: World, exists: Exists, binding: dict[str, int], growth: _Grow
     candidates: Iterator[Rows]
     if exists.kind == "order":
         least = world.value(exists.containing, binding) if exists.containing is not None else {}
-        if exists.name in CONTAIN_INIT and world.t0 in elements:
+        if exists.name in BEGIN_WITH_T0 and world.t0 in elements:
             least = {
                 **least,
                 world.t0: least.get(world.t0, 0) | members_of(over) & ~(1 << world.t0),
@@ -319,7 +319,7 @@ def _bounds(
     low, high = {}, {}
     for i in elements:
         low[i] = least.get(i, 0) & members
-        if exists.name in CONTAIN_INIT and i == world.t0:
+        if exists.name in BEGIN_WITH_T0 and i == world.t0:
             low[i] |= members & ~(1 << i) & world.transactions
         high[i] = low[i] | (members if most is None else most.get(i, 0) & members)
     return low, high

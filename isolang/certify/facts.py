@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
+from isolang.language.vocabulary import COMPARING_GROUPS, MOMENTS, OF_BEGIN_AND_END, OF_STATEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -347,11 +347,11 @@ class Facts:
             raise NotCertifiedError(
                 "not certified: the spec speaks of times, but the history has none"
             )
-        if "group-rt" in relations and not self.group:
+        if not relations.isdisjoint(COMPARING_GROUPS) and not self.group:
             raise NotCertifiedError(
                 "not certified: the spec uses group-rt, but the history has no groups"
             )
-        if not {"rt", "group-rt"}.isdisjoint(relations) or (moments and not self._commit_begin):
+        if not relations.isdisjoint(OF_BEGIN_AND_END) or (moments and not self._commit_begin):
             self.require_times()
 
     def require_times(self) -> None:

@@ -16,12 +16,8 @@ from isolang.certify.errors import NotCertifiedError
 from isolang.certify.evaluator import Evaluator, holds
 from isolang.language.meaning.core import Check, Core, Exists, Inverse, Rel, Spec, Union
 from isolang.language.meaning.facts import uses_version_order
+from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0
 from isolang.rows import Rows, bits, closed, transposed, union
-
-CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
-"""Relations in which T0 precedes every transaction, by the language reference."""
-
-_T0_FIRST = frozenset(("init", "so", "rt"))
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -111,7 +107,7 @@ def rules_of(spec: Spec) -> Rules | None:
     summands = _summands(order.containing)
     if Rel("vo") not in summands:
         raise NotCertifiedError(f"not certified: {order.name} need not contain vo")
-    if order.name not in CONTAIN_INIT and not any(Rel(name) in summands for name in _T0_FIRST):
+    if order.name not in BEGIN_WITH_T0 and not any(Rel(name) in summands for name in FROM_T0):
         raise NotCertifiedError(f"not certified: in {order.name} T0 need not come first")
     contains: list[tuple[Core, str]] = []
     either: list[tuple[Core, str]] = []
@@ -156,7 +152,7 @@ def at_least(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> 
     first = {t0: everyone & ~(1 << t0)} if everyone & ~(1 << t0) else {}
     over = {e.name for e in exists if e.over == Rel("T")}
     return {
-        name: dict(first) if name in CONTAIN_INIT and name in over else {} for name in rules.chosen
+        name: dict(first) if name in BEGIN_WITH_T0 and name in over else {} for name in rules.chosen
     }
 
 

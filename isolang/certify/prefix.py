@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.language.meaning.core import (
-    FILTERED,
     Core,
     ForKey,
     Lift,
@@ -23,28 +22,25 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-
-RELATIONS = (
-    *("init", "so", "rt", "group-rt", "done", "late", "locked"),
-    *("wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
-    *FILTERED,
+from isolang.language.vocabulary import (
+    FILTERED,
+    OF_READS,
+    PARTS,
+    RELATIONS,
+    STATEMENT_LETTERS,
+    TESTS,
 )
-STATEMENTS = ("committed-before", "answered-before", "po", "committed-after", "tx")
-"""What leads to or from a statement, and nowhere else."""
+
 TO_WRITE = "to-write"
 """``ww`` to the write itself, from where only ``po`` leads on. No edge has this name: it is how a
 ``ww`` is read before a ``po``."""
-TESTS = ("W", "R")
-"""``[W]`` and ``[R]`` as labels: they relate a transaction that passes to itself."""
-_PARTS = {"wr": ("iwr", "pwr"), "rw": ("irw", "prw")}
-"""A relation's pairs by item reads, and those by predicate reads."""
-_KEYED = ("wr", "ww", "rw", "iwr", "pwr", "irw", "prw")
+_KEYED = (*OF_READS, "ww")
 
 
 def _letter(e: Core) -> str:
     """The name of a relation or of a test; empty for anything else."""
     name, known = (
-        (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENTS, TO_WRITE))
+        (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENT_LETTERS, TO_WRITE))
     )
     return name.name if isinstance(name, Rel) and name.key is None and name.name in known else ""
 
@@ -59,13 +55,13 @@ def plain(expr: Core) -> Core:
     """
     expr = _plain(expr)
     split = any(isinstance(e, Rel) and e.name in parts for e in walk(expr)
-                for parts in _PARTS.values())  # fmt: skip
+                for parts in PARTS.values())  # fmt: skip
     return _in_parts(expr) if split else expr
 
 
 def _in_parts(expr: Core) -> Core:
-    if isinstance(expr, Rel) and expr.name in _PARTS:
-        return Union(tuple(map(Rel, _PARTS[expr.name])))
+    if isinstance(expr, Rel) and expr.name in PARTS:
+        return Union(tuple(map(Rel, PARTS[expr.name])))
     if isinstance(expr, (Union, Seq)):
         return replace(expr, parts=tuple(map(_in_parts, expr.parts)))
     if isinstance(expr, (Plus, Star, Opt)):

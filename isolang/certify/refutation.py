@@ -30,15 +30,14 @@ from isolang.certify.steps import (
     Step,
     parse_step,
 )
-from isolang.language.meaning.core import FILTERED, Spec
+from isolang.language.meaning.core import Spec
 from isolang.language.meaning.facts import mentioned, uses_reads_from
+from isolang.language.vocabulary import FILTERED, STATEMENT_LETTERS
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 _UNUSED = -1
-_STATEMENTS = ("committed-before", "answered-before", "po", "committed-after", "tx")
-"""What leads to or from a statement, and nowhere else."""
 
 
 class Followed(Struct, frozen=True, kw_only=True):
@@ -229,7 +228,7 @@ class _Checker:
             "wr": (edge.writer,),
             "ww": (edge.op, edge.writer),
             "rw": (),
-            **dict.fromkeys(_STATEMENTS, of_statement),
+            **dict.fromkeys(STATEMENT_LETTERS, of_statement),
         }.get(edge.relation, (edge.key, edge.op, edge.writer))
         if any(field != _UNUSED for field in unused):
             raise CertificateRejected(f"edge {edge.plain()}: a field that is not used is set")

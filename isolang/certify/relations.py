@@ -12,6 +12,7 @@ from isolang.certify.facts import INITIAL, Facts
 from isolang.certify.world import World
 from isolang.language.meaning.core import Exists, Spec
 from isolang.language.meaning.facts import mentioned, speaks_of_events, uses_reads_from
+from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.rows import Rows, bits, members_of
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 LARGEST = 2_000
 """With more transactions than this, sets of pairs take too long and too much memory."""
-
-CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -186,7 +185,7 @@ def outside_bounds(
         least = world.value(exists.containing, binding)
         if any(row & ~value.get(i, 0) for i, row in least.items()):
             return "a pair of `containing` is missing"
-    if exists.name in CONTAIN_INIT and exists.kind != "choice":
+    if exists.name in BEGIN_WITH_T0 and exists.kind != "choice":
         t0, members = world.t0, members_of(over)
         if members >> t0 & 1 and members & world.transactions & ~(1 << t0) & ~value.get(t0, 0):
             return "the initial transaction does not come first"

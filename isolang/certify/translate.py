@@ -49,7 +49,15 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import MOMENTS
+from isolang.language.vocabulary import (
+    BESIDE_OPERATIONS,
+    BESIDE_STATEMENTS,
+    FROM_T0,
+    MOMENTS,
+    OF_READS,
+    OVERWRITING,
+    TESTS,
+)
 
 ONE_KEY = "one key"
 """The kind of ``irreflexive for x: e`` whose walks stay with the key x; e stands without it."""
@@ -61,10 +69,8 @@ BACK_BY_STATEMENT = "irreflexive by statement"
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
-_ALLOWED = frozenset(("init", "so", "rt", "wr", "W", "R"))
+_ALLOWED = frozenset((*FROM_T0, "wr", *TESTS))
 _CHOSEN = ("rf", "ww")
-_FROM_READS = frozenset({"rf", "wr", "rw", "iwr", "pwr", "irw", "prw"})
-_OVERWRITING = frozenset({"rw", "irw", "prw"})
 
 
 def judged(spec: Spec) -> tuple[Check, ...]:
@@ -122,7 +128,7 @@ def _turned(e: Core) -> Core:
     if isinstance(e, Union):
         return replace(e, parts=tuple(map(_turned, e.parts)))
     if isinstance(e, Seq):
-        overwriting = [i for i, part in enumerate(e.parts) if _OVERWRITING & _names(part)]
+        overwriting = [i for i, part in enumerate(e.parts) if OVERWRITING & _names(part)]
         if len(overwriting) == 1 and isinstance(e.parts[overwriting[0]], Rel):
             after = overwriting[0] + 1
             return replace(e, parts=(*e.parts[after:], *e.parts[:after]))
@@ -141,15 +147,7 @@ def _over_statements(e: Core) -> Core:
     """
     if isinstance(e, Union):
         return Union(tuple(map(_over_statements, e.parts)))
-    if isinstance(e, Rel) and e.name in (
-        "init",
-        "so",
-        "rt",
-        "group-rt",
-        "done",
-        "locked",
-        "ww",
-    ):
+    if isinstance(e, Rel) and e.name in BESIDE_STATEMENTS:
         return e
     if isinstance(e, Seq) and e.parts[1:-1] in (_STAYS, (*_STAYS, _GOES_ON)):
         there = [_among(part, _LEADS_THERE) for part in _summands(e.parts[0])]
@@ -169,7 +167,7 @@ def _over_operations(e: Core) -> Core:
     """
     if e == Rel("wr"):
         return Seq((e, Rel("tx")))
-    if isinstance(e, Rel) and e.name in ("init", "so", "rt", "done", "locked", "ww"):
+    if isinstance(e, Rel) and e.name in BESIDE_OPERATIONS:
         return e
     if isinstance(e, Union):
         return Union(tuple(map(_over_operations, e.parts)))
@@ -241,7 +239,7 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
 
 def _without_key(e: Core, key: str) -> Core:
     """The same names without the key, if all are of it that can be."""
-    keyed = (*_FROM_READS - {"rf"}, "ww", "W", "R")
+    keyed = (*OF_READS, "ww", *TESTS)
     for part in walk(e):
         if isinstance(part, ForKey) or (
             isinstance(part, Rel) and part.name in keyed and part.key != key
@@ -315,7 +313,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
 def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
     own = [e for e in spec.exists if e.name not in _CHOSEN]
     used = frozenset[str]().union(*(_names(c.expr) for c in spec.checks if not c.flag))
-    _need(not used & {"ww", *_OVERWRITING}, "a version order beside the order of transactions")
+    _need(not used & {"ww", *OVERWRITING}, "a version order beside the order of transactions")
     _need(len(own) in (1, 2), "more than one order and a relation within it")
     order = own[0]
     _need(order.kind == "order" and order.over == Rel("T"), f"{order.name} is no order of T")

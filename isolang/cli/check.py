@@ -14,16 +14,16 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from isolang.cli.choices import levels, near, number
-from isolang.cli.job import Job, Unloaded, run_job
 from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Specs, one_of
 from isolang.cli.plot import Plot, require_plottable
 from isolang.cli.progress import Bar
-from isolang.cli.report import Report, code_of, exit_code, json_text
-from isolang.cli.routes import load_routes
 from isolang.cli.several import brief, expanded, summary
-from isolang.cli.terminal import complain, console, data, say, use_color, visible
+from isolang.jobs.job import Job, Unloaded, run_job
+from isolang.jobs.routes import load_routes
 from isolang.machine import processors
 from isolang.options import LIMITS, Options, ReadOptions
+from isolang.output.report import Report, code_of, exit_code, json_text
+from isolang.output.terminal import complain, console, data, say, use_color, visible
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
@@ -213,8 +213,8 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
             run_job(job, reports.append, bar.phase)
             yield reports
         return
-    from isolang.cli.child import Children
-    from isolang.cli.pool import run_apart
+    from isolang.jobs.child import Children
+    from isolang.jobs.pool import run_apart
 
     children = Children()
     executor = ThreadPoolExecutor(parallel)
@@ -256,17 +256,17 @@ def _printer(output: str, profile: bool, one_line: bool, quiet: bool) -> Callabl
     if output in _FORMS:
         return _draw
     if output == "edn":
-        from isolang.cli.edn import to_edn
+        from isolang.output.edn import to_edn
 
         return lambda report: data(to_edn(to_builtins(report)) + "\n")
-    from isolang.cli.text import render
+    from isolang.output.text import render
 
     out = console(sys.stdout)
 
     def text(report: Report) -> None:
         render(report, out)
         if profile:
-            from isolang.cli.profile import profile as lines
+            from isolang.output.profile import profile as lines
 
             say(*lines(report), "")
         sys.stdout.flush()

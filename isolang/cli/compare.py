@@ -11,8 +11,6 @@ import typer
 from msgspec import to_builtins
 
 from isolang.cli import choices
-from isolang.cli.child import Children
-from isolang.cli.contest import Entry, Row, run
 from isolang.cli.parameters import (
     OUTPUT,
     HistoryPaths,
@@ -25,10 +23,13 @@ from isolang.cli.parameters import (
 )
 from isolang.cli.plot import require_plottable, time_against_size
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
-from isolang.cli.routes import load_route
-from isolang.cli.terminal import complain, data, say, visible, visible_record
+from isolang.jobs.child import Children
+from isolang.jobs.contest import Entry, run
+from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
+from isolang.output.contest import Row
+from isolang.output.report import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible, visible_record
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
@@ -229,7 +230,7 @@ def _table(rows: Sequence[Row]) -> None:
 
     from rich.table import Table
 
-    from isolang.cli.terminal import console
+    from isolang.output.terminal import console
 
     out = console(sys.stdout)
     out.width = max(out.width, 132)

@@ -10,9 +10,9 @@ import typer
 
 from isolang.cli import choices
 from isolang.cli.parameters import named
-from isolang.cli.report import EXIT_VALID
-from isolang.cli.terminal import complain
 from isolang.options import ReadOptions
+from isolang.output.report import EXIT_VALID
+from isolang.output.terminal import complain
 
 if TYPE_CHECKING:
     from isolang.history.writers.report import WriteReport

@@ -9,12 +9,12 @@ import typer
 
 from isolang.cli import choices
 from isolang.cli.parameters import HistoryPath, Include, OneSpec, Only, named, one_of
-from isolang.cli.report import EXIT_VALID
-from isolang.cli.routes import load_route
-from isolang.cli.terminal import data
 from isolang.errors import OptionError, SolverError
 from isolang.files import write_whole
+from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
+from isolang.output.report import EXIT_VALID
+from isolang.output.terminal import data
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory

@@ -13,8 +13,8 @@ import typer
 from isolang.cli.choices import number
 from isolang.cli.convert import TO, say_written
 from isolang.cli.parameters import Mistake, Seed, one_of
-from isolang.cli.report import EXIT_VALID
 from isolang.files import write_whole
+from isolang.output.report import EXIT_VALID
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -14,7 +14,11 @@ from isolang.cli.choices import completed, taken_from
 from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Only, Output
 from isolang.cli.plot import Plot, require_plottable
 from isolang.cli.progress import Bar
-from isolang.cli.report import (
+from isolang.cli.several import expanded
+from isolang.cli.spec_place import PlaceReport, said
+from isolang.errors import HistoryError
+from isolang.options import Options, ReadOptions
+from isolang.output.report import (
     EXIT_INPUT,
     EXIT_INVALID,
     EXIT_UNKNOWN,
@@ -22,11 +26,7 @@ from isolang.cli.report import (
     exit_code,
     json_text,
 )
-from isolang.cli.several import expanded
-from isolang.cli.spec_place import PlaceReport, said
-from isolang.cli.terminal import complain, data, say, use_color, visible
-from isolang.errors import HistoryError
-from isolang.options import Options, ReadOptions
+from isolang.output.terminal import complain, data, say, use_color, visible
 
 if TYPE_CHECKING:
     from isolang.levels import Level, Levels
@@ -285,9 +285,9 @@ def _own(
     from msgspec.structs import asdict
 
     from isolang.api import check
-    from isolang.cli.report import report_of
     from isolang.cli.spec_place import place_report, placed
     from isolang.language.load import load_spec
+    from isolang.output.report import report_of
 
     spec = load_spec(name, include_path=include)
     report = report_of("", name, check(found.history, spec, **asdict(options)))

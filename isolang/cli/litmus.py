@@ -19,8 +19,8 @@ from isolang.cli.parameters import (
     TablePrefix,
 )
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_INVALID, EXIT_VALID, json_text
-from isolang.cli.terminal import data, say, visible
+from isolang.output.report import EXIT_INVALID, EXIT_VALID, json_text
+from isolang.output.terminal import data, say, visible
 
 if TYPE_CHECKING:
     from isolang.comparison.normal import Normal

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
-from isolang.cli import editing
 from isolang.cli.parameters import Mistake
-from isolang.cli.report import EXIT_VALID
 from isolang.errors import OptionError
+from isolang.language import editing
+from isolang.output.report import EXIT_VALID
 
 LONGEST: Final = 64 << 20  # bytes of a message; a specification has some thousand
 

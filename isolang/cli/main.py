@@ -11,8 +11,8 @@ import typer
 
 from isolang.cli.commands import ISOCHECK, isocheck
 from isolang.cli.parameters import Mistake
-from isolang.cli.terminal import complain, forget_stdout, open_streams, visible
 from isolang.errors import IsolangError, internal_error
+from isolang.output.terminal import complain, forget_stdout, open_streams, visible
 
 PROGRAM: Final = "isocheck"
 OTHER_COMMANDS: Final = frozenset(ISOCHECK) - {"check", "levels"}

@@ -10,7 +10,7 @@ import typer
 from isolang.cli.parameters import OUTPUT, Mistake
 
 if TYPE_CHECKING:
-    from isolang.cli.contest import Row
+    from isolang.output.contest import Row
     from isolang.report.picture import Picture
 
 Plot: TypeAlias = Annotated[

@@ -13,9 +13,9 @@ from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import duration, number
 from isolang.cli.parameters import DATABASE, OUTPUT, Level, Only, Seed, TablePrefix, one_of
-from isolang.cli.report import Report, code_of, json_text, report_of
-from isolang.cli.terminal import console, data, say, visible
 from isolang.options import Options
+from isolang.output.report import Report, code_of, json_text, report_of
+from isolang.output.terminal import console, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.run.judge import Judged
@@ -323,7 +323,7 @@ def report_of_run(judged: Judged) -> RunReport:
 
 
 def _print(report: RunReport, judged: Judged) -> None:
-    from isolang.cli.text import render
+    from isolang.output.text import render
 
     render(report, console(sys.stdout))
     if judged.statements:

@@ -10,22 +10,22 @@ from typing import Annotated, Any, Final
 import typer
 
 from isolang.cli import choices
-from isolang.cli.report import EXIT_VALID
-from isolang.cli.terminal import data
+from isolang.output.report import EXIT_VALID
+from isolang.output.terminal import data
 
 # The command, where its record is, and whether it prints an array of them.
 RECORDS: Final[dict[str, tuple[str, bool]]] = {
-    "check": ("isolang.cli.report:Report", False),
+    "check": ("isolang.output.report:Report", False),
     "levels": ("isolang.cli.levels:LevelsReport", False),
     "run": ("isolang.cli.run:RunReport", False),
     "run-effectiveness": ("isolang.run.effectiveness:Effectiveness", False),
     "run-survey": ("isolang.run.survey:Survey", False),
     "litmus": ("isolang.cli.litmus:LitmusReports", False),
     "stats": ("isolang.history.stats:Stats", False),
-    "compare": ("isolang.cli.contest:Row", False),
+    "compare": ("isolang.output.contest:Row", False),
     "spec-list": ("isolang.cli.spec_library:LevelRow", True),
     "spec-show": ("isolang.cli.spec_library:Shown", False),
-    "spec-explain": ("isolang.cli.spec_explain:Explained", False),
+    "spec-explain": ("isolang.output.explained:Explained", False),
     "spec-compare": ("isolang.cli.spec_compare:ComparisonReport", False),
     "spec-place": ("isolang.cli.spec_place:PlaceReport", False),
     "spec-lattice": ("isolang.cli.spec_place:LatticeReport", False),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isolang.cli.parameters import Mistake
-from isolang.cli.report import Report
-from isolang.cli.terminal import complain
+from isolang.output.report import Report
+from isolang.output.terminal import complain
 from isolang.verdict import NOTHING_OBSERVED
 
 

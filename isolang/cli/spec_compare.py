@@ -13,8 +13,8 @@ from msgspec import Struct
 from isolang.cli.choices import number
 from isolang.cli.parameters import OUTPUT, Include, Output, SpecName
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_UNKNOWN, EXIT_VALID, json_text
-from isolang.cli.terminal import complain, console, data, say, visible
+from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.terminal import complain, console, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.comparison.compare import Comparison, Half, Witness
@@ -265,8 +265,8 @@ def _counted(*counts: tuple[int, str]) -> str:
 
 
 def _explain(witness: Witness) -> None:
-    from isolang.cli.report import report_of
-    from isolang.cli.text import render_violation
+    from isolang.output.report import report_of
+    from isolang.output.text import render_violation
 
     verdict = witness.violation
     checked = "certified" if witness.certified else "not certified"

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from isolang.cli.parameters import SpecFiles
-from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
-from isolang.cli.terminal import complain, data, say, visible
 from isolang.errors import SpecError
 from isolang.files import write_whole
+from isolang.output.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
+from isolang.output.terminal import complain, data, say, visible
 
 
 def format_files(

@@ -8,9 +8,9 @@ import typer
 from msgspec import Struct, field
 
 from isolang.cli.parameters import Include, Output, SpecName
-from isolang.cli.report import EXIT_VALID, json_text
-from isolang.cli.terminal import complain, data, say
 from isolang.errors import SpecError
+from isolang.output.report import EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec

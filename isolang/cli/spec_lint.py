@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import OUTPUT, Include, SpecFiles, one_of
-from isolang.cli.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
-from isolang.cli.terminal import complain, data, say, visible
 from isolang.errors import SpecError
+from isolang.output.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Check, Spec
@@ -196,8 +196,8 @@ def _routed(spec: Spec) -> Sequence[str]:
 
 def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]:
     """What small histories show, and which were looked at."""
+    from isolang.comparison.search import search
     from isolang.language.syntax.source import Position, message_at
-    from isolang.smallscope.search import search
 
     if not any(not check.flag for check in spec.checks) or not seconds:
         return [], ""

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from isolang.cli.parameters import OUTPUT, Include, Output, SpecName, one_of
 from isolang.cli.progress import Bar
-from isolang.cli.report import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.cli.spec_compare import (
     Keys,
     ProofReport,
@@ -23,7 +22,8 @@ from isolang.cli.spec_compare import (
     said_of_half,
     witness_report,
 )
-from isolang.cli.terminal import complain, data, say, visible
+from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.comparison.compare import Half
@@ -221,7 +221,7 @@ def lattice(
             progress=bar.phase,
         )
     if svg:
-        from isolang.comparison.drawing import svg as draw
+        from isolang.report.lattice import svg as draw
 
         Path(svg).write_text(draw(found), encoding="utf-8")
     if output == "json":
@@ -229,7 +229,7 @@ def lattice(
     elif output == "text":
         say(*_lines(found))
     else:
-        from isolang.comparison import drawing
+        from isolang.report import lattice as drawing
 
         data((drawing.markdown if output == "markdown" else drawing.dot)(found))
     return EXIT_UNKNOWN if found.order.searched else EXIT_VALID

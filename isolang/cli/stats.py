@@ -8,9 +8,9 @@ import typer
 from msgspec.structs import replace
 
 from isolang.cli.parameters import HistoryPath, Include, Output
-from isolang.cli.report import EXIT_VALID, json_text
-from isolang.cli.terminal import complain, data, say, visible_record
 from isolang.options import ReadOptions
+from isolang.output.report import EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible_record
 
 
 def stats(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isolang.cli.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
-from isolang.cli.terminal import complain, data, say, visible
+from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.cli.run import Line
@@ -21,8 +21,8 @@ _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 def run_survey(settings: Settings, workload: str, *, page: str, output: str, line: Line) -> int:
     """Make a survey and print it; gives the exit code."""
     from isolang.report import save_page
-    from isolang.report.survey import html, markdown
     from isolang.run.survey import ALL, survey
+    from isolang.run.survey_table import html, markdown
 
     workloads = _named(workload, ALL)
 
@@ -82,7 +82,7 @@ def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(cell: Cell) -> list[str]:
-    from isolang.report.survey import anomalies, figures, held
+    from isolang.run.survey_table import anomalies, figures, held
 
     head = _COLUMNS.format(cell.level, cell.workload, cell.outcome, "")
     if cell.outcome == "not played":

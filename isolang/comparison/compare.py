@@ -13,12 +13,12 @@ from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import Implication, implication
 from isolang.errors import IsolangError
-from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS
+from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
-    from isolang.verdict import Invalid
+    from isolang.verdict import Invalid, Verdict
 
 Relation: TypeAlias = Literal["equal", "stronger", "weaker", "incomparable", "unknown"]
 
@@ -187,11 +187,10 @@ def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> W
     Raises:
         DisagreementError: they are others.
     """
-    from isolang.api import check
     from isolang.verdict import Invalid
 
     history = small.history(f"{allows.name}-not-{forbids.name}")
-    good, bad = check(history, allows), check(history, forbids)
+    good, bad = _judged(history, allows), _judged(history, forbids)
     if good.outcome != "valid" or not isinstance(bad, Invalid):
         msg = (
             f"{small}: should be allowed by {allows.name} (got {good.outcome}) and forbidden by "
@@ -200,3 +199,13 @@ def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> W
         raise DisagreementError(msg)
     certified = good.certified and bad.certified
     return Witness(small=small, smallest=smallest, violation=bad, certified=certified)
+
+
+def _judged(history: History, spec: Spec) -> Verdict:
+    from isolang.language.classify.route import route
+    from isolang.limits import Deadline, default_memory, memory_cap
+    from isolang.options import Options
+    from isolang.pipeline import decide
+
+    with memory_cap(default_memory()):
+        return decide(history, route(spec), Deadline(), Options(), lambda phase: None)

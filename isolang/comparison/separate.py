@@ -13,12 +13,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from isolang.comparison.models import Model, numbered
+from isolang.comparison.choices import Choices, numbered
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
-from isolang.language.meaning.core import SPLIT
-from isolang.language.meaning.facts import COMPARING_TIMES
+from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_TIMES, OF_EVENTS, SPLIT
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -47,8 +46,8 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         reads=bounds.reads,
         sessions="so" in names,
         real_time=bool(names & COMPARING_TIMES),
-        groups="group-rt" in names,
-        operations="po" in names,
+        groups=bool(names & COMPARING_GROUPS),
+        operations=bool(names & OF_EVENTS),
         predicates=not bounds.one_by_one and bool(names & {*SPLIT, "pred"}),
         one_by_one=bounds.one_by_one,
     )
@@ -73,7 +72,7 @@ class Separator:
         """
         self.histories = Symbolic(scope)
         self._forbids = forbids
-        self._choices = Model(forbids, self.histories)
+        self._choices = Choices(forbids, self.histories)
         self._is_met = self._selector(self._choices)
         self._violated = self.histories.circuit.new()
         self._allowing: list[tuple[Normal, int]] = []
@@ -92,6 +91,14 @@ class Separator:
         model = self._find(allows, until, more)
         return None if model is None else self.histories.history(model)
 
+    def allowed(self, level: Normal, until: float, more: Sequence[int] = ()) -> Small | None:
+        """A history that a specification allows, whatever the other one forbids; or ``None``.
+
+        The arguments are those of :meth:`find`.
+        """
+        model = self.histories.solve([self._allowed(level), *more], _left(until))
+        return None if model is None else self.histories.history(model)
+
     def _find(self, allows: Normal, until: float, more: Sequence[int]) -> Sequence[int] | None:
         on = self.histories
         wanted = [self._allowed(allows), self._violated, *more]
@@ -99,7 +106,7 @@ class Separator:
             other = on.solve([self._is_met, *on.fixed(model)], _left(until))
             if other is None:
                 return model
-            instance = Model(self._forbids, on, self._choices.read(other))
+            instance = Choices(self._forbids, on, self._choices.read(other))
             on.circuit.state((-self._violated, *(-x for x in instance.met)))
         return None
 
@@ -143,13 +150,13 @@ class Separator:
         for one, selector in self._allowing:
             if one is level:
                 return selector
-        selector = self._selector(numbered(level, self.histories) or Model(level, self.histories))
+        selector = self._selector(numbered(level, self.histories) or Choices(level, self.histories))
         self._allowing.append((level, selector))
         return selector
 
-    def _selector(self, model: Model) -> int:
+    def _selector(self, choices: Choices) -> int:
         selector = self.histories.circuit.new()
-        for x in model.met:
+        for x in choices.met:
             self.histories.circuit.state((-selector, x))
         return selector
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
 from msgspec import Struct
 
 from isolang._native import AcyclicSolver
-from isolang.comparison.small import List, Miss, Operation, Read, Small, Write
+from isolang.comparison.small import List, Miss, Operation, Small, Write
+from isolang.comparison.small import Read as SmallRead
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, Read
 from isolang.encodings.relational.relation import Relation, relation_of
-
-T0 = 0
 
 
 class Scope(Struct, frozen=True, kw_only=True):
@@ -54,15 +54,11 @@ class Scope(Struct, frozen=True, kw_only=True):
     one_by_one: bool = False
 
 
-class Symbolic:
-    """The circuit, and what is given in every history: the relations by their names.
+class Symbolic(Interpretation[int]):
+    """The interpretation of every history of a scope, one for each value of the variables.
 
     Attributes:
         scope: which histories.
-        circuit: where gates are made.
-        everything: the set of all elements: T0, the transactions, the operations if they matter.
-        plain: the given relations and sets without keys.
-        keyed: those with keys, and the value for each key.
         free: the variables that make a history; their values are one.
         used_keys: per key the literal of its being written or read.
         are_lists: per key the literal of its being a list.
@@ -73,11 +69,10 @@ class Symbolic:
         self.scope = scope
         self.circuit = Circuit()
         self.free: list[int] = []
-        self.plain: dict[str, Relation] = {}
-        self.keyed: dict[str, list[Relation]] = {}
-        n, keys = scope.transactions, scope.keys
-        self._txns = range(1, n + 1)
-        self._keys = range(keys)
+        self.events = scope.operations
+        self.included = [TRUE] * (scope.transactions + 1)
+        self.keys = range(scope.keys)
+        self._txns = range(1, scope.transactions + 1)
         self._solver = AcyclicSolver(0, 0)
         self._known_variables = self._known_literals = 0
         self._make_operations()
@@ -85,7 +80,7 @@ class Symbolic:
         self._make_times()
         self._make_groups()
         self._make_lists()
-        self._name()
+        self._make_events()
         if scope.one_by_one:
             self._make_one_order()
 
@@ -99,18 +94,24 @@ class Symbolic:
     def _make_operations(self) -> None:
         scope, state = self.scope, self.circuit.state
         slots = range(scope.reads)
-        self._write = {(t, x): self._new() for t in self._txns for x in self._keys}
+        self._write = {(t, x): self._new() for t in self._txns for x in self.keys}
         self._read = {
             (t, x, j, s): self._new()
             for t in self._txns
-            for x in self._keys
+            for x in self.keys
             for j in slots
             for s in (T0, *self._txns)
             if s != t
         }
         # The last slot of a key is a predicate read of it, which finds no row.
         self._slots = range(scope.reads + scope.predicates)
-        for t, x in product(self._txns, self._keys) if scope.predicates else ():
+        self.reads = [
+            Read(op=j, reader=t, key=x, of_predicate=j == scope.reads)
+            for t in self._txns
+            for x in self.keys
+            for j in self._slots
+        ]
+        for t, x in product(self._txns, self.keys) if scope.predicates else ():
             self._read[t, x, scope.reads, T0] = self._new()
         for (_, x, _, s), literal in self._read.items():
             if s != T0:
@@ -119,19 +120,19 @@ class Symbolic:
         self._reads = {
             (t, x, j): some(self._sources(t, x, j).values())
             for t in self._txns
-            for x in self._keys
+            for x in self.keys
             for j in self._slots
         }
         self._reading = {
             (t, x): some(self._reads[t, x, j] for j in self._slots)
             for t in self._txns
-            for x in self._keys
+            for x in self.keys
         }
         for t in self._txns:
-            done = [self._write[t, x] for x in self._keys]
-            done += [self._reading[t, x] for x in self._keys]
+            done = [self._write[t, x] for x in self.keys]
+            done += [self._reading[t, x] for x in self.keys]
             state((some(done),))
-            for x in self._keys:
+            for x in self.keys:
                 for j in slots:
                     for a, b in combinations(self._sources(t, x, j).values(), 2):
                         state((-a, -b))
@@ -148,9 +149,9 @@ class Symbolic:
                     state((-self._reads[t, x, j], self._reads[t, x, j - 1]))
         used = [
             some(one[t, x] for one in (self._write, self._reading) for t in self._txns)
-            for x in self._keys
+            for x in self.keys
         ]
-        for x in self._keys[1:]:
+        for x in self.keys[1:]:
             state((-used[x], used[x - 1]))
         self.used_keys = used
 
@@ -206,14 +207,12 @@ class Symbolic:
 
     def _make_lists(self) -> None:
         wanted = self.scope.lists
-        self.are_lists = [self._new() if wanted else FALSE for _ in self._keys]
-        self._shown = [
-            self.total_order(self._txns, self._new) if wanted else {} for _ in self._keys
-        ]
+        self.are_lists = [self._new() if wanted else FALSE for _ in self.keys]
+        self._shown = [self.total_order(self._txns, self._new) if wanted else {} for _ in self.keys]
         for x, literal in enumerate(self.are_lists):
             if wanted:
                 self.circuit.state((-literal, self.used_keys[x]))
-        for t, x in product(self._txns, self._keys) if self.scope.predicates else ():
+        for t, x in product(self._txns, self.keys) if self.scope.predicates else ():
             self.circuit.state((-self._reads[t, x, self.scope.reads], -self.are_lists[x]))
         # A list that shows what its reader appends later is an anomaly by itself.
         for (t, x, _, s), read in self._read.items():
@@ -249,64 +248,79 @@ class Symbolic:
                 state((-before[a, b], -before[b, c], -before[c, a]))
         return before
 
-    # --- names ---
+    # --- primitives ---
 
-    def _name(self) -> None:
-        some = self.circuit.any_of
-        n = self.scope.transactions
-        everyone = [(0, t, TRUE) for t in range(n + 1)]
-        init = [(T0, t, TRUE) for t in self._txns]
-        self.plain["T"] = relation_of(everyone)
-        self.plain["init"] = relation_of(init)
-        self.plain["so"] = relation_of([*init, *((a, b, x) for (a, b), x in self._so.items())])
-        if self.scope.real_time:
-            ended = [(a, b, x) for (a, b), x in self._rt.items()]
-            self.plain["rt"] = relation_of([*init, *ended])
-            both = self.circuit.both
-            self.plain["group-rt"] = relation_of(
-                (a, b, both(x, self._together[min(a, b), max(a, b)]))
-                for a, b, x in ended
-                if self.scope.groups
-            )
-            # No operation has a time of its own here.
-            self.plain["done"] = self.plain["late"] = relation_of(ended)
-            self.plain["locked"] = relation_of(
-                (
-                    a,
-                    b,
-                    both(x, some([both(self._write[a, k], self._write[b, k]) for k in self._keys])),
-                )
-                for a, b, x in ended
-            )
-        wr, writers, readers, shown = [], [], [], []
-        for x in self._keys:
-            wr.append(self._sources_of(x, self._slots))
-            writes = [(0, t, self._write[t, x]) for t in self._txns]
-            writers.append(relation_of([(0, T0, TRUE), *writes]))
-            readers.append(relation_of((0, t, self._reading[t, x]) for t in self._txns))
-            shown.append(relation_of(self._vo(x)))
-        self.keyed |= {"wr": wr, "W": writers, "R": readers, "vo": shown}
-        items, missed = self._slots[: self.scope.reads], self._slots[self.scope.reads :]
-        self.keyed["iwr"] = [self._sources_of(x, items) for x in self._keys]
-        self.keyed["pwr"] = [self._sources_of(x, missed) for x in self._keys]
-        self.identity = [(t, t, TRUE) for t in range(n + 1)]
-        self.elements = n + 1
-        if self.scope.operations:
-            self._name_operations()
-            everyone += [(0, e, literal) for e, literal in self._exists.items()]
-        self.everything = relation_of(everyone)
+    def in_session(self) -> list[Pair]:
+        """The variables of session order."""
+        return [(a, b, literal) for (a, b), literal in self._so.items()]
 
-    def _sources_of(self, x: int, slots: range) -> Relation:
-        """Who reads a key from whom, by some of its reads."""
-        source: dict[tuple[int, int], list[int]] = {}
-        for (t, y, j, s), literal in self._read.items():
-            if y == x and j in slots:
-                source.setdefault((s, t), []).append(literal)
-        some = self.circuit.any_of
-        return relation_of((s, t, some(found)) for (s, t), found in source.items())
+    def finished(self, t: int) -> bool:
+        """All are."""
+        return True
+
+    def in_group(self, a: int, b: int) -> int:
+        """The variables of the partition."""
+        return self._together.get((min(a, b), max(a, b)), FALSE)
+
+    def moment(self, what: Moment, t: int, of: Read | int | None = None) -> int | None:
+        """No operation has a time of its own: the transaction stands for all its moments."""
+        return t if self.scope.real_time else None
+
+    def precedes(self, a: int, b: int) -> int:
+        """The variables of the interval order."""
+        return self._rt.get((a, b), FALSE)
+
+    def writers(self, key: int) -> list[tuple[int, int]]:
+        """The variables of the writes."""
+        return [(T0, TRUE), *((t, self._write[t, key]) for t in self._txns)]
+
+    def happens(self, read: Read) -> int:
+        """If it has a source."""
+        return self._reads[read.reader, read.key, read.op]
+
+    def sources(self, read: Read) -> list[tuple[int, int]]:
+        """The variables of the reads."""
+        return list(self._sources(read.reader, read.key, read.op).items())
+
+    def candidates(self, read: Read) -> list[tuple[int, int]]:
+        """Every value is written once, so a read says where it comes from."""
+        return self.sources(read)
+
+    def shown(self, key: int) -> Relation:
+        """Pairs that the reads of a list show: the first one is in what somebody read."""
+        return relation_of(self._vo(key))
+
+    def all_events(self) -> list[Pair]:
+        """T0's writes, one for each key, come first."""
+        return [(e, t, literal) for e, (t, literal) in self._events.items()]
+
+    def program_order(self) -> list[Pair]:
+        """In any order in which nothing is read after it was written."""
+        there = {e: literal for e, (_, literal) in self._events.items()}
+        all_of = self.circuit.all_of
+        return [(a, b, all_of((x, there[a], there[b]))) for (a, b), x in self._order.items()]
+
+    def one_statement(self, a: Read, b: Read) -> bool:
+        """Each read is a statement."""
+        return False
+
+    def read_event(self, read: Read) -> int:
+        """The event of its slot."""
+        return self._event_of[read.reader, read.key, read.op]
+
+    def write_event(self, key: int, t: int) -> int:
+        """The event of the write; T0 has one for each key."""
+        return self._event_of[t, key, None]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return len(self.included) + len(self._events)
+
+    def __str__(self) -> str:
+        return "a small history"
 
     def _vo(self, x: int) -> Iterator[tuple[int, int, int]]:
-        """Pairs that the reads of a list show: the first one is in what somebody read."""
         if not self.scope.lists:
             return
         both, all_of, some = self.circuit.both, self.circuit.all_of, self.circuit.any_of
@@ -324,85 +338,33 @@ class Symbolic:
                     there = (self._write[a, x], self._write[b, x], before[a, b])
                     yield a, b, all_of((self.are_lists[x], seen, *there))
 
-    def _name_operations(self) -> None:
+    def _make_events(self) -> None:
         """The operations as elements, in an order within each transaction."""
-        both = self.circuit.both
-        self._exists: dict[int, int] = {}
-        first = {x: self.elements + x for x in self._keys}
-        at = self.elements + self.scope.keys
-        self._exists |= dict.fromkeys(first.values(), TRUE)
-        tx = [(e, T0, TRUE) for e in first.values()]
-        po: list[tuple[int, int, int]] = []
+        self._events: dict[int, tuple[int, int]] = {}
+        self._event_of: dict[tuple[int, int, int | None], int] = {}
         self._order: dict[tuple[int, int], int] = {}
-        writes, reads = {(T0, x): e for x, e in first.items()}, {}
-        self._own: dict[int, list[int]] = {}
+        if not self.events:
+            return
+
+        def event(t: int, x: int, j: int | None, literal: int) -> int:
+            number = self._event_of[t, x, j] = len(self.included) + len(self._events)
+            self._events[number] = (t, literal)
+            return number
+
+        for x in self.keys:
+            event(T0, x, None, TRUE)
         for t in self._txns:
             own = []
-            for x in self._keys:
-                for j in self._slots:
-                    reads[t, x, j] = at
-                    self._exists[at] = self._reads[t, x, j]
-                    own.append(at)
-                    at += 1
-                writes[t, x] = at
-                self._exists[at] = self._write[t, x]
-                own.append(at)
-                at += 1
-            self._own[t] = own
+            ordered = []
+            for x in self.keys:
+                reads = [event(t, x, j, self._reads[t, x, j]) for j in self._slots]
+                write = event(t, x, None, self._write[t, x])
+                own += [*reads, write]
+                ordered += [*pairwise(reads[: self.scope.reads]), *((e, write) for e in reads)]
             before = self.total_order(own, self._new)
             self._order |= before
-            for x in self._keys:
-                line = [reads[t, x, j] for j in range(self.scope.reads)]
-                for a, b in (
-                    *combinations(line, 2),
-                    *((reads[t, x, j], writes[t, x]) for j in self._slots),
-                ):
-                    self.circuit.state((before[a, b],))
-            tx += [(e, t, self._exists[e]) for e in own]
-            po += [
-                (a, b, both(before[a, b], both(self._exists[a], self._exists[b])))
-                for a, b in permutations(own, 2)
-            ]
-        self.elements = at
-        self._slot: dict[int, tuple[int, int | None]] = {
-            e: (x, j) for (_, x, j), e in reads.items()
-        }
-        self._slot |= {e: (x, None) for (_, x), e in writes.items()}
-        rf = [
-            relation_of(
-                (writes[s, x], reads[t, x, j], literal)
-                for (t, y, j, s), literal in self._read.items()
-                if y == x
-            )
-            for x in self._keys
-        ]
-        self.plain["pred"] = relation_of(
-            (0, e, self._exists[e]) for (_, _, j), e in reads.items() if j == self.scope.reads
-        )
-        self.plain["tx"], self.plain["po"] = relation_of(tx), relation_of(po)
-        # No statement has a time of its own here; each read is one.
-        events = [(e, t, self._exists[e]) for (t, _, _), e in reads.items()]
-        self.plain["statement"] = relation_of((e, e, x) for e, _, x in events)
-        ended = self._rt.items() if self.scope.real_time else ()
-        self.plain["committed-before"] = relation_of(
-            (a, e, both(x, there)) for (a, b), x in ended for e, t, there in events if t == b
-        )
-        self.plain["committed-after"] = relation_of(
-            (e, b, both(x, there)) for (a, b), x in ended for e, t, there in events if t == a
-        )
-        self.plain["answered-before"] = relation_of(
-            (e, f, both(x, both(there, here)))
-            for (a, b), x in ended
-            for e, t, there in events
-            if t == a
-            for f, s, here in events
-            if s == b
-        )
-        self.keyed["rf"] = self.keyed["cand"] = rf
-        self.keyed["last-write"] = [
-            relation_of((0, writes[t, x], self._exists[writes[t, x]]) for t in (T0, *self._txns))
-            for x in self._keys
-        ]
+            for pair in ordered:
+                self.circuit.state((before[pair],))
 
     # --- counting ---
 
@@ -410,6 +372,13 @@ class Symbolic:
     def operations(self) -> list[int]:
         """The literals of all operations."""
         return [*self._write.values(), *self._reads.values()]
+
+    @cached_property
+    def written_twice(self) -> int:
+        """The literal of two transactions writing one key."""
+        both, pairs = self.circuit.both, list(combinations(self._txns, 2))
+        written = [both(self._write[a, x], self._write[b, x]) for x in self.keys for a, b in pairs]
+        return self.circuit.named(self.circuit.any_of(written))
 
     @cached_property
     def extras(self) -> list[int]:
@@ -460,7 +429,7 @@ class Symbolic:
             return self.circuit.value(literal, model)
 
         lists: list[List | None] = []
-        for x in self._keys:
+        for x in self.keys:
             writers = [t for t in self._txns if true(self._write[t, x])]
             if not true(self.are_lists[x]):
                 lists.append(None)
@@ -489,23 +458,23 @@ class Symbolic:
         reads = [
             (x, j, s) for (u, x, j, s), literal in self._read.items() if u == t and true(literal)
         ]
-        writes = [x for x in self._keys if true(self._write[t, x])]
+        writes = [x for x in self.keys if true(self._write[t, x])]
         if not self.scope.operations:
             found: list[Operation] = [self._one_read(x, j, s) for x, j, s in sorted(reads)]
-            found.sort(key=lambda op: isinstance(op, Read))  # a phantom is read after it was missed
+            found.sort(
+                key=lambda op: isinstance(op, SmallRead)
+            )  # a phantom is read after it was missed
             return [*found, *map(Write, writes)]
-        source = {(x, j): s for x, j, s in reads}
-        own = [e for e in self._own[t] if true(self._exists[e])]
-        # `own.sort` would have an empty `own` meanwhile.
-        in_order = sorted(own, key=lambda e: sum(true(self._order[d, e]) for d in own if d != e))
-        ordered: list[Operation] = []
-        for e in in_order:
-            x, j = self._slot[e]
-            ordered.append(Write(x) if j is None else self._one_read(x, j, source[x, j]))
-        return ordered
+        done: dict[int, Operation] = {self._event_of[t, x, None]: Write(x) for x in writes}
+        done |= {self._event_of[t, x, j]: self._one_read(x, j, s) for x, j, s in reads}
+        order = self._order
+        return [
+            done[e]
+            for e in sorted(done, key=lambda e: sum(true(order[d, e]) for d in done if d != e))
+        ]
 
     def _one_read(self, x: int, j: int, s: int) -> Operation:
-        return Miss(x) if j == self.scope.reads else Read(x, s)
+        return Miss(x) if j == self.scope.reads else SmallRead(x, s)
 
 
 def _beside(t: int, so: set[tuple[int, int]]) -> frozenset[int]:

@@ -20,12 +20,11 @@ import numpy as np
 from isolang.comparison.normal import Axiom, Normal
 from isolang.comparison.walks import violating
 from isolang.history.stats import Possible
-from isolang.language.classify.automaton import TESTS
 from isolang.language.classify.expression import NotRegularError, of_one_key, plain
 from isolang.language.classify.regular import Dfa, TooLargeError, without
-from isolang.language.meaning.core import Core, ends_of, relation_of
-from isolang.language.meaning.facts import MOMENTS
+from isolang.language.meaning.core import Core
 from isolang.language.meaning.show import show_check
+from isolang.language.vocabulary import DEPENDENCIES, MOMENTS, PARTS, TESTS, ends_of, relation_of
 from isolang.problem.polygraph import shown_orders
 from isolang.problem.problem import build_problem
 
@@ -50,6 +49,9 @@ _NO_PAIRS: Mapping[str, str] = {
     "irw": "no transaction read by key a version that another one can have overwritten",
     "prw": "no predicate read met a version that another transaction can have overwritten",
 }
+
+_READS_OF = {part: (which,) for parts in PARTS.values() for which, part in enumerate(parts)}
+"""By item reads, or by predicate reads."""
 
 
 def possible_violations(history: History, level: Normal) -> list[Possible]:
@@ -131,7 +133,7 @@ class _Candidates:
         self._present: list[int] = np.flatnonzero(native.inclusion[: native.n]).tolist()
         self._txn: list[int] = native.writer_txn.tolist()
         self._known: dict[str, list[Pair]] = {}
-        relations = ("so", "rt", "wr", "ww", "rw")
+        relations = ("so", "rt", *DEPENDENCIES)
         self._few = sum(map(self._at_most, relations)) <= MAX_PAIRS
         self._shown = set(map(tuple, shown_orders(problem).tolist())) if self._few else set()
 
@@ -214,7 +216,7 @@ class _Candidates:
         native = self._native
         start, sources = native.candidate_start.tolist(), native.candidate.tolist()
         missed = native.read_predicate.tolist() or [0] * len(native.read_txn)
-        wanted = {"iwr": (0,), "irw": (0,), "pwr": (1,), "prw": (1,)}.get(relation, (0, 1))
+        wanted = _READS_OF.get(relation, (0, 1))
         reads = zip(native.read_txn.tolist(), native.read_key.tolist(), missed, strict=True)
         for i, (reader, key, kind) in enumerate(reads):
             if kind in wanted:

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from isolang.comparison.inclusion import Inclusion, holds, prove
 from isolang.comparison.normal import Axiom, Normal, letters_within
-from isolang.language.classify.automaton import RELATIONS
 from isolang.language.classify.expression import (
     WORDS_BY_OPERATION,
     WORDS_BY_STATEMENT,
@@ -49,10 +48,6 @@ from isolang.language.classify.regular import (
     without,
 )
 from isolang.language.meaning.core import (
-    FILTERED,
-    OF_READS,
-    OVERWRITING,
-    SPLIT,
     Check,
     Core,
     Diff,
@@ -63,18 +58,29 @@ from isolang.language.meaning.core import (
     Rel,
     Seq,
     Union,
-    ends_of,
-    relation_of,
 )
 from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.show import brief, show_check
+from isolang.language.vocabulary import (
+    DEPENDENCIES,
+    FILTERED,
+    FILTERED_RELATIONS,
+    GIVEN_ORDERS,
+    OF_READS,
+    OVERWRITING,
+    RELATIONS,
+    SPLIT,
+    TESTS,
+    ends_of,
+    relation_of,
+)
 
 _STEPS = frozenset(RELATIONS) - {"init"}
-_TESTS = frozenset("WR")
-_ORDERS = ("so", "rt", "group-rt")
+_TESTS = frozenset(TESTS)
+_ORDERS = GIVEN_ORDERS
 _PARTS = {
     relation: tuple(letter for letter in FILTERED if relation_of(letter) == relation)
-    for relation in ("so", "rt", "done", "late")
+    for relation in FILTERED_RELATIONS
 }
 _PARTS["rt"] += ("group-rt",)
 _READS = OF_READS | {"rf"}
@@ -295,7 +301,7 @@ def _of_one_key_in_short(check: Check) -> Core | None:
         return None
     words = plus(words) if check.kind == "acyclic" else words
     steps = words.letters - {"rw"}
-    if not {"wr"} <= steps <= {"so", "wr", "ww"}:
+    if not {"wr"} <= steps <= {"so", *DEPENDENCIES}:
         return None
     some = Union(tuple(map(Rel, sorted(steps))))
     every, once = Plus(Union((*some.parts, Rel("rw")))), Seq((Plus(some), Rel("rw")))

@@ -58,10 +58,10 @@ def to_gnf(formula: Formula) -> str:
 def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
     """What the nodes of transactions are; auxiliary ones are left out."""
     if isinstance(formula, RelationalFormula):
-        universe = formula.relations.universe
+        bounded = formula.relations.interpretation
         for first, elements, of in formula.relations.graph.layers:
             for i, element in enumerate(elements):
-                yield first + i, f"{universe.label(element)}, {of}"
+                yield first + i, f"{bounded.label(element)}, {of}"
     if not isinstance(formula, PolygraphFormula):
         return
     graph = formula.polygraph.graph
@@ -80,7 +80,7 @@ def _made_of(formula: Formula) -> tuple[str, str]:
         case PolygraphFormula():
             return formula.polygraph.prune, formula.polygraph.problem.history.name
         case RelationalFormula():
-            return "none", formula.relations.universe.history.name
+            return "none", formula.relations.interpretation.history.name
     return "none", ""
 
 

@@ -21,6 +21,7 @@ from isolang.certify.steps import (
     Source,
     Step,
 )
+from isolang.language.vocabulary import FROM_T0
 
 Signed: TypeAlias = tuple[bool, Literal]
 
@@ -198,7 +199,7 @@ def plain_reason(lemma: Derived | Refuted) -> Edge | None:
     if isinstance(lemma, Derived) and isinstance(lemma.clause.step, CycleStep):
         edges = lemma.clause.step.edges
         order = [edge for edge in edges if edge.relation == "ww"]
-        other = [edge for edge in edges if edge.relation in ("wr", "so", "rt", "init")]
+        other = [edge for edge in edges if edge.relation in ("wr", *FROM_T0)]
         if len(order) == len(other) == 1 and len(edges) == 2:
             known = signed(False, Before(order[0].key, order[0].a, order[0].b))
             return other[0] if lemma.literal == known else None

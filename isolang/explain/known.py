@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct, field
 
 from isolang.certify.steps import Edge
+from isolang.language.vocabulary import DEPENDENCIES
 from isolang.problem.problem import Inclusion
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _VERSIONS, _SUCCESSORS = 4, 8
 _LONGEST: Final = 8
 
 
-ALL: Final = frozenset(("so", "wr", "ww", "rw", "rt"))
+ALL: Final = frozenset(("so", "rt", *DEPENDENCIES))
 
 
 class KnownGraph(Struct, frozen=True):

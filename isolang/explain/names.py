@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from isolang.language.meaning.core import relation_of
-from isolang.language.meaning.facts import COMPARING_TIMES
+from isolang.language.vocabulary import COMPARING_TIMES, GIVEN_ORDERS, relation_of
 from isolang.problem.anomalies import AnomalyKind
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def _one_rw(
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
     # A way back by way of others is one that levels forbid which allow lost updates.
-    if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", "rt", "group-rt"}):
+    if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= set(GIVEN_ORDERS)):
         return "lost update"
     return "G-single"
 

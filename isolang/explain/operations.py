@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from isolang.explain import names
 from isolang.history.columns import APPEND, WRITE
+from isolang.language.vocabulary import DEPENDENCIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -65,7 +66,7 @@ def meaning(name: str, history: History, relations: Collection[str] = (), key: s
         key: of all operations in them, if that is one.
     """
     what = MEANING.get(names.base(name))
-    if what is None or not set(relations) <= {"so", "rt", "wr", "ww", "rw"}:
+    if what is None or not set(relations) <= {"so", "rt", *DEPENDENCIES}:
         return names.meaning(name)
     if not are_operations(history):
         return names.meaning(name)

@@ -22,7 +22,7 @@ from isolang.certify.steps import (
     Step,
 )
 from isolang.history.columns import APPEND, READ_LIST, UNKNOWN_VALUE, WRITE
-from isolang.language.meaning.core import FILTERED, ends_of
+from isolang.language.vocabulary import FILTERED, ends_of
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from isolang.certify.steps import ChoiceStep, CycleStep, Edge, Step
 from isolang.explain.derivation import LARGEST, edges_in
 from isolang.explain.known import Cycle, KnownGraph, known_graph, short_cycles
 from isolang.explain.part import Part, Sources, reads_of, transactions_of
-from isolang.language.classify.automaton import TESTS, Automaton
-from isolang.language.meaning.core import FILTERED, relation_of
+from isolang.language.classify.automaton import Automaton
+from isolang.language.vocabulary import FILTERED, TESTS, relation_of
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:

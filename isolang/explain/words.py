@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
 from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
-from isolang.language.meaning.core import ends_of, relation_of
+from isolang.language.vocabulary import ROWS, ends_of, relation_of
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -149,21 +149,13 @@ class Words:
             why = self.edge(Edge(relation_of(edge.relation), edge.a, edge.b), only_rw)
             return f"{a} and {b} {both}; {why}" if first == last else f"{a} {both}; {why}"
         match edge.relation:
-            case "so":
-                if edge.a == self.facts.n:
-                    return f"the initial state comes before {b}"
+            case "so" if edge.a != self.facts.n:
                 return f"{a} comes before {b} in session {self.history.session_of(edge.a)}"
-            case "rt":
-                if edge.a == self.facts.n:
-                    return f"the initial state comes before {b}"
-                return f"{a} had ended before {b} began"
+            case "init" | "so" | "rt" if edge.a == self.facts.n:
+                return f"the initial state comes before {b}"
             case "group-rt":
                 group = self.history.group_of(edge.a)
                 return f"{a} had ended before {b}, of group {group} too, began"
-            case "done":
-                return f"{a} had committed before {b} sent its COMMIT"
-            case "late":
-                return f"the first statement of {a} was answered before {b} sent its COMMIT"
             case "locked":
                 return self.locked(edge.a, edge.b)
             case "committed-before":
@@ -179,12 +171,17 @@ class Words:
                 )
             case "tx":
                 return f"the {self.statement(edge.op)} of {a} comes before its COMMIT"
-            case "init":
-                return f"the initial state comes before {b}"
             case "wr":
                 return self.read_from(edge.op, edge.a)
             case "ww":
                 return self.before(edge.key, edge.a, edge.b)
+            case "rw":
+                return self.overwritten(edge, only_rw)
+        return ROWS[edge.relation].between(a, b)
+
+    def overwritten(self, edge: Edge, only_rw: bool) -> str:
+        """Why an anti-dependency is there; the arguments are those of :meth:`edge`."""
+        a, b = self.txn(edge.a), self.txn(edge.b)
         if self.is_missed(edge.op):
             writer = self.txn(edge.b)
             return f"{self.not_found(edge.op)}: it read {self.key(edge.key)} before {writer} " + (

@@ -28,23 +28,6 @@ made. They can be named and included like levels, but are none: each rests on an
 
 NO_SESSION = "-nosession"
 
-FRAGMENTS = {
-    "rf": "prelude.iso",
-    "wr": "prelude.iso",
-    "iwr": "prelude.iso",
-    "pwr": "prelude.iso",
-    "obs": "prelude.iso",
-    "ww": "adya.iso",
-    "rw": "adya.iso",
-    "irw": "adya.iso",
-    "prw": "adya.iso",
-    "co": "commit-order.iso",
-    "ar": "visibility.iso",
-    "vis": "visibility.iso",
-    "conflict": "visibility.iso",
-}
-"""Names that the library's fragments define, and the fragment: for the hint at an unknown name."""
-
 Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
 
 _HEADER = re.compile(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)

@@ -15,21 +15,14 @@ from isolang.errors import HistoryError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
-from isolang.language.meaning.facts import MOMENTS, OF_STATEMENTS, mentioned, uses_groups
-from isolang.limits import Deadline
+from isolang.language.meaning.facts import mentioned, uses_groups
+from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
+from isolang.limits import Deadline, Seconds
 from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
 from isolang.solvers.answer import Answer, Undecided, Unproved
 from isolang.solvers.registry import choose_pair
-from isolang.verdict import (
-    NOTHING_OBSERVED,
-    AnomalyCount,
-    Invalid,
-    Seconds,
-    Unknown,
-    Valid,
-    Verdict,
-)
+from isolang.verdict import NOTHING_OBSERVED, AnomalyCount, Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
     from isolang.certify.steps import Step

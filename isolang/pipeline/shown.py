@@ -113,10 +113,11 @@ def _line(history: History, world: World, name: str, e: Core) -> str:
 
 def _is_set(e: Core) -> bool:
     from isolang.language.meaning.core import Diff, Domain, ForKey, Inter, Range, Rel, Union
+    from isolang.language.vocabulary import SETS
 
     match e:
         case Rel():
-            return e.name in ("T", "W", "R")
+            return e.name in SETS
         case Domain() | Range():
             return True
         case Union() | Inter():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from isolang.language.meaning.core import OVERWRITING
+from isolang.language.vocabulary import OVERWRITING
 from isolang.problem.event_graph import Ints, reached_inside
 from isolang.problem.problem import Inclusion
 

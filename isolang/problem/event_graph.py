@@ -16,15 +16,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from isolang.history.columns import NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END
-from isolang.language.meaning.core import (
+from isolang.language.vocabulary import (
     FILTERED,
+    MOMENTS,
     OF_READS,
     OVERWRITING,
     PARTS,
     ends_of,
     relation_of,
 )
-from isolang.language.meaning.facts import MOMENTS
 
 if TYPE_CHECKING:
     from isolang import _native

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
+
 if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
@@ -98,9 +100,7 @@ _MOMENTS: Final = (
     "The argument needs the times of operations. It stands if the clocks were right (--clock-error "
     "allows for less), and if the database works as the profile assumes, which its text says."
 )
-_CLOCKS: Final = frozenset(
-    ("done", "late", "locked", "committed-before", "answered-before", "committed-after")
-)
+_CLOCKS: Final = frozenset((*MOMENTS, *OF_STATEMENTS))
 
 
 def advice(verdict: Verdict) -> tuple[str, ...]:

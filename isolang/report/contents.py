@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from isolang.history import columns as c
+from isolang.language.vocabulary import ROWS
 from isolang.report.advice import advice
 from isolang.report.columns import Columns, cut, pack
 from isolang.report.course import Course
 from isolang.report.order import Order, order_of
+from isolang.report.relations import DRAWINGS, Drawing
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -97,6 +99,7 @@ class Contents(Struct, frozen=True, kw_only=True):
         violation: as docs/output.md has it, edges with the numbers of their transactions and
             operations besides; ``None`` unless the verdict is invalid.
         part: of an invalid history, the smallest part that was found in a short time, as EDN.
+        relations: how edges of each relation are drawn.
         columns: the history.
         order: of a valid history, an order of its transactions that explains it.
         levels: where the history stands with the levels of the library, if that was asked for.
@@ -116,6 +119,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     spec: Axioms
     violation: dict[str, Any] | None
     part: str
+    relations: dict[str, Drawing]
     columns: Columns
     order: Order | None
     levels: Drawn | None
@@ -142,7 +146,7 @@ def contents(
         course: of a run, ``course_of`` what it recorded.
         certificate: the hash of the file that the verdict was read from, if it was.
     """
-    from isolang.cli.report import json_text, report_of
+    from isolang.output.report import json_text, report_of
     from isolang.verdict import Invalid, Unknown, Valid
 
     history = verdict.history
@@ -172,6 +176,7 @@ def contents(
         spec=_axioms(verdict.spec, violation),
         violation=violation,
         part=part,
+        relations=DRAWINGS,
         columns=pack(history, around=shown),
         order=order_of(verdict) if isinstance(verdict, Valid) else None,
         levels=_standings(levels),
@@ -292,24 +297,24 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
             op["index"] = op["number"] - start
     for edge in _edges(violation["argument"]):
         ends = edge["ends"]
-        wanted = _JOINS.get(edge["relation"])
         edge["from"], edge["to"] = ends
+        word = ROWS.get(edge["relation"])
         edge["joins"] = [
-            -1 if wanted is None else _operation(history, txn, edge["key"], kind)
-            for txn, kind in zip(ends, wanted or ("", ""), strict=True)
+            _joined(history, txn, edge, place)
+            for txn, place in zip(ends, word.joins if word else ("", ""), strict=True)
         ]
-        if edge["relation"] == "locked" and edge["operations"]:
-            edge["joins"][0] = edge["operations"][0] - history.operations_of(ends[0]).start
-        if edge["relation"] == "late":
-            edge["joins"][0] = 0
-        if edge["operations"] and (side := _STATEMENTS.get(edge["relation"])) is not None:
-            edge["joins"][side] = edge["operations"][0] - history.operations_of(ends[side]).start
 
 
-# Which operation of its two transactions an edge joins.
-_JOINS: Final = {"wr": ("w", "r"), "ww": ("w", "w"), "rw": ("r", "w")}
-# At which of them its read is.
-_STATEMENTS: Final = {"committed-before": 1, "answered-before": 1, "committed-after": 0}
+def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int:
+    """The place in a transaction of the operation that an edge joins; -1 if it joins none."""
+    match place:
+        case "first":
+            return 0
+        case "read" | "write" if edge["key"]:
+            return _operation(history, txn, edge["key"], place)
+        case "read" | "write" if edge["operations"]:
+            return int(edge["operations"][0]) - history.operations_of(txn).start
+    return -1
 
 
 def _operation(history: History, txn: int, key: str, kind: str) -> int:
@@ -319,10 +324,10 @@ def _operation(history: History, txn: int, key: str, kind: str) -> int:
     found = [
         index
         for index, op in enumerate(history.operations_of(txn))
-        if (int(columns.op_kind[op]) not in writes) == (kind == "r")
+        if (int(columns.op_kind[op]) not in writes) == (kind == "read")
         and history.key(int(columns.op_key[op])) == key
     ]
-    return (found[0] if kind == "r" else found[-1]) if found else -1
+    return (found[0] if kind == "read" else found[-1]) if found else -1
 
 
 def _edges(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from isolang.report.plain import figure, plain_page, table, text
 
 if TYPE_CHECKING:
-    from isolang.cli.contest import Row
+    from isolang.output.contest import Row
     from isolang.report.picture import Picture
 
 _HEADS: Final = (

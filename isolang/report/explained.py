@@ -25,8 +25,8 @@ from isolang.report.picture import (
 from isolang.report.plain import figure, plain_page, text
 
 if TYPE_CHECKING:
-    from isolang.cli.spec_explain import Explained, ExplainedCheck, Graph
     from isolang.comparison.compare import Half, Witness
+    from isolang.output.explained import Explained, ExplainedCheck, Graph
 
 _RADIUS: Final = 17.0
 

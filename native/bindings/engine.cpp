@@ -26,10 +26,11 @@ struct Part {
   Relation relation;
   std::uint8_t reads;
 };
-constexpr Part kParts[] = {{"iwr", Relation::wr, kItemReads},
-                           {"pwr", Relation::wr, kPredicateReads},
-                           {"irw", Relation::rw, kItemReads},
-                           {"prw", Relation::rw, kPredicateReads}};
+constexpr std::uint8_t item = kItemReads, predicate = kPredicateReads;
+constexpr Part kParts[] = {
+#define PART(id, name, whole, reads) {name, Relation::whole, reads},
+#include "core/relations.def"
+};
 
 bool holds(nb::handle set, const char* name) {
   return nb::cast<bool>(set.attr("__contains__")(name));

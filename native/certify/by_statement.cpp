@@ -10,10 +10,9 @@ namespace isolang::certify {
 namespace {
 
 // Of each writer in each order, the first statement of its transaction behind its last write of the
-// key, counted from `first`, or -1. `start`: the first operation of each statement.
+// key, or -1. `start`: the first operation of each statement.
 std::vector<std::int32_t> behind_writes(const History& h, const Choice& c,
-                                        const std::vector<std::int64_t>& start,
-                                        std::int32_t first) {
+                                        const std::vector<std::int64_t>& start) {
   std::vector<std::pair<std::int32_t, std::int64_t>> writes;  // transaction, place in orders
   std::vector<std::int32_t> key_of(c.order.size());
   for (std::size_t key = 0; key + 1 < c.key_start.size(); ++key)
@@ -32,7 +31,7 @@ std::vector<std::int32_t> behind_writes(const History& h, const Choice& c,
     owner = t;
     const auto next = std::ranges::upper_bound(start, last[key_of[i]]);
     if (next != start.end() && *next < h.op_start[t + 1])
-      behind[i] = first + static_cast<std::int32_t>(next - start.begin());
+      behind[i] = static_cast<std::int32_t>(next - start.begin());
   }
   return behind;
 }
@@ -43,8 +42,10 @@ ByStatement by_statement(const History& h, const Choice& c) {
   ByStatement result;
   History& history = result.history;
   result.choice = c;
+  Statements& apart = result.choice.apart;
   const Moments moments(h);
   const std::int32_t n = h.transactions();
+  apart.first = n;
   history.has_time = h.has_time;
   history.sessions = h.sessions;
   history.txn_session = h.txn_session;
@@ -77,10 +78,10 @@ ByStatement by_statement(const History& h, const Choice& c) {
     // mutant: checker-statement-of-each-row
     if (first != last) {
       start.push_back(first);
-      history.statement_txn.push_back(owner);
-      history.statement_sent.push_back(moments.sent(op, owner));
-      history.statement_answered.push_back(moments.answered(op, owner));
-      history.txn_session.push_back(h.sessions);
+      apart.owner.push_back(owner);
+      apart.sent.push_back(moments.sent(op, owner));
+      apart.answered.push_back(moments.answered(op, owner));
+      history.txn_session.push_back(h.txn_session[owner]);
       history.txn_status.push_back(static_cast<std::uint8_t>(Status::aborted));
       history.txn_begin.push_back(kTimeUnknownBegin);
       history.txn_end.push_back(kTimeUnknownEnd);
@@ -93,8 +94,7 @@ ByStatement by_statement(const History& h, const Choice& c) {
     // mutant: checker-own-of-statement
     result.choice.reads[i].own = -1;
   }
-  result.choice.behind = behind_writes(h, c, start, n);
-  ++history.sessions;
+  apart.behind = behind_writes(h, c, start);
   history.op_start.resize(history.txn_session.size() + 1, h.operations());
   if (h.has_groups()) history.txn_group.resize(history.txn_session.size(), kNil);
   return result;

@@ -1,14 +1,14 @@
 // Checks whose walks pass single statements: the history and the choice with each statement that reads
-// as a transaction of its own, behind the others, that is included in nothing.
+// as a transaction of its own, behind the others, that is included in nothing and has the clock of its
+// transaction's session.
 #pragma once
 #include "certify/choice.hpp"
 
 namespace isolang::certify {
 
 struct ByStatement {
-  // Sessions, outcomes, operations and times of transactions; owners and times of statements.
-  History history;
-  Choice choice;
+  History history;  // sessions, outcomes, operations and times of transactions; no predicate reads
+  Choice choice;    // with statements apart
 };
 ByStatement by_statement(const History& history, const Choice& choice);
 

@@ -5,8 +5,8 @@
 // exists once more in Python (isolang/certify); the two were written to agree and are compared by
 // the tests.
 #pragma once
-#include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,48 +36,38 @@ struct NotCertified {
   std::string reason;
 };
 
-// From so_of_key on: so, rt, done and late between transactions that access one key, four of each:
-// from a writer to a writer, from a writer to a reader, from a reader to either. The last two are
-// to_write is ww to the write itself, from where only po leads on. The last two are
-// tests: they relate a transaction that writes, or that has an external read, to itself. No edge of a
-// refutation is one, nor one of iwr to prw, by which an expression tells item reads from predicate
-// reads: that is what the operation of a wr or rw edge says.
+// The names are in core/relations.def, and to_write is ww to the write itself, from where only po
+// leads on. X_of_key and the three behind it are the steps of X between transactions that access one
+// key. The last two are tests: they relate a transaction that writes, or that has an external read,
+// to itself. No edge of a refutation is one, nor one of iwr to prw, by which an expression tells item
+// reads from predicate reads: that is what the operation of a wr or rw edge says.
 enum class Relation : std::uint8_t {
-  init = 0,
-  so,
-  rt,
-  group_rt,
-  done,
-  late,
-  locked,
-  committed_before,
-  answered_before,
-  po,
-  committed_after,
-  own_commit,
-  wr,
-  ww,
-  rw,
+#define RELATION(id, name) id,
+#include "core/relations.def"
   to_write,
-  iwr,
-  pwr,
-  irw,
-  prw,
-  so_of_key,
-  writes = so_of_key + 16,
-  reads
+#define PART(id, name, whole, reads) id,
+#include "core/relations.def"
+#define FILTERED(id, name) id##_of_key, id##_of_key_wr, id##_of_key_rw, id##_of_key_rr,
+#include "core/relations.def"
+#define TEST(id, name) id,
+#include "core/relations.def"
+  end
 };
-inline constexpr int kRelations = 38;
+inline constexpr int kRelations = static_cast<int>(Relation::end);
 // One of the relations between transactions that access one key.
 struct Filtered {
   Relation relation;  // which it is a part of
   bool from_reader, to_reader;
 };
 inline std::optional<Filtered> filtered(int relation) {
-  const int at = relation - static_cast<int>(Relation::so_of_key);
-  if (at < 0 || at >= 16) return std::nullopt;
-  constexpr std::array given{Relation::so, Relation::rt, Relation::done, Relation::late};
-  return Filtered{given[static_cast<std::size_t>(at / 4)], at / 2 % 2 == 1, at % 2 == 1};
+  constexpr Relation kGiven[] = {
+#define FILTERED(id, name) Relation::id,
+#include "core/relations.def"
+  };
+  const int count = 4 * static_cast<int>(std::size(kGiven));
+  const int at = relation - (static_cast<int>(Relation::writes) - count);
+  if (at < 0 || at >= count) return std::nullopt;
+  return Filtered{kGiven[at / 4], at / 2 % 2 == 1, at % 2 == 1};
 }
 inline constexpr int kNoRelation = -1;
 int relation_of(std::string_view name);  // kNoRelation if there is none

@@ -17,6 +17,20 @@ struct ExternalRead {
   bool of_predicate = false;  // it says, for a predicate read, that no matching row was there
 };
 
+// The statements that read, each as a transaction of its own behind those of the history: see
+// by_statement.hpp. Only a choice by statement has any; the predicate reads of a history are no such
+// transactions.
+struct Statements {
+  std::int32_t first = 0;           // the transaction that the first of them is
+  std::vector<std::int32_t> owner;  // the transaction that each is part of
+  std::vector<std::int64_t> sent, answered;
+  // Of each writer in each version order, the first statement behind its write, or -1.
+  std::vector<std::int32_t> behind;
+
+  std::size_t count() const { return owner.size(); }
+  std::int32_t place(std::size_t i) const { return first + static_cast<std::int32_t>(i); }
+};
+
 struct Choice {
   std::vector<char> included;           // per transaction; T0 is not among them
   std::vector<ExternalRead> reads;      // of included transactions
@@ -24,8 +38,7 @@ struct Choice {
   std::vector<std::int64_t> op;         // the operation of each read, if they were asked for
   std::vector<std::int64_t> key_start;  // per key, into order
   std::vector<std::int32_t> order;      // included writers in version order
-  // In a choice by statement, of each of order: the first statement behind its write, or -1.
-  std::vector<std::int32_t> behind;
+  Statements apart;
 };
 
 // Throws Rejected, NotCertified. `judges_reads`: intrinsic anomalies violate the spec; `operations`:

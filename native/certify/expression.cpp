@@ -1,6 +1,7 @@
 #include "certify/expression.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -15,12 +16,16 @@ constexpr int kDepthLimit = 500;
 constexpr std::size_t kPositionLimit = 2'000;
 
 constexpr std::array<std::string_view, kRelations> kNames{
-    "init",      "so",        "rt",        "group-rt",  "done",      "late",      "locked",
-    "committed-before", "answered-before", "po", "committed-after", "tx",
-    "wr",        "ww",        "rw",        "to-write",  "iwr",       "pwr",       "irw",       "prw",
-    "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",   "rt[W,R]",   "rt[R,W]",
-    "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]", "late[W,W]", "late[W,R]",
-    "late[R,W]", "late[R,R]", "W",         "R"};
+#define RELATION(id, name) name,
+#include "core/relations.def"
+    "to-write",
+#define PART(id, name, whole, reads) name,
+#include "core/relations.def"
+#define FILTERED(id, name) name "[W,W]", name "[W,R]", name "[R,W]", name "[R,R]",
+#include "core/relations.def"
+#define TEST(id, name) name,
+#include "core/relations.def"
+};
 
 // Recursive descent over "(op e …)", names and "id", building first, last and follow on the way.
 class Reader {

@@ -29,7 +29,7 @@ constexpr double kVisitLimit = 4e8;  // edge visits, when every transaction is a
 class Product {
  public:
   Product(const History& history, const Choice& choice, const Machine& machine, Budget& budget)
-      : h_(history), c_(choice), m_(machine), budget_(budget) {
+      : h_(history), c_(choice), apart_(choice.apart), m_(machine), budget_(budget) {
     sort_members();
     lay_out();
     build();
@@ -41,6 +41,7 @@ class Product {
  private:
   const History& h_;
   const Choice& c_;
+  const Statements& apart_;
   const Machine& m_;
   Budget& budget_;
   std::vector<std::int32_t> by_session_;  // included transactions, session by session
@@ -136,12 +137,6 @@ class Product {
   }
 
   bool has_own_clocks() const { return !h_.slack.empty() || !h_.txn_own_end.empty(); }
-  // Of a transaction, or of that of a statement.
-  std::int32_t clock(std::int32_t place) const {
-    const std::int32_t statements = static_cast<std::int32_t>(h_.statement_txn.size());
-    const std::int32_t first = h_.transactions() - statements;
-    return h_.txn_session[place < first ? place : h_.statement_txn[place - first]];
-  }
   void sort_by_own_clock() {
     if (!has_own_clocks()) return;
     const Moments moments(h_);
@@ -149,10 +144,10 @@ class Product {
       return own_clocks_.emplace_back(OwnClock{s, before_own, {}, {}});
     };
     const auto tail = [&](OwnClock& own, std::int32_t key, std::int64_t time, std::int32_t place) {
-      if (time != kTimeUnknownEnd) own.tails.push_back({key, clock(place), time, place});
+      if (time != kTimeUnknownEnd) own.tails.push_back({key, h_.txn_session[place], time, place});
     };
     const auto head = [&](OwnClock& own, std::int32_t key, std::int64_t time, std::int32_t place) {
-      if (time != kTimeUnknownBegin) own.heads.push_back({key, clock(place), time, place});
+      if (time != kTimeUnknownBegin) own.heads.push_back({key, h_.txn_session[place], time, place});
     };
     const auto answered = [&](Relation relation, std::int32_t t) {
       return relation == Relation::rt     ? finished(t) ? moments.own_end(t) : kTimeUnknownEnd
@@ -200,11 +195,11 @@ class Product {
           if (r == Relation::committed_before) tail(own, -1, answered(Relation::done, t), t);
           if (r == Relation::committed_after) head(own, -1, moments.commit_sent(t), t);
         }
-        for (std::size_t i = 0; i < h_.statement_txn.size(); ++i) {
-          const std::int32_t place = statement(i), owner = h_.statement_txn[i];
+        for (std::size_t i = 0; i < apart_.count(); ++i) {
+          const std::int32_t place = apart_.place(i);
           if (r != Relation::committed_before)
-            tail(own, -1, moments.own(h_.statement_answered[i], owner), place);
-          if (r != Relation::committed_after) head(own, -1, h_.statement_sent[i], place);
+            tail(own, -1, moments.own(apart_.answered[i], apart_.owner[i]), place);
+          if (r != Relation::committed_after) head(own, -1, apart_.sent[i], place);
         }
       }
     for (OwnClock& own : own_clocks_)
@@ -305,19 +300,15 @@ class Product {
     sent_start_.push_back(static_cast<std::int64_t>(sent_of_key_.size()));
   }
 
-  // They are the last transactions: see by_statement.hpp.
   void sort_statements() {
     if (m_.of(Relation::committed_before).empty() && m_.of(Relation::answered_before).empty())
       return;
-    for (std::size_t i = 0; i < h_.statement_txn.size(); ++i)
-      if (h_.statement_sent[i] != kTimeUnknownBegin)
-        asked_.push_back({h_.statement_sent[i], statement(i)});
+    for (std::size_t i = 0; i < apart_.count(); ++i)
+      if (apart_.sent[i] != kTimeUnknownBegin)
+        asked_.push_back({apart_.sent[i], apart_.place(i)});
     std::sort(asked_.begin(), asked_.end(), [](const Sent& a, const Sent& b) {
       return std::pair(a.time, a.txn) < std::pair(b.time, b.txn);
     });
-  }
-  std::int32_t statement(std::size_t i) const {
-    return h_.transactions() - static_cast<std::int32_t>(h_.statement_txn.size() - i);
   }
 
   // Whether the pairs (i, i+1) of a sequence reach, through further steps, what all its pairs (i,
@@ -356,7 +347,7 @@ class Product {
     for (const Relation r : {Relation::committed_before, Relation::answered_before})
       for (const Step& s : m_.of(r)) reserve(asked_tail_[s.second], asked_.size());
     for (const Step& s : m_.of(Relation::po))
-      reserve(next_tail_[s.second], h_.statement_txn.size());
+      reserve(next_tail_[s.second], apart_.count());
     for (const Step& s : m_.of(Relation::to_write)) reserve(write_tail_[s.second], c_.order.size());
     for (const Step& s : m_.of(Relation::locked))
       reserve(lock_tail_[s.second], sent_of_key_.size());
@@ -545,28 +536,28 @@ class Product {
     for (const Step& s : m_.of(Relation::committed_before))
       for (const std::int32_t t : by_session_)
         lead(s, t, moments.commit_answered(t), asked_, asked_tail_);
-    for (std::size_t i = 0; i < h_.statement_txn.size(); ++i) {
+    for (std::size_t i = 0; i < apart_.count(); ++i) {
       budget_.poll();
+      const std::int32_t place = apart_.place(i), owner = apart_.owner[i];
       for (const Step& s : m_.of(Relation::answered_before))
-        lead(s, statement(i), h_.statement_answered[i], asked_, asked_tail_);
-      const bool followed = i + 1 < h_.statement_txn.size() &&
-                            h_.statement_txn[i + 1] == h_.statement_txn[i];
+        lead(s, place, apart_.answered[i], asked_, asked_tail_);
+      const bool followed = i + 1 < apart_.count() && apart_.owner[i + 1] == owner;
       for (const Step& s : m_.of(Relation::po))
         if (followed)
-          edge(node(statement(i), s.first), next_tail_[s.second] + static_cast<Node>(i) + 1);
+          edge(node(place, s.first), next_tail_[s.second] + static_cast<Node>(i) + 1);
       for (int q = 0; q < m_.states; ++q) {
         if (next_tail_[q] < 0) continue;
         const Node link = next_tail_[q] + static_cast<Node>(i);
-        edge(link, node(statement(i), q));
+        edge(link, node(place, q));
         if (followed) edge(link, link + 1);
       }
       for (const Step& s : m_.of(Relation::committed_after))
-        lead(s, statement(i), h_.statement_answered[i], sent_, sent_tail_);
+        lead(s, place, apart_.answered[i], sent_, sent_tail_);
       // What leads to a transaction as one that reads leads to each of its statements.
       for (int q = 1; q < m_.states; ++q)
-        edge(node(h_.statement_txn[i], q), node(statement(i), q));
+        edge(node(owner, q), node(place, q));
       for (const Step& s : m_.of(Relation::own_commit))
-        edge(node(statement(i), s.first), node(h_.statement_txn[i], s.second));
+        edge(node(place, s.first), node(owner, s.second));
     }
   }
 
@@ -574,7 +565,6 @@ class Product {
   template <typename F>
   void to_writes(const Step& s, F&& edge) {
     const Node chain = write_tail_[s.second];
-    const Node first = statement(0);
     for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key)
       for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i) {
         budget_.poll();
@@ -583,9 +573,9 @@ class Product {
           edge(node(c_.order[i], s.first), link + 1);
           edge(link, link + 1);
         }
-        if (const std::int32_t behind = c_.behind[i]; behind >= 0)
+        if (const std::int32_t behind = apart_.behind[i]; behind >= 0)
           for (const auto& [q, r] : m_.of(Relation::po))
-            if (q == s.second) edge(link, next_tail_[r] + behind - first);
+            if (q == s.second) edge(link, next_tail_[r] + behind);
       }
   }
 

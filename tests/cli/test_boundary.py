@@ -184,7 +184,7 @@ def test_caps_of_threads_do_not_outlive_them():
 
 def test_loading_a_specification_is_limited(files, capfd, monkeypatch):
     """A level that cannot be loaded in time is unknown, and the others are judged."""
-    from isolang.cli import routes
+    from isolang.jobs import routes
 
     real = routes.load_route
 

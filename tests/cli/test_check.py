@@ -11,9 +11,9 @@ from msgspec import convert
 from support.cli import ENVIRONMENT, LOST_UPDATE, THIN_AIR, VALID, run_here, run_there
 from support.paths import ROOT
 
-from isolang.cli.job import _with_verdict
-from isolang.cli.report import SCHEMA, Report, exit_code
 from isolang.explain.violation import Findings
+from isolang.jobs.job import _with_verdict
+from isolang.output.report import SCHEMA, Report, exit_code
 
 NEEDED = [
     "schema", "history", "spec", "verdict", "reason", "anomaly", "transactions", "committed",
@@ -221,6 +221,37 @@ def test_a_rejected_verdict_is_unknown_with_evidence(files, capfd, monkeypatch):
         assert report["violation"] is None
         evidence = json.loads((files / report["certificate"]).read_text())
         assert evidence["history"]["name"] == history
+
+
+def test_evidence_of_a_rejected_verdict_names_the_clock_error(files, capfd, monkeypatch):
+    """What is kept of a rejected verdict is verified on the same reading of the history."""
+    from isolang.certify import native
+    from isolang.certify.errors import CertificateRejected
+    from isolang.history import History, Transaction, write_history
+
+    history = History.from_transactions(
+        [
+            Transaction([("w", "x", 1)], session=0, begin=0, end=10, times=[(1, 2)], commit=3),
+            Transaction(
+                [("r", "x", None)], session=1, begin=20, end=30, times=[(21, 22)], commit=23
+            ),
+        ]
+    )
+    write_history(history, str(files / "timed.edn"), format="edn")
+
+    def refuse(*_args, **_more):
+        raise CertificateRejected("step 0: no")
+
+    monkeypatch.setattr(native, "check_natively", refuse)
+    (report,) = run_here(
+        capfd, "-s", "sser", "--clock-error", "1us", "-o", "json", "timed.edn"
+    ).reports()
+    assert report["reason"].startswith("certificate rejected: ")
+    evidence = json.loads((files / report["certificate"]).read_text())
+    assert evidence["history"]["options"]["clock_error"] == "1us"
+    again = run_here(capfd, "verify", report["certificate"], "timed.edn")
+    assert again.code == 0, again.out + again.err
+    assert "clock_error" in again.out
 
 
 @pytest.mark.parametrize("spec", ["si", "ser"])

@@ -22,8 +22,9 @@ LIBRARIES = {
 }  # fmt: skip
 PARTS = {
     "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.steps",
-    "isolang.certify.world", "isolang.cli.pool", "isolang.cli.compare", "isolang.encodings.formula",
-    "isolang.encodings.relational", "isolang.explain.explain", "isolang.pipeline.prove",
+    "isolang.certify.world", "isolang.jobs.pool", "isolang.cli.compare",
+    "isolang.encodings.formula", "isolang.encodings.relational", "isolang.explain.explain",
+    "isolang.pipeline.prove",
     "isolang.pipeline.unsat_core",
     "isolang.history.readers.viper", "isolang.history.stats",
     "isolang.language.syntax.slips", "isolang.language.classify.return_paths",

@@ -7,6 +7,8 @@ import time
 import pytest
 from msgspec.structs import replace
 from oracle import relational
+from oracle.concrete import EVENT_NAMES, given, satisfiable
+from oracle.concrete_histories import all_histories
 from oracle.history import parse
 
 from isolang.comparison.compare import compare
@@ -15,8 +17,6 @@ from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.language.load import load_spec
 from isolang.language.meaning import facts
-from isolang.smallscope.evaluate import EVENT_NAMES, given, satisfiable
-from isolang.smallscope.histories import all_histories
 
 SOON = 600.0
 

@@ -18,7 +18,6 @@ from support.paths import ROOT
 
 from isolang import History, Transaction, check, load_history, load_spec
 from isolang.cli.compare import disagreements
-from isolang.cli.contest import Row
 from isolang.encodings.decode import topological_order
 from isolang.encodings.export import to_dimacs, to_gnf
 from isolang.encodings.hyper_polygraph import reachability
@@ -26,6 +25,7 @@ from isolang.encodings.registry import ENCODINGS
 from isolang.encodings.relational.formula import Question
 from isolang.errors import SolverError
 from isolang.language.classify.event_graph import classify
+from isolang.output.contest import Row
 from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed
 from isolang.problem.polygraph import PRUNE, build_polygraph

@@ -13,11 +13,11 @@ from support.paths import TESTS
 
 from isolang import History, Transaction, check, load_spec
 from isolang.certify.proofs import check_proof
-from isolang.cli.report import report_of
-from isolang.cli.terminal import console
-from isolang.cli.text import render
 from isolang.explain.violation import CycleView
-from isolang.verdict import Seconds
+from isolang.limits import Seconds
+from isolang.output.report import report_of
+from isolang.output.terminal import console
+from isolang.output.text import render
 
 GOLDEN = TESTS / "golden"
 

@@ -18,10 +18,10 @@ from isolang.language.load import load_spec
 from isolang.language.meaning import core
 from isolang.language.meaning.facts import children, mentioned, rebuild
 from isolang.language.meaning.show import show_check, show_exists
-from isolang.smallscope.evaluate import EVENT_NAMES, given, satisfiable
-from isolang.smallscope.histories import SmallHistory, all_histories, random_histories
 
 from . import relational
+from .concrete import EVENT_NAMES, given, satisfiable
+from .concrete_histories import SmallHistory, all_histories, random_histories
 from .generate import litmus_table
 from .guarantees import GUARANTEE_LITMUS
 from .history import History, has_time, parse, timed, with_wide_times

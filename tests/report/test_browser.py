@@ -5,10 +5,10 @@ from support.pages import HOSTILE, browser
 from support.paths import ROOT
 
 import isolang
-from isolang.cli.contest import Row
 from isolang.cli.plot import time_against_size
 from isolang.history import History, Transaction
 from isolang.levels import levels_of
+from isolang.output.contest import Row
 from isolang.report import course_of, page
 from isolang.report.contest import html
 from isolang.workload import Workload, generate

@@ -13,13 +13,11 @@ from support.paths import CORPORA, ROOT
 
 import isolang
 from isolang.history import History, Transaction
-from isolang.language.classify.automaton import BY_STATEMENT
-from isolang.language.classify.automaton import RELATIONS as AUTOMATON
-from isolang.language.meaning.core import relation_of
+from isolang.language.vocabulary import VOCABULARY
 from isolang.levels import levels_of
 from isolang.report import page
 from isolang.report.columns import LONGEST_VALUE
-from isolang.report.relations import RELATIONS
+from isolang.report.relations import COLOURS, RELATIONS
 from isolang.workload import Workload, generate
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -187,10 +185,13 @@ def test_predicates_deletes_and_failures_are_told():
 
 
 def test_the_page_draws_the_relations_that_there_are():
-    """Every relation of the language has the same dashes in the page as in figures."""
-    script = page(on_call("ser"))
-    for name, style in RELATIONS.items():
-        (dash,) = re.findall(rf"^  \"?{name}\"?: {{ dash: \[([^\]]*)\]", script, re.M)
-        assert tuple(float(x) for x in dash.split(",") if x) == style.dash
-        assert f'long: "{name}: {style.says}"' in script
-    assert {relation_of(letter) for letter in (*AUTOMATON, *BY_STATEMENT)} <= set(RELATIONS)
+    """The page has each letter of the vocabulary, drawn as in figures, in a colour of its style."""
+    text = page(on_call("ser"))
+    drawn = data_of(text)["relations"]
+    assert set(drawn) == {word.name for word in VOCABULARY if word.letter}
+    for name, one in drawn.items():
+        style = RELATIONS[name]
+        assert tuple(one["dash"]) == style.dash
+        assert one["long"] == f"{name}: {style.says}"
+        assert f"--{one['colour']}: {style.colour};" in text
+    assert {one["colour"] for one in drawn.values()} == set(COLOURS)

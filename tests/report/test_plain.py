@@ -6,8 +6,8 @@ import re
 
 from support.cli import VALID, run_here
 
-from isolang.cli.contest import Row
 from isolang.cli.plot import time_against_size
+from isolang.output.contest import Row
 from isolang.report.contest import html
 
 

@@ -9,23 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.chosen import Graph
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.evaluate import Evaluator, Side
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, closure, may
-from isolang.encodings.relational.universe import Universe
-from isolang.language.meaning.core import (
-    TRANSITIVE,
-    Check,
-    Core,
-    Diff,
-    ForKey,
-    Opt,
-    Plus,
-    Rel,
-    Seq,
-    Union,
-)
+from isolang.language.meaning.core import Check, Core, Diff, ForKey, Opt, Plus, Rel, Seq, Union
+from isolang.language.vocabulary import TRANSITIVE
 from isolang.rows import bits
 
 
@@ -35,7 +25,7 @@ class Checks:
     def __init__(
         self,
         *,
-        universe: Universe,
+        interpretation: Bounded,
         circuit: Circuit,
         graph: Graph,
         algebra: Algebra,
@@ -45,14 +35,14 @@ class Checks:
         """Take what checks are stated with.
 
         Args:
-            universe: the elements.
+            interpretation: the elements.
             circuit: where clauses and gates are made.
             graph: the edges that must stay without a cycle.
             algebra: of relations.
             evaluator: the values of expressions.
             tick: called now and then; may raise ``TimeoutError``.
         """
-        self._universe = universe
+        self._interpretation = interpretation
         self._circuit = circuit
         self._graph = graph
         self._algebra = algebra
@@ -66,7 +56,7 @@ class Checks:
         if check.negated:
             self._circuit.state((-self._test(check, Side.BELOW),))
         elif check.kind == "acyclic":
-            layer = self._graph.layer(range(self._universe.size), check.name)
+            layer = self._graph.layer(range(self._interpretation.size), check.name)
             self._walk(check.expr, layer, layer, check.name)
         elif check.kind == "irreflexive":
             self._no_loop(check.expr)
@@ -91,13 +81,13 @@ class Checks:
                 at = start
                 for part in e.parts[:-1]:
                     following = self._graph.layer(
-                        range(self._universe.size), f"{check}, inside a step"
+                        range(self._interpretation.size), f"{check}, inside a step"
                     )
                     self._walk(part, at, following, check)
                     at = following
                 self._walk(e.parts[-1], at, end, check)
             case Opt():
-                for _, i, literal in self._universe.everything.pairs():
+                for _, i, literal in self._interpretation.everything.pairs():
                     edge(start + i, end + i, literal)
                 self._walk(e.arg, start, end, check)
             case Plus() if start == end:
@@ -144,7 +134,7 @@ class Checks:
                 for part in e.parts:
                     self._require(part, within, binding)
             case ForKey():
-                for key in self._universe.keys:
+                for key in self._interpretation.keys:
                     self._require(e.body, within, {**binding, e.key: key})
             case Diff():
                 less = value(e.right, Side.BELOW, binding)

@@ -10,8 +10,7 @@ from msgspec import Struct, field
 
 from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
-from isolang.encodings.relational.relation import EMPTY, Relation, closure, relation_of
-from isolang.encodings.relational.universe import T0, Universe
+from isolang.encodings.relational.relation import Relation, closure, relation_of
 from isolang.rows import bits
 
 
@@ -94,48 +93,12 @@ class Chooser:
         orders: of each order made, by the identity of its relation, how it is decided.
     """
 
-    def __init__(
-        self, universe: Universe, circuit: Circuit, graph: Graph, tick: Callable[[], object]
-    ) -> None:
-        """Choose among the elements of a universe; variables and edges are added to the rest."""
-        self._universe = universe
+    def __init__(self, circuit: Circuit, graph: Graph, tick: Callable[[], object]) -> None:
+        """Variables and edges are added to what is there."""
         self._circuit = circuit
         self._graph = graph
         self._tick = tick
         self.orders: dict[int, Order] = {}
-
-    def sources(self) -> dict[tuple[int, int], int]:
-        """A source for each external read: (number in ``universe.reads``, source) to literal."""
-        circuit, included = self._circuit, self._universe.included
-        chosen: dict[tuple[int, int], int] = {}
-        for number, read in enumerate(self._universe.reads):
-            reader = included[read.reader]
-            alone = len(read.sources) == 1 and not read.elsewhere
-            options = [reader if alone else circuit.new() for _ in read.sources]
-            for source, literal in zip(read.sources, options, strict=True):
-                chosen[number, source] = literal
-                circuit.state((-literal, included[source]))
-                circuit.state((-literal, reader))
-            if not read.elsewhere:
-                circuit.state((-reader, *options))
-            self._at_most_one(options)
-        return chosen
-
-    def _at_most_one(self, literals: Sequence[int]) -> None:
-        """Pairwise; in a long row by one variable for each beginning (C. Sinz, CP 2005)."""
-        state, new = self._circuit.state, self._circuit.new
-        if len(literals) <= 6:
-            for j, b in enumerate(literals):
-                for a in literals[:j]:
-                    state((-a, -b))
-            return
-        before = literals[0]
-        for literal in literals[1:]:
-            state((-before, -literal))
-            now = new()
-            state((-before, now))
-            state((-literal, now))
-            before = now
 
     def order(
         self, over: Relation, least: Relation, most: Relation | None, *, name: str
@@ -233,7 +196,7 @@ class Chooser:
                 found.append((i, j, chosen))
             for _, literal in candidates:
                 circuit.state((-literal, *options))
-            self._at_most_one(options)
+            circuit.at_most_one(options)
         result = relation_of(found)
         self._bound(result, least, most)
         return result
@@ -247,15 +210,3 @@ class Chooser:
             for i, j, literal in value.pairs():
                 self._tick()
                 state((-literal, most.get(i, j)))
-
-
-def initial(universe: Universe, over: Relation) -> Relation:
-    """``init`` within a set: what every ww, co, ar and vis contains."""
-    members = {j: literal for _, j, literal in over.pairs()}
-    if T0 not in members:
-        return EMPTY
-    return relation_of(
-        (T0, j, universe.circuit.both(members[T0], literal))
-        for j, literal in members.items()
-        if j != T0 and not universe.is_event(j)
-    )

@@ -120,6 +120,21 @@ class Circuit:
                 if abs(a) in self._inputs:
                     self._define(abs(a), 1 if a > 0 else 2, todo)
 
+    def at_most_one(self, literals: Sequence[int]) -> None:
+        """Pairwise; in a long row by one variable for each beginning (C. Sinz, CP 2005)."""
+        if len(literals) <= 6:
+            for j, b in enumerate(literals):
+                for a in literals[:j]:
+                    self.state((-a, -b))
+            return
+        before = literals[0]
+        for literal in literals[1:]:
+            self.state((-before, -literal))
+            now = self.new()
+            self.state((-before, now))
+            self.state((-literal, now))
+            before = now
+
     def _unfolds(self, gate: int, direction: int) -> bool:
         """Whether a small gate is written out instead of defined: the first few times."""
         inputs = self._inputs.get(gate)

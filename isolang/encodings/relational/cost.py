@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from isolang.encodings.relational.chosen import initial
-from isolang.encodings.relational.circuit import Circuit
+from isolang.encodings.relational.bounded import Bounded
+from isolang.encodings.relational.circuit import TRUE, Circuit
 from isolang.encodings.relational.evaluate import Evaluator, Side
+from isolang.encodings.relational.reads import ExternalRead
 from isolang.encodings.relational.relation import Relation, closure, may
-from isolang.encodings.relational.universe import Universe
 from isolang.errors import UnsupportedError
-from isolang.language.meaning.core import SPLIT, TRANSITIVE, Exists, ForKey, Spec
+from isolang.language.meaning.core import Exists, ForKey, Spec
 from isolang.language.meaning.facts import speaks_of_events
+from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem
 from isolang.rows import bits
 
@@ -59,8 +60,8 @@ def cost_of(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: N
         spec: the specification.
         tick: called now and then; may raise ``TimeoutError``.
     """
-    universe = Universe(problem, Circuit(), events=speaks_of_events(spec))
-    return _Estimate(universe, spec, tick).cost()
+    bounded = _AnySource(problem, Circuit(), events=speaks_of_events(spec))
+    return _Estimate(bounded, spec, tick).cost()
 
 
 def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
@@ -175,24 +176,28 @@ class _Sizes:
         return self.union([a, self.identity])
 
 
+class _AnySource(Bounded):
+    """Without the clauses that choose sources: a read has its only candidate, or any of several."""
+
+    def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
+        alone = len(read.sources) == 1
+        return [(source, TRUE if alone else self.circuit.new()) for source in read.sources]
+
+
 class _Estimate:
-    def __init__(self, universe: Universe, spec: Spec, tick: Callable[[], object]) -> None:
-        self._universe = universe
+    def __init__(self, bounded: Bounded, spec: Spec, tick: Callable[[], object]) -> None:
+        self._interpretation = bounded
         self._spec = spec
-        self._sizes = _Sizes(universe.everything, tick)
-        orders = {e.name for e in spec.exists if e.kind == "order" and e.key is None}
+        self._sizes = _Sizes(bounded.everything, tick)
         self._evaluator: Evaluator[_Bounds] = Evaluator(
-            self._sizes, self._leaf, universe.keys, TRANSITIVE | orders
+            self._sizes, self._given, bounded.keys, spec.exists
         )
-        self._values: dict[tuple[str, int | None], _Bounds] = {}
-        self._open = sum(len(r.sources) for r in universe.reads if len(r.sources) > 1)
+        self._open = sum(len(r.sources) for r in bounded.reads if len(r.sources) > 1)
 
     def cost(self) -> Cost:
         for exists in self._spec.exists:
             if exists.name != "rf":
-                keys: list[int | None] = [None] if exists.key is None else [*self._universe.keys]
-                for key in keys:
-                    self._values[exists.name, key] = self._chosen(exists, key)
+                self._evaluator.choose(exists, self._chosen)
         for check in self._spec.checks:
             value = self._evaluator.value(check.expr, Side.ABOVE)
             within = _NOTHING
@@ -204,105 +209,43 @@ class _Estimate:
                 self._sizes.inter(value, within).least if not isinstance(check.expr, ForKey) else {}
             )
         return Cost(
-            transactions=len(self._universe.txns) - 1,
+            transactions=len(self._interpretation.txns) - 1,
             pairs=self._open,
             steps=self._sizes.steps + 3 * self._open,
         )
 
-    def _chosen(self, exists: Exists, key: int | None) -> _Bounds:
-        value = self._evaluator.value
-        binding = {} if key is None or exists.key is None else {exists.key: key}
-        over = value(exists.over, Side.EXACT, binding)
-        least: Mapping[int, int] = {}
-        if exists.containing is not None:
-            least = value(exists.containing, Side.ABOVE, binding).least
+    def _given(self, name: str, key: int | None) -> _Bounds | None:
+        value = self._interpretation.given(name, key)
+        return None if value is None else _of(value)
+
+    def _chosen(
+        self,
+        exists: Exists,
+        key: int | None,
+        over: _Bounds,
+        containing: _Bounds | None,
+        within: _Bounds | None,
+    ) -> _Bounds:
+        del key
+        least = {} if containing is None else containing.least
         if exists.kind == "choice":
             most = over.most
         else:
             members = over.most.get(0, 0)
             most = {i: members & ~(1 << i) for i in bits(members)}
-            if exists.name in ("ww", "co", "ar", "vis"):
-                t0 = initial(self._universe, Relation({0: members}, {}))
+            if exists.name in BEGIN_WITH_T0:
+                t0 = self._interpretation.initial(Relation({0: members}, {}))
                 least = _union([least, t0.must])
         if exists.kind == "order":
             least = closure(least)
             back = _transposed(least)
             most = {i: row & ~back.get(i, 0) for i, row in most.items()}
-        if exists.within is not None:
-            bound = value(exists.within, Side.BELOW, binding).most
-            most = {i: row & bound.get(i, 0) for i, row in most.items()}
+        if within is not None:
+            most = {i: row & within.most.get(i, 0) for i, row in most.items()}
         most = {i: row | least.get(i, 0) for i, row in most.items()}
         found = _size(most) - _size(least)
         self._open += found // 2 if exists.kind == "order" else found
         return _Bounds(least, {i: row for i, row in most.items() if row})
-
-    def _leaf(self, name: str, key: int | None) -> _Bounds:
-        if (name, key) not in self._values:
-            self._values[name, key] = self._given(name, key)
-        return self._values[name, key]
-
-    def _given(self, name: str, key: int | None) -> _Bounds:
-        universe = self._universe
-        match name:
-            case "T":
-                return _of(universe.transactions)
-            case "id":
-                return self._sizes.identity
-            case "init":
-                return _of(universe.init)
-            case "so":
-                return _of(universe.so)
-            case "rt":
-                return _of(universe.rt)
-            case "group-rt":
-                return _of(universe.group_rt)
-            case "done" | "late" | "locked":
-                return _of(universe.before_commit(name))
-            case "committed-before" | "answered-before" | "committed-after" | "statement":
-                return _of(universe.of_statements(name))
-            case "po":
-                return _of(universe.po)
-            case "tx":
-                return _of(universe.tx)
-            case "pred":
-                return _of(universe.pred)
-        if key is None:
-            return self._sizes.union([self._leaf(name, k) for k in universe.keys])
-        match name:
-            case "W":
-                return _of(universe.written(key))
-            case "R":
-                return _of(universe.read(key))
-            case "last-write":
-                return _of(universe.last_writes(key))
-            case "vo":
-                return _of(universe.vo(key))
-            case "cand":
-                return _of(universe.cand(key))
-            case "rf" | "wr" | "iwr" | "pwr":
-                return self._reads(name, key)
-            case _:
-                sizes = self._sizes
-                read = self._leaf(f"{name[:-2]}wr", key)
-                back = sizes.seq(sizes.inverse(read), self._leaf("ww", key))
-                return sizes.diff(back, sizes.identity)
-
-    def _reads(self, name: str, key: int) -> _Bounds:
-        universe = self._universe
-        least: dict[int, int] = {}
-        most: dict[int, int] = {}
-        for read in universe.reads_of(key):
-            if name in SPLIT and read.of_predicate != (name == "pwr"):
-                continue
-            for source in read.sources:
-                pair = (source, read.reader)
-                if name == "rf":
-                    pair = (universe.write_event(key, source), universe.read_event(read.op))
-                i, j = pair
-                most[i] = most.get(i, 0) | 1 << j
-                if len(read.sources) == 1:
-                    least[i] = least.get(i, 0) | 1 << j
-        return _Bounds(least, most)
 
 
 def _of(value: Relation) -> _Bounds:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from isolang.language.meaning.core import (
     Core,
     Diff,
     Domain,
+    Exists,
     ForKey,
     Inter,
     Inverse,
@@ -24,6 +25,7 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.facts import children
+from isolang.language.vocabulary import OVERWRITING, TRANSITIVE
 
 R = TypeVar("R")
 
@@ -42,6 +44,11 @@ class Side(IntEnum):
 
 class Operators(Protocol[R]):
     """The operators of an algebra."""
+
+    @property
+    def identity(self) -> R:
+        """``id``."""
+        ...
 
     def constant(self, a: R) -> bool:
         """Whether no pair of a value depends on a choice."""
@@ -92,32 +99,82 @@ class Operators(Protocol[R]):
         ...
 
 
+Choose: TypeAlias = Callable[[Exists, int | None, R, R | None, R | None], R]
+"""From a declaration, a key, and what it is over, contains and lies within, to what is chosen."""
+
+
 class Evaluator(Generic[R]):
-    """Evaluates expressions; each part once for each key that it speaks of."""
+    """Evaluates expressions; each part once for each key that it speaks of.
+
+    Attributes:
+        values: the relations whose values are known, by name and key.
+    """
 
     def __init__(
         self,
         algebra: Operators[R],
-        leaf: Callable[[str, int | None], R],
+        given: Callable[[str, int | None], R | None],
         keys: Sequence[int],
-        transitive: frozenset[str],
+        exists: Sequence[Exists],
     ) -> None:
-        """Take the operators and what the names stand for.
+        """Take the operators and the given relations.
 
         Args:
             algebra: the operators.
-            leaf: name and key (``None``: the union over keys) to value.
+            given: of an interpretation.
             keys: all keys.
-            transitive: the names of relations that are their own closure.
+            exists: the relations that are chosen, by :meth:`choose`; ``rf`` is taken as given.
         """
         self._algebra = algebra
-        self._leaf = leaf
+        self._given = given
         self._keys = keys
-        self._transitive = transitive
+        orders = {e.name for e in exists if e.kind == "order" and e.key is None}
+        self._transitive = TRANSITIVE | orders
+        self._per_key = OVERWRITING | {e.name for e in exists if e.key is not None}
+        self.values: dict[tuple[str, int | None], R] = {}
         self._free: dict[int, tuple[str, ...]] = {}
         self._known: dict[tuple[int, tuple[int, ...], Side], R] = {}
         # The cache goes by identity: an expression must live as long as it.
         self._held: list[Core] = []
+
+    def choose(self, exists: Exists, choose: Choose[R], side: Side = Side.ABOVE) -> None:
+        """Choose a relation, for each key if it is keyed.
+
+        Args:
+            exists: its declaration.
+            choose: makes the value from those of the parts of the declaration.
+            side: on which side the value of what it must contain may err.
+        """
+        keys: Sequence[int | None] = (None,) if exists.key is None else self._keys
+        for key in keys:
+            binding = {} if key is None or exists.key is None else {exists.key: key}
+            over = self.value(exists.over, Side.EXACT, binding)
+            least = most = None
+            if exists.containing is not None:
+                least = self.value(exists.containing, side, binding)
+            if exists.within is not None:
+                most = self.value(exists.within, Side(-side), binding)
+            self.values[exists.name, key] = choose(exists, key, over, least, most)
+
+    def named(self, name: str, key: int | None) -> R:
+        """The value of a name; ``None`` for the key: the union over keys of a keyed one."""
+        if (name, key) not in self.values:
+            self.values[name, key] = self._meaning(name, key)
+        return self.values[name, key]
+
+    def _meaning(self, name: str, key: int | None) -> R:
+        algebra = self._algebra
+        if name == "id":
+            return algebra.identity
+        if key is not None and name in OVERWRITING:
+            back = algebra.inverse(self.named(f"{name[:-2]}wr", key))
+            return algebra.diff(algebra.seq(back, self.named("ww", key)), algebra.identity)
+        found = None
+        if key is not None or name not in self._per_key:
+            found = self._given(name, key)
+        if found is None:
+            return algebra.union([self.named(name, k) for k in self._keys])
+        return found
 
     def value(
         self, e: Core, side: Side = Side.EXACT, binding: Mapping[str, int] | None = None
@@ -151,7 +208,7 @@ class Evaluator(Generic[R]):
 
         match e:
             case Rel():
-                return self._leaf(e.name, None if e.key is None else binding[e.key])
+                return self.named(e.name, None if e.key is None else binding[e.key])
             case Union():
                 return algebra.union([value(part) for part in e.parts])
             case Inter():

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from isolang.encodings.relational.interpretation import Read
 from isolang.history.columns import (
     APPEND,
     READ_LIST,
@@ -22,23 +21,16 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-class Read(Struct, frozen=True, kw_only=True):
+class ExternalRead(Read, frozen=True, kw_only=True):
     """An external read with a candidate.
 
     Attributes:
-        op: the operation.
-        reader: the element of its transaction.
-        key: its key.
         sources: the elements of its candidates, T0 among them if it is one.
-        of_predicate: whether it says, for a predicate read, that no matching row was there.
-        elsewhere: whether it has candidates outside the universe; only in a part of a history.
+        elsewhere: whether it has candidates outside the interpretation; only in a part of a
+            history.
     """
 
-    op: int
-    reader: int
-    key: int
     sources: tuple[int, ...]
-    of_predicate: bool
     elsewhere: bool
 
 
@@ -47,7 +39,7 @@ def external_reads(
     txns: Sequence[int],
     element_of: Mapping[int, int],
     ops: Sequence[Sequence[int]],
-) -> list[Read]:
+) -> list[ExternalRead]:
     """All external reads with their candidates; the problem has those of equal value once.
 
     Args:
@@ -78,7 +70,7 @@ def external_reads(
                 continue
             writers = [writer_txn[i] for i in found]
             inside = tuple(element_of[w] for w in writers if w in element_of)
-            read = Read(
+            read = ExternalRead(
                 op=op,
                 reader=element,
                 key=operations.key[op],

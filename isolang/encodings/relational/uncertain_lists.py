@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class UncertainLists:
-    """The list reads of transactions that may be out; transactions are elements of a universe."""
+    """The list reads of transactions that may be out; transactions are given as elements."""
 
     def __init__(
         self, history: History, operations: Sequence[Sequence[int]], included: Sequence[int]

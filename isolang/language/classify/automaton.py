@@ -6,19 +6,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from isolang.language.meaning.core import FILTERED
+from isolang.language.vocabulary import RELATIONS, STATEMENT_LETTERS, TESTS
 
-RELATIONS = (
-    *("init", "so", "rt", "group-rt", "done", "late", "locked"),
-    *("wr", "ww", "rw", "iwr", "pwr", "irw", "prw"),
-    *FILTERED,
-)
-TESTS = ("W", "R")
-"""``[W]`` and ``[R]``, as letters of a word: steps that stay at a transaction that writes, or one
-that reads from outside."""
-BY_STATEMENT = ("committed-before", "answered-before", "po", "committed-after", "tx")
-"""From a COMMIT to a statement; from one to another, both; from one to a COMMIT; to its own."""
-LETTERS = (*RELATIONS, *BY_STATEMENT, *TESTS)
+LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
+"""All letters of the words that walks spell."""
 
 
 class Automaton(Struct, frozen=True, kw_only=True):

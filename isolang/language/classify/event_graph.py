@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from isolang.errors import SpecError
-from isolang.language.classify.automaton import RELATIONS, TESTS, Automaton
+from isolang.language.classify.automaton import Automaton
 from isolang.language.classify.expression import (
     WORDS_BY_OPERATION,
     WORDS_BY_STATEMENT,
@@ -38,10 +38,18 @@ from isolang.language.classify.regular import (
     without,
 )
 from isolang.language.meaning import facts
-from isolang.language.meaning.core import TRANSITIVE, Check, Core, ForKey, Spec, relation_of
+from isolang.language.meaning.core import Check, Core, ForKey, Spec
 from isolang.language.meaning.facts import names
 from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.syntax.source import Position, message_at
+from isolang.language.vocabulary import (
+    GIVEN_ORDERS,
+    MOMENTS,
+    RELATIONS,
+    TESTS,
+    TRANSITIVE,
+    relation_of,
+)
 
 if TYPE_CHECKING:
     from isolang.language.classify.theorems import Theorem
@@ -251,9 +259,9 @@ def leaves_the_key(automaton: Automaton) -> str:
     that stands beside no other given one. Two in a row of one order are one step of it, which must
     do, too.
     """
-    if moments := [r for r in facts.MOMENTS if r in automaton.steps]:
+    if moments := [r for r in MOMENTS if r in automaton.steps]:
         return f"`{moments[0]}` compares whole transactions"
-    given = {r: automaton.steps[r] for r in ("so", "rt", "group-rt") if r in automaton.steps}
+    given = {r: automaton.steps[r] for r in GIVEN_ORDERS if r in automaton.steps}
     if len(given) > 1:
         some = " and ".join(f"`{r}`" for r in given)
         return f"{some} in turn may lead over transactions that do not access the key"
@@ -310,7 +318,7 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
     letters = _letters_on_accepted(Dfa(rows, base.final)) - set(TESTS)
     alive = {relation_of(letter) for letter in letters}
-    if len(alive) <= 1 and alive <= {"so", "rt", "group-rt"}:
+    if len(alive) <= 1 and alive <= set(GIVEN_ORDERS):
         why = f"`{min(alive)}` is an order" if alive else "nothing leads to the initial transaction"
         what = f"warning: check `{check.name}` cannot fail: {why}"
         return message_at(check.pos, spec.texts, what)

@@ -11,14 +11,8 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from isolang.language.classify.automaton import BY_STATEMENT, RELATIONS, TESTS
 from isolang.language.classify.regular import Dfa, Nfa, determinise, minimise
 from isolang.language.meaning.core import (
-    FILTERED,
-    OF_READS,
-    PARTS,
-    SPLIT,
-    TRANSITIVE,
     Core,
     Diff,
     Domain,
@@ -35,8 +29,21 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import OF_STATEMENTS, children, names, rebuild
+from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.show import brief
+from isolang.language.vocabulary import (
+    BESIDE_OPERATIONS,
+    BESIDE_STATEMENTS,
+    FILTERED,
+    OF_READS,
+    OF_STATEMENTS,
+    PARTS,
+    RELATIONS,
+    SPLIT,
+    STATEMENT_LETTERS,
+    TESTS,
+    TRANSITIVE,
+)
 
 _FORWARD = "an event graph follows so, rt, wr, ww and rw forwards only"
 
@@ -198,8 +205,7 @@ def of_one_key(e: Core) -> Core:
     return plainly(e.body)
 
 
-_BETWEEN_COMMITS = ("init", "so", "rt", "group-rt", "done", "locked", "ww")
-WORDS_BY_STATEMENT = (*_BETWEEN_COMMITS, "wr", "rw", *BY_STATEMENT)
+WORDS_BY_STATEMENT = (*BESIDE_STATEMENTS, "wr", "rw", *STATEMENT_LETTERS)
 _FORM = "walks over statements have the form of `consistent-read-by-statement`"
 
 
@@ -208,7 +214,7 @@ def speaks_of_statements(e: Core) -> bool:
     return not names(e).isdisjoint(("statement", "last-write", *OF_STATEMENTS))
 
 
-WORDS_BY_OPERATION = ("init", "so", "rt", "done", "locked", "wr", "ww", "rw", "tx")
+WORDS_BY_OPERATION = (*BESIDE_OPERATIONS, *PARTS, "tx")
 _OPERATIONS = "walks over operations have the form of `pl-2l` or `pl-msr`"
 _ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))
 
@@ -244,7 +250,7 @@ def _by_operation(e: Core, *, beside_ww: bool) -> Core:
     match e:
         case Rel(name="wr" | "ww"):
             return Seq((Rel(e.name, None, e.pos), Rel("tx")), e.pos)
-        case Rel(name="init" | "so" | "rt" | "done" | "locked"):
+        case Rel(name=name) if name in BESIDE_OPERATIONS:
             return e
         case Seq() if Rel("statement") in (parts := _flat(e)):
             at = parts.index(Rel("statement"))
@@ -334,7 +340,7 @@ def by_statement(e: Core) -> Core:
                 raise NotRegularError(after, f"`{brief(after)}` lacks `tx`, the own COMMIT", _FORM)
             on = () if not between else (Opt(Union((Rel("answered-before"), Rel("po")))),)
             return Seq((_steps(before, _to_statement), *on, last), e.pos)
-        case Rel(name=name) if name in _BETWEEN_COMMITS:
+        case Rel(name=name) if name in BESIDE_STATEMENTS:
             return e
         case Union() | Seq() | Opt() | Plus() | Star():
             return rebuild(e, tuple(map(by_statement, children(e))))

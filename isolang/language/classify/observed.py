@@ -15,10 +15,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from isolang.language.classify.automaton import TESTS
 from isolang.language.classify.expression import plain
 from isolang.language.meaning.core import (
-    OVERWRITING,
     Check,
     Core,
     Diff,
@@ -35,8 +33,9 @@ from isolang.language.meaning.core import (
 )
 from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
+from isolang.language.vocabulary import FROM_T0, OVERWRITING, TESTS
 
-_BASE = frozenset(("init", "so", "rt", "wr", *TESTS))
+_BASE = frozenset((*FROM_T0, "wr", *TESTS))
 
 
 class NotObservedError(Exception):

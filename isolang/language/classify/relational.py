@@ -10,7 +10,6 @@ from __future__ import annotations
 from isolang.language.classify.plan import Kind, Route
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
-    OF_READS,
     Check,
     Core,
     Diff,
@@ -25,6 +24,7 @@ from isolang.language.meaning.core import (
 )
 from isolang.language.meaning.facts import children, names
 from isolang.language.meaning.show import brief
+from isolang.language.vocabulary import OF_READS
 
 
 class Relational(Route, frozen=True, kw_only=True):

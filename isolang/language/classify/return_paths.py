@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from isolang.language.classify.automaton import LETTERS, RELATIONS, Automaton
+from isolang.language.classify.automaton import LETTERS, Automaton
 from isolang.language.classify.event_graph import (
     NotAnEventGraph,
     Plan,
@@ -54,24 +54,18 @@ from isolang.language.classify.regular import (
     without,
 )
 from isolang.language.meaning import facts
-from isolang.language.meaning.core import (
-    FILTERED,
-    OF_READS,
-    OVERWRITING,
-    TRANSITIVE,
-    Check,
-    Core,
-    ForKey,
-    Opt,
-    Rel,
-    Seq,
-    Spec,
-    Star,
-    Union,
-)
+from isolang.language.meaning.core import Check, Core, ForKey, Opt, Rel, Seq, Spec, Star, Union
 from isolang.language.meaning.facts import rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.syntax.source import Position
+from isolang.language.vocabulary import (
+    FILTERED,
+    OF_READS,
+    OVERWRITING,
+    RELATIONS,
+    TESTS,
+    TRANSITIVE,
+)
 
 _EPSILON = Dfa(({},), frozenset((0,)))
 _SINGLE = {frozenset(("so",)), frozenset(("wr",)), frozenset(("so", "wr"))}
@@ -336,7 +330,7 @@ class _Compiler:
             self._automata.append(_automaton(name))  # it cannot fail
             return
         # A return path leads from a writer to a reader, which need not be asked.
-        single = between_ends(words, "W", "R")
+        single = between_ends(words, *TESTS)
         if (
             not of_key
             and "rw" in closing

@@ -29,10 +29,11 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.lower import CANONICAL_EXISTS
+from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0
 
-_LETTERS = frozenset(("init", "so", "rt", "wr"))
-_BEGIN_WITH_T0 = frozenset(("co", "ar", "vis"))
-_ORDER_OF_LETTERS = ("init", "so", "rt", "wr")
+_ORDER_OF_LETTERS = (*FROM_T0, "wr")
+_LETTERS = frozenset(_ORDER_OF_LETTERS)
+_BEGIN_WITH_T0 = BEGIN_WITH_T0 - {"ww"}
 
 _BY_ORDER = (
     "decided as an event graph: a commit order meets these axioms iff some version orders make "
@@ -78,7 +79,7 @@ def event_graph_form(spec: Spec) -> Theorem | None:
     if order.name in _BEGIN_WITH_T0:
         contained |= {"init"}
     # As every version order does, the total order must begin with T0 and contain what lists show.
-    if "vo" not in contained or not contained & {"init", "so", "rt"}:
+    if "vo" not in contained or not contained.intersection(FROM_T0):
         return None
     if not others:
         return _by_order(spec, order.name, contained - {"vo"})

@@ -13,35 +13,6 @@ from msgspec import Struct, field
 
 from isolang.language.syntax.source import Position
 
-TRANSITIVE = frozenset(("init", "so", "rt", "group-rt"))
-"""Relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
-unfinished transactions too, which have no outgoing pairs), and ``init ; init`` is empty."""
-
-FILTERED = tuple(f"{r}[{a},{b}]" for r in ("so", "rt", "done", "late") for a in "WR" for b in "WR")
-"""Steps of a given relation between transactions that access one key, as letters of words:
-``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``."""
-
-
-def relation_of(letter: str) -> str:
-    """The relation that a letter is a part of: ``rt`` for ``rt[W,R]``."""
-    return letter.partition("[")[0]
-
-
-def ends_of(letter: str) -> tuple[str, ...]:
-    """The tests at its two ends: ``W`` and ``R`` for ``rt[W,R]``; none of a relation."""
-    ends = letter.rstrip("]").partition("[")[2]
-    return tuple(ends.split(",")) if ends else ()
-
-
-PARTS = {"wr": ("iwr", "pwr"), "rw": ("irw", "prw")}
-"""The pairs of a relation by item reads, and those by predicate reads."""
-OF_READS = frozenset(("wr", "rw", "iwr", "pwr", "irw", "prw"))
-"""Relations that follow from ``rf``."""
-OVERWRITING = frozenset(("rw", "irw", "prw"))
-"""Those of them that follow from ``ww``, too."""
-SPLIT = OF_READS - PARTS.keys()
-"""Those that tell item reads from predicate reads."""
-
 
 class Term(Struct, frozen=True, eq=False):
     """What all expressions share: they are equal if they say the same, wherever they stand."""
@@ -69,7 +40,7 @@ class Term(Struct, frozen=True, eq=False):
 
 
 class Rel(Term, frozen=True):
-    """A named relation or set: ``so rt init wr ww rw rf cand vo co ar vis po tx id T W R pred``.
+    """A named relation or set: a word of the vocabulary, or what ``exists`` names.
 
     ``key`` is the key variable of a keyed use (``ww[x]``), or ``None`` for the union over keys.
     """

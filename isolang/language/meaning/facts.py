@@ -7,9 +7,6 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from isolang.language.meaning.core import (
-    OF_READS,
-    OVERWRITING,
-    SPLIT,
     Check,
     Core,
     Diff,
@@ -28,6 +25,15 @@ from isolang.language.meaning.core import (
     Spec,
     Star,
     Union,
+)
+from isolang.language.vocabulary import (
+    COMPARING_GROUPS,
+    COMPARING_SESSIONS,
+    COMPARING_TIMES,
+    OF_EVENTS,
+    OF_READS,
+    OVERWRITING,
+    SPLIT,
 )
 
 
@@ -106,7 +112,7 @@ def tells_reads_apart(spec: Spec) -> bool:
 
 def uses_sessions(spec: Spec) -> bool:
     """Whether the checks use session order."""
-    return "so" in mentioned(spec)
+    return bool(mentioned(spec) & COMPARING_SESSIONS)
 
 
 def uses_real_time(spec: Spec) -> bool:
@@ -116,19 +122,7 @@ def uses_real_time(spec: Spec) -> bool:
 
 def uses_groups(spec: Spec) -> bool:
     """Whether the checks use groups; a history without them cannot be checked then."""
-    return "group-rt" in mentioned(spec)
-
-
-MOMENTS = ("done", "late", "locked")
-"""Relations that compare moments of transactions with the sending of COMMIT."""
-OF_STATEMENTS = ("committed-before", "answered-before", "committed-after")
-"""Relations that compare the moments of a statement with COMMIT, or with those of another one."""
-COMPARING_TIMES = frozenset(("rt", "group-rt", *MOMENTS, *OF_STATEMENTS))
-"""All relations that compare times."""
-
-_ON_EVENTS = frozenset(
-    ("po", "tx", "rf", "cand", "pred", "last-write", "statement", *OF_STATEMENTS)
-)
+    return bool(mentioned(spec) & COMPARING_GROUPS)
 
 
 def speaks_of_events(spec: Spec) -> bool:
@@ -141,7 +135,7 @@ def speaks_of_events(spec: Spec) -> bool:
         if exists.name != "rf":
             parts += [exists.over, exists.containing, exists.within]
     parts += [e for _, e in spec.shows]
-    return any(names(e) & _ON_EVENTS for e in parts if e is not None)
+    return any(names(e) & OF_EVENTS for e in parts if e is not None)
 
 
 def without_sessions(spec: Spec) -> Spec:
@@ -150,12 +144,13 @@ def without_sessions(spec: Spec) -> Spec:
     SOUND BECAUSE ``so`` contains ``init``: dropping ``so`` outright would let the initial
     transaction come after a writer.
     """
-    return _replaced(spec, {"so": "init"}, "without sessions")
+    return _replaced(spec, dict.fromkeys(COMPARING_SESSIONS, "init"), "without sessions")
 
 
 def without_real_time(spec: Spec) -> Spec:
     """The same with ``init``, which ``rt`` contains, for what compares transactions by time."""
-    return _replaced(spec, dict.fromkeys(("rt", "group-rt", *MOMENTS), "init"), "without real time")
+    between = COMPARING_TIMES - OF_EVENTS
+    return _replaced(spec, dict.fromkeys(between, "init"), "without real time")
 
 
 def _replaced(spec: Spec, renamed: Mapping[str, str], suffix: str) -> Spec:

@@ -31,6 +31,7 @@ from isolang.language.meaning.facts import children
 from isolang.language.meaning.scope import BUILTINS, Scope
 from isolang.language.syntax import ast
 from isolang.language.syntax.source import Position, Span, error_at
+from isolang.language.vocabulary import FRAGMENTS
 
 MAX_NODES = 20_000
 """Operators of a specification once it is written out. Definitions can double at each step; what is
@@ -72,10 +73,7 @@ CANONICAL_EXISTS: Mapping[str, Exists] = {
     "rf": Exists(name="rf", key=KEY, kind="choice", over=Rel("cand", KEY)),
     "ww": Exists(name="ww", key=KEY, kind="order", over=Rel("W", KEY), containing=Rel("vo", KEY)),
 }
-_FILES = {
-    "rf": "prelude.iso", "wr": "prelude.iso", "iwr": "prelude.iso", "pwr": "prelude.iso",
-    "ww": "adya.iso", "rw": "adya.iso", "irw": "adya.iso", "prw": "adya.iso",
-}  # fmt: skip
+_FILES = {name: FRAGMENTS[name] for name in (*CANONICAL_EXISTS, *CANONICAL_LETS)}
 
 
 class Lowered(Struct, frozen=True, kw_only=True):

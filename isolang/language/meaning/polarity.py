@@ -13,8 +13,9 @@ from isolang.language.meaning.core import Check, Core, Diff, Exists, ForKey, Rel
 from isolang.language.meaning.facts import children, names
 from isolang.language.meaning.show import brief
 from isolang.language.syntax.source import Position, message_at
+from isolang.language.vocabulary import OVERWRITING
 
-_WITHIN_RW = {"rw": ("wr", "ww"), "irw": ("iwr", "ww"), "prw": ("pwr", "ww")}
+_WITHIN_RW = {name: (name.replace("rw", "wr"), "ww") for name in sorted(OVERWRITING)}
 
 
 def polarity_warnings(spec: Spec) -> list[str]:

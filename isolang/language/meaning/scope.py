@@ -4,70 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
-from typing import Literal
 
 from msgspec import Struct, field
 
-from isolang.language.library import FRAGMENTS
 from isolang.language.syntax import ast
 from isolang.language.syntax.source import did_you_mean
-
-Element = Literal["transaction", "event", "any"]
-
-
-class Sort(Struct, frozen=True):
-    """A set of ``left``, a relation from ``left`` to ``right``, or anything (a parameter)."""
-
-    kind: Literal["set", "relation", "any"]
-    left: Element = "any"
-    right: Element = "any"
-
-    def __str__(self) -> str:
-        if self.kind == "any":
-            return "a set or relation"
-        if self.kind == "set":
-            return "a set" if self.left == "any" else f"a set of {self.left}s"
-        if self.left == self.right:
-            return "a relation" if self.left == "any" else f"a relation on {self.left}s"
-        return f"a relation from {self.left}s to {self.right}s"
-
+from isolang.language.vocabulary import FRAGMENTS, GIVEN, Sort, Word
 
 ANY = Sort("any")
-_TXN = Sort("relation", "transaction", "transaction")
-_TXNS = Sort("set", "transaction")
-_EVENTS = Sort("relation", "event", "event")
-
-
-class Builtin(Struct, frozen=True):
-    """A name that is given with every history."""
-
-    sort: Sort
-    keyed: bool = False
-
-
-BUILTINS: Mapping[str, Builtin] = {
-    "T": Builtin(_TXNS),
-    "W": Builtin(_TXNS, keyed=True),
-    "R": Builtin(_TXNS, keyed=True),
-    "id": Builtin(Sort("relation")),
-    "init": Builtin(_TXN),
-    "so": Builtin(_TXN),
-    "rt": Builtin(_TXN),
-    "group-rt": Builtin(_TXN),
-    "done": Builtin(_TXN),
-    "late": Builtin(_TXN),
-    "locked": Builtin(_TXN),
-    "committed-before": Builtin(Sort("relation", "transaction", "event")),
-    "committed-after": Builtin(Sort("relation", "event", "transaction")),
-    "answered-before": Builtin(_EVENTS),
-    "statement": Builtin(_EVENTS),
-    "po": Builtin(_EVENTS),
-    "tx": Builtin(Sort("relation", "event", "transaction")),
-    "cand": Builtin(_EVENTS, keyed=True),
-    "vo": Builtin(_TXN, keyed=True),
-    "pred": Builtin(Sort("set", "event")),
-    "last-write": Builtin(Sort("set", "event"), keyed=True),
-}
+BUILTINS: Mapping[str, Word] = {word.name: word for word in GIVEN}
+"""The names that are given with every history."""
 
 
 class Entry(Struct, frozen=True):

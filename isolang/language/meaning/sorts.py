@@ -12,17 +12,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from isolang.errors import SpecError
-from isolang.language.meaning.scope import (
-    ANY,
-    BUILTINS,
-    Element,
-    Entry,
-    Scope,
-    Sort,
-    what_was_meant,
-)
+from isolang.language.meaning.scope import ANY, BUILTINS, Entry, Scope, what_was_meant
 from isolang.language.syntax import ast
 from isolang.language.syntax.source import Source, Span, error_at, warning_at
+from isolang.language.vocabulary import Element, Sort
 
 MAX_DEPTH = 200
 """Expressions inside one another, calls expanded."""

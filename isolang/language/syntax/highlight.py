@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.language.vocabulary import VOCABULARY
+
 EDITOR: Final = Path(__file__).resolve().parents[3] / "editors" / "iso.tmLanguage.json"
 
 
@@ -47,10 +49,7 @@ COLOURS: Final = (
     Colour(_words("order", "choice", "relation", "on", "of", "containing", "within", "in", "as",
                   "for", "each"), "keyword.other", "Keyword.Reserved"),
     Colour(_words("domain", "range", "obs"), "support.function", "Name.Builtin"),
-    Colour(_words("so", "rt", "group-rt", "init", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw",
-                  "pred", "last-write", "co", "vis", "ar", "vo", "po", "tx", "rf", "cand", "id",
-                  "T", "W", "R", "conflict"),
-           "support.constant", "Name.Constant"),
+    Colour(_words(*(word.name for word in VOCABULARY)), "support.constant", "Name.Constant"),
     Colour(r"\^(?:-1|\+|\*)|[?|;&\\*=]", "keyword.operator", "Operator"),
     Colour(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*", "variable.other", "Name"),
     Colour(r"[\[\](),:]", "punctuation", "Punctuation"),

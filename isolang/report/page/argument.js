@@ -142,7 +142,7 @@ function edgeButton(edge) {
     class: "edge", "data-edge": String(edge.id), onclick: () => S.select({ edge: edge.id }),
     onmouseenter: () => S.hover({ edge: edge.id }), onmouseleave: () => S.hover({}),
   },
-  el("span", { class: `arrow ${base(edge.relation)}` }, `${short(edge.source)} `, el("b", {}, `—${`${edge.relation} ${edge.key}`.trim()}→`), ` ${short(edge.target)}`),
+  el("span", { class: `arrow ${hue(edge.relation)}` }, `${short(edge.source)} `, el("b", {}, `—${`${edge.relation} ${edge.key}`.trim()}→`), ` ${short(edge.target)}`),
   el("span", { class: "reason" }, reason),
   el("span", { class: "note" }, edge.where.map(place).join(", ")));
 }

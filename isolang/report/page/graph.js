@@ -111,7 +111,7 @@ function graphPane(pane) {
     text.textContent = name;
     const half = labelWidth(edge) / 2;
     return svg("g", {
-      class: `edge ${kind}`, tabindex: "0", role: "button", "data-edge": String(edge.id),
+      class: `edge ${hue(kind)}`, tabindex: "0", role: "button", "data-edge": String(edge.id),
       "aria-label": visible(`${short(edge.source)} ${name} ${short(edge.target)}: ${edge.text}`),
       onclick: () => S.select({ edge: edge.id }), onkeydown: pressed(() => S.select({ edge: edge.id })),
       onmouseenter: () => S.hover({ edge: edge.id }), onmouseleave: () => S.hover({}),
@@ -215,7 +215,7 @@ function markers() {
   const defs = svg("defs");
   for (const name of Object.keys(RELATIONS)) {
     defs.append(svg("marker", { id: `tip-${name}`, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" },
-      svg("path", { d: "M0,0L10,5L0,10z", class: `tip ${name}` })));
+      svg("path", { d: "M0,0L10,5L0,10z", class: `tip ${hue(name)}` })));
   }
   return defs;
 }

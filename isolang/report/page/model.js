@@ -18,33 +18,21 @@
 const D = JSON.parse(/** @type {string} */ (byId("contents").textContent));
 const H = D.columns;
 
-/** How relations are drawn: the colour by name, and the dashes, which tell them apart without it. */
-const RELATIONS = {
-  wr: { dash: [], long: "wr: the second read what the first wrote" },
-  ww: { dash: [9, 3], long: "ww: the second wrote a later version" },
-  rw: { dash: [4, 3], long: "rw: the second overwrote what the first had read" },
-  iwr: { dash: [14, 2], long: "iwr: the second read a row that the first wrote" },
-  pwr: { dash: [2, 2], long: "pwr: the second's predicate passed over what the first wrote" },
-  irw: { dash: [6, 2, 2, 2], long: "irw: the second overwrote a row that the first had read" },
-  prw: { dash: [2, 4], long: "prw: the second wrote what the first's predicate had passed over" },
-  so: { dash: [1.5, 3], long: "so: the same session, one after the other" },
-  rt: { dash: [8, 3, 1.5, 3], long: "rt: the first ended before the second began" },
-  "group-rt": { dash: [8, 3, 3, 3], long: "group-rt: in one group, the first ended before the second began" },
-  done: { dash: [8, 3, 1.5, 3, 1.5, 3], long: "done: the first had committed when the second did so" },
-  late: { dash: [3, 3, 8, 3, 3, 3], long: "late: the first began to read before the second's commit" },
-  locked: { dash: [12, 3, 3, 3], long: "locked: the first had locked what the second wrote" },
-  "committed-before": { dash: [10, 3, 2, 3], long: "committed-before: the first had committed when the second read" },
-  "answered-before": { dash: [2, 3, 6, 3], long: "answered-before: the first read before the second did" },
-  "committed-after": { dash: [6, 3, 10, 3], long: "committed-after: the first read before the second's commit" },
-  po: { dash: [3, 3], long: "po: the second read is of a later statement" },
-  tx: { dash: [1.5, 2], long: "tx: a read comes before the commit of its transaction" },
-  init: { dash: [1.5, 5], long: "init: the initial state is before everything" },
-};
+/**
+ * How relations are drawn: the colour, and the dashes, which tell them apart without it.
+ * @type {Record<string, {colour: string, dash: number[], long: string, late: boolean}>}
+ */
+const RELATIONS = D.relations;
 
-/** The relation that another one is a part of: rt, of rt[W,R]. @param {string} relation @returns {"wr"} */
+/** The relation that another one is a part of: rt, of rt[W,R]. @param {string} relation */
 function base(relation) {
   const name = relation.split("[")[0];
-  return /** @type {"wr"} */ (name in RELATIONS ? name : "so");
+  return name in RELATIONS ? name : "so";
+}
+
+/** The name of the colour of a relation, or of a part of one. @param {string} relation */
+function hue(relation) {
+  return RELATIONS[base(relation)].colour;
 }
 
 const STATUS = { c: "committed", a: "aborted", m: "indeterminate", i: "initial" };

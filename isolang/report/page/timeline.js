@@ -240,9 +240,7 @@ function timelinePane(pane) {
   function readPalette() {
     /** @type {Record<string, string>} */
     const read = {};
-    for (const name of ["ink", "faint", "line", "paper", "box", "boxline", "aborted", "maybe", "on", "onbox", "wr", "ww", "rw", "so", "rt"]) read[name] = colour(name);
-    read.init = read.po = read.tx = read.so;
-    for (const name of ["group-rt", "done", "late", "locked", "committed-before", "answered-before", "committed-after"]) read[name] = read.rt;
+    for (const name of ["ink", "faint", "line", "paper", "box", "boxline", "aborted", "maybe", "on", "onbox", "reads", "versions", "overwrites", "order", "time"]) read[name] = colour(name);
     return read;
   }
 
@@ -515,7 +513,7 @@ function timelinePane(pane) {
     const cell = op < 0 ? undefined : L.cells(txn).find((one) => one.op === H.first[txn] + op);
     if (cell) return Math.min(px(cell.from) + Math.min(24, (px(cell.to) - px(cell.from)) / 2), b - 2);
     // What ends comes before what begins; of the moments of COMMIT both are ends.
-    const late = out || ["done", "late", "locked", "committed-after", "tx"].includes(relation);
+    const late = out || RELATIONS[base(relation)].late;
     const inset = Math.min(10, (b - a) / 3);
     return late ? b - inset : a + inset;
   }
@@ -572,7 +570,7 @@ function timelinePane(pane) {
     const [cx1, cx2] = [x1 + bend + apart, x2 - bend + apart];
     const [cy1, cy2] = flat ? [y1 - high, y2 - high] : [(y1 + y2) / 2, (y1 + y2) / 2];
     c.globalAlpha = pale ? 0.35 : 1;
-    c.strokeStyle = c.fillStyle = palette[base(relation)];
+    c.strokeStyle = c.fillStyle = palette[hue(relation)];
     c.lineWidth = on ? 3.5 : 2;
     c.setLineDash(RELATIONS[base(relation)].dash);
     c.beginPath();
@@ -614,7 +612,7 @@ function timelinePane(pane) {
     c.globalAlpha = pale ? 0.5 : 1;
     c.fillStyle = palette.paper;
     c.fillRect(x - w / 2 - 3, y - 8, w + 6, 16);
-    c.fillStyle = palette[base(relation)];
+    c.fillStyle = palette[hue(relation)];
     c.fillText(said, x - w / 2, y);
     c.globalAlpha = 1;
   }
@@ -869,10 +867,10 @@ function matcher(text) {
 /** What the lines and boxes mean; each relation has dashes of its own, each outcome a shape. */
 function legend() {
   const box = el("div", { class: "legend", "aria-label": "Legend" });
-  for (const [name, { dash, long }] of Object.entries(RELATIONS)) {
+  for (const [name, { colour, dash, long }] of Object.entries(RELATIONS)) {
     if (D.violation && !EDGES.some((e) => base(e.relation) === name)) continue;
     if (!D.violation && name !== "wr") continue;
-    const line = svg("svg", { width: 34, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, y1: 5, x2: 34, y2: 5, class: name, "stroke-dasharray": dash.join(" ") }));
+    const line = svg("svg", { width: 34, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, y1: 5, x2: 34, y2: 5, class: colour, "stroke-dasharray": dash.join(" ") }));
     box.append(el("span", { class: name }, line, ` ${long}`));
   }
   for (const [letter, name] of Object.entries(STATUS)) {

@@ -14,44 +14,31 @@
 
 namespace isolang {
 
-// From so_of_key on: given relations between transactions that access one key, four of each, from a
-// writer or reader to a writer or reader (Filtered). writes and reads are tests: steps inside a transaction that writes, or that has an external read.
-// In the graph they are edges like epsilon. closing is an rw pair that closes a return path, see
-// Automaton::back.
+// The names are in core/relations.def. X_of_key and the three behind it are the steps of X between
+// transactions that access one key (Filtered). writes and reads are tests: steps inside a transaction
+// that writes, or that has an external read. In the graph they are edges like epsilon. closing is an
+// rw pair that closes a return path, see Automaton::back.
 enum class Relation : std::uint8_t {
-  init = 0,
-  so,
-  rt,
-  group_rt,
-  done,
-  late,
-  locked,
-  committed_before,
-  answered_before,
-  po,
-  committed_after,
-  own_commit,
-  wr,
-  ww,
-  rw,
-  so_of_key,
-  rt_of_key = so_of_key + 4,
-  done_of_key = rt_of_key + 4,
-  late_of_key = done_of_key + 4,
-  writes = late_of_key + 4,
-  reads,
+#define RELATION(id, name) id,
+#include "core/relations.def"
+#define FILTERED(id, name) id##_of_key, id##_of_key_wr, id##_of_key_rw, id##_of_key_rr,
+#include "core/relations.def"
+#define TEST(id, name) id,
+#include "core/relations.def"
   epsilon,
   auxiliary,
   closing
 };
-inline constexpr std::size_t kRelations = 33;  // those that a history has: init … reads
 inline constexpr const char* kRelationNames[] = {
-    "init",      "so",        "rt",        "group-rt",  "done",      "late",      "locked",
-    "committed-before", "answered-before", "po", "committed-after", "tx", "wr",
-    "ww",        "rw",        "so[W,W]",   "so[W,R]",   "so[R,W]",   "so[R,R]",   "rt[W,W]",
-    "rt[W,R]",   "rt[R,W]",   "rt[R,R]",   "done[W,W]", "done[W,R]", "done[R,W]", "done[R,R]",
-    "late[W,W]", "late[W,R]", "late[R,W]", "late[R,R]", "W",         "R",         "epsilon",
-    "auxiliary", "closing"};
+#define RELATION(id, name) name,
+#include "core/relations.def"
+#define FILTERED(id, name) name "[W,W]", name "[W,R]", name "[R,W]", name "[R,R]",
+#include "core/relations.def"
+#define TEST(id, name) name,
+#include "core/relations.def"
+    "epsilon", "auxiliary", "closing"};
+// Those that a history has: init … reads.
+inline constexpr std::size_t kRelations = static_cast<std::size_t>(Relation::epsilon);
 static_assert(std::size(kRelationNames) == kRelations + 3);
 // One of the relations between transactions that access one key.
 struct Filtered {
@@ -59,11 +46,12 @@ struct Filtered {
   bool from_reader, to_reader;
 };
 inline std::vector<Filtered> filtered_relations() {
+  constexpr std::pair<Relation, Relation> kFirst[] = {
+#define FILTERED(id, name) {Relation::id, Relation::id##_of_key},
+#include "core/relations.def"
+  };
   std::vector<Filtered> all;
-  for (const auto& [relation, first] : {std::pair(Relation::so, Relation::so_of_key),
-                                       {Relation::rt, Relation::rt_of_key},
-                                       {Relation::done, Relation::done_of_key},
-                                       {Relation::late, Relation::late_of_key}})
+  for (const auto& [relation, first] : kFirst)
     for (int ends = 0; ends < 4; ++ends)
       all.push_back({relation, static_cast<Relation>(idx(first) + static_cast<std::size_t>(ends)),
                      ends >= 2, ends % 2 == 1});

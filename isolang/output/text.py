@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from isolang.cli.terminal import visible_record
 from isolang.explain.violation import (
     ArgumentView,
     CycleView,
@@ -18,11 +17,12 @@ from isolang.explain.violation import (
     TransactionView,
     Violation,
 )
+from isolang.output.terminal import visible_record
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from isolang.cli.report import Report
+    from isolang.output.report import Report
     from isolang.verdict import AnomalyCount, Verdict
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
@@ -37,7 +37,7 @@ def text_of(verdict: Verdict) -> str:
 
     from rich.console import Console
 
-    from isolang.cli.report import report_of
+    from isolang.output.report import report_of
 
     out = StringIO()
     console = Console(

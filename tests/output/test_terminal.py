@@ -14,7 +14,7 @@ import pytest
 from support.cli import run_here, run_there
 from support.paths import ROOT
 
-from isolang.cli.terminal import visible
+from isolang.output.terminal import visible
 
 ODD = [
     "\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x07", "\x08\x08", "\x7f", "\u202e", "\u2066",
@@ -50,9 +50,11 @@ def test_visible_escapes_all_that_is_hidden():
 
 
 def test_all_output_passes_one_place():
-    """No module of the command line prints but by ``cli/terminal.py``."""
+    """No module of the command line prints but by ``output/terminal.py``."""
     wrong = []
-    for path in sorted((ROOT / "isolang" / "cli").glob("*.py")):
+    for path in sorted(
+        p for room in ("cli", "output") for p in (ROOT / "isolang" / room).glob("*.py")
+    ):
         if path.name in ("terminal.py", "child.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):

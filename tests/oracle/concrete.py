@@ -1,4 +1,7 @@
-"""Specifications on one small history, decided by trying every value of every existential.
+"""The interpretation of one small history, and specifications on it: every choice is tried.
+
+It shares nothing with the package but the parsed axioms: the meaning of each relation is here once
+more, for the oracle.
 
 A relation over m elements is an integer of m·m bits (bit i·m + j means i → j), a set one of m bits.
 Elements are T0, the transactions and, if a name needs them, the events. The operations cache
@@ -14,7 +17,6 @@ from typing import TypeAlias
 
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
-    OVERWRITING,
     Check,
     Core,
     Diff,
@@ -34,16 +36,16 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
+from isolang.language.vocabulary import OF_EVENTS, OVERWRITING
 from isolang.rows import bits
-from isolang.smallscope.histories import NO_READ, SmallHistory, subsets
 
-EVENT_NAMES = frozenset(
-    ("po", "tx", "rf", "cand", "pred", "last-write", "statement", *facts.OF_STATEMENTS)
-)
+from .concrete_histories import NO_READ, SmallHistory, subsets
+
+EVENT_NAMES = OF_EVENTS
 _ALWAYS_AFTER_T0 = frozenset(("ww", "co", "ar", "vis"))
 
 
-class Model:
+class Interpretation:
     """Values of the names: per key for keyed ones; ``m`` elements, ``keys`` keys."""
 
     __slots__ = ("keyed", "keys", "m", "plain")
@@ -109,7 +111,7 @@ def _union(values: Sequence[int]) -> int:
     return out
 
 
-Value: TypeAlias = Callable[[Model, Mapping[str, int]], int]
+Value: TypeAlias = Callable[[Interpretation, Mapping[str, int]], int]
 
 
 @lru_cache(maxsize=4096)
@@ -162,7 +164,7 @@ def value_of(e: Core) -> Value:
 def _folded(fs: Sequence[Value], operation: Callable[[int, int, int], int]) -> Value:
     first, *rest = fs
 
-    def value(w: Model, b: Mapping[str, int]) -> int:
+    def value(w: Interpretation, b: Mapping[str, int]) -> int:
         out = first(w, b)
         for f in rest:
             out = operation(out, f(w, b), w.m)
@@ -171,7 +173,7 @@ def _folded(fs: Sequence[Value], operation: Callable[[int, int, int], int]) -> V
     return value
 
 
-def holds(check: Check, w: Model) -> bool:
+def holds(check: Check, w: Interpretation) -> bool:
     """Whether the model meets the check."""
     value = value_of(check.expr)(w, {})
     if check.kind == "acyclic":
@@ -191,7 +193,7 @@ def holds(check: Check, w: Model) -> bool:
 _KEYED = ("W", "R", "vo", "wr", "cand", "rf", "last-write")
 
 
-def given(history: SmallHistory, *, events: bool) -> Model:
+def given(history: SmallHistory, *, events: bool) -> Interpretation:
     """The relations that are given, and ``rf`` and ``wr``, which are: values are written once."""
     size, n_keys = history.size, len(history.keys)
     owner: list[int] = []
@@ -212,7 +214,7 @@ def given(history: SmallHistory, *, events: bool) -> Model:
                     write[t, k] = size + 1 + len(owner)
                     owner.append(t)
     m = size + 1 + len(owner)
-    w = Model(m, n_keys)
+    w = Interpretation(m, n_keys)
 
     def relation(pairs: Iterator[tuple[int, int]]) -> int:
         return _union([1 << (i * m + j) for i, j in pairs])
@@ -294,7 +296,7 @@ def _orders(over: int, least: int, most: int, m: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _values(exists: Exists, w: Model, binding: Mapping[str, int]) -> Iterator[int]:
+def _values(exists: Exists, w: Interpretation, binding: Mapping[str, int]) -> Iterator[int]:
     m = w.m
     over = value_of(exists.over)(w, binding)
     least = value_of(exists.containing)(w, binding) if exists.containing is not None else 0
@@ -320,7 +322,9 @@ def _values(exists: Exists, w: Model, binding: Mapping[str, int]) -> Iterator[in
             yield least | _union([1 << bit for bit in more])
 
 
-def satisfiable(base: Model, spec: Spec, checks: Sequence[Check], tick: Callable[[], None]) -> bool:
+def satisfiable(
+    base: Interpretation, spec: Spec, checks: Sequence[Check], tick: Callable[[], None]
+) -> bool:
     """Whether some choice of the existentials meets the checks.
 
     Args:
@@ -348,7 +352,7 @@ def satisfiable(base: Model, spec: Spec, checks: Sequence[Check], tick: Callable
     return search(0)
 
 
-def _chosen(exists: Exists, w: Model) -> Iterator[None]:
+def _chosen(exists: Exists, w: Interpretation) -> Iterator[None]:
     """Give one existential each of its values in turn."""
     if exists.key is None:
         for value in _values(exists, w, {}):

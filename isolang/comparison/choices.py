@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from isolang.comparison.normal import Normal
-from isolang.comparison.symbolic import T0, Symbolic
+from isolang.comparison.symbolic import Symbolic
 from isolang.encodings.relational.circuit import FALSE
 from isolang.encodings.relational.evaluate import Evaluator, Side
+from isolang.encodings.relational.interpretation import T0
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, relation_of
-from isolang.errors import SpecError
 from isolang.language.classify.expression import plain
-from isolang.language.meaning.core import TRANSITIVE, Check, Core, Exists, Plus
-
-_ALWAYS_AFTER_T0 = frozenset(("ww", "co", "ar", "vis"))
+from isolang.language.meaning.core import Check, Exists, Plus
+from isolang.language.vocabulary import BEGIN_WITH_T0
 
 Pairs: TypeAlias = frozenset[tuple[int, int]]
 Place: TypeAlias = tuple[str, int | None]
@@ -23,7 +22,7 @@ Chosen: TypeAlias = Mapping[Place, Pairs]
 """What was chosen; of an order its pairs on all elements that may be in it."""
 
 
-class Model:
+class Choices:
     """One value for each existential of a specification, and the checks on them.
 
     Attributes:
@@ -48,27 +47,14 @@ class Model:
         self._circuit = on.circuit
         self._algebra = Algebra(on.circuit, on.everything, lambda: None)
         self._side = Side.ABOVE if chosen is None else Side.EXACT
-        self._plain = dict(on.plain)
-        self._keyed = {name: list(values) for name, values in on.keyed.items()}
         self._free: dict[Place, dict[tuple[int, int], int]] = {}
-        keys = list(range(on.scope.keys))
-        self._evaluator = Evaluator(self._algebra, self._leaf, keys, TRANSITIVE)
+        self._evaluator: Evaluator[Relation] = Evaluator(
+            self._algebra, on.given, on.keys, level.exists
+        )
         self._one_order = bool(level.ranked)
         for exists in level.exists:
-            if exists.name == "rf":
-                continue
-            if exists.key is None:
-                self._plain[exists.name] = self._value(exists, None)
-            else:
-                self._keyed[exists.name] = [self._value(exists, key) for key in keys]
-        if "ww" in self._keyed:
-            for name, sources in (("rw", "wr"), ("irw", "iwr"), ("prw", "pwr")):
-                self._keyed[name] = [
-                    self._algebra.diff(
-                        self._algebra.seq(self._algebra.inverse(wr), ww), self._algebra.identity
-                    )
-                    for wr, ww in zip(self._keyed[sources], self._keyed["ww"], strict=True)
-                ]
+            if exists.name != "rf":
+                self._evaluator.choose(exists, self._value, Side.EXACT)
         for check in level.checks:
             self.met += self._check(check)
 
@@ -79,43 +65,35 @@ class Model:
             for place, free in self._free.items()
         }
 
-    # --- values of names ---
+    def value(self, name: str) -> Relation:
+        """The value of a name."""
+        return self._evaluator.named(name, None)
 
-    def _leaf(self, name: str, key: int | None) -> Relation:
-        if name == "id":
-            return self._algebra.identity
-        if key is not None and name in self._keyed:
-            return self._keyed[name][key]
-        if name not in self._plain:
-            if name not in self._keyed:
-                raise SpecError(f"`{name}` is nothing that small histories have")
-            self._plain[name] = self._algebra.union(self._keyed[name])
-        return self._plain[name]
+    # --- chosen relations ---
 
-    def _value(self, exists: Exists, key: int | None) -> Relation:
-        binding = {} if exists.key is None or key is None else {exists.key: key}
-
-        def value(e: Core) -> Relation:
-            return self._evaluator.value(e, Side.EXACT, binding)
-
-        over = value(exists.over)
+    def _value(
+        self,
+        exists: Exists,
+        key: int | None,
+        over: Relation,
+        least: Relation | None,
+        most: Relation | None,
+    ) -> Relation:
         place: Place = (exists.name, key)
+        least = least or EMPTY
         if exists.kind == "choice":
-            least = EMPTY if exists.containing is None else value(exists.containing)
             chosen = self._choice(place, over)
         else:
             carrier = self._algebra.product(over, over)
-            parts = [] if exists.containing is None else [value(exists.containing)]
-            if exists.name in _ALWAYS_AFTER_T0:
-                parts.append(self._algebra.inter(self._plain["init"], carrier))
-            least = self._algebra.union(parts)
+            if exists.name in BEGIN_WITH_T0:
+                least = self._algebra.union([least, self._on.initial(over)])
             if exists.kind == "order":
                 chosen = self._order(place, over, carrier)
             else:
                 chosen = self._relation(place, carrier, least)
         self._require(least, chosen)
-        if exists.within is not None:
-            self._require(chosen, value(exists.within))
+        if most is not None:
+            self._require(chosen, most)
         return chosen
 
     def _order(self, place: Place, over: Relation, carrier: Relation) -> Relation:
@@ -128,7 +106,7 @@ class Model:
             if place[0] == "ww":
                 elements = list(range(self._on.scope.transactions + 1))
             before = self._on.total_order(elements, self._circuit.new)
-            if T0 in elements and place[0] in _ALWAYS_AFTER_T0:
+            if T0 in elements and place[0] in BEGIN_WITH_T0:
                 for e in elements[1:]:
                     self._circuit.state((before[T0, e],))
             self._free[shared] = before
@@ -182,8 +160,8 @@ class Model:
             yield from (-x for x in bad if x != FALSE)
 
 
-def numbered(level: Normal, on: Symbolic) -> Model | None:
-    """The model whose version orders are those of the numbers; ``None`` if that may be too few.
+def numbered(level: Normal, on: Symbolic) -> Choices | None:
+    """The choices whose version orders are those of the numbers; ``None`` if that may be too few.
 
     SOUND BECAUSE the names of transactions mean nothing: if some relations are within one order,
     the transactions can be numbered along it, and the relations go from lower to higher numbers.
@@ -191,10 +169,9 @@ def numbered(level: Normal, on: Symbolic) -> Model | None:
     if not level.ranked:
         return None
     everyone = range(on.scope.transactions + 1)
-    model = Model(
+    choices = Choices(
         level, on, {("ww", None): frozenset((i, j) for i in everyone for j in everyone if i < j)}
     )
     for name in level.ranked - {"ww"}:
-        values = on.keyed.get(name, []) or [on.plain[name]]
-        model.met += [-x for one in values for i, j, x in one.pairs() if i > j]
-    return model
+        choices.met += [-x for i, j, x in choices.value(name).pairs() if i > j]
+    return choices

@@ -24,7 +24,7 @@ from typing import IO, Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.cli.terminal import open_streams
+from isolang.output.terminal import open_streams
 
 #: What a child may have said so far; gives how many seconds more it has, ``None`` for as before.
 Hear: TypeAlias = Callable[[str, Any], float | None]
@@ -37,7 +37,7 @@ _TICK = 3600.0  # seconds: the longest that one wait may be given
 # The child imports the package from where this process has it, and nothing (-P) from the current
 # folder, in which a history may lie beside some numpy.py.
 _WORK = (
-    "import sys; sys.path.append(sys.argv[3]); from isolang.cli.child import serve; "
+    "import sys; sys.path.append(sys.argv[3]); from isolang.jobs.child import serve; "
     "serve(sys.argv[1], int(sys.argv[2]))"
 )
 _ROOT = str(Path(__file__).resolve().parents[2])

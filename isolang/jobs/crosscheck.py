@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from isolang.cli.report import ClaimReport, CrossCheckReport, Report
 from isolang.crosscheck import SECONDS, cross_check, partners
 from isolang.errors import IsolangError
+from isolang.output.report import ClaimReport, CrossCheckReport, Report
 from isolang.solvers.registry import choose_pair
 
 if TYPE_CHECKING:
-    from isolang.cli.job import Job
     from isolang.history.history import History
+    from isolang.jobs.job import Job
     from isolang.language.classify.route import Route
     from isolang.limits import Deadline
     from isolang.verdict import Verdict

@@ -10,7 +10,8 @@ from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict
 
 from isolang.explain.violation import Findings, Violation
-from isolang.verdict import AnomalyCount, Seconds
+from isolang.limits import Seconds
+from isolang.verdict import AnomalyCount
 
 if TYPE_CHECKING:
     from isolang.history.history import History

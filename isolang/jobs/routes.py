@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from isolang.cli.job import Unloaded
+from isolang.jobs.job import Unloaded
 from isolang.options import Options
 
 if TYPE_CHECKING:

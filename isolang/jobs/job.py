@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.cli.report import Limits, Report, Standing, error_report, report_of, unknown_report
 from isolang.errors import IsolangError, internal_error
 from isolang.options import Options, ReadOptions
+from isolang.output.report import Limits, Report, Standing, error_report, report_of, unknown_report
 
 if TYPE_CHECKING:
     from isolang.explain.violation import Findings
@@ -238,7 +238,7 @@ def _judged(
             report = replace(report, reason=report.reason + _default(job))
         report = _saved(job, report, verdict, route)
         if job.cross_check:
-            from isolang.cli.crosscheck import cross_checked
+            from isolang.jobs.crosscheck import cross_checked
 
             progress("cross-check")
             report = cross_checked(job, report, verdict, route, deadline)
@@ -289,7 +289,9 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"
     try:
         if isinstance(verdict, Unknown) and verdict.evidence is not None:
-            path = verdict.evidence.save(job.certificates or ".")
+            # `isocheck verify` has to judge the history as it was read here.
+            evidence = replace(verdict.evidence, history_options=options)
+            path = evidence.save(job.certificates or ".")
             report = replace(report, certificate=str(path))
         if isinstance(verdict, Valid | Invalid) and proved and job.certificates:
             path = verdict.certificate(options).save(job.certificates)

@@ -10,8 +10,8 @@ import time
 import pytest
 from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, hard_text, run_here, run_there
 
-from isolang.cli import child, pool
-from isolang.cli.job import Job
+from isolang.jobs import child, pool
+from isolang.jobs.job import Job
 from isolang.options import Options
 
 pytestmark = pytest.mark.skipif(
@@ -138,7 +138,7 @@ def test_a_crash_of_a_child_is_unknown(tmp_path, monkeypatch, crash, reason):
     real = subprocess.Popen
 
     def popen(command, **more):
-        assert "isolang.cli.child" in command[3]
+        assert "isolang.jobs.child" in command[3]
         return real([command[0], str(fake)], **more)
 
     monkeypatch.setattr(child.subprocess, "Popen", popen)

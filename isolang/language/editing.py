@@ -13,26 +13,15 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from isolang.errors import SpecError
+from isolang.language import vocabulary
 from isolang.language.load import Buffer, load_buffer
 from isolang.language.syntax import ast
 from isolang.language.syntax.source import Span
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 _PLACE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
-GIVEN: Final = {
-    "T": "the set of all transactions",
-    "W": "the transactions that write (the key)",
-    "R": "the transactions that read (the key) from outside",
-    "id": "the identity",
-    "init": "T0, which wrote every key, to every other transaction",
-    "so": "session order: later in the same session",
-    "rt": "real time: ended before the other one began",
-    "group-rt": "real time inside a group of sessions",
-    "po": "on events: order in a transaction",
-    "tx": "from an event to its transaction",
-    "cand": "on events: from a write to a read that it may explain",
-    "vo": "the part of the version order that reads of lists show",
-}
+GIVEN: Final = {word.name: word.sentence for word in vocabulary.GIVEN}
+"""The names that every history gives, with what each means."""
 
 
 class Note(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ import sys
 import pytest
 from support.cli import ENVIRONMENT
 
-from isolang.cli import editing
 from isolang.cli.lsp import path_of, uri_of
+from isolang.language import editing
 from isolang.language.library import SPECS
 
 TEXT = """\

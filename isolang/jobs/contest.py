@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from isolang.cli.child import NO_LIMIT, Children, Say
+from isolang.jobs.child import NO_LIMIT, Children, Say
 from isolang.options import Options, ReadOptions
+from isolang.output.contest import Row
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
@@ -37,48 +38,6 @@ class Entry(Struct, frozen=True, kw_only=True):
     pair: Pair
     options: Options
     reading: ReadOptions
-
-
-class Row(Struct, frozen=True, kw_only=True):
-    """What came of a run.
-
-    Attributes:
-        history: as named on the command line.
-        transactions: of the history; null if it was not read.
-        spec: as named on the command line.
-        encoding: of the pair.
-        solver: of the pair.
-        prune_stage: of the pair.
-        verdict: ``wrong``: the model is none, or the checker refused the proof.
-        total: seconds from the pre-pass to the answer; null if there was none.
-        prune: seconds for pruning.
-        encode: seconds for encoding.
-        solve: seconds for solving.
-        variables: of the formula.
-        clauses: of the formula.
-        edges: of the formula, or of the event graph after pruning.
-        conflicts: of the search.
-        peak_mb: the most megabytes that the process had at a time.
-        detail: how far the verdict is certified, or why there is none.
-    """
-
-    history: str
-    transactions: int | None = None
-    spec: str
-    encoding: str
-    solver: str
-    prune_stage: str | None = None
-    verdict: Literal["valid", "invalid", "unknown", "wrong", "error", "not installed"]
-    total: float | None = None
-    prune: float | None = None
-    encode: float | None = None
-    solve: float | None = None
-    variables: float | None = None
-    clauses: float | None = None
-    edges: float | None = None
-    conflicts: float | None = None
-    peak_mb: float | None = None
-    detail: str = ""
 
 
 def run(children: Children, entry: Entry) -> Row:
@@ -129,8 +88,8 @@ def work(entry: Entry, say: Say) -> None:
     """Run an entry, and say its row."""
     import os
 
-    from isolang.cli.child import peak_megabytes
     from isolang.errors import IsolangError, UnsupportedError
+    from isolang.jobs.child import peak_megabytes
     from isolang.limits import memory_cap
 
     try:

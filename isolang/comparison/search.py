@@ -1,0 +1,131 @@
+"""What all small histories say of one specification: can it be satisfied, can each check fail?
+
+Most errors of a specification show there (D. Jackson's small scope hypothesis).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence, Set
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.comparison.normal import Axiom, Normal
+from isolang.comparison.separate import Bounds, Separator, scope_of
+from isolang.comparison.small import Small
+from isolang.language.meaning.core import Check, Spec
+
+TRANSACTIONS = 3
+KEYS = 2
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """The result of a search.
+
+    Attributes:
+        satisfied: a history that satisfies the specification, or ``None``.
+        written_twice: one that does in which two transactions write one key, or ``None``.
+        failed: per check a history that violates it: whatever is chosen violates it, or what meets
+            all other checks does.
+        cannot_fail: the unflagged checks for which there is no such history.
+        transactions: the size up to which all histories were searched; 0 for none.
+        complete: whether that is the size asked for.
+    """
+
+    satisfied: Small | None
+    written_twice: Small | None
+    failed: Mapping[str, Small]
+    cannot_fail: tuple[Check, ...]
+    transactions: int
+    complete: bool
+
+    def bound(self) -> str:
+        """The bound of the search, in words."""
+        all_of = (
+            f"all histories of up to {self.transactions} transactions and {KEYS} keys, "
+            "registers and lists, every value written once"
+        )
+        if self.complete:
+            return all_of
+        return f"{all_of if self.transactions else 'some histories'}, then the time was over"
+
+
+class _Search:
+    def __init__(self, spec: Spec, until: float, settled: Set[str]) -> None:
+        # Where the texts stand does not matter, and would only keep equal expressions apart.
+        self._spec = replace(spec, texts={})
+        self.checks = tuple(check for check in spec.checks if not check.flag)
+        self._whole = self._level(self.checks)
+        self._free = self._level(())
+        self._until = until
+        self.open = {check.name: check for check in self.checks if check.name not in settled}
+        self.satisfied: Small | None = None
+        self.written_twice: Small | None = None
+        self.failed: dict[str, Small] = {}
+
+    @property
+    def done(self) -> bool:
+        return self.written_twice is not None and not self.open
+
+    def _level(self, checks: Sequence[Check]) -> Normal:
+        axioms = tuple(Axiom(check=check) for check in checks)
+        return Normal(spec=self._spec, axioms=axioms, exists=self._spec.exists)
+
+    def search(self, size: int) -> None:
+        """All histories of one size.
+
+        Raises:
+            TimeoutError: the time is up.
+        """
+        scope = scope_of([self._whole], Bounds(keys=KEYS, reads=1), size)
+        separator = Separator(self._whole, scope)
+        if self.written_twice is None:
+            twice = [separator.histories.written_twice]
+            self.written_twice = separator.allowed(self._whole, self._until, twice)
+        if self.satisfied is None:
+            self.satisfied = self.written_twice or separator.allowed(self._whole, self._until)
+        for name, check in list(self.open.items()):
+            others = [other for other in self.checks if other is not check]
+            found = separator.find(self._level(others), self._until) if others else None
+            if found is None:
+                # Alone, `vis ; vis in vis` is met by a large enough `vis`; what it forbids, it
+                # forbids together with what wants a small one: so this comes second.
+                alone = Separator(self._level([check]), scope)
+                found = alone.find(self._free, self._until)
+            if found is not None:
+                self.failed[name] = found
+                del self.open[name]
+
+
+def search(
+    spec: Spec,
+    *,
+    seconds: float,
+    transactions: int = TRANSACTIONS,
+    settled: Set[str] = frozenset(),
+) -> Findings:
+    """Search all histories, small ones first, until every question has its answer.
+
+    Args:
+        spec: any specification; its flagged checks are left out.
+        seconds: for the whole search.
+        transactions: the size of the largest histories.
+        settled: names of checks of which it is known whether they can fail.
+    """
+    run = _Search(spec, time.perf_counter() + seconds, settled)
+    size = 0
+    try:
+        while size < transactions and not run.done:
+            run.search(size + 1)
+            size += 1
+    except TimeoutError:
+        pass
+    return Findings(
+        satisfied=run.satisfied,
+        written_twice=run.written_twice,
+        failed=run.failed,
+        cannot_fail=tuple(check for check in run.checks if check.name in run.open),
+        transactions=size,
+        complete=size == transactions,
+    )

@@ -1,0 +1,330 @@
+"""The interpretation of a problem: what is certain of it, and what may be, as literals.
+
+Elements are numbered densely: T0 is 0, then the transactions that may be included, then (if the
+specification speaks of events) T0's write events, one for each key, and the operations. A
+transaction of unknown outcome has a literal for being included, and so has all that depends on it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, Read
+from isolang.encodings.relational.reads import ExternalRead, external_reads
+from isolang.encodings.relational.relation import EMPTY, Relation, closure, relation_of
+from isolang.encodings.relational.uncertain_lists import UncertainLists
+from isolang.history.columns import APPEND, NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
+from isolang.problem import Inclusion, Problem
+from isolang.rows import bits
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+At: TypeAlias = tuple[int, int]
+"""A moment: its time, and the session whose clock says so."""
+
+
+class Bounded(Interpretation[At]):
+    """The elements and the given relations of a problem, or of some of its transactions.
+
+    Attributes:
+        problem: the problem.
+        txns: the history's number of each transaction element; T0's is its number there, too.
+        reads: the external reads that have a candidate.
+    """
+
+    reads: list[ExternalRead]
+
+    def __init__(
+        self,
+        problem: Problem,
+        circuit: Circuit,
+        *,
+        events: bool,
+        only: Iterable[int] | None = None,
+    ) -> None:
+        """Number the elements, and make a literal for each possible source of a read.
+
+        Args:
+            problem: the problem.
+            circuit: makes the literals.
+            events: whether operations are elements, too.
+            only: the transactions to keep (numbers of the history); ``None`` for all.
+        """
+        self.problem = problem
+        self.circuit = circuit
+        self.events = events
+        self._native = native = problem.native
+        self.keys = range(native.keys)
+        inclusion = native.inclusion.tolist()
+        kept = range(native.n) if only is None else sorted(only)
+        self.txns = [native.n, *(t for t in kept if inclusion[t] != Inclusion.OUT)]
+        self._element = {t: i for i, t in enumerate(self.txns)}
+        self.included = [TRUE if inclusion[t] == Inclusion.IN else circuit.new() for t in self.txns]
+        self._number_events()
+        self.reads = external_reads(problem, self.txns, self._element, self._ops)
+        self._sources = {read.op: self._choose_source(read) for read in self.reads}
+
+    @property
+    def history(self) -> History:
+        """The history."""
+        return self.problem.history
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return len(self.txns) + len(self._owner)
+
+    def number(self, element: int) -> int:
+        """What an element is called outside.
+
+        Transactions are 0 … n, T0 is n; the event of operation i is n + 1 + i, T0's write event of
+        key k is n + 1 + operations + k.
+        """
+        if element < len(self.txns):
+            return self.txns[element]
+        return self._event_numbers[element - len(self.txns)]
+
+    def label(self, element: int) -> str:
+        """An element in the words of the history."""
+        if element == T0:
+            return "T0"
+        if element < len(self.txns):
+            return self.history.label(self.txns[element])
+        number = self.number(element) - self._native.n - 1
+        operations = self.history.columns.operations()
+        if number < operations:
+            return f"operation {number}"
+        return f"T0's write of {self.history.key(number - operations)}"
+
+    def impossible(self) -> list[int]:
+        """The elements of transactions that contradict themselves, if their reads are judged."""
+        return [self._element[t] for t in self._native.impossible.tolist() if t in self._element]
+
+    @cached_property
+    def lists(self) -> UncertainLists:
+        """What list reads show if their transactions are included."""
+        return UncertainLists(self.history, self._ops, self.included)
+
+    # --- sessions, groups and times ---
+
+    def in_session(self) -> Iterator[Pair]:
+        """By the numbers of the history."""
+        session = self._native.session.tolist()
+        before: dict[int, list[int]] = defaultdict(list)
+        for i, t in enumerate(self.txns[1:], 1):
+            yield from ((a, i, TRUE) for a in before[session[t]])
+            before[session[t]].append(i)
+
+    def finished(self, t: int) -> bool:
+        """An indeterminate transaction may go on beside the next one of its session."""
+        return not self._unfinished[self.txns[t]]
+
+    def in_group(self, a: int, b: int) -> int:
+        """By the names of the groups, where there are any."""
+        group = self._group
+        same = group and group[self.txns[a]] == group[self.txns[b]] != NIL_ATOM
+        return TRUE if same else FALSE
+
+    def moment(self, what: Moment, t: int, of: Read | int | None = None) -> At | None:
+        """As the history has it. An operation without a time of its own has its transaction's."""
+        txn = self.txns[t]
+        times = self._times[what]
+        place = txn
+        if what is Moment.WRITE_ANSWERED and isinstance(of, int):
+            place = self._rows[of][t]
+        elif isinstance(of, Read) and self.history.columns.has_operation_times:
+            place = of.op
+        if not len(times) or (self._unfinished[txn] and what in _ENDS):
+            return None
+        time = times[place]
+        return None if time in (UNKNOWN_BEGIN, UNKNOWN_END) else (time, self._session[txn])
+
+    def precedes(self, a: At, b: At) -> int:
+        """By the clocks: within one session by its own, which errs by less."""
+        (answered, session), (sent, other) = a, b
+        if answered < sent:
+            return TRUE
+        own = self._slack and session == other and answered - self._slack[session] < sent
+        return TRUE if own else FALSE
+
+    @cached_property
+    def _times(self) -> dict[Moment, list[int]]:
+        native, columns = self._native, self.history.columns
+        timed = columns.has_operation_times
+        found = {
+            Moment.BEGIN: native.begin,
+            Moment.END: native.end,
+            Moment.FIRST_ANSWERED: native.first_answer,
+            Moment.COMMIT_SENT: native.commit_begin,
+            Moment.COMMITTED: native.commit_end,
+            Moment.WRITE_ANSWERED: native.write_answer,
+            Moment.READ_SENT: columns.op_begin if timed else native.begin,
+            Moment.READ_ANSWERED: columns.op_end if timed else native.end,
+        }
+        return {what: times.tolist() for what, times in found.items()}
+
+    @cached_property
+    def _session(self) -> list[int]:
+        found: list[int] = self._native.session.tolist()
+        return found
+
+    @cached_property
+    def _slack(self) -> list[int]:
+        found: list[int] = self._native.slack.tolist()
+        return found
+
+    @cached_property
+    def _group(self) -> list[int]:
+        found: list[int] = self._native.group.tolist()
+        return found
+
+    @cached_property
+    def _unfinished(self) -> list[int]:
+        found: list[int] = self._native.unfinished.tolist()
+        return found
+
+    # --- writes and reads ---
+
+    def writers(self, key: int) -> list[tuple[int, int]]:
+        """The problem has no writers that cannot be included."""
+        return [(t, self.included[t]) for t in self._rows[key]]
+
+    def happens(self, read: Read) -> int:
+        """With its transaction."""
+        return self.included[read.reader]
+
+    def sources(self, read: Read) -> list[tuple[int, int]]:
+        """The literals that were made for it."""
+        return self._sources[read.op]
+
+    def candidates(self, read: Read) -> list[tuple[int, int]]:
+        """Where both transactions are included."""
+        both, included = self.circuit.both, self.included
+        return [(s, both(included[s], included[read.reader])) for s, _ in self._sources[read.op]]
+
+    def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
+        """A literal for each candidate; one of them is true if the reader is included."""
+        circuit, reader = self.circuit, self.included[read.reader]
+        alone = len(read.sources) == 1 and not read.elsewhere
+        options = [reader if alone else circuit.new() for _ in read.sources]
+        for source, literal in zip(read.sources, options, strict=True):
+            circuit.state((-literal, self.included[source]))
+            circuit.state((-literal, reader))
+        if not read.elsewhere:
+            circuit.state((-reader, *options))
+        circuit.at_most_one(options)
+        return list(zip(read.sources, options, strict=True))
+
+    @cached_property
+    def _rows(self) -> list[dict[int, int]]:
+        """Per key the elements that write it, T0 first, each with its row in the problem."""
+        start, txn = self._native.key_start.tolist(), self._native.writer_txn.tolist()
+        return [
+            {self._element[txn[row]]: row for row in range(*bounds) if txn[row] in self._element}
+            for bounds in pairwise(start)
+        ]
+
+    def shown(self, key: int) -> Relation:
+        """By certain reads, and by those of transactions that may be included."""
+        return self._shown.get(key, EMPTY)
+
+    @cached_property
+    def _shown(self) -> dict[int, Relation]:
+        native = self._native
+        txn, start = native.writer_txn.tolist(), native.key_start.tolist()
+        steps: dict[int, dict[int, int]] = defaultdict(dict)
+        for before, after in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
+            row = steps[bisect_right(start, before) - 1]
+            row[txn[before]] = row.get(txn[before], 0) | 1 << txn[after]
+        element = self._element
+        found = {}
+        for key, rows in steps.items():
+            pairs = (
+                (element[a], element[b], TRUE)
+                for a, row in closure(rows).items()
+                if a in element and a != native.n
+                for b in bits(row)
+                if b in element and b != native.n
+            )
+            found[key] = relation_of(self._between(pairs))
+        for reader, key, shown in self.lists.orders():
+            there = ((a, b, self.included[reader]) for a, b in shown)
+            more = {(a, b): literal for a, b, literal in self._between(there)}
+            for i, j, literal in found.get(key, EMPTY).pairs():
+                more[i, j] = self.circuit.any_of([literal, more.get((i, j), FALSE)])
+            found[key] = relation_of((i, j, more[i, j]) for i, j in sorted(more))
+        return found
+
+    # --- events ---
+
+    def all_events(self) -> Iterator[Pair]:
+        """T0's writes, one for each key, come first."""
+        base = len(self.txns)
+        return ((base + i, t, self.included[t]) for i, t in enumerate(self._owner))
+
+    def program_order(self) -> Iterator[Pair]:
+        """Inside one predicate read nothing is ordered."""
+        return (
+            (self._event[a], self._event[b], self.included[element])
+            for element, ops in enumerate(self._ops, 1)
+            for j, b in enumerate(ops)
+            for a in ops[:j]
+            if not self._one_statement(a, b)
+        )
+
+    def one_statement(self, a: Read, b: Read) -> bool:
+        """Whether they are of one predicate read."""
+        return self._one_statement(a.op, b.op)
+
+    def _one_statement(self, a: int, b: int) -> bool:
+        history = self.history
+        statement = history.statement_of(a) if len(history.columns.statement_start) else -1
+        return statement >= 0 and statement == history.statement_of(b)
+
+    def read_event(self, read: Read) -> int:
+        """The event of its operation."""
+        return self._event[read.op]
+
+    def write_event(self, key: int, t: int) -> int:
+        """The event of the operation; T0 has one for each key."""
+        return len(self.txns) + key if t == T0 else self._event[self._last_write[key, t]]
+
+    @cached_property
+    def _last_write(self) -> dict[tuple[int, int], int]:
+        columns = self.history.columns
+        kind, key = columns.op_kind.tolist(), columns.op_key.tolist()
+        return {
+            (key[op], element): op
+            for element, ops in enumerate(self._ops, 1)
+            for op in ops
+            if kind[op] in (WRITE, APPEND)
+        }
+
+    def _number_events(self) -> None:
+        columns = self.history.columns
+        start, ok = columns.op_start.tolist(), columns.op_ok.tolist()
+        self._ops = [[op for op in range(start[t], start[t + 1]) if ok[op]] for t in self.txns[1:]]
+        self._event: dict[int, int] = {}
+        self._event_numbers: list[int] = []
+        self._owner: list[int] = []
+        if not self.events:
+            return
+        first = self._native.n + 1
+        self._event_numbers += [first + len(ok) + key for key in self.keys]
+        self._owner += [T0] * len(self.keys)
+        for element, ops_of in enumerate(self._ops, 1):
+            for op in ops_of:
+                self._event[op] = len(self.txns) + len(self._owner)
+                self._event_numbers.append(first + op)
+                self._owner.append(element)
+
+
+_ENDS = (Moment.END, Moment.READ_ANSWERED)
+"""What an unfinished transaction has not reached."""

@@ -1,0 +1,356 @@
+"""What the relations mean that are given with a history: each once, over a few primitives.
+
+An interpretation says what there is to relate and under which condition, a literal of a circuit,
+each thing about it holds. There is one of a problem, where few conditions are open (``bounded``),
+and one of all small histories at once, where every operation is a variable
+(``isolang.comparison.symbolic``). A new relation over sessions, times or reads is a new case of
+:meth:`Interpretation.given`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, auto
+from functools import cached_property
+from typing import Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from isolang.encodings.relational.circuit import FALSE, Circuit
+from isolang.encodings.relational.relation import EMPTY, Relation, relation_of
+from isolang.errors import SpecError
+
+T0 = 0
+"""The element of the initial transaction."""
+
+
+Pair: TypeAlias = tuple[int, int, int]
+"""Two elements, and the literal of their being related."""
+
+M = TypeVar("M")
+
+
+class Moment(Enum):
+    """What happens at a moment of a transaction."""
+
+    BEGIN = auto()
+    END = auto()
+    FIRST_ANSWERED = auto()
+    COMMIT_SENT = auto()
+    COMMITTED = auto()
+    WRITE_ANSWERED = auto()
+    READ_SENT = auto()
+    READ_ANSWERED = auto()
+
+
+class Read(Struct, frozen=True, kw_only=True):
+    """An external read.
+
+    Attributes:
+        op: its number: in the history, or among the reads of one key by its transaction.
+        reader: the element of its transaction.
+        key: its key.
+        of_predicate: whether it says, for a predicate read, that no matching row was there.
+    """
+
+    op: int
+    reader: int
+    key: int
+    of_predicate: bool
+
+
+class Interpretation(ABC, Generic[M]):
+    """The elements, the primitives, and the given relations by their names.
+
+    Elements are T0, which is 0, the other transactions, and if ``events`` is set, the operations.
+    ``M`` is what a moment is.
+
+    Attributes:
+        circuit: where literals are made.
+        keys: all keys.
+        included: per transaction element the literal of its being included.
+        reads: the external reads.
+        events: whether there are operations among the elements.
+    """
+
+    circuit: Circuit
+    keys: Sequence[int]
+    included: Sequence[int]
+    reads: Sequence[Read]
+    events: bool
+
+    # --- primitives ---
+
+    @abstractmethod
+    def in_session(self) -> Iterable[Pair]:
+        """Transactions of one session, in its order."""
+
+    @abstractmethod
+    def finished(self, t: int) -> bool:
+        """Whether a transaction certainly ended before the next one of its session began."""
+
+    @abstractmethod
+    def in_group(self, a: int, b: int) -> int:
+        """The literal of two transactions being of one group."""
+
+    @abstractmethod
+    def moment(self, what: Moment, t: int, of: Read | int | None = None) -> M | None:
+        """A moment of a transaction, of one of its reads, or of its write of a key.
+
+        ``None`` if it is not known.
+        """
+
+    @abstractmethod
+    def precedes(self, a: M, b: M) -> int:
+        """The literal of one moment being before another one."""
+
+    @abstractmethod
+    def writers(self, key: int) -> Iterable[tuple[int, int]]:
+        """The transactions that write a key, T0 first, with the literals of their doing so."""
+
+    @abstractmethod
+    def happens(self, read: Read) -> int:
+        """The literal of a read being there."""
+
+    @abstractmethod
+    def sources(self, read: Read) -> Iterable[tuple[int, int]]:
+        """The transactions that a read may be from, with the literals of its being so."""
+
+    @abstractmethod
+    def candidates(self, read: Read) -> Iterable[tuple[int, int]]:
+        """The same, with the literals of there being such a write and the read."""
+
+    @abstractmethod
+    def shown(self, key: int) -> Relation:
+        """The pairs of writers of a key whose order reads of lists show."""
+
+    @abstractmethod
+    def all_events(self) -> Iterable[Pair]:
+        """The events, each with its transaction and the literal of its being there."""
+
+    @abstractmethod
+    def program_order(self) -> Iterable[Pair]:
+        """The events of each transaction, in its order."""
+
+    @abstractmethod
+    def one_statement(self, a: Read, b: Read) -> bool:
+        """Whether two different reads are of one statement."""
+
+    @abstractmethod
+    def read_event(self, read: Read) -> int:
+        """The event of a read."""
+
+    @abstractmethod
+    def write_event(self, key: int, t: int) -> int:
+        """The event of a transaction's last write of a key."""
+
+    # --- sets ---
+
+    def is_event(self, element: int) -> bool:
+        """Whether an element is an event."""
+        return element >= len(self.included)
+
+    @cached_property
+    def everything(self) -> Relation:
+        """All elements that are there."""
+        events = self.all_events() if self.events else ()
+        everyone = ((0, t, literal) for t, literal in enumerate(self.included))
+        return relation_of([*everyone, *((0, e, literal) for e, _, literal in events)])
+
+    def initial(self, over: Relation) -> Relation:
+        """``init`` within a set."""
+        members = {j: literal for _, j, literal in over.pairs()}
+        if T0 not in members:
+            return EMPTY
+        return relation_of(
+            (T0, j, self.circuit.both(members[T0], literal))
+            for j, literal in members.items()
+            if j != T0 and not self.is_event(j)
+        )
+
+    def reads_of(self, key: int) -> Sequence[Read]:
+        """The external reads of a key."""
+        return self._reads_by_key.get(key, ())
+
+    @cached_property
+    def _reads_by_key(self) -> dict[int, list[Read]]:
+        found: dict[int, list[Read]] = defaultdict(list)
+        for read in self.reads:
+            found[read.key].append(read)
+        return found
+
+    # --- the meaning of each name ---
+
+    def given(self, name: str, key: int | None) -> Relation | None:
+        """A given relation or set; ``None`` if it has a part for each key and there is no key.
+
+        Args:
+            name: its name.
+            key: the key; ``None`` if there is none.
+
+        Raises:
+            SpecError: this interpretation has no such relation.
+        """
+        found = self._of_transactions(name)
+        if found is None and self.events:
+            found = self._of_events(name)
+        if found is not None:
+            return relation_of(found)
+        if key is None:
+            return None
+        match name:
+            case "vo":
+                return self.shown(key)
+            case "W":
+                return relation_of((0, t, literal) for t, literal in self.writers(key))
+            case "R":
+                readers = ((0, read.reader, self.happens(read)) for read in self.reads_of(key))
+                return self._any(readers)
+            case "wr":
+                return self._any(self._read_from(self.reads_of(key)))
+            case "iwr" | "pwr":
+                part = [r for r in self.reads_of(key) if r.of_predicate == (name == "pwr")]
+                return self._any(self._read_from(part))
+            case "rf" | "cand" if self.events:
+                origins = self.sources if name == "rf" else self.candidates
+                return relation_of(
+                    (self.write_event(key, s), self.read_event(read), literal)
+                    for read in self.reads_of(key)
+                    for s, literal in origins(read)
+                )
+            case "last-write" if self.events:
+                return relation_of(
+                    (0, self.write_event(key, t), literal) for t, literal in self.writers(key)
+                )
+            case _:
+                raise SpecError(f"`{name}` is nothing that {self} has")
+
+    def _of_transactions(self, name: str) -> Iterable[Pair] | None:
+        match name:
+            case "T":
+                return ((0, t, literal) for t, literal in enumerate(self.included))
+            case "init":
+                return self._init()
+            case "so":
+                following = (pair for pair in self.in_session() if self.finished(pair[0]))
+                return (*self._init(), *self._between(following))
+            case "rt":
+                return (*self._init(), *self._timed(Moment.END, Moment.BEGIN))
+            case "group-rt":
+                both = self.circuit.both
+                return (
+                    (a, b, both(literal, self.in_group(a, b)))
+                    for a, b, literal in self._timed(Moment.END, Moment.BEGIN)
+                )
+            case "done":
+                return self._timed(Moment.COMMITTED, Moment.COMMIT_SENT)
+            case "late":
+                return self._timed(Moment.FIRST_ANSWERED, Moment.COMMIT_SENT)
+            case "locked":
+                return self._any(self._locked()).pairs()
+            case _:
+                return None
+
+    def _of_events(self, name: str) -> Iterable[Pair] | None:
+        both = self.circuit.both
+        match name:
+            case "tx":
+                return self.all_events()
+            case "po":
+                return self.program_order()
+            case "pred":
+                missed = (read for read in self.reads if read.of_predicate)
+                return ((0, self.read_event(read), self.happens(read)) for read in missed)
+            case "statement":
+                return (
+                    (self.read_event(a), self.read_event(b), both(self.happens(a), self.happens(b)))
+                    for a in self.reads
+                    for b in self.reads
+                    if a is b or self.one_statement(a, b)
+                )
+            case "committed-before":
+                return (
+                    (t, self.read_event(read), literal)
+                    for t, read, literal in self._beside_commits(Moment.COMMITTED, before=True)
+                )
+            case "committed-after":
+                return (
+                    (self.read_event(read), t, literal)
+                    for t, read, literal in self._beside_commits(Moment.COMMIT_SENT, before=False)
+                )
+            case "answered-before":
+                return (
+                    (self.read_event(a), self.read_event(b), literal)
+                    for a, answered in self._of_reads(Moment.READ_ANSWERED)
+                    for b, sent in self._of_reads(Moment.READ_SENT)
+                    if (first := self.precedes(answered, sent)) != FALSE
+                    for literal in (both(first, both(self.happens(a), self.happens(b))),)
+                )
+            case _:
+                return None
+
+    # --- what several of them share ---
+
+    def _init(self) -> Iterator[Pair]:
+        return self._between((T0, t, self.included[T0]) for t in range(1, len(self.included)))
+
+    def _between(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The same pairs, on the condition that both transactions are included."""
+        both, included = self.circuit.both, self.included
+        return ((a, b, both(literal, both(included[a], included[b]))) for a, b, literal in pairs)
+
+    def _timed(self, one: Moment, other: Moment) -> Iterator[Pair]:
+        """The transactions a moment of which comes before a moment of another one; none of T0."""
+        later = self._of_transaction(other)
+        return self._between(
+            (a, b, literal)
+            for a, first in self._of_transaction(one)
+            for b, second in later
+            if a != b and (literal := self.precedes(first, second)) != FALSE
+        )
+
+    def _locked(self) -> Iterator[tuple[int, int, int]]:
+        """Per key: the writer's write is answered before another one of its writers commits."""
+        both = self.circuit.both
+        for key in self.keys:
+            writers = [(t, literal) for t, literal in self.writers(key) if t != T0]
+            sent = [(t, literal, self.moment(Moment.COMMIT_SENT, t)) for t, literal in writers]
+            for a, one in writers:
+                answered = self.moment(Moment.WRITE_ANSWERED, a, key)
+                for b, other, commit in sent:
+                    if a != b and answered is not None and commit is not None:
+                        yield a, b, both(both(one, other), self.precedes(answered, commit))
+
+    def _of_transaction(self, what: Moment) -> list[tuple[int, M]]:
+        moments = ((t, self.moment(what, t)) for t in range(1, len(self.included)))
+        return [(t, moment) for t, moment in moments if moment is not None]
+
+    def _of_reads(self, what: Moment) -> list[tuple[Read, M]]:
+        moments = ((read, self.moment(what, read.reader, read)) for read in self.reads)
+        return [(read, moment) for read, moment in moments if moment is not None]
+
+    def _beside_commits(self, commit: Moment, *, before: bool) -> Iterator[tuple[int, Read, int]]:
+        """The commits of others before a read is sent, or after it is answered."""
+        both, commits = self.circuit.both, self._of_transaction(commit)
+        for read, own in self._of_reads(Moment.READ_SENT if before else Moment.READ_ANSWERED):
+            for t, moment in commits:
+                if t != read.reader:
+                    literal = self.precedes(moment, own) if before else self.precedes(own, moment)
+                    there = both(self.included[t], self.happens(read))
+                    yield t, read, both(literal, there)
+
+    def _read_from(self, reads: Iterable[Read]) -> Iterator[Pair]:
+        for read in reads:
+            for source, literal in self.sources(read):
+                yield source, read.reader, literal
+
+    def _any(self, pairs: Iterable[Pair]) -> Relation:
+        """The relation of pairs of which some occur more than once."""
+        found: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for a, b, literal in pairs:
+            if literal != FALSE:
+                found[a, b].append(literal)
+        some = self.circuit.any_of
+        return relation_of((a, b, some(literals)) for (a, b), literals in found.items())

@@ -1,0 +1,313 @@
+"""The words of the language: one row for each relation and each set, and every list of them.
+
+A row says what can be said of a word without a history: its sort, what it compares, how it is drawn
+and what it means in one sentence. Each interpreter gives a word its meaning in its own domain and
+takes from here only its name and its kind; a new word is a new row, and an interpreter that does
+not know it fails at once. ``native/core/relations.def`` has the names for C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from msgspec import Struct
+
+Name = Literal[
+    "T", "W", "R", "id", "init", "so", "rt", "group-rt", "done", "late", "locked",
+    "committed-before", "committed-after", "answered-before", "statement", "po", "tx", "cand", "vo",
+    "pred", "last-write", "rf", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw", "co", "ar", "vis",
+    "conflict",
+]  # fmt: skip
+
+Element = Literal["transaction", "event", "any"]
+Level = Literal["transaction", "statement", "operation"]
+Compared = Literal["times", "moments", "sessions", "groups"]
+Walk = Literal["statements", "operations"]
+Colour = Literal["reads", "versions", "overwrites", "order", "time"]
+Place = Literal["begin", "end", "first", "read", "write"]
+
+
+class Sort(Struct, frozen=True):
+    """A set of ``left``, a relation from ``left`` to ``right``, or anything (a parameter)."""
+
+    kind: Literal["set", "relation", "any"]
+    left: Element = "any"
+    right: Element = "any"
+
+    def __str__(self) -> str:
+        if self.kind == "any":
+            return "a set or relation"
+        if self.kind == "set":
+            return "a set" if self.left == "any" else f"a set of {self.left}s"
+        if self.left == self.right:
+            return "a relation" if self.left == "any" else f"a relation on {self.left}s"
+        return f"a relation from {self.left}s to {self.right}s"
+
+
+_TXN: Final = Sort("relation", "transaction", "transaction")
+_TXNS: Final = Sort("set", "transaction")
+_EVENT: Final = Sort("relation", "event", "event")
+_EVENTS: Final = Sort("set", "event")
+_TO_EVENT: Final = Sort("relation", "transaction", "event")
+_TO_TXN: Final = Sort("relation", "event", "transaction")
+
+
+class Word(Struct, frozen=True, kw_only=True):
+    """One word.
+
+    Attributes:
+        name: the word.
+        sort: what it is a set of, or relates.
+        meaning: when it relates ``{a}`` to ``{b}``, or contains ``{a}``, as a clause.
+        keyed: whether ``name[x]`` is the part of one key.
+        fragment: the file of the library that defines it; empty if each history gives it.
+        transitive: whether r ; r ⊆ r without a key, which simplifications use.
+        contains_init: whether it relates the initial transaction to every other one.
+        level: whether it speaks of whole transactions, of statements that read, or of operations.
+        compares: what a history must have for it: times of transactions, moments of operations and
+            of COMMIT, sessions, groups of sessions.
+        follows: the chosen relations that it is made of.
+        part_of: the relation whose pairs by some reads it is: by item reads (``i…``), or by
+            predicate reads (``p…``).
+        letter: whether edges of event graphs, and of refutations, can be of it.
+        filtered: whether its steps between transactions that access one key are letters of their
+            own: ``rt[W,R]``.
+        beside: the walks, over statements or over operations, that may take it from one COMMIT to
+            another.
+        colour: what its edges share a colour with.
+        dash: how long the lines and gaps of its edges are, in turn; empty for no gaps.
+        joins: where its edges leave the first transaction, and where they enter the second.
+    """
+
+    name: Name
+    sort: Sort
+    meaning: str
+    keyed: bool = False
+    fragment: str = ""
+    transitive: bool = False
+    contains_init: bool = False
+    level: Level = "transaction"
+    compares: tuple[Compared, ...] = ()
+    follows: tuple[Name, ...] = ()
+    part_of: Name | None = None
+    letter: bool = False
+    filtered: bool = False
+    beside: tuple[Walk, ...] = ()
+    colour: Colour = "order"
+    dash: tuple[float, ...] = ()
+    joins: tuple[Place, Place] = ("end", "begin")
+
+    @property
+    def sentence(self) -> str:
+        """What the word means, for people: ``relates a to b if …``."""
+        verb = "contains a" if self.sort.kind == "set" else "relates a to b"
+        return f"{verb} if {self.between('a', 'b')}"
+
+    def between(self, a: str, b: str) -> str:
+        """What a pair of it says of two transactions or operations with these names."""
+        return self.meaning.format(a=a, b=b)
+
+
+VOCABULARY: Final[tuple[Word, ...]] = (
+    Word(name="T", sort=_TXNS, meaning="{a} is a transaction that counts"),
+    Word(name="W", sort=_TXNS, keyed=True, meaning="{a} wrote a version (of the key)"),
+    Word(name="R", sort=_TXNS, keyed=True,
+         meaning="{a} read (the key) before writing it, if it wrote it"),
+    Word(name="id", sort=Sort("relation"), meaning="{a} is {b}"),
+    Word(name="init", sort=_TXN, transitive=True, contains_init=True, letter=True,
+         beside=("statements", "operations"), dash=(1.5, 5),
+         meaning="{a} is the initial state, which comes before {b}"),
+    Word(name="so", sort=_TXN, transitive=True, contains_init=True, compares=("sessions",),
+         letter=True, filtered=True, beside=("statements", "operations"), dash=(1.5, 3),
+         meaning="{a} comes before {b} in session order"),
+    Word(name="rt", sort=_TXN, transitive=True, contains_init=True, compares=("times",),
+         letter=True, filtered=True, beside=("statements", "operations"),
+         colour="time", dash=(8, 3, 1.5, 3), meaning="{a} had ended before {b} began"),
+    Word(name="group-rt", sort=_TXN, transitive=True, compares=("times", "groups"),
+         letter=True, beside=("statements",), colour="time", dash=(8, 3, 3, 3),
+         meaning="{a}, of the same group, had ended before {b} began"),
+    Word(name="done", sort=_TXN, compares=("times", "moments"), letter=True, filtered=True,
+         beside=("statements", "operations"), colour="time", dash=(8, 3, 1.5, 3, 1.5, 3),
+         joins=("end", "end"), meaning="{a} had committed before {b} sent its COMMIT"),
+    Word(name="late", sort=_TXN, compares=("times", "moments"), letter=True, filtered=True,
+         colour="time", dash=(3, 3, 8, 3, 3, 3), joins=("first", "end"),
+         meaning="the first statement of {a} was answered before {b} sent its COMMIT"),
+    Word(name="locked", sort=_TXN, compares=("times", "moments"), letter=True,
+         beside=("statements", "operations"), colour="time", dash=(12, 3, 3, 3),
+         joins=("write", "end"),
+         meaning="{a}'s write of a key that {b} wrote too was answered before {b} sent its COMMIT"),
+    Word(name="committed-before", sort=_TO_EVENT, level="statement", compares=("times", "moments"),
+         letter=True, colour="time", dash=(10, 3, 2, 3), joins=("end", "read"),
+         meaning="{a} had committed before the read {b} was sent"),
+    Word(name="committed-after", sort=_TO_TXN, level="statement", compares=("times", "moments"),
+         letter=True, colour="time", dash=(6, 3, 10, 3), joins=("read", "end"),
+         meaning="the read {a} was answered before {b} sent its COMMIT"),
+    Word(name="answered-before", sort=_EVENT, level="statement", compares=("times", "moments"),
+         letter=True, colour="time", dash=(2, 3, 6, 3), joins=("end", "read"),
+         meaning="the read {a} was answered before the read {b} was sent"),
+    Word(name="statement", sort=_EVENT, level="statement",
+         meaning="{a} and {b} are reads of one statement"),
+    Word(name="po", sort=_EVENT, level="operation", letter=True, dash=(3, 3),
+         meaning="{a} comes before {b} in their transaction"),
+    Word(name="tx", sort=_TO_TXN, level="operation", letter=True, dash=(1.5, 2),
+         joins=("end", "end"), meaning="{a} is an operation of {b}"),
+    Word(name="cand", sort=_EVENT, keyed=True, level="operation",
+         meaning="{a} is a write that the read {b} may have read"),
+    Word(name="vo", sort=_TXN, keyed=True,
+         meaning="list reads show that {a}'s version (of the key) comes before {b}'s"),
+    Word(name="pred", sort=_EVENTS, level="operation",
+         meaning="{a} is a read by which a predicate read says that no matching row was there"),
+    Word(name="last-write", sort=_EVENTS, keyed=True, level="operation",
+         meaning="{a} is the last write (of the key) in its transaction"),
+    Word(name="rf", sort=_EVENT, keyed=True, fragment="prelude.iso", level="operation",
+         meaning="{a} is the write that the read {b} read"),
+    Word(name="wr", sort=_TXN, keyed=True, fragment="prelude.iso", follows=("rf",), letter=True,
+         colour="reads", joins=("write", "read"), meaning="{b} read what {a} wrote"),
+    Word(name="ww", sort=_TXN, keyed=True, fragment="adya.iso", contains_init=True, letter=True,
+         beside=("statements", "operations"), colour="versions", dash=(9, 3),
+         joins=("write", "write"), meaning="{b} wrote a later version than {a}"),
+    Word(name="rw", sort=_TXN, keyed=True, fragment="adya.iso", follows=("rf", "ww"), letter=True,
+         colour="overwrites", dash=(4, 3), joins=("read", "write"),
+         meaning="{b} overwrote what {a} had read"),
+    Word(name="iwr", sort=_TXN, keyed=True, fragment="prelude.iso", follows=("rf",), part_of="wr",
+         letter=True, colour="reads", dash=(14, 2), joins=("write", "read"),
+         meaning="{b} read a row that {a} wrote"),
+    Word(name="pwr", sort=_TXN, keyed=True, fragment="prelude.iso", follows=("rf",), part_of="wr",
+         letter=True, colour="reads", dash=(2, 2), joins=("write", "read"),
+         meaning="a predicate of {b} passed over what {a} wrote"),
+    Word(name="irw", sort=_TXN, keyed=True, fragment="adya.iso", follows=("rf", "ww"), part_of="rw",
+         letter=True, colour="overwrites", dash=(6, 2, 2, 2), joins=("read", "write"),
+         meaning="{b} overwrote a row that {a} had read"),
+    Word(name="prw", sort=_TXN, keyed=True, fragment="adya.iso", follows=("rf", "ww"), part_of="rw",
+         letter=True, colour="overwrites", dash=(2, 4), joins=("read", "write"),
+         meaning="{b} overwrote what a predicate of {a} had passed over"),
+    Word(name="co", sort=_TXN, fragment="commit-order.iso", contains_init=True,
+         meaning="{a} comes before {b} in the commit order"),
+    Word(name="ar", sort=_TXN, fragment="visibility.iso", contains_init=True,
+         meaning="{a} comes before {b} in the arbitration"),
+    Word(name="vis", sort=_TXN, fragment="visibility.iso", contains_init=True,
+         meaning="{a} is visible to {b}"),
+    Word(name="conflict", sort=_TXN, fragment="visibility.iso",
+         meaning="{a} and {b} are different writers of one key"),
+)  # fmt: skip
+
+ROWS: Final[Mapping[str, Word]] = {word.name: word for word in VOCABULARY}
+assert tuple(ROWS) == get_args(Name)
+
+# --- lists that are derived from the rows, in their order ---
+
+GIVEN: Final = tuple(word for word in VOCABULARY if not word.fragment)
+"""What each history gives, whatever a text defines."""
+
+FRAGMENTS: Final[Mapping[str, str]] = {
+    **{word.name: word.fragment for word in VOCABULARY if word.fragment},
+    "obs": "prelude.iso",
+}
+"""Names that the library's fragments define, and the fragment. ``obs`` is no relation, but makes
+one of its argument."""
+
+SETS: Final = frozenset(word.name for word in VOCABULARY if word.sort.kind == "set")
+"""The sets."""
+
+TESTS: Final = tuple(w.name for w in VOCABULARY if w.sort == _TXNS and w.keyed)
+"""``[W]`` and ``[R]``, as letters of a word: steps that stay at a transaction that writes, or one
+that reads from outside."""
+
+OF_EVENTS: Final = frozenset(w.name for w in VOCABULARY if "event" in (w.sort.left, w.sort.right))
+"""Words that speak of single operations."""
+
+TRANSITIVE: Final = frozenset(word.name for word in VOCABULARY if word.transitive)
+"""Relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
+unfinished transactions too, which have no outgoing pairs), and ``init ; init`` is empty."""
+
+GIVEN_ORDERS: Final = tuple(w.name for w in GIVEN if w.transitive and w.letter and w.compares)
+"""Strict orders of transactions that a history gives: ``so``, ``rt`` and ``group-rt``."""
+
+FROM_T0: Final = tuple(w.name for w in GIVEN if w.contains_init)
+"""Given relations that contain ``init``: ``init``, ``so`` and ``rt``."""
+
+DEPENDENCIES: Final = tuple(
+    w.name for w in VOCABULARY if w.letter and w.fragment and w.part_of is None
+)
+"""Adya's dependencies, whole: ``wr``, ``ww`` and ``rw``."""
+
+BEGIN_WITH_T0: Final = frozenset(w.name for w in VOCABULARY if w.fragment and w.contains_init)
+"""Chosen relations that contain ``init``, whatever a text says of them."""
+
+OF_READS: Final = frozenset(word.name for word in VOCABULARY if "rf" in word.follows)
+"""Relations that follow from ``rf``."""
+
+OVERWRITING: Final = frozenset(word.name for word in VOCABULARY if "ww" in word.follows)
+"""Those of them that follow from ``ww``, too."""
+
+PARTS: Final[Mapping[str, tuple[str, str]]] = {
+    whole: (item.name, predicate.name)
+    for whole in dict.fromkeys(word.part_of for word in VOCABULARY)
+    if whole is not None
+    for item, predicate in [[word for word in VOCABULARY if word.part_of == whole]]
+}
+"""The pairs of a relation by item reads, and those by predicate reads."""
+
+SPLIT: Final = OF_READS - PARTS.keys()
+"""Those that tell item reads from predicate reads."""
+
+COMPARING_TIMES: Final = frozenset(word.name for word in VOCABULARY if "times" in word.compares)
+"""All relations that compare times."""
+
+MOMENTS: Final = tuple(
+    w.name for w in VOCABULARY if "moments" in w.compares and w.level == "transaction"
+)
+"""Relations that compare moments of transactions with the sending of COMMIT."""
+
+OF_STATEMENTS: Final = tuple(
+    w.name for w in VOCABULARY if "moments" in w.compares and w.level == "statement"
+)
+"""Relations that compare the moments of a statement with COMMIT, or with those of another one."""
+
+OF_BEGIN_AND_END: Final = tuple(
+    w.name for w in VOCABULARY if "times" in w.compares and "moments" not in w.compares
+)
+"""Relations that compare the end of a transaction with the begin of another one."""
+
+COMPARING_SESSIONS: Final = frozenset(w.name for w in VOCABULARY if "sessions" in w.compares)
+"""All relations that compare sessions."""
+
+COMPARING_GROUPS: Final = frozenset(w.name for w in VOCABULARY if "groups" in w.compares)
+"""All relations that compare groups of sessions."""
+
+FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
+    word.name for word in VOCABULARY if word.filtered
+)
+
+FILTERED: Final = tuple(
+    f"{name}[{a},{b}]" for name in FILTERED_RELATIONS for a in "WR" for b in "WR"
+)
+"""Steps of a given relation between transactions that access one key, as letters of words:
+``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``."""
+
+RELATIONS: Final = (
+    *(word.name for word in VOCABULARY if word.letter and word.sort == _TXN),
+    *FILTERED,
+)
+"""Letters that lead from one transaction to another."""
+
+STATEMENT_LETTERS: Final[tuple[str, ...]] = tuple(
+    w.name for w in VOCABULARY if w.letter and w.name in OF_EVENTS
+)
+"""Letters that lead to a statement, or from one: from a COMMIT, to another, to its own COMMIT."""
+
+BESIDE_STATEMENTS: Final = tuple(w.name for w in VOCABULARY if "statements" in w.beside)
+BESIDE_OPERATIONS: Final = tuple(w.name for w in VOCABULARY if "operations" in w.beside)
+"""Letters that a walk over statements, or over operations, may take from COMMIT to COMMIT."""
+
+
+def relation_of(letter: str) -> str:
+    """The relation that a letter is a part of: ``rt`` for ``rt[W,R]``."""
+    return letter.partition("[")[0]
+
+
+def ends_of(letter: str) -> tuple[str, ...]:
+    """The tests at its two ends: ``W`` and ``R`` for ``rt[W,R]``; none of a relation."""
+    ends = letter.rstrip("]").partition("[")[2]
+    return tuple(ends.split(",")) if ends else ()
