@@ -65,7 +65,40 @@ def union(parts: Iterable[Rows]) -> Rows:
 
 
 def closed(rows: Rows) -> Rows:
-    """The transitive closure (S. Warshall, JACM 1962)."""
+    """The transitive closure.
+
+    Of an acyclic relation, what is reached from an element is put together from what is reached
+    from those that it leads to, but for those that were reached on the way; of another relation it
+    is that of S. Warshall, JACM 1962.
+    """
+    reach: Rows = {}
+    open_rows: dict[int, int] = {}  # what is not reached yet from the elements of the path
+    for start in rows:
+        path = [start] if start not in reach else []
+        while path:
+            i = path[-1]
+            if i not in open_rows:
+                open_rows[i] = rows[i]
+                reach[i] = 0
+            rest, found = open_rows[i], reach[i]
+            while rest:
+                low = rest & -rest
+                j = low.bit_length() - 1
+                if j in open_rows:
+                    return _warshall(rows)
+                if j in rows and j not in reach:
+                    path.append(j)
+                    break
+                found |= low | reach.get(j, 0)
+                rest &= ~found
+            open_rows[i], reach[i] = rest, found
+            if not rest:
+                del open_rows[i]
+                path.pop()
+    return reach
+
+
+def _warshall(rows: Rows) -> Rows:
     reach = dict(rows)
     for k in rows:
         through, bit = reach[k], 1 << k

@@ -17,7 +17,6 @@ from isolang.certify.proofs import (
     Refutation,
     Relations,
     Witness,
-    check_proof,
     numbers_of,
     text_of,
 )
@@ -25,6 +24,7 @@ from isolang.errors import IsolangError
 from isolang.files import write_whole
 
 if TYPE_CHECKING:
+    from isolang.certify.verification import Acceptance
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
 
@@ -224,19 +224,24 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateError(f"{where}: a field has the wrong type ({error})") from error
 
 
-def verify(certificate: Certificate, history: History, spec: Spec) -> None:
-    """Check a certificate against a history and a spec, with the checkers in plain Python.
+def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance:
+    """Check a certificate against a history and a spec, with both checkers.
 
     Args:
         certificate: what to check.
         history: read again from its file.
         spec: the spec, lowered again from the certificate's texts.
 
+    Returns:
+        Which of the checkers accepts what.
+
     Raises:
         CertificateError: it is the certificate of another history or spec.
         CertificateRejected: the proof does not hold.
         NotCertifiedError: the spec or the history is beyond the checkers.
     """
+    from isolang.certify.verification import accept
+
     if certificate.history_sha256 != history.sha256:
         raise CertificateError(
             f"{history.name}: not the history of this certificate (got sha256 "
@@ -248,7 +253,7 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> None:
             f"{spec.source}: not the spec of this certificate (got sha256 {spec.sha256 or 'none'}, "
             f"expected {certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
         )
-    check_proof(history, spec, certificate.proof)
+    return accept(history, spec, certificate.proof)
 
 
 def _tool() -> str:

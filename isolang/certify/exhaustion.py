@@ -8,10 +8,10 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.evaluator import holds
 from isolang.certify.facts import Facts
 from isolang.certify.relations import (
     contradictions,
-    holds,
     ordered,
     outside_bounds,
 )

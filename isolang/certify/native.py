@@ -1,13 +1,13 @@
-"""The same checks by the native checker: for every verdict, at any size."""
+"""Proofs checked by the native checker: for every verdict, at any size."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isolang.certify.checks import judged
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import prefix_text
+from isolang.certify.prefix import prefix_text
 from isolang.certify.proofs import Refutation, Witness
+from isolang.certify.translate import judged
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -127,11 +127,11 @@ Proof: TypeAlias = Witness | Refutation | Relations | Exhaustion
 
 
 def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | None = None) -> None:
-    """Check a proof with the checkers in plain Python.
+    """Check a proof by definition, with the checkers in plain Python.
 
     Args:
         history: what it is about.
-        spec: the lowered spec.
+        spec: the lowered spec, as it was written.
         proof: what to check.
         seconds: after which an exhaustion is given up; ``None`` for no limit.
 
@@ -143,12 +143,7 @@ def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | Non
     from isolang.certify.refutation import check_refutation
     from isolang.certify.relations import check_relations
     from isolang.certify.witness import check_witness
-    from isolang.language.classify.theorems import event_graph_form
 
-    if isinstance(proof, Witness | Refutation):
-        # Those speak of version orders; a theorem may say that the spec does, too.
-        theorem = event_graph_form(spec)
-        spec = spec if theorem is None else theorem.spec
     if isinstance(proof, Witness):
         check_witness(history, spec, proof.source, proof.order_start, proof.order_txn)
     elif isinstance(proof, Relations):

@@ -6,23 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from isolang.certify.anomalies import Anomaly, contradicts_order, incompatible, shows_anomaly
-from isolang.certify.checks import (
-    BACK_BY_STATEMENT,
-    BY_STATEMENT,
-    EARLIER,
-    ONE_KEY,
-    certifiable,
-    judged,
-    uses_reads,
-)
+from isolang.certify.claim import OF_TRANSACTIONS
+from isolang.certify.cycles import Cycles
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import (
-    FROM_STATEMENT,
-    TO_STATEMENT,
-    TO_WRITE,
-    Positions,
-)
 from isolang.certify.facts import Facts
 from isolang.certify.propagation import FALSE, TRUE, Propagation
 from isolang.certify.statements import check_statements
@@ -42,7 +31,8 @@ from isolang.certify.steps import (
     parse_step,
 )
 from isolang.language.meaning.core import Spec
-from isolang.language.vocabulary import RELATIONS, STATEMENT_LETTERS
+from isolang.language.meaning.facts import mentioned, uses_reads_from
+from isolang.language.vocabulary import FILTERED, STATEMENT_LETTERS
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -50,13 +40,44 @@ if TYPE_CHECKING:
 _UNUSED = -1
 
 
+class Followed(Struct, frozen=True, kw_only=True):
+    """What became of the steps of a refutation whose clauses lead to the empty one.
+
+    Attributes:
+        cycles: how many cycle steps it has.
+        accepted: how many of these hold by definition; the clauses of others were taken as given.
+        outside: why not all steps hold by definition; empty if they do.
+    """
+
+    cycles: int
+    accepted: int
+    outside: str
+
+
 def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None:
+    """Check that a refutation shows the history to violate the spec, all of it by definition.
+
+    The arguments are those of :func:`follow`.
+
+    Raises:
+        CertificateRejected: a step does not follow; the message says which and why.
+        NotCertifiedError: the spec, the history or a step is beyond this checker.
+    """
+    followed = follow(history, spec, steps)
+    if followed.outside:
+        raise NotCertifiedError(followed.outside)
+
+
+def follow(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
     """Check that a refutation shows the history to violate the spec.
 
     Args:
         history: the history.
-        spec: the lowered specification.
+        spec: the lowered specification, as it was written.
         steps: the steps, plain (``docs/architecture.md``) or typed.
+
+    Returns:
+        What was accepted by definition, and what was taken as given.
 
     Raises:
         CertificateRejected: a step does not follow; the message says which and why.
@@ -75,20 +96,21 @@ def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None
             raise CertificateRejected(f"step {number}: {error}") from None
     if any(literal != FALSE for literal in clause):
         raise CertificateRejected("the last step is not the empty clause")
+    return Followed(cycles=checker.cycles, accepted=checker.accepted, outside=checker.outside)
 
 
 class _Checker:
     def __init__(self, facts: Facts, spec: Spec) -> None:
         self._facts = facts
-        self._checks: dict[str, tuple[str, Positions]] = {}
-        self._beyond: NotCertifiedError | CertificateRejected | None = None
+        self.cycles = self.accepted = 0
+        self.outside = ""
+        self._beyond: NotCertifiedError | None = None
         try:
-            for check in judged(spec):
-                self._checks[check.name] = (check.kind, certifiable(check))
-            facts.require({r for _, positions in self._checks.values() for r in positions.labels})
-        except (NotCertifiedError, CertificateRejected) as error:
+            facts.require(mentioned(spec))
+            self._cycles = Cycles(facts, spec)
+        except NotCertifiedError as error:
             self._beyond = error
-        self._judges_reads = uses_reads(spec)
+        self._judges_reads = uses_reads_from(spec)
         self._clauses = Propagation()
         self._literals: dict[Literal, int] = {}
         self._groups: defaultdict[int, list[int]] = defaultdict(list)  # read -> its source literals
@@ -110,9 +132,10 @@ class _Checker:
             case OrderStep():
                 clause = self._order(step)
             case ExhaustionStep():
-                raise NotCertifiedError(
-                    "not certified by the second checker: the refutation is the claim that no "
-                    "order of the transactions exists, which only the native checker derives "
+                clause = []
+                self.outside = (
+                    "not certified by definition: the refutation is the claim that no order of the "
+                    "transactions exists, which only the native checker derives "
                     "(docs/certificates.md#exhaustion)"
                 )
             case RupStep():
@@ -165,87 +188,23 @@ class _Checker:
         return [*clause, self._included(self._facts.txn_of[op]) ^ 1]
 
     def _cycle(self, step: CycleStep) -> list[int]:
-        if step.check not in self._checks:
-            raise CertificateRejected(f"cycle: the spec has no check {step.check}")
         if not step.edges:
             raise CertificateRejected("cycle: no edges")
-        kind, positions = self._checks[step.check]
         clause: list[int] = []
         for edge, following in zip(step.edges, (*step.edges[1:], step.edges[0]), strict=True):
+            # mutant: definition-open-walk
             if edge.b != following.a:
                 raise CertificateRejected(
                     f"cycle: an edge ends at {edge.b}, the next begins at {following.a}"
                 )
             clause += self._needs(edge)
-            if kind in (BY_STATEMENT, BACK_BY_STATEMENT):
-                self._meets(edge, following)
-        keys = {edge.key for edge in step.edges} - {_UNUSED}
-        # mutant: python-several-keys
-        if kind == ONE_KEY and len(keys) != 1:
-            raise CertificateRejected(f"cycle: its edges are of {len(keys)} keys (expected one)")
-
-        walk = step.edges
-
-        def passes(i: int, test: str) -> bool:
-            t = walk[i % len(walk)].a
-            if kind == ONE_KEY:
-                accesses = self._facts.writes_key if test == "W" else self._facts.reads_key
-                return accesses(t, *keys)
-            return self._facts.writes_any(t) if test == "W" else self._facts.reads_any(t)
-
-        again = kind in ("acyclic", BY_STATEMENT)
-        fits = positions.reads_repeated if again else positions.reads
-
-        def word() -> list[str]:
-            return [
-                TO_WRITE
-                if _leads_to_write(edge, following)
-                else positions.letter(
-                    edge.relation,
-                    of_predicate=edge.op != _UNUSED and self._facts.of_predicate(edge.op),
-                )
-                for edge, following in zip(walk, (*walk[1:], walk[0]), strict=True)
-            ]
-
-        fit = fits(word(), passes)
-        if not fit and kind == ONE_KEY:
-            walk = _joined(walk)
-            fit = fits(word(), passes)
-        if not fit:
-            raise CertificateRejected(f"cycle: '{' ; '.join(word())}' is no word of {step.check}")
-        first, second = step.edges[0].op, step.edges[-1].op
-        # mutant: python-earlier-read
-        if kind == EARLIER and not self._facts.reads_first(first, second):
-            raise CertificateRejected("cycle: the first of the two reads is not the earlier one")
+        self.cycles += 1
+        try:
+            self._cycles.require(step.check, step.edges)
+            self.accepted += 1
+        except NotCertifiedError as error:
+            self.outside = str(error)
         return [literal ^ 1 for literal in clause]
-
-    def _meets(self, edge: Edge, following: Edge) -> None:
-        """One edge must end at the statement, or at COMMIT, where the next one begins."""
-        reads = edge.relation in TO_STATEMENT
-        facts = self._facts
-        if _leads_to_write(edge, following):
-            if not facts.program_order(facts.last[edge.b][edge.key], following.op):
-                raise CertificateRejected("cycle: a write does not come before what follows it")
-            return
-        # Of a step from one statement to another, the edge before it has the first.
-        between = {"answered-before": facts.answered_before, "po": facts.program_order}
-        meets = between.get(following.relation, facts.one_statement)
-        # What precedes a transaction in its session precedes each of its statements.
-        if edge.relation in ("so", "init"):
-            if following.relation in between and not any(
-                facts.is_external(op) and meets(op, following.op)
-                for op in facts.operations_of(edge.b)
-            ):
-                raise CertificateRejected(
-                    f"cycle: no statement of {edge.b} is where the next edge begins"
-                )
-            return
-        same = not reads or meets(edge.op, following.op)
-        # mutant: python-any-statement
-        if reads != (following.relation in FROM_STATEMENT) or not same:
-            raise CertificateRejected(
-                "cycle: an edge ends at another statement than the next begins at"
-            )
 
     def _order(self, step: OrderStep) -> list[int]:
         if len(step.txns) < 2:
@@ -290,7 +249,7 @@ class _Checker:
                     self._literal(Source(edge.op, edge.writer)),
                     self._literal(Before(edge.key, edge.writer, edge.b)),
                 ]
-        if edge.relation not in RELATIONS:
+        if edge.relation not in (*OF_TRANSACTIONS, *FILTERED):
             raise CertificateRejected(f"edge {edge.plain()}: no such relation")
         ends = 0 <= edge.a <= facts.n and 0 <= edge.b <= facts.n
         if not ends or not facts.given(edge.relation, edge.a, edge.b):
@@ -413,23 +372,3 @@ class _Checker:
             and t in facts.shown(op)
         }
         return sorted(readers)
-
-
-def _leads_to_write(edge: Edge, following: Edge) -> bool:
-    """Whether a step of the version order goes on inside the transaction that overwrites."""
-    return edge.relation == "ww" and following.relation == "po"
-
-
-def _joined(edges: Sequence[Edge]) -> tuple[Edge, ...]:
-    """The same walk with one step of the version order for several in a row.
-
-    SOUND BECAUSE the versions of one key are in a total order: where each of the steps holds, so
-    does the one from the first writer to the last.
-    """
-    found: list[Edge] = []
-    for edge in edges:
-        if found and found[-1].relation == edge.relation == "ww":
-            found[-1] = Edge("ww", found[-1].a, edge.b, edge.key)
-        else:
-            found.append(edge)
-    return tuple(found)

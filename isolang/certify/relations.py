@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.anomalies import anomalies_of, incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.evaluator import holds
 from isolang.certify.facts import INITIAL, Facts
 from isolang.certify.world import World
-from isolang.language.meaning.core import Check, Exists, Spec
+from isolang.language.meaning.core import Exists, Spec
 from isolang.language.meaning.facts import mentioned, speaks_of_events, uses_reads_from
 from isolang.language.vocabulary import BEGIN_WITH_T0
-from isolang.rows import Rows, bits, members_of, transposed
+from isolang.rows import Rows, bits, members_of
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -88,39 +89,6 @@ def _world(
         if exists.name != "rf":
             _choose(world, exists, relations.get(exists.name, {}))
     return world
-
-
-def holds(world: World, check: Check) -> bool:
-    """Whether a check is met in a world."""
-    value = world.value(check.expr)
-    match check.kind:
-        case "acyclic":
-            met = not _cyclic(value)
-        case "irreflexive":
-            met = not any(row >> i & 1 for i, row in value.items())
-        case "empty":
-            met = not any(value.values())
-        case "require":
-            assert check.bound is not None
-            bound = world.value(check.bound)
-            met = not any(row & ~bound.get(i, 0) for i, row in value.items())
-    return met != check.negated
-
-
-def _cyclic(rows: Rows) -> bool:
-    """Whether a relation has a cycle: nodes without predecessors are taken away, layer by layer."""
-    before = transposed(rows)
-    left = {i: row for i, row in before.items() if row}
-    nodes = set(left) | {i for i, row in rows.items() if row}
-    ready = [i for i in nodes if i not in left]
-    while ready:
-        i = ready.pop()
-        nodes.discard(i)
-        for j in bits(rows.get(i, 0)):
-            left[j] &= ~(1 << i)
-            if not left[j]:
-                ready.append(j)
-    return bool(nodes)
 
 
 # --- what a certificate must say ---

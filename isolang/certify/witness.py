@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import anomalies_of
-from isolang.certify.checks import (
-    BACK_BY_STATEMENT,
-    BY_STATEMENT,
-    EARLIER,
-    ONE_KEY,
-    certifiable,
-    judged,
-    uses_reads,
-)
-from isolang.certify.errors import CertificateRejected
-from isolang.certify.expression import Positions
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.evaluator import holds
 from isolang.certify.facts import COMMITTED, Facts
-from isolang.certify.product import Machine, Product, Read, machine
-from isolang.certify.return_paths import ReturnPaths
+from isolang.certify.least import Rules, at_least, rules_of, total, with_pairs
+from isolang.certify.relations import LARGEST, ordered, outside_bounds
 from isolang.certify.statements import check_statements
-from isolang.language.meaning.core import Check, Spec
-from isolang.language.vocabulary import GIVEN_ORDERS
+from isolang.certify.world import World
+from isolang.language.classify.theorems import event_graph_form
+from isolang.language.meaning.core import Spec
+from isolang.language.meaning.facts import mentioned, speaks_of_events, uses_reads_from
+from isolang.rows import bits, union
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,91 +51,66 @@ def check_witness(
         CertificateRejected: the witness is wrong; the message says where.
         NotCertifiedError: the spec or the history is beyond this checker.
     """
-    checks = [(check, certifiable(check)) for check in judged(spec)]
     facts = Facts(history)
+    if len(facts.could_be_included) > LARGEST:
+        raise NotCertifiedError(
+            f"not certified by definition: {len(facts.could_be_included)} transactions (witnesses "
+            f"are evaluated up to {LARGEST})"
+        )
     check_statements(history, facts)
-    facts.require({r for _, positions in checks for r in positions.labels})
+    facts.require(mentioned(spec))
+    rules = rules_of(spec)
     sources = [int(u) for u in source]
     if len(sources) != facts.operations:
         raise CertificateRejected(
             f"source has {len(sources)} entries (expected one per operation: {facts.operations})"
         )
     included = _included(facts, sources)
-    reads = _reads(facts, included, sources, judges_reads=uses_reads(spec))
+    reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
     orders = _orders(facts, included, order_start, order_txn)
-    members = sorted(included)
-    for check, positions in checks:
-        if check.kind == ONE_KEY:
-            parts = _keys(facts, members, reads, orders, positions)
-            broken = any(_broken(facts, check, positions, *part) for part in parts)
-        else:
-            broken = _broken(facts, check, positions, members, reads, orders)
-        if broken:
+    world = World(facts, included, reads, events=speaks_of_events(spec))
+    for key, order in enumerate(orders):
+        world.choose("ww", key, ordered([facts.n, *order]))
+    if rules is not None:
+        _choose(world, spec, rules)
+    for check in spec.checks:
+        if not check.flag and not holds(world, check):
+            if rules is not None and rules.beyond:
+                raise NotCertifiedError(
+                    f"not certified by definition: no rule for everything ({rules.beyond})"
+                )
             raise CertificateRejected(f"check {check.name}: the witness has a violating cycle")
 
 
-def _broken(  # noqa: PLR0917 - a check, and a choice
-    facts: Facts,
-    check: Check,
-    positions: Positions,
-    members: Sequence[int],
-    reads: Sequence[Read],
-    orders: Sequence[Sequence[int]],
-) -> bool:
-    """Whether a choice breaks a check."""
-    statements: Sequence[int] = ()
-    if check.kind in (BY_STATEMENT, BACK_BY_STATEMENT):
-        reads, orders, statements = _apart(facts, reads, orders)
+def _choose(world: World, spec: Spec, rules: Rules) -> None:
+    """Find the order of all transactions that the version orders stand for, and what is within it.
 
-    def product(walks: Machine) -> Product:
-        return Product(facts, members, reads, orders, statements, walks)
-
-    if check.kind == EARLIER:
-        return ReturnPaths(facts, members, reads, orders).closes_earlier_read()
-    looped = check.kind in ("acyclic", BY_STATEMENT) or positions.repeatable
-    parted = None if looped else positions.parted()
-    if not looped and not statements and (before := positions.before_source()) is not None:
-        if not product(machine(positions, looped=True)).broken():
-            return False  # a walk of one word is one of several
-        return ReturnPaths(facts, members, reads, orders).closes_source(before)
-    if parted is None:
-        return product(machine(positions, looped=looped)).broken()
-    without, paths_before = parted
-    walks = machine(without, looped=without.repeatable)
-    broken = bool(without.accepting) and product(walks).broken()
-    paths = ReturnPaths(facts, members, reads, orders, statements)
-    return broken or any(paths.closes(relation, words) for relation, words in paths_before.items())
-
-
-def _apart(
-    facts: Facts, reads: Sequence[Read], orders: Sequence[Sequence[int]]
-) -> tuple[list[Read], Sequence[Sequence[int]], list[int]]:
-    """The reads with their statements for readers, the orders, and a read of each statement."""
-    statements: list[int] = []
-    theirs = []
-    for read in reads:  # by operation
-        if not (statements and facts.one_statement(statements[-1], read.op)):
-            statements.append(read.op)
-        theirs.append(read._replace(reader=facts.n + len(statements) - 1))
-    return theirs, orders, statements
-
-
-def _keys(
-    facts: Facts,
-    members: Sequence[int],
-    reads: Sequence[Read],
-    orders: Sequence[Sequence[int]],
-    positions: Positions,
-) -> Iterator[tuple[Sequence[int], list[Read], list[Sequence[int]]]]:
-    """The choice of each key alone; to given relations all transactions matter."""
-    by_key: list[list[Read]] = [[] for _ in range(facts.keys)]
-    for read in reads:
-        by_key[read[1]].append(read)
-    given = set(GIVEN_ORDERS) & set(positions.labels)
-    for key, order in enumerate(orders):
-        own = sorted({*order, *(reader for reader, *_ in by_key[key])})
-        only = [order if k == key else () for k in range(facts.keys)]
-        yield members if given else own, by_key[key], only
+    How they are found is a matter of no trust: whether they are what the spec asks for is judged
+    by its bounds and its checks, as for any other relation.
+    """
+    values = at_least(rules, spec.exists, world.t0, world.transactions)
+    before = world.relation("ww")
+    pairs = ((i, j) for i, row in before.items() for j in bits(row))
+    values[rules.order] = with_pairs(values[rules.order], pairs)
+    if not rules.extend(world, values):
+        raise CertificateRejected(
+            f"check {rules.order}: the witness has a violating cycle, by what it must contain"
+        )
+    least = values[rules.order]
+    theorem = event_graph_form(spec)
+    if theorem is not None:
+        # It names pairs that the order has because it is total.
+        (form,) = theorem.spec.checks
+        if not holds(world, form):
+            raise CertificateRejected(f"check {form.name}: the witness has a violating cycle")
+        least = union((least, world.value(form.expr)))
+    values[rules.order] = ordered(total(least, world.transactions))
+    rules.extend(world, values, fixed=True)
+    for exists in spec.exists:
+        if exists.name in rules.chosen:
+            over = world.value(exists.over)
+            if wrong := outside_bounds(world, exists, {}, over, values[exists.name]):
+                raise CertificateRejected(f"{exists.name}: {wrong}")
 
 
 def _included(facts: Facts, source: Sequence[int]) -> set[int]:
@@ -168,9 +137,9 @@ def _included(facts: Facts, source: Sequence[int]) -> set[int]:
 
 def _reads(
     facts: Facts, included: set[int], source: Sequence[int], *, judges_reads: bool
-) -> list[Read]:
+) -> dict[int, int]:
     """The external reads of included transactions with their sources."""
-    reads = []
+    reads: dict[int, int] = {}
     for op, u in enumerate(source):
         reader = facts.txn_of[op]
         external = reader in included and facts.is_external(op)
@@ -196,7 +165,7 @@ def _reads(
                 f"(candidates: {candidates})"
             )
         else:
-            reads.append(Read(reader, facts.key[op], u, op))
+            reads[op] = u
     return reads
 
 

@@ -6,40 +6,44 @@ of key k is n + 1 + operations + k.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
-from isolang.certify.facts import APPEND, WRITE, Facts
-from isolang.language.meaning.core import (
-    Core,
-    Diff,
-    Domain,
-    ForKey,
-    Inter,
-    Inverse,
-    Lift,
-    Opt,
-    Plus,
-    Product,
-    Range,
-    Rel,
-    Seq,
-    Star,
-    Union,
-)
-from isolang.language.meaning.facts import children
-from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, union
+from isolang.certify.evaluator import Evaluator
+from isolang.certify.facts import APPEND, NIL, WRITE, Facts
+from isolang.rows import Rows, bits, bits_of, transposed, union
+
+_Moment = tuple[int, int, int]
+_Moments = Sequence[_Moment]
 
 
-class World:
+class _After:
+    """Moments by time, to be asked for the elements of all later ones."""
+
+    def __init__(self, moments: _Moments) -> None:
+        ascending = sorted(moments)
+        self._times = [time for time, _, _ in ascending]
+        self._later = [0]
+        for _, _, element in reversed(ascending):
+            self._later.append(self._later[-1] | 1 << element)
+
+    def later_than(self, time: int) -> int:
+        return self._later[len(self._times) - bisect_right(self._times, time)]
+
+
+def reads_among(reads: Sequence[int], operations: range) -> Sequence[int]:
+    """Those of ascending operations that are in a range."""
+    return reads[bisect_left(reads, operations.start) : bisect_left(reads, operations.stop)]
+
+
+class World(Evaluator):
     """The given relations over some transactions, sources for their reads, and chosen relations.
 
     Attributes:
         facts: of the whole history.
         t0: T0's element.
-        keys: what ``for`` goes over.
         transactions: all transaction elements, as bits.
     """
 
@@ -63,123 +67,15 @@ class World:
             keys: what ``for`` goes over; ``None`` for all keys.
         """
         self.facts = facts
-        self.keys: Sequence[int] = range(facts.keys) if keys is None else keys
+        super().__init__(range(facts.keys) if keys is None else keys)
+        self.facts = facts
         self._has_events = events
         self.t0 = facts.n
         self._members = sorted(members)
         self._sources = sources
         self.transactions = bits_of([*members, self.t0])
-        self._known: dict[tuple[str, int | None], Rows] = {}
-        self._values: dict[tuple[int, tuple[int, ...]], Rows] = {}
-        # What goes by identity must live as long as the table.
-        self._domains: dict[int, tuple[int, Rows]] = {}
-        self._kept: dict[int, tuple[Core, tuple[str, ...]]] = {}
-
-    def choose(self, name: str, key: int | None, value: Rows) -> None:
-        """Set a chosen relation; nothing that depends on it may have been evaluated before."""
-        self._known[name, key] = value
-
-    def value(self, e: Core, binding: Mapping[str, int] | None = None) -> Rows:
-        """The value of an expression; ``binding`` gives key variables their keys."""
-        bound = binding or {}
-        place = (id(e), tuple(bound[k] for k in self._keys(e)))
-        if place not in self._values:
-            self._values[place] = self._compute(e, bound)
-        return self._values[place]
-
-    def _keys(self, e: Core) -> tuple[str, ...]:
-        if id(e) not in self._kept:
-            found = {k for part in children(e) for k in self._keys(part)}
-            if isinstance(e, Rel) and e.key is not None:
-                found.add(e.key)
-            if isinstance(e, ForKey):
-                found.discard(e.key)
-            self._kept[id(e)] = (e, tuple(sorted(found)))
-        return self._kept[id(e)][1]
-
-    # --- operators ---
-
-    def _compute(self, e: Core, binding: Mapping[str, int]) -> Rows:
-        def value(part: Core) -> Rows:
-            return self.value(part, binding)
-
-        match e:
-            case Rel():
-                return self.relation(e.name, None if e.key is None else binding[e.key])
-            case Union():
-                return union(map(value, e.parts))
-            case Inter():
-                result = value(e.parts[0])
-                for part in e.parts[1:]:
-                    other = value(part)
-                    result = {i: row & other.get(i, 0) for i, row in result.items()}
-                return result
-            case Seq():
-                return self._sequence([value(part) for part in e.parts])
-            case Diff():
-                left, right = value(e.left), value(e.right)
-                return {i: row & ~right.get(i, 0) for i, row in left.items()}
-            case Product():
-                row = members_of(value(e.right))
-                return dict.fromkeys(bits(members_of(value(e.left))), row)
-            case Inverse():
-                return transposed(value(e.arg))
-            case Lift():
-                return {i: 1 << i for i in bits(members_of(value(e.arg)))}
-            case Domain():
-                return {0: bits_of(i for i, row in value(e.arg).items() if row)}
-            case Range():
-                found = 0
-                for row in value(e.arg).values():
-                    found |= row
-                return {0: found}
-            case Opt():
-                return union((value(e.arg), self._identity()))
-            case Plus():
-                return closed(value(e.arg))
-            case Star():
-                return union((closed(value(e.arg)), self._identity()))
-            case ForKey():
-                return union(self.value(e.body, {**binding, e.key: k}) for k in self.keys)
-
-    def _sequence(self, parts: list[Rows]) -> Rows:
-        """``a ; b ; …``: composition is associative, so the pair that costs least goes first."""
-        while len(parts) > 1:
-            at = 0
-            if len(parts) > 2:
-                at = min(range(len(parts) - 1), key=lambda i: self._cost(parts[i], parts[i + 1]))
-            parts[at : at + 2] = [self._composed(parts[at], parts[at + 1])]
-        return parts[0]
-
-    def _cost(self, a: Rows, b: Rows) -> int:
-        """How many rows are looked up for ``a ; b``."""
-        live = self._domain(b)
-        return sum((row & live).bit_count() for row in a.values())
-
-    def _composed(self, a: Rows, b: Rows) -> Rows:
-        found: Rows = {}
-        live = self._domain(b)
-        for i, row in a.items():
-            through = 0
-            for k in bits(row & live):
-                through |= b[k]
-            if through:
-                found[i] = through
-        return found
-
-    def _domain(self, rows: Rows) -> int:
-        """The elements that have a row, as bits; it is asked for often."""
-        if id(rows) not in self._domains:
-            self._domains[id(rows)] = (bits_of(rows), rows)
-        return self._domains[id(rows)][0]
 
     # --- names ---
-
-    def relation(self, name: str, key: int | None = None) -> Rows:
-        """The value of a name; without its key that of a keyed one is the union over keys."""
-        if (name, key) not in self._known:
-            self._known[name, key] = self._given(name, key)
-        return self._known[name, key]
 
     def _given(self, name: str, key: int | None) -> Rows:
         facts, members = self.facts, self._members
@@ -195,7 +91,7 @@ class World:
             case "rt":
                 return self._real_time()
             case "group-rt" | "done" | "late" | "locked":
-                return self._before_commit(getattr(facts, name.replace("-", "_")))
+                return self._before_commit(name)
             case "committed-before" | "answered-before" | "committed-after" | "statement":
                 return self._of_statements(name)
             case "po":
@@ -273,8 +169,59 @@ class World:
                     rows[t] |= bits_of(b for b in self._members if facts.rt(t, b))
         return rows
 
-    def _before_commit(self, holds: Callable[[int, int], bool]) -> Rows:
-        return {a: bits_of(b for b in self._members if holds(a, b)) for a in self._members}
+    def _before_commit(self, name: str) -> Rows:
+        """``group-rt``, ``done``, ``late`` or ``locked``."""
+        facts, members = self.facts, self._members
+        if name == "group-rt":
+            groups: dict[int, int] = defaultdict(int)
+            for t in members if facts.group else ():
+                groups[facts.group[t]] |= 1 << t
+            later = self.relation("rt")
+            return {
+                t: later.get(t, 0) & groups[facts.group[t]]
+                for t in members
+                if facts.group and facts.group[t] != NIL
+            }
+        if not facts.has_moments:
+            return {}
+        sent = [(facts.commit_sent(t), t, t) for t in members]
+        if name == "done":
+            return self._precede([(facts.commit_answered(t), t, t) for t in members], sent)
+        if name == "late":
+            return self._precede([(facts.first_answered(t), t, t) for t in members], sent)
+        return union(
+            self._precede(
+                [(facts.write_answered(t, key), t, t) for t in writers],
+                [(facts.commit_sent(t), t, t) for t in writers],
+            )
+            for key, writers in self._writers.items()
+        )
+
+    def _precede(self, answers: _Moments, sends: _Moments, *, apart: bool = True) -> Rows:
+        """The pairs of which the answer to the first came before the second was sent.
+
+        Args:
+            answers: the time, the transaction and the element of each answer.
+            sends: likewise.
+            apart: whether pairs of one transaction are left out.
+        """
+        facts = self.facts
+        everyone = _After(sends)
+        # In one session its own clock counts, which may be off against that of others.
+        sessions: dict[int, list[_Moment]] = defaultdict(list)
+        own: dict[int, int] = defaultdict(int)
+        for moment in sends:
+            sessions[facts.session[moment[1]]].append(moment)
+            own[moment[1]] |= 1 << moment[2]
+        by_session = {session: _After(moments) for session, moments in sessions.items()}
+        rows: Rows = {}
+        for time, t, element in answers:
+            later = everyone.later_than(time)
+            if facts.has_own_clocks and facts.session[t] in by_session:
+                clock = facts.by_own_clock(time, t)
+                later |= by_session[facts.session[t]].later_than(clock)
+            rows[element] = later & ~own[t] if apart else later
+        return rows
 
     @cached_property
     def _writers(self) -> dict[int, list[int]]:
@@ -320,20 +267,24 @@ class World:
     def _of_statements(self, name: str) -> Rows:
         facts, members = self.facts, self._members
         reads = sorted(op for ops in self._reads.values() for op in ops)
+        if name == "statement":
+            found: Rows = {}
+            for op in reads:
+                beside = facts.operations_of(facts.txn_of[op])
+                found[self._event(op)] = bits_of(
+                    self._event(o) for o in reads_among(reads, beside) if facts.one_statement(op, o)
+                )
+            return found
+        if not facts.has_moments:
+            return {}
+        times = {op: facts.statement_times(op) for op in reads}
+        asked = [(times[op][0], facts.txn_of[op], self._event(op)) for op in reads]
+        told = [(times[op][1], facts.txn_of[op], self._event(op)) for op in reads]
         if name == "committed-before":
-            return {
-                t: bits_of(self._event(op) for op in reads if facts.committed_before(t, op))
-                for t in members
-            }
+            return self._precede([(facts.commit_answered(t), t, t) for t in members], asked)
         if name == "committed-after":
-            return {
-                self._event(op): bits_of(t for t in members if facts.committed_after(op, t))
-                for op in reads
-            }
-        joins = facts.one_statement if name == "statement" else facts.answered_before
-        return {
-            self._event(op): bits_of(self._event(o) for o in reads if joins(op, o)) for op in reads
-        }
+            return self._precede(told, [(facts.commit_sent(t), t, t) for t in members])
+        return self._precede(told, asked, apart=False)
 
     @cached_property
     def _reads(self) -> dict[int, list[int]]:

@@ -1,4 +1,4 @@
-"""``isocheck verify``: a saved certificate against its history, in plain Python."""
+"""``isocheck verify``: a saved certificate against its history, by both checkers."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from isolang.output.terminal import say, visible
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
+    from isolang.certify.verification import Acceptance
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
 
@@ -39,8 +40,15 @@ def verify(
         ),
     ] = "",
     plot: Plot = "",
+    by_definition: Annotated[
+        bool,
+        typer.Option(
+            "--by-definition",
+            help="Insist: all of it must be accepted by the definition of the checks as written.",
+        ),
+    ] = False,
 ) -> int:  # fmt: skip
-    """Check a certificate again, with the checkers in plain Python."""
+    """Check a certificate again, natively and by the definition of its checks."""
     from isolang.api import read
     from isolang.certify.certificate import Certificate
     from isolang.certify.certificate import verify as check
@@ -65,8 +73,12 @@ def verify(
                 clock_error=str(how.get("clock_error") or ""),
             )
             about = read(history, reading)
-            check(proof, about, spec)
-            drawn = _drawn(proof, text, about, spec, name=history, page=page, plot=plot)
+            accepted = check(proof, about, spec)
+            if by_definition and accepted.beyond_definition:
+                raise NotCertifiedError(
+                    f"not certified by definition: {accepted.beyond_definition}"
+                )
+            drawn = _drawn(proof, text, about, spec, accepted, name=history, page=page, plot=plot)
     except CertificateRejected as error:
         say(f"REJECTED  {shown}", f"  {visible(str(error))}")
         return EXIT_REJECTED
@@ -83,6 +95,7 @@ def verify(
     say(
         f"ACCEPTED  {shown}",
         visible(f"  {history} is {proof.verdict} under {proof.spec_name}: the {kind} holds"),
+        visible(f"  accepted by: {accepted}"),
         visible(f"  history sha256 {proof.history_sha256}"),
         visible(f"  history read as {_read_as(proof)}"),
         visible(f"  spec sha256 {proof.spec_sha256}: {_whose(proof, spec)}"),
@@ -97,6 +110,7 @@ def _drawn(
     text: str,
     about: History,
     spec: Spec,
+    accepted: Acceptance,
     *,
     name: str,
     page: str,
@@ -111,7 +125,7 @@ def _drawn(
     from isolang.report.figure import figure
     from isolang.report.picture import save_picture
 
-    verdict = verdict_of(proof, about, spec)
+    verdict = verdict_of(proof, about, spec, accepted)
     lines = []
     if page:
         digest = hashlib.sha256(text.encode()).hexdigest()

@@ -10,24 +10,27 @@ from isolang.verdict import Invalid, Valid
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
+    from isolang.certify.verification import Acceptance
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
 
-_WHO = "the checkers in plain Python accepted the certificate"
 
-
-def verdict_of(certificate: Certificate, history: History, spec: Spec) -> Valid | Invalid:
+def verdict_of(
+    certificate: Certificate, history: History, spec: Spec, accepted: Acceptance
+) -> Valid | Invalid:
     """The verdict of a certificate, explained anew.
 
     Args:
         certificate: ``verify`` has accepted it.
         history: what it is about.
         spec: lowered again from the certificate's texts.
+        accepted: which checker accepted what of it.
     """
+    who = f"accepted by: {accepted}"
     match certificate.proof:
         case Witness() | Relations() as witness:
             return Valid(
-                history=history, spec=spec, witness=witness, certified=True, certified_reason=_WHO
+                history=history, spec=spec, witness=witness, certified=True, certified_reason=who
             )
         case Refutation() as refutation:
             from isolang.explain.explain import explain
@@ -46,5 +49,5 @@ def verdict_of(certificate: Certificate, history: History, spec: Spec) -> Valid 
         violation=violation,
         refutation=refutation,
         certified=True,
-        certified_reason=_WHO,
+        certified_reason=who,
     )

@@ -74,4 +74,6 @@ def test_a_stale_read_among_many_is_found(hidden, level):
     if expected == "invalid":
         proof = weaker.certificate().proof
         assert isinstance(proof, Witness)
-        assert both(given, load_spec(level), proof)[0] == "rejected"
+        by_definition, natively = both(given, load_spec(level), proof)
+        assert natively == "rejected"
+        assert by_definition in ("rejected", "not certified")  # of more transactions than it takes

@@ -190,6 +190,36 @@ def test_certificates_are_saved_and_verified(files, capfd):
     assert "not the history of this certificate" in other.err
 
 
+def proven(capfd, spec, history):
+    """The certificate of a verdict."""
+    options = ("-o", "json", "--certificate", "proofs")
+    (report,) = run_here(capfd, "-s", spec, *options, history).reports()
+    return report["certificate"]
+
+
+def test_verify_says_which_checker_accepts_what(files, capfd):
+    """Natively all; by definition the checks of a witness, and the cycle steps of a refutation."""
+    for history, said in (("valid.txt", "all"), ("lost.txt", "all: 1 of 1 cycle steps")):
+        run = run_here(capfd, "verify", "--by-definition", proven(capfd, "ser", history), history)
+        assert run.code == 0, run.err
+        assert f"accepted by: native checker (all), by definition ({said})" in run.out
+
+
+def test_what_is_beyond_the_definition_is_said_and_can_be_insisted_on(files, capfd):
+    """A witness of more transactions than it evaluates in seconds: accepted natively alone."""
+    lines = "".join(f"w({i},1,{i},{i})\n" for i in range(2_001))
+    (files / "many.txt").write_text(lines)
+    path = proven(capfd, "ser", "many.txt")
+    run = run_here(capfd, "verify", path, "many.txt")
+    assert run.code == 0, run.err
+    said = "not by definition: 2001 transactions (witnesses are evaluated up to 2000)"
+    assert f"accepted by: native checker (all); {said}" in run.out
+    run = run_here(capfd, "verify", "--by-definition", path, "many.txt")
+    assert run.code == 3
+    assert run.out.startswith("UNKNOWN")
+    assert "not certified by definition: 2001 transactions" in run.out
+
+
 def test_a_tampered_certificate_is_rejected(files, capfd):
     """Of a proof that does not hold, verify says so with the exit code for that."""
     (report,) = run_here(

@@ -9,7 +9,6 @@ from itertools import permutations, product
 from isolang._native import verify_refutation
 from isolang.certify.anomalies import anomalies_of, incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import glushkov
 from isolang.certify.facts import Facts
 from isolang.certify.native import check_natively, native_checks
 from isolang.certify.proofs import check_proof
@@ -157,21 +156,21 @@ class World:
 
     def cycle(self, check):
         """The edges of a shortest violating closed walk."""
-        positions = glushkov(check.expr)
+        labels, follow, accepting = positions_of(check.expr)
         again = check.kind == "acyclic"
         for start in sorted(self.included):
             seen = {(start, 0): None}
             queue = [(start, 0)]
             for t, q in queue:
-                states = [q, 0] if again and q in positions.accepting else [q]
+                states = [q, 0] if again and q in accepting else [q]
                 for edge in self.edges:
                     if edge[1] != t:
                         continue
                     for state in states:
-                        for p in positions.follow[state]:
-                            if positions.labels[p] != edge[0]:
+                        for p in follow[state]:
+                            if labels[p] != edge[0]:
                                 continue
-                            if edge[2] == start and p in positions.accepting:
+                            if edge[2] == start and p in accepting:
                                 walk, at = [edge], (t, q)
                                 while seen[at] is not None:
                                     before, step = seen[at]
@@ -182,6 +181,38 @@ class World:
                                 seen[edge[2], p] = ((t, q), edge)
                                 queue.append((edge[2], p))
         return None
+
+
+def positions_of(expr):
+    """The position automaton of an expression (V. Glushkov, 1961): labels, successors, ends."""
+    labels, follow = [""], [set()]
+
+    def build(e):  # whether it is nullable, where its words begin, where they end
+        if isinstance(e, Rel):
+            labels.append(e.name)
+            follow.append(set())
+            return False, {len(labels) - 1}, {len(labels) - 1}
+        if isinstance(e, Union):
+            empty, first, last = zip(*map(build, e.parts), strict=True)
+            return any(empty), set().union(*first), set().union(*last)
+        if isinstance(e, Seq):
+            empty, first, last = True, set(), set()
+            for part in e.parts:
+                may_skip, begins, ends = build(part)
+                for p in last:
+                    follow[p] |= begins
+                first |= begins if empty else set()
+                last = last | ends if may_skip else ends
+                empty = empty and may_skip
+            return empty, first, last
+        empty, first, last = build(e.arg)
+        if not isinstance(e, Opt):
+            for p in last:
+                follow[p] |= first
+        return empty or not isinstance(e, Plus), first, last
+
+    _, follow[0], accepting = build(expr)
+    return labels, follow, accepting
 
 
 def compose(a, b):

@@ -1,4 +1,8 @@
-r"""The checks that decide a verdict, in the terms of version orders and cycles.
+r"""The checks of a spec for the native checker: cycles of words over version orders and reads.
+
+The native checker knows only what this module makes of a spec; what is checked by definition
+(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) knows nothing of this module. A
+mistake here is seen where the two disagree.
 
 The proofs speak of ``before(key, a, b)``. In a spec with one order ``o`` on T (``co``, or ``ar``
 with a visibility relation within it) that means: a precedes b in ``o``, both being writers of the
@@ -26,8 +30,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.expression import TO_WRITE, Positions, glushkov, walk
+from isolang.certify.errors import NotCertifiedError
+from isolang.certify.prefix import TO_WRITE, nullable, prefix_text, walk
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -52,7 +56,6 @@ from isolang.language.vocabulary import (
     MOMENTS,
     OF_READS,
     OVERWRITING,
-    STATEMENT_LETTERS,
     TESTS,
 )
 
@@ -103,7 +106,7 @@ def _read(check: Check) -> Check:
     expr = _turned(check.expr)
     if isinstance(expr, ForKey):
         try:
-            glushkov(expr)
+            prefix_text(expr)
         except NotCertifiedError:
             keyless = _without_key(expr.body, expr.key)
             if not _names(keyless).isdisjoint(MOMENTS):
@@ -248,41 +251,6 @@ def _without_key(e: Core, key: str) -> Core:
     return _changed(e, lambda part: replace(part, key=None))
 
 
-def uses_reads(spec: Spec) -> bool:
-    """Whether ``spec`` depends on ``rf``: only then do intrinsic anomalies violate it."""
-    relevant: list[Core | None] = []
-    for check in spec.checks:
-        if not check.flag:
-            relevant += [check.expr, check.bound]
-    for exists in spec.exists:
-        # What is asked for must exist, used or not; of rf and ww every history has one.
-        if exists.name not in ("rf", "ww"):
-            relevant += [exists.over, exists.containing, exists.within]
-    return any(
-        isinstance(e, Rel) and e.name in {"rf", *OF_READS}
-        for whole in relevant
-        if whole is not None
-        for e in walk(whole)
-    )
-
-
-def certifiable(check: Check) -> Positions:
-    """The automaton of a check.
-
-    Raises:
-        CertificateRejected: the check holds of no history, because its expression contains the
-            identity.
-        NotCertifiedError: the expression is outside event graphs.
-    """
-    positions = glushkov(check.expr)
-    by_statement = check.kind in (BY_STATEMENT, BACK_BY_STATEMENT)
-    if not by_statement and not {*STATEMENT_LETTERS, TO_WRITE}.isdisjoint(positions.labels):
-        raise NotCertifiedError(f"not certified: check {check.name} leads to statements")
-    if positions.nullable:
-        raise CertificateRejected(f"check {check.name}: the expression contains the identity")
-    return positions
-
-
 def over_one_order(spec: Spec) -> bool:
     """Whether a spec chooses something beside ``rf`` and ``ww``."""
     return any(e.name not in _CHOSEN for e in spec.exists)
@@ -335,7 +303,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
     for check, seen_by in observed:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
-        _need(not glushkov(phi).nullable, f"check {check.name}: a reader that observes itself")
+        _need(not nullable(phi), f"check {check.name}: a reader that observes itself")
         within = phi in into_order or _names(phi) <= letters
         _need(within, f"check {check.name} observes more than {order.name} contains")
         checks.append(replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None))

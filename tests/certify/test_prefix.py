@@ -1,22 +1,19 @@
-"""The checkers' automata and products, against regular expressions and sets of pairs."""
+"""Expressions as the native checker reads them, and both checkers against sets of pairs."""
 
 import random
 import re
-from itertools import product
 
 import pytest
-from support.certify import LEVELS, both, history, init, rt, rw, so, spec, txn, worlds, wr, ww
 from support.certify import arrays as arrays_of
+from support.certify import both, history, init, rt, rw, so, spec, txn, worlds, wr, ww
 
 from isolang._native import verify_witness
-from isolang.certify.checks import judged, uses_reads
 from isolang.certify.errors import NotCertifiedError
-from isolang.certify.expression import glushkov, prefix_text
-from isolang.certify.product import machine
+from isolang.certify.prefix import nullable, prefix_text
 from isolang.certify.proofs import Witness
+from isolang.certify.translate import judged
 from isolang.language.meaning.core import (
     Check,
-    Exists,
     ForKey,
     Inter,
     Inverse,
@@ -29,12 +26,6 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-
-
-def nowhere(_place, _test):
-    """No transaction passes a test."""
-    return False
-
 
 LETTERS = {"so": "s", "wr": "r", "ww": "w", "rw": "a", "rt": "t", "init": "i"}
 
@@ -59,55 +50,14 @@ def random_expression(rng, depth=3):
     return (Seq if kind == 4 else Union)(parts)
 
 
-def words(longest):
-    names = ("so", "wr", "ww", "rw")
-    for length in range(longest + 1):
-        yield from product(names, repeat=length)
-
-
-def spelled(word):
-    return "".join(LETTERS[name] for name in word)
-
-
-def test_membership_is_that_of_regular_expressions():
+def test_nullable_is_the_empty_word():
     rng = random.Random(1)
-    for _ in range(150):
-        e = random_expression(rng)
-        positions = glushkov(e)
-        once, again = re.compile(pattern(e)), re.compile(f"(?:{pattern(e)})+")
-        for word in words(4):
-            assert positions.reads(word, nowhere) == bool(once.fullmatch(spelled(word))), (e, word)
-            assert positions.reads_repeated(word, nowhere) == bool(
-                again.fullmatch(spelled(word))
-            ), (e, word)
-
-
-def test_repeatable_is_closure_under_concatenation():
-    rng = random.Random(2)
     answers = {True: 0, False: 0}
     for _ in range(200):
-        e = random_expression(rng, 2)
-        positions = glushkov(e)
-        language = [word for word in words(3) if positions.reads(word, nowhere)]
-        broken = any(not positions.reads(a + b, nowhere) for a in language for b in language)
-        if broken:
-            assert not positions.repeatable, e
-        elif not positions.repeatable:  # the counterexample is longer than three letters a word
-            longer = [word for word in words(6) if positions.reads(word, nowhere)]
-            assert not longer or any(
-                not positions.reads(a + b, nowhere) for a in longer for b in longer
-            ), e
-        answers[positions.repeatable] += 1
+        e = random_expression(rng)
+        answers[nullable(e)] += 1
+        assert nullable(e) == bool(re.fullmatch(pattern(e), "")), e
     assert min(answers.values()) > 20
-
-
-def test_machines_of_levels_are_as_small_as_they_can_be():
-    """One node per transaction for SER, two for SI."""
-    sizes = {
-        name: machine(glushkov(LEVELS[name].checks[0].expr), looped=True).states
-        for name in ("SER", "SI", "PC", "SSER")
-    }
-    assert sizes == {"SER": 1, "SI": 2, "PC": 2, "SSER": 1}
 
 
 SMALL = [
@@ -190,8 +140,6 @@ def test_identity_in_an_expression_holds_of_nothing():
 )
 def test_what_is_no_event_graph_is_not_certified(e, said):
     with pytest.raises(NotCertifiedError, match=re.escape(said)):
-        glushkov(e)
-    with pytest.raises(NotCertifiedError):
         prefix_text(e)
 
 
@@ -210,21 +158,6 @@ def test_only_plain_checks_are_judged():
     for check in ({"kind": "empty"}, {"kind": "require"}, {"kind": "acyclic", "negated": True}):
         with pytest.raises(NotCertifiedError, match="check c"):
             judged(one(**check))
-
-
-def test_reads_are_judged_iff_rf_matters():
-    assert uses_reads(spec(("acyclic", Union((ww, wr)))))
-    assert uses_reads(spec(("acyclic", rw)))
-    assert not uses_reads(spec(("acyclic", Union((ww, so)))))
-    co = Exists(name="co", key=None, kind="order", over=Rel("T"), containing=wr)
-    through = Spec(
-        name="",
-        title="",
-        source="",
-        exists=(co,),
-        checks=(Check(name="c", kind="acyclic", expr=Rel("co")),),
-    )
-    assert uses_reads(through)
 
 
 @pytest.mark.parametrize(

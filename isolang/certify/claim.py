@@ -1,0 +1,230 @@
+"""What one cycle step of a refutation claims, by the definition of the check that it names.
+
+The edges of a step stand in every choice in which its literals hold. So what is evaluated here is a
+part of that choice: these transactions, their reads and writes, and no pairs but those of the
+edges. An expression that only grows with its relations has, of the part, at most the pairs that it
+has of the whole.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from isolang.certify.evaluator import Evaluator
+from isolang.certify.facts import Facts
+from isolang.certify.steps import Edge
+from isolang.language.meaning.core import Core, Diff
+from isolang.language.meaning.facts import children, names
+from isolang.language.vocabulary import GIVEN, OF_EVENTS
+from isolang.rows import Rows, bits, bits_of, closed, transposed, union
+
+NOTHING = -1
+OF_TRANSACTIONS = tuple(
+    w.name for w in GIVEN if w.letter and w.sort.kind == "relation" and w.name not in OF_EVENTS
+)
+"""Relations between transactions that the history gives."""
+_BY_KIND = {"iwr": False, "pwr": True}
+_Pairs = Iterable[tuple[int, int]]
+
+
+def only_grows(e: Core) -> bool:
+    r"""Whether an expression can only gain pairs by those that its relations gain.
+
+    What is taken away may be ``id`` alone: of two elements it has the same to say everywhere.
+    """
+    # mutant: definition-only-grows
+    if isinstance(e, Diff) and names(e.right) != {"id"}:
+        return False
+    return all(only_grows(part) for part in children(e))
+
+
+class Claim(Evaluator):
+    """The part of every choice that some edges are.
+
+    Elements are numbered as they come: however large the history is, only these matter.
+
+    Args:
+        facts: of the history.
+        edges: each of them stands by itself, if its literals hold.
+        order: the name of the order on all transactions that ``ww`` edges are of; ``None`` if they
+            are of ``ww``.
+    """
+
+    def __init__(self, facts: Facts, edges: Sequence[Edge], order: str | None = None) -> None:
+        keys = {edge.key for edge in edges if edge.key != NOTHING}
+        for edge in edges:
+            if "[" in edge.relation:
+                keys |= facts.shared_keys(edge.relation, edge.a, edge.b)
+        super().__init__(sorted(keys))
+        self._facts = facts
+        self._edges = edges
+        self._order = order
+        found = {t for edge in edges for t in (edge.a, edge.b)} | {facts.n}
+        found |= {edge.writer for edge in edges if edge.relation == "rw"}
+        self._transactions = sorted(found)
+        self.of_transaction = {t: i for i, t in enumerate(self._transactions)}
+
+    @property
+    def everyone(self) -> int:
+        """All transactions, as bits."""
+        return (1 << len(self._transactions)) - 1
+
+    @property
+    def t0(self) -> int:
+        """T0's element."""
+        return self.of_transaction[self._facts.n]
+
+    def before(self, key: int | None = None) -> _Pairs:
+        """The pairs of elements that the step's literals order, of one key or of all."""
+        for edge in self._edges:
+            if key in (None, edge.key):
+                if edge.relation == "ww":
+                    yield self.of_transaction[edge.a], self.of_transaction[edge.b]
+                elif edge.relation == "rw":
+                    yield self.of_transaction[edge.writer], self.of_transaction[edge.b]
+
+    # --- elements ---
+
+    @cached_property
+    def _of_operation(self) -> dict[int, int]:
+        """The operations that matter, T0's write of key k as the one of number -1 - k."""
+        facts = self._facts
+        found: set[int] = set()
+        for edge, following in zip(self._edges, (*self._edges[1:], *self._edges[:1]), strict=True):
+            if edge.op != NOTHING:
+                found.add(edge.op)
+            if edge.key != NOTHING:
+                ends = (edge.a, edge.b, edge.writer)
+                found |= {
+                    self._write(t, edge.key)
+                    for t in ends
+                    if t != NOTHING and facts.writes_key(t, edge.key)
+                }
+            # From which statement a step between two of them leads, only the edge before it says.
+            if following.relation in ("answered-before", "po") and edge.op == NOTHING:
+                found.update(facts.operations_of(following.a))
+        kept = (op for op in sorted(found) if op < 0 or facts.ok[op])
+        return {op: len(self._transactions) + i for i, op in enumerate(kept)}
+
+    def _write(self, t: int, key: int) -> int:
+        """The operation that is the last write of a key by a transaction."""
+        return -1 - key if t == self._facts.n else self._facts.last[t][key]
+
+    def _owner(self, op: int) -> int:
+        return self._facts.n if op < 0 else self._facts.txn_of[op]
+
+    @cached_property
+    def _reads(self) -> list[int]:
+        """Those of the operations that read from another transaction."""
+        facts = self._facts
+        return [
+            op
+            for op in self._of_operation
+            if op >= 0 and facts.is_external(op) and facts.candidates(op)
+        ]
+
+    def _identity(self) -> Rows:
+        return {i: 1 << i for i in range(len(self._transactions) + len(self._of_operation))}
+
+    # --- names ---
+
+    def _given(self, name: str, key: int | None) -> Rows:
+        facts, place = self._facts, self.of_transaction
+        match name:
+            case "T":
+                return {0: self.everyone}
+            case "id":
+                return self._identity()
+            case "tx":
+                return {i: 1 << place[self._owner(op)] for op, i in self._of_operation.items()}
+            case "po":
+                return self._among(
+                    [op for op in self._of_operation if op >= 0], facts.program_order
+                )
+            case "statement":
+                return self._among(self._reads, facts.one_statement)
+            case "pred":
+                return {0: bits_of(self._of_operation[o] for o in self._reads
+                                   if facts.of_predicate(o))}  # fmt: skip
+            case "answered-before":
+                return self._answered_before()
+            case "committed-before":
+                return _rows((place[e.a], self._of_operation[e.op]) for e in self._named(name))
+            case "committed-after":
+                return _rows((self._of_operation[e.op], place[e.b]) for e in self._named(name))
+            case "W" if key is None:
+                return {0: bits_of(i for t, i in place.items() if facts.writes_any(t))}
+            case "R" if key is None:
+                return {0: bits_of(i for t, i in place.items() if facts.reads_any(t))}
+        if name in OF_TRANSACTIONS:
+            return _rows((place[e.a], place[e.b]) for e in self._named(name))
+        if key is None:
+            return union(self.relation(name, k) for k in self.keys)
+        match name:
+            case "W":
+                return {0: bits_of(i for t, i in place.items() if facts.writes_key(t, key))}
+            case "R":
+                return {0: bits_of(i for t, i in place.items() if facts.reads_key(t, key))}
+            case "last-write":
+                return {0: bits_of(i for op, i in self._of_operation.items()
+                                   if op == self._last_of(op, key))}  # fmt: skip
+            case "rf":
+                return _rows(
+                    (self._of_operation[self._write(u, key)], self._of_operation[op])
+                    for u, op in self._sources(key)
+                )
+            case "wr" | "iwr" | "pwr":
+                return _rows(
+                    (place[u], place[facts.txn_of[op]])
+                    for u, op in self._sources(key)
+                    if facts.of_predicate(op) == _BY_KIND.get(name, facts.of_predicate(op))
+                )
+            case "ww":
+                return closed(_rows(self.before(key))) if self._order is None else {}
+            case "rw" | "irw" | "prw":
+                read = transposed(self.relation(f"{name[:-2]}wr", key))
+                back = self._composed(read, self.relation("ww", key))
+                # mutant: definition-itself
+                return {i: row & ~(1 << i) for i, row in back.items()}
+        return {}  # a relation of which the edges say nothing
+
+    def _named(self, name: str) -> Iterator[Edge]:
+        return (e for e in self._edges if e.relation.partition("[")[0] == name)
+
+    def _sources(self, key: int) -> Iterator[tuple[int, int]]:
+        for edge in self._edges:
+            if edge.key == key and edge.relation in ("wr", "rw"):
+                yield (edge.a if edge.relation == "wr" else edge.writer), edge.op
+
+    def _last_of(self, op: int, key: int) -> int | None:
+        """The last write of a key by the transaction of an operation."""
+        t = self._owner(op)
+        return self._write(t, key) if self._facts.writes_key(t, key) else None
+
+    def _among(self, operations: Sequence[int], holds: object) -> Rows:
+        assert callable(holds)
+        place = self._of_operation
+        return _rows((place[a], place[b]) for a in operations for b in operations if holds(a, b))
+
+    def _answered_before(self) -> Rows:
+        facts, place = self._facts, self._of_operation
+        return _rows(
+            (place[op], place[edge.op])
+            for edge in self._named("answered-before")
+            for op in self._reads
+            if facts.txn_of[op] == edge.a and facts.answered_before(op, edge.op)
+        )
+
+
+def _rows(pairs: _Pairs) -> Rows:
+    found: defaultdict[int, int] = defaultdict(int)
+    for a, b in pairs:
+        found[a] |= 1 << b
+    return dict(found)
+
+
+def pairs_of(rows: Rows) -> Iterator[tuple[int, int]]:
+    """The pairs of a relation."""
+    return ((i, j) for i, row in rows.items() for j in bits(row))

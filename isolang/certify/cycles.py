@@ -1,0 +1,110 @@
+"""The check of a cycle step by definition: the check as it is written, on the step's own edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from isolang.certify.claim import Claim, only_grows
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.evaluator import holds
+from isolang.certify.facts import Facts
+from isolang.certify.least import Rules, at_least, rules_of, with_pairs
+from isolang.certify.steps import Edge
+from isolang.language.meaning.core import Check, Spec
+
+_Transactions = Iterable[tuple[int, int]]
+
+
+class Cycles:
+    """The checks of a specification, asked about closed walks.
+
+    Args:
+        facts: of the history.
+        spec: as the user wrote it.
+
+    Raises:
+        NotCertifiedError: what the version orders of a proof are, is not clear.
+    """
+
+    def __init__(self, facts: Facts, spec: Spec) -> None:
+        self._facts = facts
+        self._exists = spec.exists
+        self._rules = rules_of(spec)
+        self._checks = {check.name: check for check in spec.checks if not check.flag}
+        self._names = {*self._checks, "+".join(self._checks)}
+        if self._rules is not None:
+            self._names.add(self._rules.order)
+
+    def require(self, name: str, edges: Sequence[Edge]) -> None:
+        """That some edges are there must violate the spec, by the check of that name.
+
+        Args:
+            name: of a check, or of the order of all transactions.
+            edges: a closed walk; each of them stands by itself.
+
+        Raises:
+            CertificateRejected: it does not.
+            NotCertifiedError: the check may forbid more of a whole than of its parts.
+        """
+        if name not in self._names:
+            raise CertificateRejected(f"cycle: the spec has no check {name}")
+        if self._rules is None:
+            met = self._meets(self._checks[name], edges)
+        else:
+            met = self._may_be(self._rules, edges)
+        if met:
+            relations = " ; ".join(edge.relation for edge in edges)
+            raise CertificateRejected(f"cycle: '{relations}' does not violate {name}")
+
+    def _meets(self, check: Check, edges: Sequence[Edge]) -> bool:
+        if check.negated or check.bound is not None or not only_grows(check.expr):
+            raise NotCertifiedError(
+                f"not certified by definition: what check {check.name} says of a part it need not "
+                "say of the whole"
+            )
+        return holds(Claim(self._facts, edges), check)
+
+    # --- an order of all transactions ---
+
+    def _may_be(self, rules: Rules, edges: Sequence[Edge]) -> bool:
+        """Whether the rules leave the edges an order."""
+        if not self._ordered(rules, edges, ()):
+            return False
+        cases = list(self._cases(rules, edges))
+        if any(a == b for a, b in cases) or not self._ordered(rules, edges, cases):
+            return False
+        if rules.beyond:
+            raise NotCertifiedError(
+                f"not certified by definition: no rule for everything ({rules.beyond})"
+            )
+        return True
+
+    def _ordered(self, rules: Rules, edges: Sequence[Edge], known: _Transactions) -> bool:
+        """Whether the rules leave edges, and pairs known of the order, without a loop."""
+        claim = Claim(self._facts, edges, rules.order)
+        values = at_least(rules, self._exists, claim.t0, claim.everyone)
+        place = claim.of_transaction
+        more = [(place[a], place[b]) for a, b in known]
+        values[rules.order] = with_pairs(values[rules.order], (*claim.before(), *more))
+        return rules.extend(claim, values)
+
+    def _cases(self, rules: Rules, edges: Sequence[Edge]) -> Iterator[tuple[int, int]]:
+        """What the order must have because it is total: the other way leads to a loop.
+
+        The pairs that are tried lead along a stretch of the walk that ends in its only ``rw``.
+        """
+        for i, last in enumerate(edges):
+            if last.relation != "rw":
+                continue
+            stretch = [last]
+            for j in range(1, len(edges) + 1):
+                a, b = stretch[0].a, last.b
+                other_way = [] if a == b else [(b, a)]
+                # mutant: definition-other-way
+                if not self._ordered(rules, stretch, other_way):
+                    yield a, b
+                    break
+                before = edges[i - j]
+                if before.relation == "rw":
+                    break
+                stretch.insert(0, before)

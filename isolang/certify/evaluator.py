@@ -1,0 +1,203 @@
+"""The value of an expression, by the definition of each operator, as plain sets of pairs.
+
+What the names mean is the business of a subclass: :class:`isolang.certify.world.World` has those of
+a choice for a whole history, :class:`isolang.certify.claim.Claim` those of one step of a
+refutation.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from isolang.language.meaning.core import (
+    Check,
+    Core,
+    Diff,
+    Domain,
+    ForKey,
+    Inter,
+    Inverse,
+    Lift,
+    Opt,
+    Plus,
+    Product,
+    Range,
+    Rel,
+    Seq,
+    Star,
+    Union,
+)
+from isolang.language.meaning.facts import children, names
+from isolang.language.vocabulary import OVERWRITING
+from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, union
+
+
+class Evaluator(ABC):
+    """Values of expressions, and of the names in them, each computed once.
+
+    Attributes:
+        keys: what ``for`` goes over.
+    """
+
+    def __init__(self, keys: Sequence[int]) -> None:
+        self.keys = keys
+        self._chosen: dict[tuple[str, int | None], Rows] = {}
+        self._known: dict[tuple[str, int | None], Rows] = {}
+        self._values: dict[tuple[int, tuple[int, ...]], Rows] = {}
+        # What goes by identity must live as long as the table.
+        self._domains: dict[int, tuple[int, Rows]] = {}
+        self._kept: dict[int, tuple[Core, tuple[str, ...], frozenset[str]]] = {}
+
+    @abstractmethod
+    def _given(self, name: str, key: int | None) -> Rows:
+        """The value of a name that was not chosen; without a key that of the union over keys."""
+
+    @abstractmethod
+    def _identity(self) -> Rows:
+        """``id``, over all elements."""
+
+    def choose(self, name: str, key: int | None, value: Rows) -> None:
+        """Set a chosen relation; what was evaluated with another value of it is forgotten."""
+        self._chosen[name, key] = value
+        stale = {name} | (OVERWRITING if name == "ww" else frozenset())
+        self._known = {at: rows for at, rows in self._known.items() if at[0] not in stale}
+        kept = self._kept
+        self._values = {
+            at: rows for at, rows in self._values.items() if stale.isdisjoint(kept[at[0]][2])
+        }
+        self._domains.clear()
+
+    def relation(self, name: str, key: int | None = None) -> Rows:
+        """The value of a name; without its key that of a keyed one is the union over keys."""
+        if (name, key) in self._chosen:
+            return self._chosen[name, key]
+        if (name, key) not in self._known:
+            self._known[name, key] = self._given(name, key)
+        return self._known[name, key]
+
+    def value(self, e: Core, binding: Mapping[str, int] | None = None) -> Rows:
+        """The value of an expression; ``binding`` gives key variables their keys."""
+        bound = binding or {}
+        place = (id(e), tuple(bound[k] for k in self._keys(e)))
+        if place not in self._values:
+            self._values[place] = self._compute(e, bound)
+        return self._values[place]
+
+    def _keys(self, e: Core) -> tuple[str, ...]:
+        if id(e) not in self._kept:
+            found = {k for part in children(e) for k in self._keys(part)}
+            if isinstance(e, Rel) and e.key is not None:
+                found.add(e.key)
+            if isinstance(e, ForKey):
+                found.discard(e.key)
+            self._kept[id(e)] = (e, tuple(sorted(found)), names(e))
+        return self._kept[id(e)][1]
+
+    # --- operators ---
+
+    def _compute(self, e: Core, binding: Mapping[str, int]) -> Rows:
+        def value(part: Core) -> Rows:
+            return self.value(part, binding)
+
+        match e:
+            case Rel():
+                return self.relation(e.name, None if e.key is None else binding[e.key])
+            case Union():
+                return union(map(value, e.parts))
+            case Inter():
+                result = value(e.parts[0])
+                for part in e.parts[1:]:
+                    other = value(part)
+                    result = {i: row & other.get(i, 0) for i, row in result.items()}
+                return result
+            case Seq():
+                return self._sequence([value(part) for part in e.parts])
+            case Diff():
+                left, right = value(e.left), value(e.right)
+                return {i: row & ~right.get(i, 0) for i, row in left.items()}
+            case Product():
+                row = members_of(value(e.right))
+                return dict.fromkeys(bits(members_of(value(e.left))), row)
+            case Inverse():
+                return transposed(value(e.arg))
+            case Lift():
+                return {i: 1 << i for i in bits(members_of(value(e.arg)))}
+            case Domain():
+                return {0: bits_of(i for i, row in value(e.arg).items() if row)}
+            case Range():
+                found = 0
+                for row in value(e.arg).values():
+                    found |= row
+                return {0: found}
+            case Opt():
+                return union((value(e.arg), self._identity()))
+            case Plus():
+                return closed(value(e.arg))
+            case Star():
+                return union((closed(value(e.arg)), self._identity()))
+            case ForKey():
+                return union(self.value(e.body, {**binding, e.key: k}) for k in self.keys)
+
+    def _sequence(self, parts: list[Rows]) -> Rows:
+        """``a ; b ; …``: composition is associative, so the pair that costs least goes first."""
+        while len(parts) > 1:
+            at = 0
+            if len(parts) > 2:
+                at = min(range(len(parts) - 1), key=lambda i: self._cost(parts[i], parts[i + 1]))
+            parts[at : at + 2] = [self._composed(parts[at], parts[at + 1])]
+        return parts[0]
+
+    def _cost(self, a: Rows, b: Rows) -> int:
+        """How many rows are looked up for ``a ; b``."""
+        live = self._domain(b)
+        return sum((row & live).bit_count() for row in a.values())
+
+    def _composed(self, a: Rows, b: Rows) -> Rows:
+        found: Rows = {}
+        live = self._domain(b)
+        for i, row in a.items():
+            through = 0
+            for k in bits(row & live):
+                through |= b[k]
+            if through:
+                found[i] = through
+        return found
+
+    def _domain(self, rows: Rows) -> int:
+        """The elements that have a row, as bits; it is asked for often."""
+        if id(rows) not in self._domains:
+            self._domains[id(rows)] = (bits_of(rows), rows)
+        return self._domains[id(rows)][0]
+
+
+def holds(value_of: Evaluator, check: Check) -> bool:
+    """Whether a check is met."""
+    value = value_of.value(check.expr)
+    match check.kind:
+        case "acyclic":
+            met = not cyclic(value)
+        case "irreflexive":
+            met = not any(row >> i & 1 for i, row in value.items())
+        case "empty":
+            met = not any(value.values())
+        case "require":
+            assert check.bound is not None
+            bound = value_of.value(check.bound)
+            met = not any(row & ~bound.get(i, 0) for i, row in value.items())
+    return met != check.negated
+
+
+def cyclic(rows: Rows) -> bool:
+    """Whether a relation has a cycle: nodes without predecessors are taken away, layer by layer."""
+    missing = {i: row.bit_count() for i, row in transposed(rows).items()}
+    left = set(missing) | {i for i, row in rows.items() if row}
+    ready = [i for i in left if not missing.get(i)]
+    while ready:
+        i = ready.pop()
+        left.discard(i)
+        for j in bits(rows.get(i, 0)):
+            missing[j] -= 1
+            if not missing[j]:
+                ready.append(j)
+    return bool(left)

@@ -1,0 +1,206 @@
+"""Expressions as the native checker reads them: ``(| so wr (; ww (? rw)))``.
+
+Only words over relations of transactions and tests can be said: no intersection, no inverse, and of
+``for x:`` only what is a union over keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from isolang.certify.errors import NotCertifiedError
+from isolang.language.meaning.core import (
+    Core,
+    ForKey,
+    Lift,
+    Opt,
+    Plus,
+    Rel,
+    Seq,
+    Star,
+    Union,
+)
+from isolang.language.vocabulary import (
+    FILTERED,
+    OF_READS,
+    PARTS,
+    RELATIONS,
+    STATEMENT_LETTERS,
+    TESTS,
+)
+
+TO_WRITE = "to-write"
+"""``ww`` to the write itself, from where only ``po`` leads on. No edge has this name: it is how a
+``ww`` is read before a ``po``."""
+_KEYED = (*OF_READS, "ww")
+
+
+def _letter(e: Core) -> str:
+    """The name of a relation or of a test; empty for anything else."""
+    name, known = (
+        (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENT_LETTERS, TO_WRITE))
+    )
+    return name.name if isinstance(name, Rel) and name.key is None and name.name in known else ""
+
+
+def plain(expr: Core) -> Core:
+    """``expr`` without ``for x:``: the union over keys of ``ww[x]`` is ``ww``.
+
+    Where a part of ``wr`` or ``rw`` occurs, the whole is both of its parts.
+
+    Raises:
+        NotCertifiedError: a ``for`` that ties two relations to one key.
+    """
+    expr = _plain(expr)
+    split = any(isinstance(e, Rel) and e.name in parts for e in walk(expr)
+                for parts in PARTS.values())  # fmt: skip
+    return _in_parts(expr) if split else expr
+
+
+def _in_parts(expr: Core) -> Core:
+    if isinstance(expr, Rel) and expr.name in PARTS:
+        return Union(tuple(map(Rel, PARTS[expr.name])))
+    if isinstance(expr, (Union, Seq)):
+        return replace(expr, parts=tuple(map(_in_parts, expr.parts)))
+    if isinstance(expr, (Plus, Star, Opt)):
+        return replace(expr, arg=_in_parts(expr.arg))
+    return expr
+
+
+def _plain(expr: Core) -> Core:
+    if isinstance(expr, ForKey):
+        return _over_keys(expr.key, expr.body)
+    if isinstance(expr, Union):
+        return Union(tuple(_plain(part) for part in expr.parts))
+    if isinstance(expr, Seq):
+        return Seq(tuple(_plain(part) for part in expr.parts))
+    if isinstance(expr, Plus):
+        return Plus(_plain(expr.arg))
+    if isinstance(expr, Star):
+        return Star(_plain(expr.arg))
+    if isinstance(expr, Opt):
+        return Opt(_plain(expr.arg))
+    return expr
+
+
+def _over_keys(key: str, body: Core) -> Core:
+    if isinstance(body, Union):  # for x: (a | b)  =  (for x: a) | (for x: b)
+        return Union(tuple(_over_keys(key, part) for part in body.parts))
+    if isinstance(body, Rel) and body.key == key and body.name in _KEYED:
+        return Rel(body.name)
+    if isinstance(body, Lift) and isinstance(body.arg, Rel) and body.arg.key == key:
+        return Lift(Rel(body.arg.name))  # [W] is the union of the [W[x]]
+    if isinstance(body, Seq) and (found := _filtered(body.parts, key)) is not None:
+        return found
+    if isinstance(body, Seq):  # for x: (a ; b)  =  a ; (for x: b), if a does not speak of x
+        speaking = [i for i, part in enumerate(body.parts) if _speaks_of(part, key)]
+        if len(speaking) > 1:
+            first, last = speaking[0], speaking[-1] + 1
+            inner = _filtered(body.parts[first:last], key)
+            if inner is not None:
+                before, after = body.parts[:first], body.parts[last:]
+                return _plain(Seq((*before, inner, *after)))
+        elif speaking:
+            parts = list(body.parts)
+            parts[speaking[0]] = _over_keys(key, parts[speaking[0]])
+            return _plain(Seq(tuple(parts)))
+    if not _speaks_of(body, key):
+        return _plain(body)
+    raise NotCertifiedError(
+        f"not certified: 'for {key}:' ties relations to one key, which no event graph expresses"
+    )
+
+
+def _speaks_of(e: Core, key: str) -> bool:
+    return any(isinstance(part, Rel) and part.key == key for part in walk(e))
+
+
+def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
+    """``[A[x]] ; r ; [B[x]]``, where A, r and B may each be a union, as labels."""
+    if len(parts) != 3:
+        return None
+    first, given, last = map(_alternatives, parts)
+    names = []
+    for a in first:
+        for r in given:
+            for b in last:
+                ends = [end.arg if isinstance(end, Lift) else None for end in (a, b)]
+                if not isinstance(r, Rel) or any(
+                    not isinstance(end, Rel) or end.key != key or end.name not in TESTS
+                    for end in ends
+                ):
+                    return None
+                if r.name == "init":
+                    names.append("init")  # T0 is on no cycle; nothing depends on whom it precedes
+                    continue
+                label = f"{r.name}[{','.join(end.name for end in ends if isinstance(end, Rel))}]"
+                if label not in FILTERED:
+                    return None
+                names.append(label)
+    return Union(tuple(map(Rel, names)))
+
+
+def _alternatives(e: Core) -> tuple[Core, ...]:
+    if isinstance(e, Lift) and isinstance(e.arg, Union):
+        return tuple(Lift(part) for part in e.arg.parts)
+    return (
+        tuple(a for part in e.parts for a in _alternatives(part)) if isinstance(e, Union) else (e,)
+    )
+
+
+def walk(expr: Core) -> Iterator[Core]:
+    """``expr`` and all its subexpressions."""
+    yield expr
+    for name in expr.__struct_fields__:
+        value = getattr(expr, name)
+        for child in value if name == "parts" else (value,):
+            if isinstance(child, Core):
+                yield from walk(child)
+
+
+def prefix_text(expr: Core) -> str:
+    """The expression as the native checker reads it.
+
+    Raises:
+        NotCertifiedError: it cannot be said.
+    """
+
+    def text(e: Core) -> str:
+        if letter := _letter(e):
+            return letter
+        if e == Rel("id") or e == Lift(Rel("T")):
+            return "id"
+        if isinstance(e, Union):
+            return f"(| {' '.join(text(part) for part in e.parts)})"
+        if isinstance(e, Seq):
+            return f"(; {' '.join(text(part) for part in e.parts)})"
+        if isinstance(e, (Plus, Star, Opt)):
+            sign = {Plus: "+", Star: "*", Opt: "?"}[type(e)]
+            return f"({sign} {text(e.arg)})"
+        raise NotCertifiedError(f"not certified: {_describe(e)} is not part of an event graph")
+
+    return text(plain(expr))
+
+
+def nullable(expr: Core) -> bool:
+    """Whether the empty word is among those of an expression that can be said."""
+
+    def empty(e: Core) -> bool:
+        if _letter(e):
+            return False
+        if isinstance(e, Union):
+            return any(map(empty, e.parts))
+        if isinstance(e, Seq):
+            return all(map(empty, e.parts))
+        return empty(e.arg) if isinstance(e, Plus) else True
+
+    prefix_text(expr)  # refuses what cannot be said
+    return empty(plain(expr))
+
+
+def _describe(expr: Core) -> str:
+    if isinstance(expr, Rel):
+        return f"'{expr.name}[{expr.key}]'" if expr.key else f"'{expr.name}'"
+    return f"an expression of the form {type(expr).__name__}"
