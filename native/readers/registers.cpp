@@ -66,7 +66,7 @@ class Parser {
     if (forms_.peek() == '{') {  // JSON iff the first map's first key is a string
       forms_.next();
       forms_.blank();
-      if (forms_.peek() == '"') forms_.read_json();
+      if (forms_.peek() == '"') forms_.read_json(budget_);
       forms_.back_to(start);
     }
     for (forms_.blank(); !forms_.at_end(); forms_.blank()) {
