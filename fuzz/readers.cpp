@@ -28,7 +28,7 @@ std::vector<NamedBytes> files(std::string_view data) {
 
 Reading read(std::string_view data, Budget& budget) {
   if constexpr (kReader == "edn") return read_edn(data, "", budget);
-  if constexpr (kReader == "registers") return read_registers(data, "", budget);
+  if constexpr (kReader == "registers") return read_registers(data, "", FailedCas::by_format, budget);
   if constexpr (kReader == "bincode") return read_bincode(data, "", budget);
   if constexpr (kReader == "cobra") return read_cobra(files(data), false, budget);
   if constexpr (kReader == "cobra_times") return read_cobra(files(data), true, budget);

@@ -163,7 +163,7 @@ def read_edn(
     data: Buffer, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...
 def read_registers(
-    data: Buffer, file_name: str = "", timeout: float = 0.0
+    data: Buffer, file_name: str = "", failed_cas: str = "auto", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...
 def read_bincode(
     data: Buffer, file_name: str = "", timeout: float = 0.0

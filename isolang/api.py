@@ -7,13 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from isolang.errors import HistoryError
 from isolang.history import History
 from isolang.history import load_history as _load_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
 from isolang.limits import Deadline, default_memory, memory_cap
-from isolang.options import Options, ReadOptions
+from isolang.options import FailedCas, Options, ReadOptions
 from isolang.pipeline import decide
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def load_history(
     timestamps: bool = False,
     initial: int | None = None,
     per_key: bool = False,
+    failed_cas: FailedCas = "auto",
     clock_error: str = "",
     timeout: float | None = None,
 ) -> History:
@@ -42,6 +45,9 @@ def load_history(
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
         initial: the label of the transaction that is the initial one.
         per_key: sessions order operations on the same key only; each transaction then has one key.
+        failed_cas: of a log of single operations, what a compare-and-set that failed says:
+            ``compared``, that it saw another value; ``nothing``; ``auto``, as docs/formats.md has
+            it.
         clock_error: how much two clocks may differ (``2ms``), or each session's be off
             (``a=2ms,b=1ms``); times that are nearer than that order nothing.
         timeout: seconds after which reading stops.
@@ -66,6 +72,7 @@ def load_history(
         timestamps=timestamps,
         initial=initial,
         per_key=per_key,
+        failed_cas=failed_cas,
         clock_error=clock_error,
     )
     return read(where, reading, timeout=Options(timeout=timeout).timeout)
@@ -81,8 +88,10 @@ def read(
         timestamps=options.timestamps,
         initial=options.initial,
         per_key=options.per_key,
+        failed_cas=options.failed_cas,
         timeout=timeout,
     )
+    history = replace(history, options=options.said())
     if not options.clock_error:
         return history
     from isolang.history.clock_error import with_clock_error

@@ -224,6 +224,6 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
         standing=standing.get(verdict.outcome, "unknown"),
         certified=verdict.certified,
         anomaly="" if violation is None else violation.anomaly,
-        reason=reason if violation is None else violation.meaning,
+        reason=reason if violation is None else violation.about(),
         seconds=verdict.seconds.total,
     )

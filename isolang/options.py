@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Annotated, Any, Final, get_args, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_type_hints
 
 from msgspec import Meta, Struct
 
@@ -23,6 +23,9 @@ READING: Final = "How a history is read"
 _LONGEST: Final = 100_000_000  # seconds, three years: what every solver's clock can hold
 _LARGEST: Final = 1_000_000_000  # megabytes
 _PER_THREAD: Final = 100  # megabytes of a limit: its stack counts
+
+FailedCas: TypeAlias = Literal["auto", "compared", "nothing"]
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {"failed_cas": get_args(FailedCas)}
 
 
 def _about(text: str, metavar: str = "", panel: str = "", flag: str = "", **bounds: Any) -> Any:
@@ -38,6 +41,12 @@ class _Checked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name, meta in described(type(self)).items():
             _check(name, getattr(self, name), meta)
+        for name, taken in _WORDS.items():
+            if getattr(self, name, taken[0]) not in taken:
+                expected = ", ".join(taken[:-1])
+                raise OptionError(
+                    f"{name}: expected {expected} or {taken[-1]} (got {getattr(self, name)!r})"
+                )
 
 
 class ReadOptions(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +78,14 @@ class ReadOptions(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     per_key: Annotated[
         bool, _about("Sessions order operations on the same key only.", "", READING)
     ] = False
+    failed_cas: Annotated[
+        FailedCas,
+        _about(
+            "A :cas that failed saw another value, or says nothing; by default by the format.",
+            "WHAT",
+            READING,
+        ),
+    ] = "auto"
     clock_error: Annotated[
         str,
         _about(
@@ -77,6 +94,15 @@ class ReadOptions(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             READING,
         ),
     ] = ""
+
+    def said(self) -> dict[str, Any]:
+        """What else than the format is not as by default: what it takes to read a history again."""
+        plain = ReadOptions()
+        return {
+            name: value
+            for name in self.__struct_fields__
+            if name != "format" and (value := getattr(self, name)) != getattr(plain, name)
+        }
 
 
 class Options(_Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):

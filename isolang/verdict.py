@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct, field
 
@@ -116,11 +116,11 @@ class Valid(_Judged, frozen=True, kw_only=True):
 
     witness: Witness | Relations
 
-    def certificate(self, options: Mapping[str, Any] | None = None) -> Certificate:
-        """The proof, to be saved; ``options`` are those the history was read with."""
+    def certificate(self) -> Certificate:
+        """The proof, to be saved."""
         from isolang.certify.certificate import Certificate
 
-        return Certificate.of(self.history, self.spec, self.witness, options)
+        return Certificate.of(self.history, self.spec, self.witness)
 
 
 class Invalid(_Judged, frozen=True, kw_only=True):
@@ -136,11 +136,11 @@ class Invalid(_Judged, frozen=True, kw_only=True):
     violation: Violation
     refutation: Refutation | Exhaustion
 
-    def certificate(self, options: Mapping[str, Any] | None = None) -> Certificate:
-        """The proof, to be saved; ``options`` are those the history was read with."""
+    def certificate(self) -> Certificate:
+        """The proof, to be saved."""
         from isolang.certify.certificate import Certificate
 
-        return Certificate.of(self.history, self.spec, self.refutation, options)
+        return Certificate.of(self.history, self.spec, self.refutation)
 
 
 class Unknown(_Judged, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from support.cli import VALID, run_here
 
 import isolang
 from isolang.api import load_history
-from isolang.errors import HistoryError, IsolangError
+from isolang.errors import HistoryError, IsolangError, OptionError
 from isolang.options import Options, ReadOptions, described
 
 LOST = isolang.History.from_transactions(
@@ -94,5 +94,24 @@ def test_every_reading_option_reaches_load_history(tmp_path):
         "{:type :ok, :process 0, :index 1, :f :txn, :value [[:w :x 1]]}\n"
     )
     assert load_history(path).real_time
+    with pytest.raises(HistoryError, match="failed-cas is an option of logs of operations"):
+        load_history(path, failed_cas="compared")
+    with pytest.raises(OptionError, match="failed_cas: expected auto, compared or nothing"):
+        load_history(path, failed_cas="maybe")
     with pytest.raises(HistoryError, match="a clock error, but its real time is"):
         load_history(path, clock_error="2ms")
+
+
+def test_a_history_knows_how_it_was_read(tmp_path):
+    """Certificates of it have that, whoever makes them, so that nothing can be left out."""
+    path = tmp_path / "history.edn"
+    path.write_text(
+        "{:type :invoke, :process 0, :f :write, :value 1}\n"
+        "{:type :ok, :process 0, :f :write, :value 1}\n"
+    )
+    assert load_history(path).options == {}
+    said = {"initial": 1, "per_key": True, "failed_cas": "nothing"}
+    history = load_history(path, **said)
+    assert history.options == said
+    assert isolang.check(history, "sser").certificate().history_options == said
+    assert ReadOptions(format="edn", clock_error="2ms").said() == {"clock_error": "2ms"}

@@ -71,7 +71,6 @@ class Certificate(Struct, frozen=True, kw_only=True):
         history: History,
         spec: Spec,
         proof: Proof,
-        options: Mapping[str, Any] | None = None,
     ) -> Certificate:
         """The certificate of a verdict on ``history`` and ``spec``."""
         return cls(
@@ -79,7 +78,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             history_name=history.name,
             history_sha256=history.sha256,
             history_format=history.format,
-            history_options=dict(options or {}),
+            history_options=dict(history.options),
             spec_name=spec.name,
             spec_sha256=spec.sha256,
             spec_texts=dict(spec.texts),

@@ -5,6 +5,7 @@ Neither the reader's evaluation nor the native checker's is used.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 # The text of a scalar as it is; a vector as a list, a map as a dictionary of these.
 Form: TypeAlias = Any
 Row: TypeAlias = Mapping[str, str]
-Test: TypeAlias = Callable[[Row, str], bool | None]  # of a row and its key; None is SQL's unknown
+# SQL's false, unknown and true. The truth of a predicate lies between two of them: where a part
+# cannot be evaluated these are false and true, and the rest of it may leave one of them.
+FALSE, UNKNOWN, TRUE = range(3)
+Between: TypeAlias = tuple[int, int]
+Test: TypeAlias = Callable[[Row, str], Between]  # of a row and its key
+_OPEN: Final = (FALSE, TRUE)
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}"]+)')
 _CLOSE: Final = {"[": "]", "{": "}"}
@@ -66,7 +72,7 @@ def check_statements(history: History, facts: Facts) -> None:
         ) -> bool | None:
             """Whether the row matches; None for one of another table."""
             name = _key_in(table, keys[key])
-            return None if name is None else test(_row(rows[value]), name) is True
+            return None if name is None else _matches(test(_row(rows[value]), name))
 
         returned: set[int] = set()
         missed: dict[int, frozenset[int]] = {}
@@ -161,49 +167,95 @@ def _predicate(text: str) -> tuple[str | None, Test]:
     return form.get(":table"), _test(form[":where"])
 
 
+def _matches(found: Between) -> bool:
+    if found[0] != TRUE and found[1] == TRUE:
+        raise NotCertifiedError("not certified: whether a row matches a predicate stays open")
+    return found[0] == TRUE
+
+
+def _exactly(holds: bool) -> Between:
+    return (TRUE, TRUE) if holds else (FALSE, FALSE)
+
+
+class _OddError(Exception):
+    """A number that is neither an integer of 64 bits nor a float."""
+
+
 def _number(text: Form) -> int | float | None:
+    """The number that a text is, None if it is none.
+
+    Raises:
+        _OddError: it is one that cannot be compared.
+    """
     if not isinstance(text, str) or not re.match(r"-?\d", text):
         return None
     if re.fullmatch(r"-?\d+", text):
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
+            raise _OddError
         return int(text)
     try:
-        return float(text)
+        real = float(text)
     except ValueError:
-        raise NotCertifiedError(f"not certified: a predicate over {text}") from None
+        raise _OddError from None
+    if math.isinf(real):
+        raise _OddError
+    return real
 
 
-def _equal(a: Form, b: Form) -> bool:
-    numbers = _number(a), _number(b)
-    if None in numbers:
-        return numbers == (None, None) and bool(a == b)
-    return numbers[0] == numbers[1]
+def _whole(number: float | None) -> int | None:
+    """The integer of 64 bits that a number is, if it is one."""
+    if number is None or number != math.floor(number) or not -(2**63) <= number < 2**64:
+        return None
+    return int(number)
 
 
-def _ordered(a: Form, b: Form) -> tuple[int | float, int | float]:
+def _order(a: Form, b: Form) -> int | None:
+    """-1, 0, 1 for less, equal, greater; None if they have no order that all databases share.
+
+    Raises:
+        _OddError: one is a number that cannot be compared.
+    """
     x, y = _number(a), _number(b)
     if x is None or y is None:
-        raise NotCertifiedError("not certified: an order of values that are no numbers")
-    return x, y
+        return None
+    exact = (x > y) - (x < y)
+    # One of them is rounded to a float where the other one is such, in some databases.
+    rounded = (float(x) > float(y)) - (float(x) < float(y))
+    return exact if exact == rounded or type(x) is type(y) else None
 
 
-def _less(a: Form, b: Form) -> bool:
-    x, y = _ordered(a, b)
-    return x < y
+def _equal(a: Form, b: Form) -> bool | None:
+    if _number(a) is None or _number(b) is None:
+        return bool(a == b)
+    order = _order(a, b)
+    return None if order is None else order == 0
 
 
-def _not_more(a: Form, b: Form) -> bool:
-    x, y = _ordered(a, b)
-    return x <= y
+def _ordered(holds: Callable[[int], bool]) -> Callable[[Form, Form], bool | None]:
+    return lambda a, b: None if (order := _order(a, b)) is None else holds(order)
 
 
-_COMPARISONS: Final[dict[str, Callable[[Form, Form], bool]]] = {
+_COMPARISONS: Final[dict[str, Callable[[Form, Form], bool | None]]] = {
     "=": _equal,
-    "!=": lambda a, b: not _equal(a, b),
-    "<": _less,
-    "<=": _not_more,
-    ">": lambda a, b: _less(b, a),
-    ">=": lambda a, b: _not_more(b, a),
+    "!=": lambda a, b: None if (equal := _equal(a, b)) is None else not equal,
+    "<": _ordered(lambda order: order < 0),
+    "<=": _ordered(lambda order: order <= 0),
+    ">": _ordered(lambda order: order > 0),
+    ">=": _ordered(lambda order: order >= 0),
 }
+
+
+def _remainder(by: Form, rest: Form) -> Callable[[Form, Form], bool | None]:
+    """Whether the rest of a whole number, from 0 up to the modulus, is this one."""
+    modulus, wanted = _whole(_number(by)), _whole(_number(rest)) if rest != "nil" else 0
+    if modulus is None or modulus < 1 or wanted is None:
+        raise NotCertifiedError("not certified: a remainder of what is no integer")
+
+    def holds(given: Form, _: Form) -> bool | None:
+        whole = _whole(_number(given))
+        return None if whole is None else whole % modulus == wanted
+
+    return holds
 
 
 def _test(form: Form) -> Test:
@@ -211,52 +263,50 @@ def _test(form: Form) -> Test:
     name = _name(head)
     if name == "not":
         (inner,) = map(_test, parts)
-        # mutant: python-unknown-negated
-        return lambda row, key: None if (t := inner(row, key)) is None else not t
+
+        def negated(row: Row, key: str) -> Between:
+            least, most = inner(row, key)
+            # mutant: python-unknown-negated
+            return TRUE - most, TRUE - least
+
+        return negated
     if name in ("and", "or"):
         tests = [_test(part) for part in parts]
-        decisive = name == "or"
+        join = min if name == "and" else max
 
-        def joined(row: Row, key: str) -> bool | None:
-            values = {test(row, key) for test in tests}
-            if decisive in values:
-                return decisive
+        def joined(row: Row, key: str) -> Between:
+            found = [test(row, key) for test in tests] or [_exactly(name == "and")]
             # mutant: python-unknown-joined
-            return None if None in values else not decisive
+            return join(least for least, _ in found), join(most for _, most in found)
 
         return joined
     column, *constants = parts
     of = _name(column)
 
-    def value(row: Row, key: str) -> str:
-        if of == "key":
-            return key
-        if of not in row:
-            raise NotCertifiedError(f"not certified: a row without the column {of}")
-        return row[of]
+    def value(row: Row, key: str) -> str | None:
+        return key if of == "key" else row.get(of)
 
     if name == "null":
-        return lambda row, key: value(row, key) == "nil"
+        return lambda row, key: _OPEN if (v := value(row, key)) is None else _exactly(v == "nil")
     if name == "mod":
-        by, rest = map(_number, constants)
-
-        def remainder(row: Row, key: str) -> bool | None:
-            if value(row, key) == "nil" or constants[1] == "nil":
-                return None
-            whole = _number(value(row, key))
-            if not isinstance(whole, int) or not isinstance(by, int):
-                raise NotCertifiedError("not certified: a remainder of what is no integer")
-            return whole % by == rest
-
-        return remainder
-    compare = _COMPARISONS.get(name)
+        compare: Callable[[Form, Form], bool | None] | None = _remainder(*constants)
+    else:
+        compare = _COMPARISONS.get(name)
     if compare is None:
         raise NotCertifiedError(f"not certified: the predicate {name} is unknown")
-    (constant,) = constants
+    constant = constants[-1]
 
-    def compared(row: Row, key: str) -> bool | None:
+    def compared(row: Row, key: str) -> Between:
         given = value(row, key)
+        if given is None:
+            return _OPEN
         # mutant: python-null-compared
-        return None if "nil" in (given, constant) else compare(given, constant)
+        if "nil" in (given, constant):
+            return UNKNOWN, UNKNOWN
+        try:
+            holds = compare(given, constant)
+        except _OddError:
+            return _OPEN
+        return _OPEN if holds is None else _exactly(holds)
 
     return compared

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, get_args
 
 import typer
+
+from isolang.options import FailedCas
 
 
 def levels() -> list[str]:
@@ -59,6 +61,7 @@ OF_OPTION: Final[dict[str, Callable[[], list[str]]]] = {
     "solver": solvers,
     "encoding": encodings,
     "prune": stages,
+    "failed_cas": lambda: list(get_args(FailedCas)),
 }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec import ValidationError, convert
 
 from isolang.cli.parameters import OUTPUT, Only
 from isolang.cli.plot import Plot, require_plottable
@@ -64,15 +65,7 @@ def verify(
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
-            how = proof.history_options
-            reading = ReadOptions(
-                format=proof.history_format,
-                timestamps=bool(how.get("timestamps", False)),
-                initial=how.get("initial"),
-                per_key=bool(how.get("per_key", False)),
-                clock_error=str(how.get("clock_error") or ""),
-            )
-            about = read(history, reading)
+            about = read(history, _reading(proof))
             accepted = check(proof, about, spec)
             if by_definition and accepted.beyond_definition:
                 raise NotCertifiedError(
@@ -133,6 +126,21 @@ def _drawn(
     if plot:
         lines.append(f"figure {save_picture(figure(verdict), plot)}")
     return lines
+
+
+def _reading(proof: Certificate) -> ReadOptions:
+    """How the certificate has the history read.
+
+    Raises:
+        CertificateError: in a way that this version does not know.
+    """
+    from isolang.certify.certificate import CertificateError
+
+    said = {"format": proof.history_format, **proof.history_options}
+    try:
+        return convert({k: v for k, v in said.items() if v is not None}, ReadOptions)
+    except ValidationError as error:
+        raise CertificateError(f"the history's options in the certificate: {error}") from None
 
 
 def _read_as(proof: Certificate) -> str:

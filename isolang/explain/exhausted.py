@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from isolang.certify.facts import Facts
 from isolang.explain import names
+from isolang.explain.operations import failed_comparisons
 from isolang.explain.part import operations_of, part_of
 from isolang.explain.transactions import show_transactions
 from isolang.explain.violation import ArgumentView, PlainReason, Violation
@@ -43,11 +44,13 @@ def explain_exhausted(
     text = f"No choice of {of} for {who} meets {what}."
     if len(checks) > 1:
         text += " Without any one of these checks there is one."
+    views = show_transactions(part, words, shown, matters)
     return Violation(
         anomaly=NAME,
         meaning=names.meaning(NAME),
         check=checks[0] if checks else "",
-        transactions=show_transactions(part, words, shown, matters),
+        transactions=views,
+        failed_comparisons=failed_comparisons(history, views),
         argument=ArgumentView(lemmas=(), conclusion=PlainReason(text=text)),
         of_transactions=len(transactions),
     )

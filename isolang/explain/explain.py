@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from isolang.certify.facts import Facts
 from isolang.certify.steps import (
     AnomalyStep,
@@ -69,6 +71,12 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
         The violation; where no argument of a readable size was found, one that says so and lists
         the cycles used.
     """
+    found = _explained(problem, steps)
+    failed = operations.failed_comparisons(problem.history, found.transactions)
+    return replace(found, failed_comparisons=failed) if failed else found
+
+
+def _explained(problem: Problem, steps: Sequence[Step]) -> Violation:
     if isinstance(steps[-1], AnomalyStep) and len(steps) == 1:
         return _intrinsic(problem, steps[-1])
     if isinstance(steps[-1], ExhaustionStep):

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from isolang.explain import names
-from isolang.history.columns import APPEND, WRITE
+from isolang.history.columns import APPEND, READ_NONE_OF, WRITE
 from isolang.language.vocabulary import DEPENDENCIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from isolang.explain.violation import TransactionView
     from isolang.history.history import History
 
 MEANING: Final = {
@@ -54,6 +55,24 @@ def are_operations(history: History) -> bool:
     writes = np.isin(columns.op_kind, (WRITE, APPEND))
     in_turn = ~writes[first] & writes[first + 1]
     return bool(np.all((keys[first] == keys[first + 1]) & in_turn))
+
+
+def failed_comparisons(history: History, shown: Collection[TransactionView]) -> tuple[str, ...]:
+    """Of what an argument shows, the comparisons that failed and are taken to have run.
+
+    Args:
+        history: a log of operations has set-reads for these alone.
+        shown: the transactions of the argument; if none, it is about all of the history.
+    """
+    if history.format != "registers":
+        return ()
+    columns = history.columns
+    about = [t.number for t in shown if t.operations] if shown else range(history.t0)
+    return tuple(
+        history.label(t)
+        for t in about
+        if any(columns.op_kind[op] == READ_NONE_OF for op in history.operations_of(t))
+    )
 
 
 def meaning(name: str, history: History, relations: Collection[str] = (), key: str = "") -> str:

@@ -7,12 +7,14 @@ the whole history which transactions and operations it speaks of, and places are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
+
+_NAMED: Final = 4  # of the comparisons on which a violation rests
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -194,6 +196,8 @@ class Violation(Struct, frozen=True, kw_only=True):
             real time``), where the violation uses them: ``valid``, ``invalid`` or ``unknown``.
         of_transactions: how many transactions the shown part of the history has, those that only
             serve as sources included.
+        failed_comparisons: the transactions on which it rests though they failed: comparisons that
+            are taken to have run, and to have seen another value (``--failed-cas``).
     """
 
     anomaly: str
@@ -203,6 +207,23 @@ class Violation(Struct, frozen=True, kw_only=True):
     argument: ArgumentView
     relaxed: Mapping[str, str] = field(default_factory=dict)
     of_transactions: int = 0
+    failed_comparisons: tuple[str, ...] = ()
+
+    def about(self) -> str:
+        """What the name says, after what it rests on."""
+        return self._provided() + self.meaning
+
+    def headline(self) -> str:
+        """The name and what it says, after what it rests on."""
+        return f"{self._provided()}{self.anomaly}: {self.meaning}"
+
+    def _provided(self) -> str:
+        failed = self.failed_comparisons
+        if not failed:
+            return ""
+        names = ", ".join(failed[:_NAMED]) + (", …" if len(failed) > _NAMED else "")
+        which = "the comparison" if len(failed) == 1 else "the comparisons"
+        return f"provided that {which} that failed ({names}) did run, and saw another value: "
 
     def cycles(self) -> Iterator[tuple[str, CycleView]]:
         """Give all cycles of the argument, in its order, each with where it stands.

@@ -71,6 +71,7 @@ def with_clock_error(history: History, error: str | int) -> History:
             f"{history.name}: a clock error, but its real time is {history.real_time}, which no "
             "clock says; hint: files with :times of operations have real time by :time"
         )
+    text = f"{error}ns" if isinstance(error, int) else error
     sessions = columns.sessions
     before, after = [0] * sessions, [0] * sessions
     if isinstance(error, int) or "=" not in error:
@@ -80,16 +81,17 @@ def with_clock_error(history: History, error: str | int) -> History:
     else:
         names = {str(history.session_name(s)): s for s in range(sessions)}
         for part in error.split(","):
-            name, _, text = part.rpartition("=")
+            name, _, own = part.rpartition("=")
             if name.strip() not in names:
                 raise HistoryError(
                     f"{history.name}: a clock error of a session that is not there "
                     f"(got {name.strip()!r:.40}, expected one of {', '.join(sorted(names)[:12])})"
                 )
-            before[names[name.strip()]] = after[names[name.strip()]] = nanoseconds(text)
+            before[names[name.strip()]] = after[names[name.strip()]] = nanoseconds(own)
         said = f"clocks may be off by {error}"
     return replace(
         history,
         columns=columns.widened(before, after),
+        options={**history.options, "clock_error": text},
         real_time=f"{history.real_time}; {said}",
     )

@@ -1,4 +1,4 @@
-"""EDN, and JSON as a dialect of it, as Python objects: for what is read by this package's Python.
+"""EDN and JSON as the same Python objects: for what is read by this package's Python.
 
 Vectors are tuples, lists too, sets ``Elements``, maps dictionaries, keywords ``Keyword``; of a
 tagged form (``#jepsen.history.Op{…}``, ``#inst "…"``) the form counts. Transactions in EDN are read
@@ -14,22 +14,20 @@ from typing import Any, Final
 from msgspec import Struct
 
 from isolang.errors import HistoryError
+from isolang.history.json_forms import json_forms
 from isolang.history.values import Keyword, Literal
 
 _CLOSE: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 _WORDS: Final[dict[str, Any]] = {"nil": None, "null": None, "true": True, "false": False}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_TOKEN: Final = {
-    json: re.compile(
-        rf"(?P<blank>[\s,{':' if json else ''}]+|;[^\n]*)"
-        r'|(?P<string>#?"(?:[^"\\]|\\.)*")'
-        r"|(?P<open>\#\{|[(\[{])|(?P<close>[)\]}])|(?P<discard>\#_)"
-        r"|(?P<tag>\#[A-Za-z][\w./+-]*)|(?P<char>\\\w+|\\.)"
-        r'|(?P<atom>[^\s,()\[\]{}";]+)',
-        re.DOTALL,
-    )
-    for json in (False, True)
-}
+_TOKEN: Final = re.compile(
+    r"(?P<blank>[\s,]+|;[^\n]*)"
+    r'|(?P<string>#?"(?:[^"\\]|\\.)*")'
+    r"|(?P<open>\#\{|[(\[{])|(?P<close>[)\]}])|(?P<discard>\#_)"
+    r"|(?P<tag>\#[A-Za-z][\w./+-]*)|(?P<char>\\\w+|\\.)"
+    r'|(?P<atom>[^\s,()\[\]{}";]+)',
+    re.DOTALL,
+)
 _MOST_NESTED = 200
 
 
@@ -54,14 +52,13 @@ def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
         HistoryError: naming the line.
     """
     json = re.match(r'[\s\[]*\{\s*"', text) is not None
-    return _Forms(text, name, json=json).all()
+    return json_forms(text, name) if json else _Forms(text, name).all()
 
 
 class _Forms:
-    def __init__(self, text: str, name: str, *, json: bool) -> None:
+    def __init__(self, text: str, name: str) -> None:
         self.text = text
         self.name = name
-        self.match = _TOKEN[json].match
         self.at = 0
         self.line = 1
 
@@ -87,7 +84,7 @@ class _Forms:
     def token(self) -> tuple[str, str]:
         """The next token that is no blank; of what ``#_`` discards, nothing."""
         while self.at < len(self.text):
-            found = self.match(self.text, self.at)
+            found = _TOKEN.match(self.text, self.at)
             if found is None:
                 raise self.fail(f"not EDN (got {self.text[self.at : self.at + 20]!r})")
             kind, token = str(found.lastgroup), found[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
@@ -42,6 +42,8 @@ class History(Struct, frozen=True, kw_only=True):
         sha256: of the bytes that were read (files in name order).
         session_names: what the input calls each session; empty if it numbers them itself.
         levels: those of the library that it can be judged by; empty if by any.
+        options: what else than the format was said of how to read it (``per_key``, ``clock_error``
+            …): a certificate has them, so that it is read in the same way again.
     """
 
     columns: Columns
@@ -57,6 +59,7 @@ class History(Struct, frozen=True, kw_only=True):
     sha256: str = ""
     session_names: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
     _lazy: dict[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.detect import Guess, detect, walk_cobra
@@ -23,6 +23,7 @@ def load_history(
     timestamps: bool = False,
     initial: int | None = None,
     per_key: bool = False,
+    failed_cas: str = "auto",
     timeout: float | None = None,
 ) -> History:
     """Read a history.
@@ -35,6 +36,7 @@ def load_history(
         initial: the label of the transaction that is the initial one: it is before all others, and
             its last writes are the initial values.
         per_key: sessions order operations on the same key only.
+        failed_cas: what a comparison that failed says, in a log of single operations.
         timeout: seconds after which reading stops.
 
     Raises:
@@ -44,12 +46,17 @@ def load_history(
     """
     source = read_source(path_or_stream)
     name, files, ignored = _choose(source, format)
-    options = {}
+    options: dict[str, Any] = {}
     if name == "cobra":
         _check_timestamps(files, timestamps)
         options["timestamps"] = timestamps
     elif timestamps:
         msg = f"{source.name}: timestamps are an option of Cobra logs (this is {name})"
+        raise HistoryError(msg)
+    if name == "registers":
+        options["failed_cas"] = failed_cas
+    elif failed_cas != "auto":
+        msg = f"{source.name}: failed-cas is an option of logs of operations (this is {name})"
         raise HistoryError(msg)
     digest = _Digest(files)
     reading = FORMATS[name].read(files, timeout=timeout or 0.0, **options)

@@ -6,9 +6,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -280,28 +280,18 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     """Save what the user asked for, and evidence that no one asked for: a rejected certificate."""
     from isolang.verdict import Invalid, Unknown, Valid
 
-    options: dict[str, bool | int | str | None] = {
-        "timestamps": job.reading.timestamps,
-        "initial": job.reading.initial,
-    }
-    if job.reading.clock_error:
-        options["clock_error"] = job.reading.clock_error
-    if job.reading.per_key:
-        options["per_key"] = True
     proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"
     try:
         if isinstance(verdict, Unknown) and verdict.evidence is not None:
-            # `isocheck verify` has to judge the history as it was read here.
-            evidence = replace(verdict.evidence, history_options=options)
-            path = evidence.save(job.certificates or ".")
+            path = verdict.evidence.save(job.certificates or ".")
             report = replace(report, certificate=str(path))
         if isinstance(verdict, Valid | Invalid) and proved and job.certificates:
-            path = verdict.certificate(options).save(job.certificates)
+            path = verdict.certificate().save(job.certificates)
             report = replace(report, certificate=str(path))
         if isinstance(verdict, Invalid) and proved and job.minimal:
             report = replace(report, minimal=_write_minimal(job, verdict, route))
         if job.page:
-            report = replace(report, page=_write_page(job, report, verdict, options))
+            report = replace(report, page=_write_page(job, report, verdict))
         if job.plot:
             report = replace(report, plot=_draw(job.plot, verdict))
         if job.form:
@@ -313,7 +303,7 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     return report
 
 
-def _write_page(job: Job, report: Report, verdict: Verdict, reading: Mapping[str, Any]) -> str:
+def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
     """Write the page of a verdict: to the file itself, or to one of its own in the folder."""
     from isolang.report import page, save_page
 
@@ -321,7 +311,7 @@ def _write_page(job: Job, report: Report, verdict: Verdict, reading: Mapping[str
     if path.suffix != ".html":
         stem = f"{Path(job.history).name}-{Path(report.spec).name}"
         path /= re.sub(r"[^\w.-]", "_", stem) + ".html"
-    return save_page(page(verdict, name=job.history, reading=reading), path)
+    return save_page(page(verdict, name=job.history), path)
 
 
 def _draw(path: str, verdict: Verdict) -> str:

@@ -239,7 +239,7 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
     violation = verdict.violation if isinstance(verdict, Invalid) else None
     reason = verdict.reason if isinstance(verdict, Unknown) else ""
     if violation is not None:
-        reason = f"{violation.anomaly}: {violation.meaning}"
+        reason = violation.headline()
     counts = verdict.history.counts()
     return Report(
         history=history,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -130,7 +130,6 @@ def contents(
     *,
     name: str = "",
     levels: Levels | None = None,
-    reading: Mapping[str, Any] | None = None,
     course: Course | None = None,
     certificate: str = "",
 ) -> Contents:
@@ -140,8 +139,6 @@ def contents(
         verdict: of ``check``.
         name: what to call the history; by default what it calls itself.
         levels: of ``levels_of``, for a picture of where the history stands.
-        reading: the options the history was read with, which a saved certificate has, so that the
-            page shows the hash of that file.
         course: of a run, ``course_of`` what it recorded.
         certificate: the hash of the file that the verdict was read from, if it was.
     """
@@ -158,7 +155,7 @@ def contents(
         _number_edges(violation, history)
     part = ""
     if not certificate and not isinstance(verdict, Unknown) and report["anomaly"] != "no model":
-        text = verdict.certificate(reading).to_json()
+        text = verdict.certificate().to_json()
         certificate = hashlib.sha256(text.encode()).hexdigest()
         part = _part(verdict) if isinstance(verdict, Invalid) else ""
     return Contents(

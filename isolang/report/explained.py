@@ -138,7 +138,7 @@ def _witness(witness: Witness) -> Iterator[str]:
     violation = witness.violation.violation
     yield figure(
         figure_of(violation, witness.violation.spec.name, key=False),
-        caption=f"{violation.anomaly}: {violation.meaning}",
+        caption=violation.headline(),
     )
     rows = "\n".join(text("  ".join(row)) for row in witness.small.table())
     yield f"<pre>{rows}</pre>"

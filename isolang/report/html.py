@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,7 +19,6 @@ from isolang.report.contents import contents
 from isolang.report.plain import hashed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from isolang.levels import Levels
@@ -44,7 +43,6 @@ def page(
     *,
     name: str = "",
     levels: Levels | None = None,
-    reading: Mapping[str, Any] | None = None,
     course: Course | None = None,
     certificate: str = "",
 ) -> str:
@@ -54,7 +52,6 @@ def page(
         verdict: of ``check``.
         name: what to call the history; by default what it calls itself.
         levels: of ``levels_of``, to draw where the history stands among the library's levels.
-        reading: the options the history was read with, as its saved certificate has them.
         course: of a run, ``course_of`` what it recorded.
         certificate: of a verdict that was not decided here but read from a certificate, the hash of
             that file; then nothing is decided for the page either.
@@ -62,9 +59,7 @@ def page(
     Returns:
         The text of an HTML file that needs no other.
     """
-    shown = contents(
-        verdict, name=name, levels=levels, reading=reading, course=course, certificate=certificate
-    )
+    shown = contents(verdict, name=name, levels=levels, course=course, certificate=certificate)
     data = msgspec.json.encode(shown).decode()
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")

@@ -133,7 +133,14 @@ void register_readers(nb::module_& m) {
     }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
   };
   one_file("read_edn", read_edn);
-  one_file("read_registers", read_registers);
+  m.def("read_registers", [](nb::object data, const std::string& file_name, const std::string& failed_cas, double timeout) {
+    const FailedCas taken = failed_cas == "compared"  ? FailedCas::compared
+                            : failed_cas == "nothing" ? FailedCas::nothing
+                            : failed_cas == "auto"    ? FailedCas::by_format
+                                                      : throw std::invalid_argument("no way to take a failed cas: " + failed_cas);
+    const Buffer buffer(data);
+    return without_gil(timeout, [&](Budget& budget) { return read_registers(buffer.bytes(), file_name, taken, budget); });
+  }, "data"_a, "file_name"_a = "", "failed_cas"_a = "auto", "timeout"_a = 0.0);
   one_file("read_bincode", read_bincode);
   one_file("read_dbcop_json", read_dbcop_json);
   one_file("read_hist", read_hist);

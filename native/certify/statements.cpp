@@ -86,10 +86,11 @@ std::string name(const Form& form) {
 
 // --- values ---
 
+// A number is a float, or an integer of 64 bits; what has digits and is neither is odd.
 struct Value {
-  bool null = false, number = false, whole = false;
-  __int128 integer = 0;
-  double real = 0;
+  bool null = false, number = false, floating = false, odd = false;
+  __int128 integer = 0;  // of no float
+  double real = 0;       // of an integer the nearest float
   std::string text;
 };
 
@@ -99,26 +100,43 @@ Value value_of(const std::string& text) {
   v.null = text == "nil";
   const std::size_t sign = text[0] == '-' ? 1 : 0;
   if (text.size() == sign || text[sign] < '0' || text[sign] > '9') return v;
-  v.number = true;
-  v.whole = text.size() <= 20 + sign && std::all_of(text.begin() + static_cast<std::ptrdiff_t>(sign), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (v.whole) {
-    for (std::size_t i = sign; i < text.size(); ++i) v.integer = 10 * v.integer + (text[i] - '0');
-    if (sign != 0) v.integer = -v.integer;
-    return v;
+  const std::string_view digits = std::string_view(text).substr(sign);
+  v.floating = !std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  if (v.floating) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v.real);
+    v.odd = error != std::errc{} || end != text.data() + text.size();
+  } else {
+    std::uint64_t size = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    v.odd = error != std::errc{} || (sign != 0 && size > std::uint64_t{1} << 63U);
+    v.integer = sign != 0 ? -static_cast<__int128>(size) : static_cast<__int128>(size);
+    v.real = static_cast<double>(v.integer);
   }
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v.real);
-  // Such a number is compared by nothing: neither the reader does it, nor this.
-  if (error != std::errc{} || end != text.data() + text.size()) v.number = false, v.text = "#odd";
+  v.number = !v.odd;
   return v;
 }
 
-// -1, 0, 1 for less, equal, greater.
-int compare(const Value& a, const Value& b) {
-  if (a.whole && b.whole) return a.integer < b.integer ? -1 : a.integer > b.integer ? 1 : 0;
-  const auto real = [](const Value& v) {
-    return v.whole ? static_cast<long double>(v.integer) : static_cast<long double>(v.real);
-  };
-  return real(a) < real(b) ? -1 : real(a) > real(b) ? 1 : 0;
+// The integer of 64 bits that a number is; false if it is none.
+bool integral(const Value& v, __int128& integer) {
+  if (!v.number) return false;
+  integer = v.integer;
+  if (!v.floating) return true;
+  if (!(v.real >= -9223372036854775808.0 && v.real < 18446744073709551616.0)) return false;
+  integer = static_cast<__int128>(v.real);
+  return static_cast<double>(integer) == v.real;
+}
+
+// -1, 0, 1 for less, equal, greater, once both are floats.
+int compare(const Value& a, const Value& b) { return a.real < b.real ? -1 : a.real > b.real ? 1 : 0; }
+
+// The same, exactly. False if the float nearest to an integer equals a float that the integer does
+// not: databases differ whether they are equal.
+bool compare(const Value& a, const Value& b, int& c) {
+  c = compare(a, b);
+  if (a.floating && b.floating) return true;
+  if (!a.floating && !b.floating) c = a.integer < b.integer ? -1 : a.integer > b.integer ? 1 : 0;
+  __int128 one = 0, other = 0;
+  return a.floating == b.floating || c != 0 || (integral(a, one) && integral(b, other) && one == other);
 }
 
 using Columns = std::vector<std::pair<std::string, Value>>;  // few
@@ -126,15 +144,21 @@ using Columns = std::vector<std::pair<std::string, Value>>;  // few
 // --- predicates ---
 
 enum Truth : int { kFalse, kUnknown, kTrue };
-using Test = std::function<Truth(const Columns& row, const Value& key)>;
+// Two truths between which the one of a predicate lies. Where a part cannot be evaluated, these are
+// false and true, and the rest of the predicate may leave one of them.
+struct Between {
+  int low, high;
+};
+constexpr Between kOpen{kFalse, kTrue};
+using Test = std::function<Between(const Columns& row, const Value& key)>;
 
-Truth truth_of(bool b) { return b ? kTrue : kFalse; }
+Between exactly(int truth) { return {truth, truth}; }
+Between truth_of(bool b) { return exactly(b ? kTrue : kFalse); }
 
-const Value& column(const Columns& row, const Value& key, const std::string& of) {
-  if (of == "key") return key;
+const Value* column(const Columns& row, const Value& key, const std::string& of) {
+  if (of == "key") return &key;
   const auto found = std::ranges::find(row, of, &Columns::value_type::first);
-  if (found == row.end()) refuse("a row without the column " + of + " of a predicate");
-  return found->second;
+  return found == row.end() ? nullptr : &found->second;
 }
 
 Test test_of(const Form& form) {
@@ -144,61 +168,76 @@ Test test_of(const Form& form) {
     std::vector<Test> tests;
     for (std::size_t i = 1; i < form.parts.size(); ++i) tests.push_back(test_of(form.parts[i]));
     return [tests, all = head == "and"](const Columns& row, const Value& key) {
-      int found = all ? kTrue : kFalse;
-      for (const Test& test : tests) {
-        const int t = test(row, key);
+      Between found = exactly(all ? kTrue : kFalse);
+      const auto join = [&](int& found, int t) {
         // mutant: checker-and-or
         if (all ? t < found : t > found) found = t;
+      };
+      for (const Test& test : tests) {
+        const Between t = test(row, key);
+        join(found.low, t.low);
+        join(found.high, t.high);
       }
-      return static_cast<Truth>(found);
+      return found;
     };
   }
   if (head == "not" && form.parts.size() == 2)
     return [test = test_of(form.parts[1])](const Columns& row, const Value& key) {
+      const Between t = test(row, key);
       // mutant: checker-unknown-negated
-      return static_cast<Truth>(kTrue - test(row, key));
+      const auto negated = [](int truth) { return kTrue - truth; };
+      return Between{negated(t.high), negated(t.low)};
     };
   if (form.parts.size() < 2) refuse("the predicate " + form.text + " is none");
   const std::string of = name(form.parts[1]);
   if (head == "null")
-    return [of](const Columns& row, const Value& key) { return truth_of(column(row, key, of).null); };
+    return [of](const Columns& row, const Value& key) {
+      const Value* v = column(row, key, of);
+      return v == nullptr ? kOpen : truth_of(v->null);
+    };
   if (form.parts.size() < 3) refuse("the predicate " + form.text + " is none");
   const Value constant = value_of(form.parts[2].text);
   const auto with = [&](auto&& holds) -> Test {
     return [of, constant, holds](const Columns& row, const Value& key) {
-      const Value& v = column(row, key, of);
+      const Value* v = column(row, key, of);
+      if (v == nullptr) return kOpen;
       // mutant: checker-null-compared
-      if (v.null || constant.null) return kUnknown;
-      return truth_of(holds(v, constant));
+      if (v->null || constant.null) return exactly(kUnknown);
+      return holds(*v, constant);
     };
   };
-  const auto equal = [](const Value& a, const Value& b) {
-    return a.number == b.number && (a.number ? compare(a, b) == 0 : a.text == b.text);
+  const auto equal = [&](bool wanted) {
+    return with([wanted](const Value& a, const Value& b) {
+      if (a.odd || b.odd) return kOpen;
+      if (!a.number || !b.number) return truth_of((a.number == b.number && a.text == b.text) == wanted);
+      int c = 0;
+      return compare(a, b, c) ? truth_of((c == 0) == wanted) : kOpen;
+    });
   };
   const auto ordered = [&](auto&& holds) {
     return with([holds](const Value& a, const Value& b) {
-      if (!a.number || !b.number) refuse("an order of values that are no numbers");
-      return holds(compare(a, b));
+      int c = 0;
+      return a.number && b.number && compare(a, b, c) ? truth_of(holds(c)) : kOpen;
     });
   };
-  if (head == "=") return with(equal);
-  if (head == "!=") return with([equal](const Value& a, const Value& b) { return !equal(a, b); });
+  if (head == "=") return equal(true);
+  if (head == "!=") return equal(false);
   if (head == "<") return ordered([](int c) { return c < 0; });
   if (head == "<=") return ordered([](int c) { return c <= 0; });
   if (head == ">") return ordered([](int c) { return c > 0; });
   if (head == ">=") return ordered([](int c) { return c >= 0; });
   if (head == "mod" && form.parts.size() == 4) {
-    const Value rest = value_of(form.parts[3].text);
-    return [of, constant, rest](const Columns& row, const Value& key) {
-      const Value& v = column(row, key, of);
-      if (v.null || rest.null) return kUnknown;
-      if (!v.whole || !constant.whole || constant.integer < 1 || !rest.number) refuse("a remainder of what is no integer");
-      Value found;
-      found.number = found.whole = true;
+    __int128 by = 0, rest = 0;
+    const Value wanted = value_of(form.parts[3].text);
+    if (!integral(constant, by) || by < 1 || !(wanted.null || integral(wanted, rest)))
+      refuse("the predicate " + form.text + " is none");
+    return with([by, rest, unknown = wanted.null](const Value& v, const Value&) {
+      if (unknown) return exactly(kUnknown);
+      __int128 whole = 0;
+      if (!integral(v, whole)) return kOpen;
       // mutant: checker-negative-remainder
-      found.integer = (v.integer % constant.integer + constant.integer) % constant.integer;
-      return truth_of(compare(found, rest) == 0);
-    };
+      return truth_of((whole % by + by) % by == rest);
+    });
   }
   refuse("the predicate " + form.text + " is none");
 }
@@ -360,12 +399,18 @@ class Checker {
     return at->second;
   }
 
+  static bool holds(const Predicate& p, const Columns& row, const Value& key) {
+    const Between t = p.test(row, key);
+    if (t.low != kTrue && t.high == kTrue) refuse("whether a row matches a predicate stays open");
+    return t.low == kTrue;
+  }
+
   // Calls visit(held) for each row that ever was in the table and matches.
   template <typename Visit>
   void each_match(const Predicate& p, const Visit& visit) {
     Table& of = *p.table;
     const auto judge = [&](const Version& v) {
-      if (p.test(*v.row, *v.key) == kTrue) visit(v.held);
+      if (holds(p, *v.row, *v.key)) visit(v.held);
     };
     const Interval& within = p.interval;
     if (within.column.empty()) {
@@ -378,9 +423,9 @@ class Checker {
     auto& beside = of.beside[within.column];
     if (fresh) {
       for (const Version& v : of.versions) {
-        const Value& value = column(*v.row, *v.key, within.column);
-        if (value.number)
-          sorted.push_back({&value, &v});
+        const Value* value = column(*v.row, *v.key, within.column);
+        if (value != nullptr && value->number)
+          sorted.push_back({value, &v});
         else
           beside.push_back(&v);
       }
@@ -418,9 +463,8 @@ class Checker {
       returned.push_back(key);
       const bool one = h_.kind(op) == OpKind::read_one_of;
       const std::int32_t seen = one ? h_.list_values[h_.list_start[value]] : value;
-      const bool holds = p.test(row(seen), p.table->keys.at(key)) == kTrue;
       // mutant: checker-returned-rows
-      if (holds == one) bad("has a row that was judged otherwise");
+      if (holds(p, row(seen), p.table->keys.at(key)) == one) bad("has a row that was judged otherwise");
     }
     std::ranges::sort(returned);
     if (std::ranges::adjacent_find(returned) != returned.end()) bad("returned a key twice");

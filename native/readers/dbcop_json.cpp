@@ -14,7 +14,7 @@ class DbcopJson {
   DbcopJson(std::string_view text, const std::string& name, History& history, Budget& budget)
       : json_(text, name), name_(name), h_(history), keys_(history.key_atoms), values_(history.values),
         budget_(budget) {
-    json_.read_json();
+    json_.read_json(budget);
   }
 
   void read(Remarks& remarks) {

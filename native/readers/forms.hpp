@@ -2,6 +2,7 @@
 //
 // JSON is read as EDN in which ':' is one more blank and map keys are strings: `{"type":"ok","value":[["w","x",1]]}`
 // is then the same sequence of forms as `{"type" "ok" "value" [["w" "x" 1]]}`. Only `null` needs a word of its own.
+// That the text is JSON, its commas and colons included, is checked before (json_syntax.cpp).
 #pragma once
 #include <array>
 #include <charconv>
@@ -19,7 +20,8 @@ class Forms {
   Forms(std::string_view data, const std::string& name)
       : begin_(data.data()), p_(data.data()), end_(data.data() + data.size()), name_(name) {}
 
-  void read_json() { json_ = true; }
+  // From here on JSON. All of the text has to be, from its beginning: fails where it is not.
+  void read_json(Budget& budget);
   bool json() const { return json_; }
   std::int64_t line() const { return line_; }
 
@@ -133,6 +135,7 @@ class Forms {
   std::string here() const;  // the token or bracket that stands here, quoted, and its column, from 1, in bytes
 
  private:
+  class JsonSyntax;
   enum class Class : std::uint8_t { token, blank, newline, colon, stop };
   static constexpr std::array<Class, 256> kClass = [] {
     std::array<Class, 256> table{};

@@ -55,7 +55,7 @@ class Parser {
     if (forms_.peek() == '{') {
       forms_.next();
       forms_.blank();
-      if (forms_.peek() == '"') forms_.read_json();
+      if (forms_.peek() == '"') forms_.read_json(budget_);
     }
     forms_.back_to(start);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
@@ -79,7 +80,10 @@ std::string_view name_of(std::string_view form) {
 struct Cell {
   // odd: a number that is not exact here
   enum class Kind : std::uint8_t { null, number, text, odd } kind = Kind::null;
-  long double number = 0;  // 64 bits of mantissa: all integers and doubles
+  bool whole = false;      // an integer of 64 bits, or a float that equals one
+  bool real = false;       // a float
+  __int128 integer = 0;    // if whole
+  double number = 0;       // as a float, perhaps rounded
   std::string_view text;   // canonical
 };
 
@@ -88,26 +92,58 @@ bool is_number(std::string_view form) {
   return form.size() > sign && form[sign] >= '0' && form[sign] <= '9';
 }
 
+// A float that is an integer of 64 bits, signed or not.
+bool is_whole(double real) { return real >= -0x1p63 && real < 0x1p64 && std::floor(real) == real; }
+
 Cell cell_of(std::string_view form) {
-  if (form == "nil") return {};
-  if (!is_number(form)) return {Cell::Kind::text, 0, form};
+  Cell cell;
+  if (form == "nil") return cell;
+  cell.text = form;
+  cell.kind = Cell::Kind::text;
+  if (!is_number(form)) return cell;
+  const char *first = form.data(), *last = first + form.size();
+  const auto read = [&](auto& number) {
+    const auto [end, error] = std::from_chars(first, last, number);
+    return error == std::errc{} && end == last;
+  };
   std::int64_t integer = 0;
   std::uint64_t natural = 0;
-  double real = 0;
-  const char *first = form.data(), *last = first + form.size();
-  if (auto [end, error] = std::from_chars(first, last, integer); error == std::errc{} && end == last)
-    return {Cell::Kind::number, static_cast<long double>(integer), form};
-  if (auto [end, error] = std::from_chars(first, last, natural); error == std::errc{} && end == last)
-    return {Cell::Kind::number, static_cast<long double>(natural), form};
-  if (auto [end, error] = std::from_chars(first, last, real); error == std::errc{} && end == last)
-    return {Cell::Kind::number, static_cast<long double>(real), form};
-  return {Cell::Kind::odd, 0, form};
+  cell.kind = Cell::Kind::number;
+  cell.whole = true;
+  if (read(integer)) {
+    cell.integer = integer;
+    cell.number = static_cast<double>(integer);
+  } else if (read(natural)) {
+    cell.integer = natural;
+    cell.number = static_cast<double>(natural);
+  } else if (form.find_first_of(".eE") != std::string_view::npos && read(cell.number)) {
+    cell.real = true;
+    cell.whole = is_whole(cell.number);
+    if (cell.whole) cell.integer = static_cast<__int128>(cell.number);
+  } else {
+    cell.kind = Cell::Kind::odd;
+  }
+  return cell;
 }
 
 void comparable(const Cell& cell) {
   if (cell.kind == Cell::Kind::odd)
     wrong("a number that predicates cannot compare exactly (got " + in_quotes(cell.text) +
           ", expected an integer of 64 bits or a float); hint: write decimals as integers of a unit");
+}
+
+template <typename Number>
+int order(const Number& a, const Number& b) {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+// -1, 0, 1 for less, equal, greater, of numbers. None of an integer and a float where it matters
+// whether the integer is first rounded to a float: databases differ in that.
+std::optional<int> compare(const Cell& a, const Cell& b) {
+  const int rounded = order(a.number, b.number);
+  if (a.real == b.real) return a.real ? rounded : order(a.integer, b.integer);
+  if (rounded != 0 || (a.whole && b.whole && a.integer == b.integer)) return rounded;
+  return std::nullopt;
 }
 
 // --- predicates ---
@@ -239,8 +275,10 @@ void settle(Node& n) {
       wrong("an order of values that are no numbers, which a collation decides (got " +
             in_quotes(constant) + ", expected a number)");
   }
-  if (n.test == Test::mod && (n.cells[0].kind != Cell::Kind::number || n.cells[0].number < 1))
-    wrong("a modulus that is not positive (got " + in_quotes(n.constants[0]) + ")");
+  if (n.test == Test::mod && (!n.cells[0].whole || n.cells[0].integer < 1))
+    wrong("a modulus that is no positive integer of 64 bits (got " + in_quotes(n.constants[0]) + ")");
+  if (n.test == Test::mod && n.cells[1].kind != Cell::Kind::null && !n.cells[1].whole)
+    wrong("a remainder that is no integer of 64 bits (got " + in_quotes(n.constants[1]) + ")");
 }
 
 struct Predicate {
@@ -318,63 +356,93 @@ class Rows {
   std::unordered_map<std::int32_t, std::unique_ptr<Row>> rows_;
 };
 
-const Cell& column_of(const Row& row, const Cell& key, std::string_view name) {
-  if (name == "key") return key;
-  for (const auto& [column, cell] : row.columns)
-    if (column == name) return cell;
-  wrong("the row " + in_quotes(row.text) + " has no column " + in_quotes(name) +
-        " (hint: name the table of the predicate, or give all columns of a row)");
-}
+// Of what is true of a row: the least and the most that it may be. They differ where a part cannot
+// be decided, `why` says which; that does no harm if the other parts decide the matter.
+struct Judged {
+  Truth least, most;
+};
 
-bool same(const Cell& a, const Cell& b) {
-  if (a.kind != b.kind) return false;
-  return a.kind == Cell::Kind::number ? a.number == b.number : a.text == b.text;
-}
-
+Judged known(Truth truth) { return {truth, truth}; }
 Truth of(bool yes) { return yes ? Truth::yes : Truth::no; }
+Truth negated(Truth t) {
+  // mutant: unknown-negated
+  return t == Truth::unknown ? t : of(t == Truth::no);
+}
 
-Truth truth(const Node& n, const Row& row, const Cell& key) {
+Judged compared(const Node& n, const Row& row, const Cell& key, std::string& why) {
+  const auto open = [&](const auto&... parts) {
+    if (why.empty()) (why += ... += parts);
+    return Judged{Truth::no, Truth::yes};
+  };
+  const Cell* found = n.column == "key" ? &key : nullptr;
+  for (const auto& [column, cell] : row.columns)
+    if (found == nullptr && column == n.column) found = &cell;
+  if (found == nullptr)
+    return open("the row ", in_quotes(row.text), " has no column ", in_quotes(n.column),
+                " (hint: name the table of the predicate, or give all columns of a row)");
+  const Cell& cell = *found;
+  if (n.test == Test::null) return known(of(cell.kind == Cell::Kind::null));
+  const Cell& constant = n.cells[n.test == Test::mod ? 1 : 0];
+  // mutant: null-compared
+  if (cell.kind == Cell::Kind::null || constant.kind == Cell::Kind::null) return known(Truth::unknown);
+  try {
+    comparable(cell);
+  } catch (const std::invalid_argument& e) {
+    return open(e.what());
+  }
+  if (n.test == Test::mod) {
+    if (!cell.whole) return open("a remainder of what is no integer of 64 bits (got ", in_quotes(cell.text), ")");
+    const __int128 by = n.cells[0].integer;
+    return known(of((cell.integer % by + by) % by == constant.integer));
+  }
+  const bool numbers = cell.kind == Cell::Kind::number && constant.kind == Cell::Kind::number;
+  if (n.test == Test::equal || n.test == Test::unequal) {
+    if (!numbers) return known(of((cell.kind == constant.kind && cell.text == constant.text) == (n.test == Test::equal)));
+  } else if (!numbers) {
+    return open("an order of values that are no numbers, which a collation decides (got ", in_quotes(cell.text),
+                " in column ", in_quotes(n.column), ")");
+  }
+  const std::optional<int> c = compare(cell, constant);
+  if (!c)
+    return open("an integer and a float that are equal in databases that round the integer (got ",
+                in_quotes(cell.text), " and ", in_quotes(constant.text), ")");
+  switch (n.test) {
+    case Test::equal: return known(of(*c == 0));
+    case Test::unequal: return known(of(*c != 0));
+    case Test::less: return known(of(*c < 0));
+    case Test::less_equal: return known(of(*c <= 0));
+    case Test::greater: return known(of(*c > 0));
+    default: return known(of(*c >= 0));
+  }
+}
+
+Judged truth(const Node& n, const Row& row, const Cell& key, std::string& why) {
   if (n.test == Test::all || n.test == Test::any) {
-    Truth found = of(n.test == Test::all);
+    Judged found = known(of(n.test == Test::all));
     for (const Node& part : n.parts) {
-      const Truth t = truth(part, row, key);
-      found = n.test == Test::all ? std::min(found, t) : std::max(found, t);
+      const Judged t = truth(part, row, key, why);
+      found = n.test == Test::all ? Judged{std::min(found.least, t.least), std::min(found.most, t.most)}
+                                  : Judged{std::max(found.least, t.least), std::max(found.most, t.most)};
     }
     return found;
   }
-  if (n.test == Test::negation) {
-    const Truth t = truth(n.parts[0], row, key);
-    // mutant: unknown-negated
-    return t == Truth::unknown ? t : of(t == Truth::no);
-  }
-  const Cell& cell = column_of(row, key, n.column);
-  if (n.test == Test::null) return of(cell.kind == Cell::Kind::null);
-  comparable(cell);
-  const Cell& constant = n.cells[0];
-  // mutant: null-compared
-  if (cell.kind == Cell::Kind::null || constant.kind == Cell::Kind::null) return Truth::unknown;
-  if (n.test == Test::equal) return of(same(cell, constant));
-  if (n.test == Test::unequal) return of(!same(cell, constant));
-  if (cell.kind != Cell::Kind::number)
-    wrong("an order of values that are no numbers, which a collation decides (got " + in_quotes(cell.text) + " in column " + in_quotes(n.column) + ")");
-  switch (n.test) {
-    case Test::less: return of(cell.number < constant.number);
-    case Test::less_equal: return of(cell.number <= constant.number);
-    case Test::greater: return of(cell.number > constant.number);
-    case Test::greater_equal: return of(cell.number >= constant.number);
-    default: break;
-  }
-  const auto whole = static_cast<std::int64_t>(cell.number), by = static_cast<std::int64_t>(constant.number);
-  if (static_cast<long double>(whole) != cell.number || static_cast<long double>(by) != constant.number)
-    wrong("a remainder of a number that is no integer of 64 bits (got " + in_quotes(cell.text) + ")");
-  const std::int64_t rest = (whole % by + by) % by;
-  return n.cells[1].kind == Cell::Kind::null ? Truth::unknown : of(static_cast<long double>(rest) == n.cells[1].number);
+  if (n.test != Test::negation) return compared(n, row, key, why);
+  const Judged t = truth(n.parts[0], row, key, why);
+  return {negated(t.most), negated(t.least)};
 }
 
-// What a matching row must have in one column, so that an index finds it.
+bool matches(const Node& n, const Row& row, const Cell& key) {
+  std::string why;
+  const Judged t = truth(n, row, key, why);
+  if (t.least != Truth::yes && t.most == Truth::yes) wrong(why);
+  return t.least == Truth::yes;
+}
+
+// What a matching row must have in one column, so that an index finds it; as floats, perhaps
+// rounded, as the index has them: rounding keeps the order, so that nothing is missed.
 struct Bounds {
   std::string_view column;
-  long double low = -std::numeric_limits<long double>::infinity(), high = -low;
+  double low = -std::numeric_limits<double>::infinity(), high = -low;
 };
 std::optional<Bounds> bounds(const Node& n) {
   if (n.test == Test::all) {
@@ -393,7 +461,7 @@ std::optional<Bounds> bounds(const Node& n) {
   }
   if (n.cells.empty() || n.cells[0].kind != Cell::Kind::number) return std::nullopt;
   Bounds b{n.column};
-  const long double constant = n.cells[0].number;
+  const double constant = n.cells[0].number;
   if (n.test == Test::equal || n.test == Test::greater || n.test == Test::greater_equal) b.low = constant;
   if (n.test == Test::equal || n.test == Test::less || n.test == Test::less_equal) b.high = constant;
   if (n.test == Test::unequal || n.test == Test::mod) return std::nullopt;
@@ -415,7 +483,7 @@ class Table {
   template <typename Visit>
   void matching(const Predicate& p, const Visit& visit) {
     const auto test = [&](const Version& v) {
-      if (truth(p.where, *v.row, cell_of_key.at(v.key)) == Truth::yes) visit(v);
+      if (matches(p.where, *v.row, cell_of_key.at(v.key))) visit(v);
     };
     const auto b = bounds(p.where);
     if (!b) {
@@ -430,7 +498,7 @@ class Table {
   }
 
  private:
-  using Entry = std::pair<long double, std::size_t>;
+  using Entry = std::pair<double, std::size_t>;
   struct Index {
     std::vector<Entry> sorted;       // numbers
     std::vector<std::size_t> others;  // texts, and what will be refused
@@ -538,7 +606,7 @@ class Lowering {
       if (cell == of.cell_of_key.end())
         wrong("a returned row of another table (got " + in_quotes(key_texts_[key]) + ", expected a key [" + p->table + " …])");
       if (h_.kind(op) == OpKind::read &&
-          truth(p->where, rows_.of(h_.op_value[op]), cell->second) != Truth::yes) {
+          !matches(p->where, rows_.of(h_.op_value[op]), cell->second)) {
         h_.op_kind[op] = static_cast<std::uint8_t>(OpKind::read_one_of);
         h_.op_value[op] = h_.add_list({h_.op_value[op]});
       }

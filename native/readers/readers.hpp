@@ -46,9 +46,15 @@ struct NamedBytes {
 
 // Jepsen/Elle EDN, and the same operation maps in JSON. `name`, if given, starts the messages.
 Reading read_edn(std::string_view data, const std::string& name, Budget& budget);
+// What a comparison (a :cas, an :acquire, a :release) that failed without saying why is taken for: one
+// that ran and saw something else, or, as Jepsen means :fail, one that did not happen. By default the
+// lines of a log are of the first kind, as Porcupine's are read, and maps of the second.
+// `nothing` is said even of one that names the comparison as its error.
+enum class FailedCas : std::uint8_t { by_format, compared, nothing };
+
 // Logs of single operations on registers, locks and stores of texts: Jepsen's and Knossos's maps,
 // the lines of Jepsen's log, Porcupine's get, put and append.
-Reading read_registers(std::string_view data, const std::string& name, Budget& budget);
+Reading read_registers(std::string_view data, const std::string& name, FailedCas failed_cas, Budget& budget);
 // The old dbcop's bincode.
 Reading read_bincode(std::string_view data, const std::string& name, Budget& budget);
 // Cobra's client logs: one file is one client is one session.

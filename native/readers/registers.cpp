@@ -3,8 +3,9 @@
 //
 // Each operation is a transaction. What is claimed, and when less is known, what is not:
 // - :ok is committed. A :read saw its value; a :cas [a b] saw a and wrote b.
-// - A :cas that failed ran and saw something else than a: it is committed, and that is its read. If
-//   its :error does not say that the comparison failed, it may have been refused: it says nothing.
+// - A :cas that failed because a comparison did, as its :error says, ran and saw something else than
+//   a: it is committed, and that is its read. One with another :error may have been refused: it says
+//   nothing. Of one without, FailedCas decides.
 // - Other operations that failed are aborted; :info, or no completion, is indeterminate. Of both
 //   counts what was invoked, as the completion may say anything.
 // - A lock is a register that is free or locked: who holds it does not matter. :acquire is a
@@ -17,6 +18,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "readers/jepsen.hpp"
@@ -31,7 +33,7 @@ struct Event {
   Type type = Type::invoke;
   Function function = Function::read;
   bool has_value = false, has_index = false;
-  bool compared = true;  // nothing says that it was refused
+  std::optional<bool> compared;  // what is said of why it failed; none: nothing
   std::int64_t process = 0, index = 0, line = 0;
   std::int32_t key = -1;                             // atom of History::key_atoms, -1: not told
   std::int32_t expected = kNil, value = kNil;        // atoms of History::values
@@ -66,7 +68,7 @@ class Parser {
     if (forms_.peek() == '{') {  // JSON iff the first map's first key is a string
       forms_.next();
       forms_.blank();
-      if (forms_.peek() == '"') forms_.read_json();
+      if (forms_.peek() == '"') forms_.read_json(budget_);
       forms_.back_to(start);
     }
     for (forms_.blank(); !forms_.at_end(); forms_.blank()) {
@@ -162,16 +164,16 @@ class Parser {
     log_.events.push_back(event);
   }
 
-  // Whether an :error leaves no doubt that the operation ran: it is nil, or names a comparison.
-  bool compared() {
+  // Whether an :error names a comparison; none for nil.
+  std::optional<bool> compared() {
     const auto start = forms_.mark();
     const std::string_view word = forms_.word();
-    const bool known =
-        word == "nil" || word == "null" ||
-        std::ranges::find(kComparisonFailed, word) != kComparisonFailed.end();
+    std::optional<bool> named;
+    if (word != "nil" && word != "null")
+      named = std::ranges::find(kComparisonFailed, word) != kComparisonFailed.end();
     forms_.back_to(start);
     forms_.skip();
-    return known;
+    return named;
   }
 
   Function function_of(const std::string& name, std::int64_t line) const {
@@ -483,9 +485,10 @@ class Texts {
 
 class Pairing {
  public:
-  Pairing(const Log& log, const std::string& name, Reading& out, Budget& budget)
-      : log_(log), name_(name), h_(out.history), remarks_(out.remarks), budget_(budget),
-        texts_(name, h_) {}
+  Pairing(const Log& log, const std::string& name, FailedCas failed_cas, Reading& out,
+          Budget& budget)
+      : log_(log), name_(name), failed_cas_(failed_cas), h_(out.history), remarks_(out.remarks),
+        budget_(budget), texts_(name, h_) {}
 
   void run() {
     free_ = h_.values.intern_text(AtomKind::keyword, "free");
@@ -605,8 +608,10 @@ class Pairing {
                        event.function == Function::acquire || event.function == Function::release;
     const bool compares = event.function == Function::cas ||
                           event.function == Function::acquire || event.function == Function::release;
-    const bool refused = type == Type::fail && compares && !operation.done->compared;
-    const bool saw_another = type == Type::fail && compares && !refused && known;
+    const bool failed = type == Type::fail && compares;
+    const bool saw_another = failed && known && failed_cas_ != FailedCas::nothing &&
+                             operation.done->compared.value_or(failed_cas_ == FailedCas::compared);
+    const bool refused = failed && !saw_another;
     ++counts_[static_cast<std::size_t>(type)];
     refused_ += static_cast<std::int64_t>(refused);
     saw_another_ += static_cast<std::int64_t>(saw_another);
@@ -703,6 +708,7 @@ class Pairing {
 
   const Log& log_;
   const std::string& name_;
+  const FailedCas failed_cas_;  // `by_format`: what an :error names alone
   History& h_;
   Remarks& remarks_;
   Budget& budget_;
@@ -765,7 +771,8 @@ std::string maps_of_log(std::string_view data, std::int64_t& others) {
   return maps;
 }
 
-Reading read_registers(std::string_view data, const std::string& name, Budget& budget) {
+Reading read_registers(std::string_view data, const std::string& name, FailedCas failed_cas,
+                       Budget& budget) {
   check_size(name, data.size());
   data = without_byte_order_mark(data);
   Reading out;
@@ -775,9 +782,10 @@ Reading read_registers(std::string_view data, const std::string& name, Budget& b
   if (start != std::string_view::npos && data.substr(start).starts_with("INFO")) {
     maps = maps_of_log(data, others);
     data = maps;
+    if (failed_cas == FailedCas::by_format) failed_cas = FailedCas::compared;
   }
   const Log log = Parser(data, name, out.history, budget).parse();
-  Pairing(log, name, out, budget).run();
+  Pairing(log, name, failed_cas, out, budget).run();
   out.remarks.emplace_back("other_lines", others);
   return out;
 }

@@ -29,7 +29,7 @@ class Viper {
   void file(std::int32_t number, const NamedBytes& file) {
     const std::int32_t session = h_.sessions;
     Forms json(without_byte_order_mark(file.bytes), file.name);
-    json.read_json();
+    json.read_json(budget_);
     json_ = &json;
     name_ = &file.name;
     for (json.blank(); !json.at_end(); json.blank()) {

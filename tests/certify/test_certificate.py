@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 from support.certify import SER, SI, history, txn
 
 from isolang.certify.certificate import Certificate, CertificateError, verify
@@ -19,7 +19,7 @@ STALE = [("cycle", "c0", [("so", 0, 1, -1, -1, -1), ("rw", 1, 0, 0, 1, 2)])]
 
 
 def test_a_witness_survives_the_disk(tmp_path):
-    made = Certificate.of(VALID, SER, WITNESS, {"initial": 7})
+    made = Certificate.of(replace(VALID, options={"initial": 7}), SER, WITNESS)
     path = made.save(tmp_path / "new" / "folder")
     assert path.name == "a-b.edn.test.certificate.json"
     read = Certificate.load(path)

@@ -4,6 +4,7 @@ import pytest
 from support.certify import both
 
 from isolang import Transaction, check, load_spec
+from isolang.errors import HistoryError
 from isolang.history import History
 
 ROWS = {"a": 1, "b": -3, "c": 2, "d": 5}
@@ -40,7 +41,11 @@ def table(predicate, matching):
 @pytest.mark.parametrize(("predicate", "matching"), MATCHES)
 def test_what_matches(predicate, matching):
     """The reader and both checkers agree which rows match."""
-    history, spec = table(predicate, matching), load_spec("ser")
+    agreed(table(predicate, matching))
+
+
+def agreed(history):
+    spec = load_spec("ser")
     verdict = check(history, spec)
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
     assert both(history, spec, verdict.witness) == ("accepted", "accepted")
@@ -92,3 +97,71 @@ def test_rows_that_were_not_returned():
 def _other_list(columns, op):
     given = int(columns.op_value[op])
     return next(i for i in range(len(columns.list_start) - 1) if i != given)
+
+
+#: Of rows a to h, some of them floats: a predicate, and the keys whose rows match it.
+NUMBERS = {
+    "a": 4.0,
+    "b": 5.5,
+    "c": -3.0,
+    "d": 2**53 + 1,
+    "e": 2**63,
+    "f": 1e300,
+    "g": "text",
+    "h": None,
+}
+FLOATS = [
+    (("and", ("<", "v", 9), (">", "v", -9), ("mod", "v", 2, 0), ("in", "k", ["a", "c"])), "a"),
+    (("and", ("mod", "v", 2.0, 1), ("in", "k", ["a", "c", "d"])), "cd"),
+    (("and", ("mod", "v", 2, 0.0), ("in", "k", ["a", "e"])), "ae"),
+    (("and", ("mod", "v", 3, 2), ("=", "k", "e")), "e"),
+    (("and", ("<", "v", 5), ("!=", "k", "g")), "ac"),
+    (("and", ("<", "v", 2**53), ("!=", "k", "g")), "abc"),
+    (("and", (">", "v", 2**53), ("!=", "k", "g")), "def"),
+    (("and", (">", "v", 2.0**54), ("!=", "k", "g")), "ef"),
+    (("=", "v", float(2**63)), "e"),
+    (("=", "v", 2**53 + 1), "d"),
+    (("or", ("=", "v", 2**53), ("=", "v", "text")), "g"),
+    (("or", ("mod", "v", 2, 1), ("in", "k", list("abcdefgh"))), "abcdefgh"),
+    (("and", (">", "w", 2), ("=", "k", "none")), ""),
+    (("not", ("or", ("<", "v", 10**18), ("=", "k", "g"))), "ef"),
+]
+
+
+def floats(predicate, matching):
+    rows = {key: {"k": key, "v": value} for key, value in NUMBERS.items()}
+    scan = ("scan", predicate, {key: rows[key] for key in matching})
+    inserts = [("insert", key, row) for key, row in rows.items()]
+    return History.from_transactions([Transaction(ops, session=0) for ops in (inserts, [scan])])
+
+
+@pytest.mark.parametrize(("predicate", "matching"), FLOATS)
+def test_numbers_of_all_kinds(predicate, matching):
+    """Floats that are integers behave as such; what one part leaves open, others may settle."""
+    agreed(floats(predicate, matching))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "why"),
+    [
+        (("=", "v", 2.0**53), "an integer and a float that are equal in databases that round"),
+        (("<=", "v", 2.0**53), "an integer and a float that are equal in databases that round"),
+        (("not", ("!=", "v", 2.0**53)), "an integer and a float"),
+        (("mod", "v", 2, 1), "a remainder of what is no integer of 64 bits"),
+        (("and", ("mod", "v", 2, 1), (">", "v", 1e200)), "no integer of 64 bits (got '1e+300')"),
+        (("<", "v", 3), "no numbers, which a collation decides"),
+    ],
+)
+def test_numbers_on_which_databases_differ(predicate, why):
+    """Where rounding decides, or there is no integer, it is refused, and not judged in one way."""
+    with pytest.raises(HistoryError) as raised:
+        floats(predicate, "")
+    assert why in str(raised.value)
+
+
+def test_integers_beyond_64_bits():
+    """They are not rounded: two that differ are never taken for one."""
+    near = 2**64 + 1
+    write, scan = [("insert", "x", near)], [("scan", (">", "value", 2), {})]
+    with pytest.raises(HistoryError, match="cannot compare exactly"):
+        History.from_transactions([Transaction(write), Transaction(scan)])

@@ -661,8 +661,8 @@ WRONG = [
     ),
     (
         "dbcop-json",
-        b"[[}",
-        "line 1, session 1, transaction 1: not a transaction (got '}', expected {\"events\""
+        b"[[0]]",
+        "line 1, session 1, transaction 1: not a transaction (got '0', expected {\"events\""
         ': [...], "committed": true or false})',
     ),
     (

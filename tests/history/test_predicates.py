@@ -159,7 +159,10 @@ def test_three_valued_logic(predicate, matches):
         (("=",), "a predicate with 0 arguments"),
         ("[:limit 3]", "says nothing of those"),
         ({"where": ("=", "a", 1), "limit": 3}, "says nothing of those"),
-        (("mod", "a", 0, 1), "a modulus that is not positive"),
+        (("mod", "a", 0, 1), "a modulus that is no positive integer"),
+        (("mod", "a", 2.5, 1), "a modulus that is no positive integer"),
+        (("mod", "a", 2, 0.5), "a remainder that is no integer"),
+        (("=", "a", 2**64 + 1), "cannot compare exactly"),
         (3, "not a predicate"),
     ],
 )

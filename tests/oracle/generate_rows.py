@@ -90,7 +90,11 @@ def random_predicate(rng: random.Random, *, columns: bool, depth: int = 2) -> Pr
     column = rng.choice("ab") if columns else "value"
     kind = rng.random()
     if kind < 0.5:
-        return (rng.choice(("=", "!=", "<", "<=", ">", ">=")), column, rng.randint(0, 3))
+        constant = rng.choice((0, 1, 2, 3, 0.5, 1.0, 2.0))
+        return (rng.choice(("=", "!=", "<", "<=", ">", ">=")), column, constant)
+    if kind < 0.55:
+        modulus = rng.randint(1, 3)
+        return ("mod", column, rng.choice((modulus, float(modulus))), rng.randrange(modulus))
     if kind < 0.65:
         low = rng.randint(0, 2)
         return ("between", column, low, low + rng.randint(0, 2))

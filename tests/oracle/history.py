@@ -192,8 +192,10 @@ def _parse_value(text: str, at: int) -> tuple[Any, int]:
     if token not in _BRACKETS:
         if token in ("nil", "?"):
             return (None if token == "nil" else UNKNOWN), at
-        number = re.fullmatch(r"-?\d+", token)
-        return (int(token) if number else token.lstrip(":")), at
+        number = re.fullmatch(r"-?\d+(\.\d+)?", token)
+        if number:
+            return (float(token) if number[1] else int(token)), at
+        return token.lstrip(":"), at
     items = []
     while _token(text, at)[0] != _BRACKETS[token]:
         value, at = _parse_value(text, at)

@@ -2,8 +2,9 @@
 
 A predicate is a tuple: ``("=", column, constant)`` and the other comparisons ``!= < <= > >=``,
 ``("between", column, low, high)`` with both ends, ``("in", column, (constant, …))``,
-``("null", column)``, ``("and", p, …)``, ``("or", p, …)``, ``("not", p)``. The column ``key`` is the
-key; a row that is no ``Row`` has the one column ``value``.
+``("null", column)``, ``("mod", column, modulus, rest)``, ``("and", p, …)``, ``("or", p, …)``,
+``("not", p)``. The column ``key`` is the key; a row that is no ``Row`` has the one column
+``value``.
 """
 
 from __future__ import annotations
@@ -46,8 +47,11 @@ def truth(p: Predicate, key: str, row: object) -> bool | None:
         return truth(("and", (">=", p[1], p[2]), ("<=", p[1], p[3])), key, row)
     if head == "in":
         return truth(("or", *(("=", p[1], v) for v in p[2])), key, row)
-    if column is None or p[2] is None:
+    if column is None or p[-1] is None:
         return None
+    if head == "mod":
+        assert column == int(column), "of what is no integer databases say different things"
+        return (int(column) - int(p[3])) % int(p[2]) == 0 and 0 <= p[3] < p[2]
     return bool(_COMPARE[head](column, p[2]))
 
 

@@ -9,8 +9,15 @@ from isolang.history.readers.jepsen import session_names
 from isolang.history.readers.reading import Files, Reading, call_native, counted
 
 
-def read(files: Files, *, timeout: float) -> Reading:
+def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
     """Read one file.
+
+    Args:
+        files: the file.
+        failed_cas: what a comparison that failed says: ``compared``, that it saw another value;
+            ``nothing``; or ``auto``, the first of the lines of a log, and of maps where their
+            ``:error`` names the comparison.
+        timeout: in seconds, 0 for none.
 
     Raises:
         HistoryError: naming file and line.
@@ -20,7 +27,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    columns, say = call_native(_native.read_registers, data, name, timeout=timeout)
+    columns, say = call_native(_native.read_registers, data, name, failed_cas, timeout=timeout)
     real_time = "none: the file has completions only, no :invoke"
     if columns.has_time:
         by = ":index" if say["order"] == "index" else "lines"
@@ -54,7 +61,7 @@ def _ignored(say: Mapping[str, Any]) -> tuple[str, ...]:
         found.append(f"{reads} without an answer, whose results are not known")
     if say["refused"]:
         refused = counted(say["refused"], "comparison")
-        found.append(f"{refused} that failed with an :error, and may not have run")
+        found.append(f"{refused} that failed, and may not have run (--failed-cas compared)")
     return tuple(found)
 
 

@@ -28,8 +28,8 @@ def log(text: str) -> bytes:
     return "\n".join(maps).encode()
 
 
-def read(text: str) -> list[tuple[int, list[tuple[str, object, object]]]]:
-    columns, _ = _native.read_registers(log(text))
+def read(text: str, taken: str = "auto") -> list[tuple[int, list[tuple[str, object, object]]]]:
+    columns, _ = _native.read_registers(log(text), failed_cas=taken)
     return [(t.status, t.ops) for t in transactions(columns)]
 
 
@@ -55,18 +55,58 @@ def test_a_register() -> None:
     ]
 
 
-@pytest.mark.parametrize("error", ["", " | :error nil", " | :error :did-not-succeed"])
-def test_a_comparison_that_failed(error: str) -> None:
-    """It ran, and saw something else than it expected."""
-    got = read(f"0 invoke cas [1 2]\n0 fail cas [1 2]{error}")
-    assert got == [(COMMITTED, [("r-not-in", ":register", [1])])]
+SILENT, NAMED = ("", " | :error nil"), (" | :error :did-not-succeed", ' | :error "cas-failed"')
+REFUSED = " | :error :connection-refused"
 
 
-@pytest.mark.parametrize("value", ["[1 2] | :error :connection-refused", ":timed-out"])
-def test_a_comparison_that_may_not_have_run(value: str) -> None:
+@pytest.mark.parametrize(
+    ("taken", "error", "ran"),
+    [
+        *(("auto", error, False) for error in (*SILENT, REFUSED)),
+        *(("auto", error, True) for error in NAMED),
+        *(("compared", error, True) for error in (*SILENT, *NAMED)),
+        ("compared", REFUSED, False),
+        *(("nothing", error, False) for error in (*SILENT, *NAMED, REFUSED)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("cas [1 2]", [("r-not-in", ":register", [1])]),
+        ("acquire", [("r-not-in", ":lock", [":free"])]),
+        ("release", [("r-not-in", ":lock", [":locked"])]),
+    ],
+)
+def test_a_comparison_that_failed(
+    taken: str, error: str, ran: bool, operation: str, expected: list[object]
+) -> None:
+    """It ran and saw something else where its :error says so, or the reader is told; else nothing.
+
+    Of locks the same holds.
+    """
+    ((status, ops),) = read(f"0 invoke {operation}\n0 fail {operation}{error}", taken)
+    assert status == (COMMITTED if ran else ABORTED)
+    assert (ops == expected) is ran
+
+
+@pytest.mark.parametrize("taken", ["auto", "compared", "nothing"])
+def test_a_comparison_whose_value_says_why_it_failed(taken: str) -> None:
     """It is not applied, and says nothing of what it saw."""
-    ((status, _),) = read(f"0 invoke cas [1 2]\n0 fail cas {value}")
+    ((status, _),) = read("0 invoke cas [1 2]\n0 fail cas :timed-out", taken)
     assert status == ABORTED
+
+
+def test_a_comparison_that_failed_in_the_lines_of_a_log() -> None:
+    """Porcupine reads them as comparisons that ran, unless something else is said."""
+    line = "INFO  jepsen.util - 0\t:{}\t:cas\t[1 2]\n"
+    lines = "".join(map(line.format, ("invoke", "fail"))).encode()
+    statuses = []
+    for taken in ("auto", "compared", "nothing"):
+        columns, _ = _native.read_registers(lines, failed_cas=taken)
+        statuses += [t.status for t in transactions(columns)]
+    assert statuses == [COMMITTED, COMMITTED, ABORTED]
+    with pytest.raises(ValueError, match="no way to take a failed cas"):
+        _native.read_registers(lines, failed_cas="maybe")
 
 
 def test_independent_keys() -> None:
@@ -95,7 +135,7 @@ def test_a_lock() -> None:
         0 ok release
     """) == [
         (COMMITTED, [("r", ":lock", free), ("w", ":lock", locked)]),
-        (COMMITTED, [("r-not-in", ":lock", [free])]),
+        (ABORTED, [("r", ":lock", free), ("w", ":lock", locked)]),
         (ABORTED, [("r", ":lock", locked), ("w", ":lock", free)]),
         (COMMITTED, [("r", ":lock", locked), ("w", ":lock", free)]),
     ]
@@ -225,6 +265,6 @@ def test_lightweight_transactions() -> None:
     """) == [
         (COMMITTED, [("w", 0, 0)]),
         (COMMITTED, [("r", 0, 0), ("w", 0, 1)]),
-        (COMMITTED, [("r-not-in", 0, [0])]),
+        (ABORTED, [("r", 0, 0), ("w", 0, 2)]),
         (ABORTED, [("r", 0, 2), ("w", 0, 3)]),
     ]

@@ -1,0 +1,111 @@
+"""JSON as the Python objects of :mod:`isolang.history.edn`: lists are tuples, maps dictionaries.
+
+Commas and colons are what RFC 8259 makes of them, and no blanks as in EDN: a log that lost
+a character would otherwise become another history.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, Final, NoReturn
+
+from isolang.errors import HistoryError
+
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_TOKEN: Final = re.compile(r"[^\s,:()\[\]{}\"]{1,40}|.", re.DOTALL)
+
+
+def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
+    """Give each value of a text with its line: one begins on each line, or all are in one list.
+
+    Args:
+        text: JSON.
+        name: of the file, for messages.
+
+    Raises:
+        HistoryError: naming line and column.
+    """
+    return _Json(text, name).all()
+
+
+class _Json:
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self.at = 0
+        self.line = 1
+        self.decode = JSONDecoder(parse_constant=_no_constant).raw_decode
+
+    def all(self) -> Iterator[tuple[int, Any]]:
+        self.blank()
+        listed = self.take("[")
+        more = not (listed and self.take("]"))
+        while more and (listed or not self.at_end()):
+            line = self.line
+            yield line, self.value()
+            ended = self.line
+            self.blank()
+            if listed:
+                more = self.take(",")
+                if not more and not self.take("]"):
+                    raise self.expected("',' or ']'")
+            elif self.line == ended and not self.at_end():
+                raise self.expected("the end of the line after a value")
+        if not self.at_end():
+            raise self.expected("the end of the file")
+
+    def value(self) -> Any:
+        try:
+            found, end = self.decode(self.text, self.at)
+        except JSONDecodeError as error:
+            self.move(error.pos)
+            raise self.expected(f"JSON: {error.msg}") from None
+        except (RecursionError, ValueError) as error:
+            raise HistoryError(f"{self.name}: line {self.line}: not read ({error})") from None
+        self.move(end)
+        return _plain(found)
+
+    def move(self, to: int) -> None:
+        self.line += self.text.count("\n", self.at, to)
+        self.at = to
+
+    def blank(self) -> None:
+        found = _BLANK.match(self.text, self.at)
+        assert found is not None
+        self.move(found.end())
+
+    def take(self, character: str) -> bool:
+        if not self.text.startswith(character, self.at):
+            return False
+        self.at += 1
+        self.blank()
+        return True
+
+    def at_end(self) -> bool:
+        return self.at >= len(self.text)
+
+    def expected(self, what: str) -> HistoryError:
+        token = _TOKEN.match(self.text, self.at)
+        column = self.at - self.text.rfind("\n", 0, self.at)
+        got = f"{token[0]!r} at column {column}" if token else "the end of the file"
+        hint = "" if token else "; truncated?"
+        return HistoryError(f"{self.name}: line {self.line}: expected {what} (got {got}){hint}")
+
+
+def _no_constant(word: str) -> NoReturn:
+    """NaN and the infinities, which Python reads and JSON does not have.
+
+    Raises:
+        ValueError: always.
+    """
+    raise ValueError(f"got {word}, expected a JSON number")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return value
