@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from enum import IntEnum
 
-from isolang.certify.facts import APPEND, BY_VALUE, FROM_MISSING, SET_READS, WRITE, Facts
+from isolang.certify.facts import (
+    APPEND,
+    BY_VALUE,
+    FROM_INITIAL,
+    FROM_MISSING,
+    NIL,
+    READ,
+    SET_READS,
+    WRITE,
+    Facts,
+)
 
 
 class Anomaly(IntEnum):
@@ -24,6 +34,7 @@ class Anomaly(IntEnum):
     INCOMPATIBLE_ORDER = 6
     DUPLICATE_ELEMENT = 7
     SPLIT_APPEND = 8
+    TWO_VALUES = 9
 
 
 def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
@@ -44,7 +55,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
 
     if own:
         if is_what_was_read(own[-1]):
-            return set()
+            return _named_otherwise(facts, op)
         found = {Anomaly.NOT_OWN_WRITE}
         if any(is_what_was_read(w) for w in own):
             found.add(Anomaly.NOT_LAST_OWN_WRITE)
@@ -52,7 +63,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
             found.add(Anomaly.FUTURE_READ)
         return found
     if facts.candidates(op):
-        return set()
+        return _named_otherwise(facts, op)
     if facts.source[op] >= 0:
         writes = [facts.source[op]] if facts.key[facts.source[op]] == key else []
         writes = [w for w in writes if facts.kind[w] in (WRITE, APPEND)]
@@ -61,6 +72,34 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
     else:
         writes = []
     return _why_not(facts, op, writes)
+
+
+def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
+    """Whether the read names a version, and gives it another value than is known of it."""
+    if facts.kind[op] != READ or facts.source[op] == BY_VALUE:
+        return set()
+    of_initial = facts.source[op] == FROM_INITIAL or facts.txn_of[facts.source[op]] == facts.n
+    if of_initial and facts.value[op] == NIL:
+        return set()
+    known = facts.initial_value[facts.key[op]] if of_initial else facts.value[facts.source[op]]
+    if of_initial and known == NIL:  # nothing says what it is
+        return set()
+    return {Anomaly.TWO_VALUES} if facts.value[op] != facts.as_read(known) else set()
+
+
+def value_of_initial(facts: Facts, op: int) -> int | None:
+    """The value, other than nil, that a read gives to the initial version, which it names."""
+    if not facts.is_read(op) or facts.kind[op] != READ or facts.value[op] == NIL:
+        return None
+    source = facts.source[op]
+    named = source == FROM_INITIAL or (source >= 0 and facts.txn_of[source] == facts.n)
+    return facts.value[op] if named and facts.candidates(op) and not facts.own_before(op) else None
+
+
+def disagree(facts: Facts, op: int, other: int) -> bool:
+    """Whether two reads name the initial version of one key, and give it two values."""
+    values = value_of_initial(facts, op), value_of_initial(facts, other)
+    return facts.key[op] == facts.key[other] and None not in values and values[0] != values[1]
 
 
 def _set_read_anomalies(facts: Facts, op: int, own: list[int]) -> set[Anomaly]:

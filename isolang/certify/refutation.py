@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from msgspec import Struct
 
-from isolang.certify.anomalies import Anomaly, contradicts_order, incompatible, shows_anomaly
+from isolang.certify.anomalies import (
+    Anomaly,
+    contradicts_order,
+    disagree,
+    incompatible,
+    shows_anomaly,
+)
 from isolang.certify.claim import OF_TRANSACTIONS
 from isolang.certify.cycles import Cycles
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
@@ -167,11 +173,18 @@ class _Checker:
             if not incompatible(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: one list read is a prefix of the other")
             readers.append(facts.txn_of[step.other_op])
+        elif step.kind == Anomaly.TWO_VALUES and self._is_read(step.other_op):
+            if not disagree(facts, step.op, step.other_op):
+                raise CertificateRejected("anomaly: the two reads give one version no two values")
+            readers.append(facts.txn_of[step.other_op])
         elif not shows_anomaly(facts, step.op, step.kind):
             raise CertificateRejected(
                 f"anomaly: operation {step.op} shows none of kind {step.kind}"
             )
         return [self._included(t) ^ 1 for t in dict.fromkeys(readers)]
+
+    def _is_read(self, op: int | None) -> TypeGuard[int]:
+        return op is not None and self._facts.is_read(op)
 
     def _belongs(self, op: int, txn: int | None) -> None:
         facts = self._facts

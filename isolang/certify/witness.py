@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from isolang.certify.anomalies import anomalies_of
+from isolang.certify.anomalies import anomalies_of, value_of_initial
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.evaluator import holds
 from isolang.certify.facts import COMMITTED, Facts
@@ -140,6 +140,7 @@ def _reads(
 ) -> dict[int, int]:
     """The external reads of included transactions with their sources."""
     reads: dict[int, int] = {}
+    initial: dict[int, int] = {}  # key to the value that reads give the version of T0
     for op, u in enumerate(source):
         reader = facts.txn_of[op]
         external = reader in included and facts.is_external(op)
@@ -148,6 +149,9 @@ def _reads(
             if found:
                 names = ", ".join(sorted(a.name.lower().replace("_", " ") for a in found))
                 raise CertificateRejected(f"operation {op} is an intrinsic anomaly: {names}")
+            value = value_of_initial(facts, op)
+            if value is not None and initial.setdefault(facts.key[op], value) != value:
+                raise CertificateRejected(f"operation {op} gives the initial version two values")
         if not external:
             if u != NO_SOURCE:
                 raise CertificateRejected(

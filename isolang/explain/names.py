@@ -21,6 +21,7 @@ INTRINSIC: Final = {
     AnomalyKind.INCOMPATIBLE_ORDER: "incompatible order",
     AnomalyKind.DUPLICATE_ELEMENT: "duplicate element",
     AnomalyKind.SPLIT_APPEND: "G0",
+    AnomalyKind.TWO_VALUES: "two values",
 }
 
 MEANING: Final = {
@@ -32,6 +33,7 @@ MEANING: Final = {
     "not my last write": "a transaction read an own write that it had replaced",
     "incompatible order": "two reads show a list in orders that contradict each other",
     "duplicate element": "a list shows an element more often than it was appended",
+    "two values": "one version was read with two values, or with another than was written",
     "G0": "write cycle: the writes of transactions are interleaved",
     "G1c": "circular information flow: transactions depend on each other in a circle",
     "lost update": "a transaction wrote what it had read before, without seeing a write in between",

@@ -16,7 +16,8 @@ Op: TypeAlias = tuple[Any, ...]
 The result of a read is a value, ``None`` (the initial state), a list (what an append-only list
 held) or :data:`~isolang.history.values.UNKNOWN`. A read may have a fourth element, the write it is
 known to come from: ``(transaction, operation)``, both counted from 0, or ``"initial"``, or
-``"missing"`` (a write that the data names but does not hold).
+``"missing"`` (a write that the data names but does not hold). The value of a read must be that of
+the write that it names; a read of ``UNKNOWN`` says nothing, whatever it names.
 
 A predicate is ``("=", column, value)`` or another comparison, ``("between", column, low, high)``,
 ``("in", column, values)``, ``("null", column)``, ``("and", …)``, ``("or", …)``, ``("not", …)``; a

@@ -13,6 +13,7 @@ from isolang.history.columns import (
     ABORTED,
     APPEND,
     INITIAL,
+    READ,
     READ_LIST,
     READ_NONE_OF,
     READ_ONE_OF,
@@ -37,6 +38,7 @@ class AnomalyKind(IntEnum):
     INCOMPATIBLE_ORDER = 6
     DUPLICATE_ELEMENT = 7
     SPLIT_APPEND = 8
+    TWO_VALUES = 9
 
     @property
     def title(self) -> str:
@@ -54,6 +56,7 @@ TITLES: Final = {
     AnomalyKind.INCOMPATIBLE_ORDER: "incompatible order",
     AnomalyKind.DUPLICATE_ELEMENT: "duplicate element",
     AnomalyKind.SPLIT_APPEND: "split append (G0)",
+    AnomalyKind.TWO_VALUES: "two values of one version",
 }
 
 _LONGEST = 60  # characters of a list in a message
@@ -274,6 +277,16 @@ def _split(anomaly: Anomaly, history: History) -> str:
     )
 
 
+def _two_values(anomaly: Anomaly, history: History) -> str:
+    if anomaly.other_op is None:
+        initial = history.columns.initial_value[int(history.columns.op_key[anomaly.op])]
+        return f"though it names the initial version, which is {history.value(int(initial))}"
+    who, value = _writer(anomaly, history), _value(history, anomaly.other_op)
+    verb = "read" if int(history.columns.op_kind[anomaly.other_op]) == READ else "wrote"
+    place = history.where_op(anomaly.other_op)
+    return f"though it names the version that {who} {verb} as {value} ({place})"
+
+
 _REASONS: Final = {
     AnomalyKind.THIN_AIR_READ: _thin_air,
     AnomalyKind.ABORTED_READ: _aborted,
@@ -284,4 +297,5 @@ _REASONS: Final = {
     AnomalyKind.INCOMPATIBLE_ORDER: _incompatible,
     AnomalyKind.DUPLICATE_ELEMENT: _duplicate,
     AnomalyKind.SPLIT_APPEND: _split,
+    AnomalyKind.TWO_VALUES: _two_values,
 }

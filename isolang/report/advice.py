@@ -66,6 +66,10 @@ _BY_ANOMALY: Final = {
     "G1c": (
         "Read committed forbids it: two transactions saw each other's writes.",
     ),
+    "two values": (
+        "Every level but PL-1, which speaks of no reads, forbids it: a version has one value. "
+        "Is the source that the log names the one that was read?",
+    ),
     "future read": (
         "Every level but PL-1, which speaks of no reads, forbids it: the database is at fault.",
     ),

@@ -75,6 +75,7 @@ class ChoiceReader {
   // Per key, of the transaction that is being read: its last write of the key so far, and how many.
   std::vector<std::int64_t> last_own_;
   std::vector<std::int32_t> own_txn_, own_count_;
+  std::vector<std::int32_t> initial_;  // per key: what T0 wrote, as reads that name it say
 
   // --- inclusion, and the reads of included transactions ---
 
@@ -175,7 +176,7 @@ class ChoiceReader {
         h_.op_source[op];  // if there is one, the write itself counts, not its value
     const bool fits = is_set_read(writes_.kind(op)) ? SetRead(h_, op).allows(h_.op_value[last])
                       : named == kSourceByValue     ? h_.op_value[op] == h_.as_read(h_.op_value[last])
-                                                    : named == last;
+                                                    : named == last && !reads_otherwise(op, h_.op_value[last]);
     if (!fits)
       reject("operation " + str(op) +
              " is an intrinsic anomaly: not what its transaction wrote last");
@@ -191,6 +192,7 @@ class ChoiceReader {
     const std::int32_t write = u < 0 || u >= n_ ? -1 : writes_.find_last(u, key);
     if (u < 0 || u > n_ || !explains(t, op, u, write))
       reject("the external read " + str(op) + " cannot read from transaction " + str(u));
+    if (judges_reads_ && h_.op_source[op] != kSourceByValue) check_value(op, u, write);
     choice_.reads.push_back({t, key, write, writes_.find_last(t, key)});
     if (operations_) choice_.op.push_back(op);
     if (!h_.statement_start.empty()) {
@@ -199,6 +201,23 @@ class ChoiceReader {
           is_set_read(h_.kind(op)) && choice_.statement.back() >= 0;
     }
     add(u, work);
+  }
+
+  bool reads_otherwise(std::int64_t op, std::int32_t value) const {
+    return h_.kind(op) == OpKind::read && h_.op_value[op] != h_.as_read(value);
+  }
+
+  // A version has one value, whoever names it. nil names that of T0 whatever it holds.
+  void check_value(std::int64_t op, std::int32_t u, std::int32_t write) {
+    const std::int32_t key = h_.op_key[op];
+    if (u == n_) {
+      if (h_.kind(op) != OpKind::read || h_.op_value[op] == kNil) return;
+      if (initial_.empty()) initial_ = h_.initial_value;
+      if (initial_[key] == kNil) initial_[key] = h_.op_value[op];
+    }
+    if (reads_otherwise(op, u == n_ ? initial_[key] : writes_.last(write).value))
+      reject("operation " + str(op) +
+             " is an intrinsic anomaly: another value than that of the version that it names");
   }
 
   // Whether `u`, whose last write of the key that is, may be the source of the external register

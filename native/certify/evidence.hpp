@@ -21,6 +21,7 @@ enum class Kind : std::uint8_t {
   incompatible_order,
   duplicate_element,
   split_append,
+  two_values,
 };
 
 class Evidence {
@@ -59,6 +60,7 @@ class Evidence {
     return false;
   }
 
+  bool is_read(std::int64_t op);  // says something, and its transaction may be included
   bool is_operation(std::int64_t op) const { return op >= 0 && op < h_.operations(); }
   bool of_transaction(std::int64_t op, std::int64_t t) const;
   std::int32_t txn_of(
@@ -84,6 +86,8 @@ class Evidence {
   std::vector<std::int32_t> candidates(std::int64_t op);
   bool has_anomaly(std::int64_t op, std::int64_t kind);
   bool incompatible(std::int64_t op, std::int64_t other);
+  // Two reads that name the initial version of one key, and give it two values.
+  bool disagree(std::int64_t op, std::int64_t other);
   bool contradicts_order(std::int64_t op, std::int64_t other);
 
   const std::vector<std::int64_t>& indeterminate_list_reads(std::int32_t key);
@@ -119,7 +123,8 @@ class Evidence {
   bool is_ok(std::int64_t op) const { return h_.op_ok[op] != 0; }
   std::int32_t value_of(std::int64_t op) const { return h_.op_value[op]; }
   std::int64_t raw_transaction(std::int64_t op) const;
-  bool is_read(std::int64_t op);
+  bool names_initial(std::int64_t op) const;
+  unsigned named_otherwise(std::int64_t op) const;
   bool is_list(std::int64_t op);
   bool explains(std::int64_t write, std::int32_t key);
   std::vector<std::int64_t> own(std::int64_t op, bool before) const;

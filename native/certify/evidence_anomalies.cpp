@@ -22,7 +22,7 @@ bool repeats(std::vector<std::int32_t> values) {
 }  // namespace
 
 bool Evidence::has_anomaly(std::int64_t op, std::int64_t kind) {
-  if (kind < 0 || kind > static_cast<std::int64_t>(Kind::split_append)) return false;
+  if (kind < 0 || kind > static_cast<std::int64_t>(Kind::two_values)) return false;
   // What the transaction's own appends decide needs no word of who appended the rest.
   if (is_read(op) && is_list(op) && (against_own_appends(op) >> kind & 1U) != 0) return true;
   return (anomalies(op) >> kind & 1U) != 0;
@@ -40,14 +40,14 @@ unsigned Evidence::anomalies(std::int64_t op) {
   };
   const std::vector<std::int64_t> before = own(op, true);
   if (!before.empty()) {
-    if (was_read(before.back())) return 0;
+    if (was_read(before.back())) return named_otherwise(op);
     const std::vector<std::int64_t> later = own(op, false);
     unsigned found = bit(Kind::not_own_write);
     if (std::any_of(before.begin(), before.end(), was_read)) found |= bit(Kind::not_last_own_write);
     if (std::any_of(later.begin(), later.end(), was_read)) found |= bit(Kind::future_read);
     return found;
   }
-  if (!candidates(op).empty()) return 0;
+  if (!candidates(op).empty()) return named_otherwise(op);
   if (named == kSourceByValue) return why_not(op, writes_seen(op));
   if (named >= 0 && is_write(named) && key_of(named) == key) {
     const Write write{value_of(named), named};
@@ -144,6 +144,31 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
     }
   }
   return found;
+}
+
+// --- reads that name a version ---
+
+bool Evidence::names_initial(std::int64_t op) const {
+  const std::int64_t named = h_.op_source[op];
+  return named == kSourceInitial || (named >= 0 && txn_of(named) == n_);
+}
+
+// Another value than what is known of the version. nil names that of T0 whatever it holds.
+unsigned Evidence::named_otherwise(std::int64_t op) const {
+  if (h_.kind(op) != OpKind::read || h_.op_source[op] == kSourceByValue) return 0;
+  const bool initial = names_initial(op);
+  if (initial && (value_of(op) == kNil || h_.initial_value[key_of(op)] == kNil)) return 0;
+  const std::int32_t known = initial ? h_.initial_value[key_of(op)] : value_of(h_.op_source[op]);
+  return value_of(op) != h_.as_read(known) ? bit(Kind::two_values) : 0;
+}
+
+bool Evidence::disagree(std::int64_t op, std::int64_t other) {
+  const auto tells = [&](std::int64_t read) {
+    return is_external(read) && h_.kind(read) == OpKind::read && names_initial(read) &&
+           value_of(read) != kNil && !candidates(read).empty();
+  };
+  return key_of(op) == key_of(other) && tells(op) && tells(other) &&
+         value_of(op) != value_of(other);
 }
 
 // --- two list reads ---

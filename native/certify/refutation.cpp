@@ -118,6 +118,11 @@ class Checker {
       if (!evidence_.incompatible(op, other_op))
         throw Rejected{"anomaly: one list read is a prefix of the other"};
       readers.push_back(other_txn);
+    } else if (kind == static_cast<std::int64_t>(Kind::two_values) && other_op != kUnused &&
+               evidence_.is_read(other_op)) {
+      if (!evidence_.disagree(op, other_op))
+        throw Rejected{"anomaly: the two reads give one version no two values"};
+      readers.push_back(other_txn);
     } else if (!evidence_.has_anomaly(op, kind)) {
       throw Rejected{"anomaly: operation " + str(op) + " shows none of kind " + str(kind)};
     }

@@ -32,6 +32,7 @@ enum class AnomalyKind : std::uint8_t {
   incompatible_order = 6,  // two list reads of a key, neither a prefix of the other
   duplicate_element = 7,   // a list read shows one append more often than it was made
   split_append = 8,        // G0: one transaction's elements are not contiguous in a list read
+  two_values = 9,          // the read names a version, and gives it another value than that has
 };
 
 struct Anomaly {
@@ -83,6 +84,9 @@ struct Problem {
   std::vector<std::int64_t> read_sent, read_answered;
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;        // indices into writer_*; never the reader's own write
+  // Operations that are one read with an earlier one, and which read that is.
+  std::vector<std::int64_t> merged_op;
+  std::vector<std::int32_t> merged_into;
 
   // The version order that list reads show: writer vo_before[i] precedes writer vo_after[i];
   // immediate pairs of the longest prefix, then its last element before every writer of the key

@@ -30,48 +30,18 @@ class Stopwatch {
 
 }  // namespace
 
-// Reads that the problem merged are found again by what they saw.
 std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& p,
                                                const Model& model) {
   constexpr std::int32_t kAhead = 16;  // reads, whose writers may be anywhere
-  // The last element of a list; nil and the empty list are both the initial state of a list.
-  const auto seen = [&](std::int64_t op) {
-    const std::int32_t value = h.op_value[op];
-    if (h.op_kind[op] != static_cast<std::uint8_t>(OpKind::read_list)) return value;
-    const std::int64_t end = h.list_start[value + 1];
-    return end > h.list_start[value] ? h.list_values[end - 1] : kNil;
-  };
-  const auto saw_the_same = [&](std::int64_t a, std::int64_t b) {
-    // mutant: merged-no-source
-    return a == b || (!is_set_read(h.kind(a)) && !is_set_read(h.kind(b)) &&
-                      h.op_source[a] == h.op_source[b] && seen(a) == seen(b));
-  };
   std::vector<std::int32_t> source(h.op_kind.size(), -1);
-  std::vector<std::int32_t> written;  // keys that the transaction has written so far
-  for (std::int32_t r = 0; r < p.reads();) {
-    const std::int32_t txn = p.read_txn[r];
-    std::int32_t end = r;
-    while (end < p.reads() && p.read_txn[end] == txn) ++end;
-    for (std::int32_t i = end; i < std::min(p.reads(), end + kAhead); ++i)
-      if (model.source[i] >= 0) prefetch(&p.writer_txn[model.source[i]]);
-    written.clear();
-    for (std::int64_t op = h.op_start[txn]; op < h.op_start[txn + 1]; ++op) {
-      const std::int32_t key = h.op_key[op];
-      if (h.op_ok[op] == 0) continue;
-      if (is_write(h.kind(op))) {
-        written.push_back(key);
-        continue;
-      }
-      if (h.op_value[op] == kUnknownValue || std::ranges::find(written, key) != written.end())
-        continue;
-      for (std::int32_t i = r; i < end; ++i)
-        if (p.read_key[i] == key && model.source[i] >= 0 && saw_the_same(p.read_op[i], op)) {
-          source[op] = p.writer_txn[model.source[i]];
-          if (p.read_op[i] == op) break;  // not merged
-        }
-    }
-    r = end;
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    if (const std::int32_t ahead = r + kAhead; ahead < p.reads() && model.source[ahead] >= 0)
+      prefetch(&p.writer_txn[model.source[ahead]]);
+    if (model.source[r] >= 0) source[p.read_op[r]] = p.writer_txn[model.source[r]];
   }
+  // mutant: merged-no-source
+  for (std::size_t i = 0; i < p.merged_op.size(); ++i)
+    source[p.merged_op[i]] = source[p.read_op[p.merged_into[i]]];
   return source;
 }
 

@@ -138,6 +138,8 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
                                     Problem& p) {
   std::vector<std::int32_t> unexplained;
   const std::size_t reads = s.read_op.size();
+  std::vector<std::int32_t> number_of;  // entry of Scan::read_* -> read, or -1
+  if (!each && !c.repeated.empty()) number_of.assign(reads, -1);
   const auto counts = [&](std::size_t r) {
     const bool repeated = (c.range[r].flags & prepass::kRepeated) != 0;
     return p.inclusion[s.read_txn[r]] != 0 && (each || !repeated);
@@ -172,11 +174,18 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
       if (!s.is_list(s.read_key[r])) unexplained.push_back(static_cast<std::int32_t>(r));
       if (p.inclusion[t] == kIn) continue;
     }
+    if (!number_of.empty()) number_of[r] = p.reads();
     p.read_txn.push_back(t);
     p.read_key.push_back(s.read_key[r]);
     p.read_op.push_back(s.read_op[r]);
     p.candidate_start.push_back(static_cast<std::int64_t>(p.candidate.size()));
   }
+  if (!number_of.empty())
+    for (const auto& [read, first] : c.repeated)
+      if (number_of[first] >= 0) {
+        p.merged_op.push_back(s.read_op[read]);
+        p.merged_into.push_back(number_of[first]);
+      }
   return unexplained;
 }
 
@@ -263,10 +272,14 @@ Problem build_problem(const History& h, bool unread, bool each_read) {
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
   put_statements(h, p);
   put_version_order(s, c, lists, writer_of, p);
+  const prepass::NamedVersions named = prepass::compare_named_versions(h, s, c, p.inclusion);
   std::vector<Anomaly> found = prepass::classify_reads(h, s, unexplained);
   found.insert(found.end(), lists.anomalies.begin(), lists.anomalies.end());
+  found.insert(found.end(), named.anomalies.begin(), named.anomalies.end());
   put_anomalies(std::move(found), p);
-  for (const auto& refusal : lists.refusals)
+  std::vector<prepass::Refusal> refusals = lists.refusals;
+  refusals.insert(refusals.end(), named.refusals.begin(), named.refusals.end());
+  for (const auto& refusal : refusals)
     if (!(unread && refusal.conditional) &&
         !std::binary_search(p.impossible.begin(), p.impossible.end(), refusal.txn)) {
       if (p.anomalies.empty()) throw std::domain_error(refusal.message);

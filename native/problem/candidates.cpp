@@ -88,6 +88,21 @@ struct Read {
   std::int32_t value, txn, read;
 };
 
+// The first read of what a transaction read last.
+struct FirstRead {
+  std::int32_t txn = -1, read = -1;
+};
+// A version is read once by a transaction: a read of what it has seen is kept beside the first one.
+void merge(FirstRead& first, std::int32_t txn, std::int32_t read, Candidates& c) {
+  // mutant: repeated-reads-kept
+  if (first.txn == txn) {
+    c.range[read].flags |= kRepeated;
+    c.repeated.push_back({read, first.read});
+  } else {
+    first = {txn, read};
+  }
+}
+
 // The writers low … high-1 of its key that a set-read may have seen.
 Candidates::Range list_writers(const History& h, std::int64_t op, std::int32_t low,
                                std::int32_t high, Candidates& c) {
@@ -109,7 +124,7 @@ void follow_sources(const History& h, const Scan& s, Candidates& c) {
   std::vector<std::int32_t> entry_of_op(idx(h.operations()), -1);
   for (std::size_t e = 0; e < c.entry.size(); ++e)
     if (c.entry[e] >= 0) entry_of_op[c.op[e]] = static_cast<std::int32_t>(e);
-  std::vector<std::int32_t> last_reader(c.entry.size(), -1);
+  std::vector<FirstRead> first_read(c.entry.size());
   for (std::size_t r = 0; r < s.read_op.size(); ++r) {
     const std::int64_t source = h.op_source[s.read_op[r]];
     if (source == kSourceByValue) continue;
@@ -140,8 +155,7 @@ void follow_sources(const History& h, const Scan& s, Candidates& c) {
     } else {
       continue;  // its own later write: no candidate
     }
-    if (last_reader[from] == s.read_txn[r]) c.range[r].flags |= kRepeated;
-    last_reader[from] = s.read_txn[r];
+    merge(first_read[from], s.read_txn[r], static_cast<std::int32_t>(r), c);
   }
 }
 
@@ -173,7 +187,8 @@ Candidates find_candidates(const History& h, const Scan& s) {
   };
 
   ValueGroups groups;
-  std::vector<std::int32_t> group_of, group_end, last_reader;
+  std::vector<std::int32_t> group_of, group_end;
+  std::vector<FirstRead> first_read;
   std::int32_t next = 0;
   for (std::int32_t key = 0; key < h.n_keys(); ++key) {
     const std::size_t first = idx(writer_start[key]), last = idx(writer_start[key + 1]);
@@ -203,7 +218,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
       put(group_end[group_of[i - first]]++, writers[i]);
 
     const std::size_t written = group_end.size();
-    last_reader.assign(written, -1);
+    first_read.assign(written, {});
     for (std::size_t i = idx(read_start[key]); i < idx(read_start[key + 1]); ++i) {
       const Read& read = reads[i];
       if (s.any_source && h.op_source[s.read_op[read.read]] != kSourceByValue) continue;
@@ -228,10 +243,8 @@ Candidates find_candidates(const History& h, const Scan& s) {
           s.is_list(key) ? read.value == kEmptyList
                          : read.value == h.initial_value[key] || (read.value == kNil && !vanishes);
       if (from_t0) range.flags |= kFromT0;
-      if (g >= last_reader.size()) last_reader.push_back(-1);
-      // mutant: repeated-reads-kept
-      if (last_reader[g] == read.txn) range.flags |= kRepeated;
-      last_reader[g] = read.txn;
+      if (g >= first_read.size()) first_read.emplace_back();
+      merge(first_read[g], read.txn, read.read, c);
     }
     next = position;
   }

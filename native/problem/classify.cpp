@@ -80,6 +80,7 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
   if (is_set_read(h, r.op)) return {AnomalyKind::not_own_write, r.txn, r.op, r.txn, r.last_own};
   const std::int64_t source = h.op_source[r.op];
   const std::int32_t key = h.op_key[r.op];
+  if (source == r.last_own) return {AnomalyKind::two_values, r.txn, r.op, r.txn, r.last_own};
   std::int64_t older = -1, later = -1;
   if (source == kSourceByValue) {
     older = own.before(r.op, key, r.value);

@@ -102,6 +102,11 @@ struct Candidates {
   };
   std::vector<Range> range;
   std::vector<std::int32_t> listed;  // the writers that set-reads may see
+  // Of reads that are repeated, entries of Scan::read_*: the one, and the transaction's first.
+  struct Repeated {
+    std::int32_t read, first;
+  };
+  std::vector<Repeated> repeated;
   std::int32_t writer(const Range& r, std::int32_t i) const {
     return (r.flags & kListed) != 0 ? listed[i] : i;
   }
@@ -148,6 +153,22 @@ OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
 std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c,
                                          const Elements& elements, bool unread);
 
+// What cannot be expressed, unless its (optional) reader turns out to be impossible.
+struct Refusal {
+  std::int32_t txn;
+  bool conditional;  // what is shown is shown if `txn` is included, which `Problem` has no place for
+  std::string message;
+};
+
+// --- named_versions.cpp: reads that name a version and give it another value than it has ---
+
+struct NamedVersions {
+  std::vector<Anomaly> anomalies;  // of transactions that are in or optional
+  std::vector<Refusal> refusals;
+};
+NamedVersions compare_named_versions(const History& h, const Scan& s, const Candidates& c,
+                                     const std::vector<std::uint8_t>& inclusion);
+
 // --- lists.cpp: the order that list reads show, and what contradicts it ---
 
 struct ListOrder {
@@ -161,13 +182,6 @@ struct ListOrder {
   std::vector<Shown> shown;
   std::vector<std::int32_t> writer;
   std::vector<Anomaly> anomalies;  // of transactions that are in or optional
-  // What cannot be expressed, unless its (optional) reader turns out to be impossible.
-  struct Refusal {
-    std::int32_t txn;
-    bool conditional;  // what is shown is shown if `txn` is included, which `Problem` has no place
-                       // for
-    std::string message;
-  };
   std::vector<Refusal> refusals;
 };
 ListOrder order_lists(const History& h, const Scan& s, const Elements& elements,

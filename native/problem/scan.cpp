@@ -154,7 +154,7 @@ Scan scan(const History& h) {
         continue;
       }
       const std::int64_t source = h.op_source[op];
-      if (value == kUnknownValue && (source == kSourceByValue || kind == OpKind::read_list)) {
+      if (value == kUnknownValue) {
         ++s.ignored_unknown_reads;
         continue;
       }
@@ -178,7 +178,9 @@ Scan scan(const History& h) {
                               ? SetRead(h, op).allows(s.writer_value[mine.writer])
                           : source == kSourceByValue
                               ? seen == h.as_read(s.writer_value[mine.writer])
-                                                     : source == expected;
+                              : source == expected &&
+                                    (kind != OpKind::read ||
+                                     value == h.as_read(s.writer_value[mine.writer]));
         // mutant: own-writes-unchecked
         if (!fits) s.broken_reads.push_back({t, seen, op, expected});
         continue;

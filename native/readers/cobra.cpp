@@ -1,7 +1,7 @@
 // Cobra's client logs: big-endian records back to back, one file a client, reads-from given by write ids.
 //
 // Two kinds of logs share the layout. *Genuine* ones give each write an id of its own, and a read names transaction and
-// write: that is its source, values play no part. In the *duplicate-value variant* every write has the id 0xabddefee,
+// write: that is its source, which its value must not contradict. In the *duplicate-value variant* every write has the id 0xabddefee,
 // and a write is only (key, value): there reads match by value. Which kind it is, the data says; a history with both is
 // refused, since neither reading of it would be right.
 
@@ -110,7 +110,11 @@ class Cobra {
           const std::int64_t key = id("a key hash", at);
           const std::int64_t value = id("a value hash", at);
           const std::int64_t source = source_of(writer_txn, write_id, at);
-          h_.add_op(OpKind::read, h_.key_of(keys_.integer(key)), values_.integer(value), at, true, source);
+          // Of the initial state only what was loaded has a value; an absent key and the fences of the garbage
+          // collection have none.
+          const bool loaded = writer_txn == kInit && write_id == kInit;
+          const std::int32_t seen = source == kSourceInitial && !loaded ? kNil : values_.integer(value);
+          h_.add_op(OpKind::read, h_.key_of(keys_.integer(key)), seen, at, true, source);
           break;
         }
         case 'C': {

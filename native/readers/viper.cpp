@@ -267,12 +267,15 @@ class Viper {
   }
 
   // A value that nobody wrote to the key was there before. With a declared initial state only 0 may be unexplained; any
-  // other value stays a read of what nobody wrote.
+  // other value stays a read of what nobody wrote. 0 says, as nil does, that no row was there: it is no second value of
+  // the initial version.
   std::int64_t mark_initial_reads() {
     std::int64_t found = 0;
     each_unwritten([&](std::size_t op) {
-      if (initial_ >= 0 && !is_zero(h_.op_value[op])) return;
+      const bool zero = is_zero(h_.op_value[op]);
+      if (initial_ >= 0 && !zero) return;
       h_.op_source[op] = kSourceInitial;
+      if (zero) h_.op_value[op] = kNil;
       ++found;
     });
     return found;

@@ -62,8 +62,8 @@ def test_what_is_said_of_random_histories_is_so(level):
 
 
 def test_every_kind_of_wrong_read_is_tried():
-    """The table is of all of them."""
-    assert set(WRONG_READS) == set(INTRINSIC.values())
+    """The table is of all of them, but for one of reads that name their source: none here does."""
+    assert set(WRONG_READS) == set(INTRINSIC.values()) - {"two values"}
 
 
 @pytest.mark.parametrize("level", LEVELS[:-2])

@@ -9,6 +9,7 @@ import sys
 import types
 
 import pytest
+from support.fuzz_readers import cobra as cobra_log
 from support.paths import CORPORA
 from support.paths import HISTORIES as DATA
 
@@ -79,7 +80,7 @@ EXPECTED = {
         "cobra",
         [
             ("T1001", "committed", [("w", 7, 70), ("r", 8, 80, "initial")]),
-            ("T2001", "committed", [("r", 7, 70, (0, 0)), ("r", 9, 0, "initial")]),
+            ("T2001", "committed", [("r", 7, 70, (0, 0)), ("r", 9, None, "initial")]),
             ("T2002", "committed", [("r", 9, 90, "missing")]),
         ],
     ),
@@ -104,14 +105,14 @@ EXPECTED = {
         "viper",
         [
             ("T0", "initial", [("w", 1, 10), ("w", 2, 20)]),
-            ("T1", "committed", [("r", 1, 10), ("r", 3, 0, "initial"), ("r", 2, 99)]),
+            ("T1", "committed", [("r", 1, 10), ("r", 3, None, "initial"), ("r", 2, 99)]),
         ],
     ),
     "isovista": (
         "viper",
         [
-            ("T1", "committed", [("w", 1, 10), ("r", 2, 0, "initial")]),
-            ("T2", "aborted", [("w", 1, 11), ("r", 2, 0, "initial")]),
+            ("T1", "committed", [("w", 1, 10), ("r", 2, None, "initial")]),
+            ("T2", "aborted", [("w", 1, 11), ("r", 2, None, "initial")]),
         ],
     ),
     "plume.txt": (
@@ -209,7 +210,7 @@ def test_what_is_said():
         "other files of the folder: notes.txt",
     )
     assert h.notes == (
-        "a read names its write by id: values play no part",
+        "a read names its write by id: that is its source",
         "1 read of a write that is in no log",
     )
     h = load_history(DATA / "cobra-duplicates")
@@ -789,6 +790,39 @@ def test_viper_corners():
     assert list(h.transactions())[1].ops == [("r", "a", None), ("w", 2, 8)]
     assert list(h.transactions())[1].failed == (1,)
     assert h.ignored == ("1 failed operation", "unknown fields: x")
+
+
+def test_viper_versions_without_a_writer_have_one_value():
+    """Two values that nobody wrote cannot both be initial; 0 and nil say that no row was there."""
+    for reads, outcome in [
+        ('["r", 2, 98, false], ["r", 2, 99, false]', "invalid"),
+        ('["r", 2, 98, false], ["r", 2, 98, false]', "valid"),
+        ('["r", 2, 98, false], ["r", 2, 0, false], ["r", 2, "nil", false]', "valid"),
+        ('["r", 2, "0", false], ["r", 2, 0, false], ["r", 2, 98, false]', "valid"),
+    ]:
+        operations = f"[{reads}]"
+        split = operations.replace("], [", ']]}\n{"value": [[')
+        for lines in (operations, split):
+            h = load_history(io.BytesIO(f'{{"value": {lines}}}'.encode()), format="viper")
+            verdict = check(h, "pl-2")
+            assert (verdict.outcome, verdict.certified) == (outcome, True), lines
+    data = b'{"value": [["w", 2, 5, true]], "isInitial": true}\n{"value": [["r", 2, 0, false]]}'
+    verdict = check(load_history(io.BytesIO(data), format="viper"), "ser")
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+
+
+def test_cobra_keys_without_a_value_are_nil(tmp_path):
+    """What a read of an absent key or of a fence shows is no second value of what was loaded."""
+    init, null, fence, other_fence = 0xBEBEEBEE, 0xDEADBEEF, 0x23332333, 0x66666666
+    for ids, outcome in [
+        ([(init, init, 5), (init, init, 5), (null, null, 6), (init, fence, 7)], "valid"),
+        ([(init, fence, 5), (init, other_fence, 6), (init, null, 7)], "valid"),
+        ([(init, init, 5), (init, init, 6)], "invalid"),
+    ]:
+        reads = [("R", txn, write, 9, value) for txn, write, value in ids]
+        (tmp_path / "T1.log").write_bytes(cobra_log([("S", 1), *reads, ("C", 1)]))
+        verdict = check(load_history(tmp_path, format="cobra"), "pl-2")
+        assert (verdict.outcome, verdict.certified) == (outcome, True), ids
 
 
 def test_walk_cobra_needs_binary():

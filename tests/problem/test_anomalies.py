@@ -116,7 +116,57 @@ CASES = {
         "stand together, all of them, in the order in which it made them (append(x, 2) at "
         "<memory> transaction 1, operation 2)",
     ),
+    "not what it names": (
+        [[(W, "x", 5)], [(R, "x", 6, (0, 0))]],
+        "two values of one version",
+        "T2 read x = 6 (<memory> transaction 2, operation 1), though it names the version that T1 "
+        "wrote as 5 (<memory> transaction 1, operation 1)",
+    ),
+    "two initial values": (
+        [[(R, "x", 5, "initial")], [(R, "x", 6, "initial")]],
+        "two values of one version",
+        "T2 read x = 6 (<memory> transaction 2, operation 1), though it names the version that T1 "
+        "read as 5 (<memory> transaction 1, operation 1)",
+    ),
+    "not what was declared": (
+        [txn((W, "x", 5), status="initial"), [(R, "x", 6, "initial")]],
+        "two values of one version",
+        "T2 read x = 6 (<memory> transaction 2, operation 1), though it names the initial version, "
+        "which is 5",
+    ),
 }
+
+
+TWO_VALUES = {
+    "one transaction, the initial version": [[(R, "x", 98, "initial"), (R, "x", 99, "initial")]],
+    "two transactions": [[(R, "x", 98, "initial")], [(R, "x", 99, "initial")]],
+    "another than its writer wrote": [[(W, "x", 1)], [(R, "x", 2, (0, 0))]],
+    "its own write": [[(W, "x", 1), (R, "x", 2, (0, 0))]],
+    "the write, and another": [[(W, "x", 1)], [(R, "x", 1, (0, 0)), (R, "x", 2, (0, 0))]],
+    "another than is declared": [
+        txn((W, "x", 5), status="initial"),
+        [(R, "x", 5, "initial"), (R, "x", 6, (0, 0))],
+    ],
+}
+
+
+@pytest.mark.parametrize("transactions", TWO_VALUES.values(), ids=TWO_VALUES)
+@pytest.mark.parametrize("level", ["pl-2", "rc", "ra", "psi", "si", "ser"])
+def test_a_version_has_one_value(transactions, level):
+    """Who reads a version by name, and sees another value, contradicts the history; certified."""
+    h = history(*transactions)
+    verdict = isolang.check(h, level)
+    assert (verdict.outcome, verdict.violation.anomaly) == ("invalid", "two values")
+    assert verdict.certified
+    assert build_problem(h).anomalies()[0].kind.title == "two values of one version"
+
+
+def test_values_of_a_named_version_that_agree():
+    """The same value twice, and nil for the initial version, are no contradiction; nor at PL-1."""
+    h = history([(R, "x", 98, "initial"), (R, "x", 98, "initial"), (R, "x", None, "initial")])
+    assert isolang.check(h, "ser").outcome == "valid"
+    h = history([(W, "y", 1), (R, "x", 98, "initial"), (R, "x", 99, "initial")])
+    assert isolang.check(h, "pl-1").outcome == "valid"
 
 
 @pytest.mark.parametrize(("transactions", "title", "evidence"), CASES.values(), ids=CASES)

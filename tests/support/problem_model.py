@@ -163,7 +163,7 @@ class Model:
         )
         if before:
             if self.wrote_it(read, before[-1]):
-                return set()
+                return self.other_value(read, before[-1])
             if read.kind in SETS:
                 return {(Kind.NOT_OWN_WRITE, read.txn, before[-1].number)}
             older = [o for o in before if self.wrote_it(read, o)]
@@ -171,7 +171,8 @@ class Model:
                 return {(Kind.NOT_LAST_OWN_WRITE, read.txn, older[-1].number)}
             return {later or (Kind.NOT_OWN_WRITE, read.txn, before[-1].number)}
         if self.register_candidates(read):
-            return set()
+            named = self.ops[read.source] if read.source >= 0 else None
+            return self.other_value(read, named)
         if later:
             return {later}
         writes = [o for o in self.updates(read.key) if o.kind == WRITE and self.wrote_it(read, o)]
@@ -185,6 +186,45 @@ class Model:
         if read.source >= 0:
             return {(Kind.THIN_AIR_READ, self.ops[read.source].txn, read.source)}
         return {(Kind.THIN_AIR_READ, -1, -1)}
+
+    def other_value(self, read: Op, named: Op | None) -> set[tuple[Kind, int, int]]:
+        """Whether a read names a version that is known to have another value."""
+        if read.source == BY_VALUE or read.kind != READ or read.value is None:
+            return set()
+        other = (named.txn, named.number) if named else (-1, -1)
+        if named is None or self.status[named.txn] == INITIAL:
+            known = self.initial[read.key]
+            wrong = known != NIL and read.value not in (NIL, known)
+        else:
+            wrong = read.value != named.value
+        return {(Kind.TWO_VALUES, *other)} if wrong else set()
+
+    def names_initial(self, read: Op) -> bool:
+        """Whether it says what T0 wrote, where nothing else does."""
+        return (
+            read.source != BY_VALUE
+            and read.kind == READ
+            and read.value not in (None, NIL)
+            and self.initial[read.key] == NIL
+            and self.n in self.register_candidates(read)
+            and not any(o.number < read.number for o in self.own(read.txn, read.key))
+        )
+
+    def compare_initial(self, reads, result, wrong, doubtful) -> None:
+        """Of the reads that say what T0 wrote, those that contradict another one."""
+        for read in filter(self.names_initial, reads):
+            of_key = [o for o in reads if o.key == read.key and self.names_initial(o)]
+            mine = next(o for o in of_key if o.txn == read.txn)
+            certain = [o for o in of_key if result.inclusion[o.txn] == IN]
+            told = (certain or of_key)[0]
+            other = mine if mine.value != read.value else told
+            if other.value == read.value:
+                continue
+            if other is told and other is not mine and not certain:
+                doubtful.add(read.txn)
+            else:
+                found = (Kind.TWO_VALUES, read.txn, read.number, other.txn, other.number)
+                wrong[read.txn].add(found)
 
     # --- lists ---
 
@@ -337,6 +377,9 @@ class Model:
                 repeated = (read.txn, read.key, seen) in merged
                 merged.add((read.txn, read.key, seen))
                 if repeated and not as_list:
+                    if candidates:
+                        found = self.register_anomalies(read)
+                        wrong[read.txn] |= {(k, read.txn, read.number, *o) for k, *o in found}
                     continue
                 if not repeated and (candidates or result.inclusion[read.txn] == OPTIONAL):
                     result.reads[read.number] = frozenset(candidates)
@@ -347,6 +390,7 @@ class Model:
                 continue
             found = self.list_anomalies(read) if as_list else self.register_anomalies(read)
             wrong[read.txn] |= {(kind, read.txn, read.number, *other) for kind, *other in found}
+        self.compare_initial(reads, result, wrong, doubtful)
         for key in filter(self.is_list, self.keys):
             self.order(key, [o for o in reads if o.key == key], result, wrong, doubtful)
         for t in included:

@@ -26,7 +26,7 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
     if say["duplicate_values"]:
         notes.append("every write id is 0xabddefee: a write is identified by key and value")
     else:
-        notes.append("a read names its write by id: values play no part")
+        notes.append("a read names its write by id: that is its source")
     if say["missing_sources"]:
         notes.append(f"{counted(say['missing_sources'], 'read')} of a write that is in no log")
     if say["contradicting_sources"]:
