@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cache
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Final
 
@@ -48,8 +48,8 @@ def memory(root: Path = _ROOT) -> tuple[float, str] | None:
         root: where ``proc`` and ``sys`` are.
 
     Returns:
-        The memory of the machine, or what the control groups allow if that is less; ``None`` if
-        there is no telling.
+        The memory of the machine, or what the control groups or the process's own limits
+        (``ulimit -v`` and ``-d``) allow if that is less; ``None`` if there is no telling.
     """
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
@@ -58,8 +58,22 @@ def memory(root: Path = _ROOT) -> tuple[float, str] | None:
     except (OSError, UnicodeError, ValueError, StopIteration, IndexError):
         return None
     allowed = [m for group in _groups(root, "memory") if (m := _memory_of(group)) is not None]
-    least = min(allowed, default=found)
-    return (least, "container") if least < found else (found, "machine")
+    whose = {"machine": found, "container": min(allowed, default=found), "process": _own_limit()}
+    least = min(whose, key=lambda name: whose[name])
+    return whose[least], least
+
+
+def _own_limit() -> float:
+    """The megabytes that this process may have by its own limits; infinite without one.
+
+    Of its data the hard limit counts, as checks set the soft one for themselves.
+    """
+    try:
+        import resource
+    except ImportError:  # not every platform has it
+        return inf
+    limits = resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_DATA)[1]
+    return min((one / 1e6 for one in limits if one != resource.RLIM_INFINITY), default=inf)
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from functools import lru_cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -52,8 +52,13 @@ class Checked(Struct, frozen=True, kw_only=True):
     error: IsolangError | None = None
 
     @property
+    def outcome(self) -> Literal["valid", "invalid", "unknown", "error"]:
+        """The verdict in a word; ``error`` where there is none."""
+        return "error" if self.found is None else self.found.outcome
+
+    @property
     def verdict(self) -> Verdict:
-        """The verdict.
+        """The verdict; :attr:`outcome` is for loops, which one bad file should not end.
 
         Raises:
             IsolangError: there is none.
@@ -107,7 +112,7 @@ def check_many(
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> with ThreadPoolExecutor(2) as threads:
     ...     found = list(check_many([history(1), history(2)], "ser", executor=threads))
-    >>> sorted((one.number, one.verdict.outcome) for one in found)
+    >>> sorted((one.number, one.outcome) for one in found)
     [(0, 'valid'), (1, 'invalid')]
     """
     from isolang.language.classify.route import Route, route

@@ -14,7 +14,7 @@ from support.paths import ROOT
 import isolang
 from isolang import check_many
 from isolang.certify.certificate import verify
-from isolang.errors import WorkerError
+from isolang.errors import HistoryError, WorkerError
 
 EXAMPLES = [str(ROOT / "examples" / name) for name in ("on-call.edn", "three.txt")]
 
@@ -33,6 +33,18 @@ def test_paths_and_objects_over_processes(processes):
     assert found[2].verdict.history is given[2]
     assert "write skew" in str(found[0].verdict)
     assert found[3].verdict.certified
+
+
+def test_outcomes_in_a_loop_over_files_of_which_one_cannot_be_read(tmp_path):
+    """What has no verdict has the outcome error; only to ask for its verdict is one."""
+    with ThreadPoolExecutor(2) as threads:
+        found = list(check_many([*EXAMPLES, tmp_path / "gone"], "ser", executor=threads))
+    assert sorted((one.number, one.outcome) for one in found) == [
+        (0, "invalid"), (1, "valid"), (2, "error"),
+    ]  # fmt: skip
+    (gone,) = [one for one in found if one.error is not None]
+    with pytest.raises(HistoryError, match="No such file"):
+        _ = gone.verdict
 
 
 def test_many_are_taken_as_workers_become_free():

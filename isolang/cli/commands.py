@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from isolang.cli.choices import near
-from isolang.cli.parameters import Mistake, as_command
+from isolang.cli.parameters import Command, Mistake, WithoutPydantic, as_command
 
 
 class Line(NamedTuple):
@@ -61,7 +61,7 @@ SPEC: Final[Mapping[str, Line]] = {
 }
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(WithoutPydantic, TyperGroup):
     """Commands that are imported when they are needed."""
 
     lines: ClassVar[Mapping[str, Line]]
@@ -112,7 +112,7 @@ def _command(name: str, line: Line) -> Any:
         group.name, group.rich_help_panel = name, line.panel
         return group
     one = typer.Typer(add_completion=False)
-    one.command(name, rich_help_panel=line.panel)(as_command(found))
+    one.command(name, cls=Command, rich_help_panel=line.panel)(as_command(found))
     return typer.main.get_command(one)
 
 

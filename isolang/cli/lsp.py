@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 from isolang.cli.parameters import Mistake
 from isolang.errors import OptionError
-from isolang.language import editing
 from isolang.output.report import EXIT_VALID
 
 LONGEST: Final = 64 << 20  # bytes of a message; a specification has some thousand
@@ -59,6 +58,7 @@ def server() -> Any:
         from pygls.lsp.server import LanguageServer
     except ImportError:
         raise Mistake("pygls is not installed", "pip install 'isolang[lsp]'") from None
+    from isolang.language import editing  # not before: the help of all commands imports this module
 
     found = LanguageServer("isocheck", "0.1.0")
 

@@ -13,6 +13,7 @@ from typing import (
     Any,
     Final,
     Literal,
+    Self,
     TypeAlias,
     get_args,
     get_origin,
@@ -22,6 +23,7 @@ from typing import (
 import typer
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
+from typer.core import TyperCommand
 
 from isolang.cli import choices
 from isolang.errors import OptionError
@@ -136,6 +138,54 @@ Output: TypeAlias = Annotated[
         "--output", "-o", help="How to print.", rich_help_panel=OUTPUT, **one_of("text", "json")
     ),
 ]
+
+
+class _Converted:
+    """What turns the typed value of one option or argument into that of its parameter.
+
+    Typer's own way is an adapter of pydantic for each option: importing pydantic and building them
+    took more than a third of a small check. The options here have parsers, or are text or flags.
+    """
+
+    def __init__(self, kind: Any, parser: Callable[[Any], Any] | None) -> None:
+        (one,) = get_args(kind) or (kind,)
+        assert parser is not None or one in (str, bool), f"an option of {one} needs a parser"
+        self._convert = parser or (_flag if one is bool else str)
+
+    def __call__(self) -> Self:
+        """Itself: Typer asks its options for the object that converts."""
+        return self
+
+    def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
+        """The value of a parameter; of those that may be repeated, a list."""
+        several = param.multiple or param.nargs == -1
+        if value is None:
+            return () if several else None
+        return [self._convert(one) for one in value] if several else self._convert(value)
+
+
+class WithoutPydantic:
+    """A command or group of Typer whose options convert their values by themselves."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, and the option ``--help``."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in found:
+            how = getattr(param, "type_descriptor", None)  # before 0.29, Typer converts without it
+            if how is not None and not isinstance(param.get_runtime_param, _Converted):
+                param.get_runtime_param = _Converted(how.annotation, how.parameter_info.parser)
+        return found
+
+
+class Command(WithoutPydantic, TyperCommand):
+    """A command."""
+
+
+def _flag(value: object) -> bool:
+    """A flag of a configuration file."""
+    if not isinstance(value, bool):
+        raise typer.BadParameter(f"expected true or false (got {value!r})")
+    return value
 
 
 class Only:

@@ -66,19 +66,32 @@ FORMATS: Final = {
         Format(name="leopard", title="Leopard interval traces in JSON", reader="leopard:read"),
     )
 }
+# Names that mean a format; those of other tools, elle-cli's --model among them.
 ALIASES: Final = {
     "polysi": "plume",
     "isovista": "plume",
     "bincode": "dbcop",
-    "knossos": "registers",
-    "porcupine": "registers",
-    "bank": "workload",
-    "set": "workload",
-    "set-full": "workload",
-    "counter": "workload",
-    "comments": "workload",
-    "sequential": "workload",
-    "long-fork": "edn",
+    **dict.fromkeys(("elle-list-append", "list-append", "elle-rw-register", "rw-register"), "edn"),
+    **dict.fromkeys(("jepsen-long-fork", "long-fork"), "edn"),
+    **dict.fromkeys(
+        ("knossos", "knossos-register", "knossos-cas-register", "knossos-mutex", "porcupine"),
+        "registers",
+    ),
+    **dict.fromkeys(("bank", "jepsen-bank", "counter", "jepsen-counter"), "workload"),
+    **dict.fromkeys(("set", "jepsen-set", "set-full", "jepsen-set-full"), "workload"),
+    **dict.fromkeys(("comments", "sequential"), "workload"),
+}
+
+# The workloads that a name chooses, whatever the operations look like.
+WORKLOADS: Final = {
+    "bank": "bank",
+    "jepsen-bank": "bank",
+    "counter": "counter",
+    "jepsen-counter": "counter",
+    "set": "set",
+    "jepsen-set": "set",
+    "set-full": "set",
+    "jepsen-set-full": "set",
 }
 
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.detect import Guess, detect, walk_cobra
-from isolang.history.formats import FORMATS, format_named, list_of_formats
+from isolang.history.formats import FORMATS, WORKLOADS, format_named, list_of_formats
 from isolang.history.history import History
 from isolang.history.initial import declare_labelled
 from isolang.history.readers.reading import Files, Reading
@@ -47,6 +47,8 @@ def load_history(
     source = read_source(path_or_stream)
     name, files, ignored = _choose(source, format)
     options: dict[str, Any] = {}
+    if model := WORKLOADS.get(format.lower()):
+        options["model"] = model
     if name == "cobra":
         _check_timestamps(files, timestamps)
         options["timestamps"] = timestamps
@@ -73,7 +75,7 @@ def load_history(
     return History(
         columns=reading.columns,
         name=source.name,
-        format=name,
+        format=model or name,  # by which the history is read the same way again
         files=tuple(file for file, _ in files),
         position_unit=reading.position_unit,
         initial=said,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from isolang.errors import HistoryError
+from isolang.errors import HistoryError, IsolangError
 
 Outcome: TypeAlias = Literal["committed", "aborted", "maybe"]
 """How a transaction ended, as far as its client knows."""
@@ -113,7 +114,20 @@ _HOMES: Final = {
 
 
 def driver_of(connection: object) -> Driver:
-    """Find the driver of a connection by the package that its type comes from."""
+    """Find the driver of a connection by the package that its type comes from.
+
+    Raises:
+        IsolangError: it is no connection that can be committed, or one that only answers later: a
+            coroutine that nobody awaits commits nothing.
+    """
+    later = [n for n in ("commit", "rollback") if iscoroutinefunction(getattr(connection, n, None))]
+    if later or (connection is not None and not hasattr(connection, "commit")):
+        kind, how = type(connection), "with an asynchronous commit" if later else "without commit"
+        raise IsolangError(
+            f"transaction: a connection {how} (got {kind.__module__}.{kind.__qualname__}, expected "
+            "one of psycopg, pymysql, sqlite3 or duckdb, or another with commit and rollback); "
+            "hint: give none, and let the block commit for itself"
+        )
     home = _HOMES.get(type(connection).__module__.split(".", maxsplit=1)[0])
     if home is None:
         return GENERIC

@@ -121,7 +121,8 @@ class Recorder:
                 connection's type.
 
         Raises:
-            IsolangError: the session's last transaction has not ended.
+            IsolangError: the connection cannot be committed, or only asynchronously; or, as the
+                block begins, the session's last transaction has not ended.
         """
         driver = driver or driver_of(connection)
         return RecordedTransaction(self, session, connection, tuple(plan), driver)

@@ -52,6 +52,7 @@ class Watch:
         self.recorder = recorder
         self.unseen: Counter[str] = Counter()
         self._mapped = mapped
+        self._before: int | None = None
         self._open: dict[Connection, _Open] = {}
         self._written: set[tuple[str, int]] = set()
         self._sessions = count()
@@ -63,7 +64,7 @@ class Watch:
         Raises:
             IsolangError: the engine is none of PostgreSQL through psycopg.
         """
-        from sqlalchemy import event, text
+        from sqlalchemy import event
         from sqlalchemy.orm import Session
 
         if (self.engine.dialect.name, self.engine.dialect.driver) != ("postgresql", "psycopg"):
@@ -71,9 +72,8 @@ class Watch:
             raise IsolangError(
                 f"watch: not such an engine (got {got}, expected postgresql+psycopg)"
             )
-        with self.engine.connect() as connection:
-            sql = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
-            self._before = int(connection.execute(text(sql)).scalar_one()) % 2**32
+        # An asynchronous engine answers where its sessions do, and nowhere else.
+        self._before = None if self.engine.dialect.is_async else self._oldest()
         self._listeners = [
             (Session, "after_begin", self._begin),
             (Session, "after_commit", self._committed),
@@ -108,10 +108,33 @@ class Watch:
 
     # --- transactions ---
 
+    def _oldest(self) -> int:
+        """The number of the oldest transaction that runs now, as of ``xmin``.
+
+        Asked over a connection of its own: those of the pool may all be taken, and on the one of a
+        transaction that begins it would be its first statement, before which alone a level is set.
+        """
+        pool = self.engine.pool.recreate()
+        try:
+            connection = pool.connect()
+            cursor = connection.cursor()
+            cursor.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
+            (found,) = cursor.fetchone() or ("",)
+            cursor.close()
+            connection.close()
+        finally:
+            pool.dispose()
+        return int(found) % 2**32
+
     def _begin(self, session: Session, transaction: Any, connection: Connection) -> None:
         if connection.engine.pool is not self.engine.pool or connection in self._open:
             return
-        if connection.connection.dbapi_connection.autocommit:  # type: ignore[union-attr]
+        if self._before is None:
+            # SOUND BECAUSE: nothing is read or written before the first answer is kept, so that
+            # what is older than any of the answers was written before everything that is watched.
+            oldest = self._oldest()
+            self._before = oldest if self._before is None else self._before
+        if connection.connection.driver_connection.autocommit:  # type: ignore[union-attr]
             raise IsolangError(
                 "watch: the connection is in autocommit mode; it has no transactions"
             )
@@ -123,7 +146,7 @@ class Watch:
         if one is None:
             return
         # PostgreSQL answers the COMMIT of a transaction that has failed by rolling back, silently.
-        info = connection.connection.dbapi_connection.info  # type: ignore[union-attr]
+        info = connection.connection.driver_connection.info  # type: ignore[union-attr]
         one.failed = info.transaction_status.name == "INERROR"
         one.announce()
 
@@ -176,6 +199,7 @@ class Watch:
             self.unseen["rows that were read without xmin"] += 1
             return
         key, version = _key(target), int(found)
+        assert self._before is not None  # since the transaction began
         if (key, version) in self._written:
             one.operations.append(("r", key, version))
         elif version < _FIRST or 0 < (self._before - version) % 2**32 < _HALF:

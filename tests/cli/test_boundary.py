@@ -108,6 +108,24 @@ def test_memory_that_runs_out_without_a_limit(files, capfd, monkeypatch, message
 
 @LINUX
 @SANITIZED
+@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_the_own_limit_of_a_process_is_what_its_message_names(limit):
+    """Three quarters of the machine's would be more than the process could ever have."""
+    program = (
+        f"import resource as r; r.setrlimit(r.{limit}, (4_000_000_000, 4_000_000_000));"
+        "from isolang.limits import about_default_memory as about, default_memory;"
+        "print(default_memory(2), about(2))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        capture_output=True, text=True, check=True, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert done.stdout.startswith("1500.0 ")
+    assert "the limit was 1,500 MB, three quarters of this process's memory" in done.stdout
+
+
+@LINUX
+@SANITIZED
 def test_every_report_says_its_limits(files, capfd):
     """Those given, or a share of the memory that there is."""
     (report,) = run_here(capfd, "-s", "si", "-o", "json", "valid").reports()

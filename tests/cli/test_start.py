@@ -17,8 +17,8 @@ from isolang.language.syntax import grammar
 from isolang.options import Options, ReadOptions, described
 
 LIBRARIES = {
-    "clingo", "hypothesis", "matplotlib", "networkx", "numpy.ma", "pysat", "pysmt", "pytest", "z3",
-    "zstandard",
+    "clingo", "hypothesis", "matplotlib", "networkx", "numpy.ma", "pydantic", "pysat", "pysmt",
+    "pytest", "z3", "zstandard",
 }  # fmt: skip
 PARTS = {
     "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.steps",
@@ -32,12 +32,11 @@ PARTS = {
 }  # fmt: skip
 
 
-def imported(folder, text, code):
-    """What a check of a history imports, besides NumPy; text would judge other levels, too."""
-    (folder / "h").write_text(text)
+def imported(folder, arguments, code, before="numpy"):
+    """What a command imports, besides what is imported before."""
     program = (
-        "import sys, numpy; before = set(sys.modules); from isolang.cli.main import main;"
-        f"assert main(['-s', 'si', '-o', 'json', 'h']) == {code};"
+        f"import sys, {before}; before = set(sys.modules); from isolang.cli.main import main;"
+        f"assert main({arguments!r}) == {code};"
         "print(*set(sys.modules) - before, file=sys.stderr)"
     )
     done = subprocess.run(
@@ -47,16 +46,35 @@ def imported(folder, text, code):
     return set(done.stderr.split())
 
 
+def of_check(folder, text, code):
+    """What a check of a history imports, besides NumPy; text would judge other levels, too."""
+    (folder / "h").write_text(text)
+    return imported(folder, ["-s", "si", "-o", "json", "h"], code)
+
+
+def test_help_imports_no_language_and_no_arrays(tmp_path):
+    """It lists every command, so that what only one of them needs is imported by that one."""
+    loaded = imported(tmp_path, ["--help"], 0, before="os")
+    assert "isolang.cli.lsp" in loaded
+    assert loaded & {"lark", "numpy", "pydantic", "isolang.language.load"} == set()
+    assert len(loaded) < 400
+
+
+def test_a_small_check_imports_few_modules(tmp_path):
+    """A parameter is converted without Typer's adapters, which would bring a hundred modules."""
+    assert len(of_check(tmp_path, VALID, 0)) < 300
+
+
 def test_a_plain_check_imports_what_it_needs(tmp_path):
     """A start is paid for by everyone: what only some checks need is not part of it."""
-    loaded = imported(tmp_path, VALID, 0)
+    loaded = of_check(tmp_path, VALID, 0)
     assert "isolang.pipeline.decision" in loaded
     assert loaded & (LIBRARIES | PARTS) == set()
 
 
 def test_an_explanation_imports_no_encodings(tmp_path):
     """Nor other libraries, nor NumPy's masked arrays, which `np.unique` needs."""
-    loaded = imported(tmp_path, LOST_UPDATE, 1)
+    loaded = of_check(tmp_path, LOST_UPDATE, 1)
     assert "isolang.explain.explain" in loaded
     wanted = {name for name in PARTS if name.startswith(("isolang.certify", "isolang.explain"))}
     assert loaded & (LIBRARIES | PARTS - wanted) == set()

@@ -17,6 +17,7 @@ from isolang import check
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import UNKNOWN, Keyword, load_history
 from isolang.history.detect import detect, walk_cobra
+from isolang.history.formats import format_named
 
 X, Y = Keyword("x"), Keyword("y")
 
@@ -869,3 +870,31 @@ def test_corpora():
         assert h.counts()["operations"] > 0
         loaded += 1
     assert loaded > 200
+
+
+ELLE = (
+    "elle-list-append", "elle-rw-register", "jepsen-bank", "jepsen-counter", "jepsen-long-fork",
+    "jepsen-set", "jepsen-set-full", "knossos-cas-register", "knossos-mutex", "knossos-register",
+    "comments", "sequential", "list-append", "rw-register",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELLE)
+def test_models_of_elle_are_names_of_formats(name):
+    """Each ``--model`` of elle-cli can be said after ``--from``, in any case."""
+    assert format_named(name).name in ("edn", "registers", "workload")
+    assert format_named(name.upper()) is format_named(name)
+
+
+@pytest.mark.parametrize("name", ["elle-list-append", "list-append", "rw-register"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{:type :ok, :f :txn, :process 0, :value [[:append 1 1] [:r 1 [1]]]}",
+        b'[{"type": "ok", "f": "txn", "process": 0, "value": [["append", 1, 1], ["r", 1, [1]]]}]',
+    ],
+)
+def test_transactions_by_the_model_s_name(name, text):
+    """The name is one for EDN and for JSON, as elle-cli's is."""
+    history = load_history(io.BytesIO(text), format=name)
+    assert [len(t.ops) for t in history.transactions()] == [2]

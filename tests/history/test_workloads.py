@@ -2,11 +2,13 @@
 
 import io
 import itertools
+import json
 import random
 
 import pytest
 
 import isolang
+from isolang.cli.main import main as isocheck
 from isolang.comparison.normal import normal
 from isolang.comparison.walks import implication
 from isolang.errors import HistoryError, UnsupportedError
@@ -291,6 +293,56 @@ def test_a_bank_is_not_written_as_another_format(tmp_path):
     isolang.save_history(load(LOST.format("#{0}")), tmp_path / "set.edn")
 
 
+# --- the model by its name ---
+
+BALANCES = """
+    0 invoke read nil
+    0 ok read {0 50, 1 50}
+    1 invoke read nil
+    1 ok read %s
+"""
+
+
+@pytest.mark.parametrize("name", ["bank", "jepsen-bank", "Jepsen-Bank"])
+def test_a_bank_without_a_transfer(tmp_path, name):
+    """By its name it is one: its totals are judged, and a certificate says how it was read."""
+    assert load(BALANCES % "{0 45, 1 55}", format=name).format == "bank"
+    path = tmp_path / "bank.edn"
+    path.write_text(log(BALANCES % "{0 45, 1 50}"))
+    verdict = isolang.check(isolang.load_history(path, format=name), "si")
+    assert verdict.violation.anomaly == "thin-air read"
+    folder = tmp_path / "certificates"
+    assert isocheck(["--from", name, "-s", "si", "--certificate", str(folder), str(path)]) == 1
+    (certificate,) = folder.iterdir()
+    assert json.loads(certificate.read_text())["history"]["format"] == "bank"
+    assert isocheck(["verify", str(certificate), str(path)]) == 0
+
+
+@pytest.mark.parametrize("name", ["counter", "jepsen-counter"])
+def test_a_counter_by_its_name(name):
+    """Without a read that was answered the operations would make a set."""
+    text = "0 invoke add 1\n0 ok add 1\n1 invoke read nil\n1 info read nil"
+    assert load(text, format=name).notes[0].startswith("a counter")
+    assert load(text).notes[0].startswith("a set")
+    with pytest.raises(HistoryError, match="a :read of a counter"):
+        load("0 invoke add 1\n0 ok add 1\n1 invoke read nil\n1 ok read #{1}", format=name)
+
+
+@pytest.mark.parametrize("name", ["set", "jepsen-set", "set-full", "jepsen-set-full"])
+def test_a_set_by_its_name(name):
+    """A read of a number is a mistake there, and no sum."""
+    assert load(LOST.format("#{0}"), format=name).notes[0].startswith("a set")
+    with pytest.raises(HistoryError, match="a :read"):
+        load("0 invoke add 1\n0 ok add 1\n1 invoke read nil\n1 ok read 1", format=name)
+
+
+@pytest.mark.parametrize("name", ["bank", "counter", "set"])
+def test_a_model_that_a_file_has_nothing_of(name):
+    """The name of a model makes no other operations ones of it."""
+    with pytest.raises(UnsupportedError, match="operations of no workload that can be read"):
+        load("0 invoke acquire nil\n0 ok acquire nil", format=name)
+
+
 # --- rows inserted one after the other ---
 
 ROWS = """
@@ -353,7 +405,7 @@ def test_all_rows_at_once():
 )
 def test_operations_that_do_not_fit(text, what):
     with pytest.raises(HistoryError, match=what):
-        load(text, format="set")
+        load(text, format="workload")
 
 
 def test_sessions():

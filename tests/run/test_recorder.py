@@ -256,3 +256,34 @@ def test_what_was_there_before_is_said_first(tmp_path):
             recorder.initially({"item 8": 100})
     verdict = isolang.check(recorder.history(), "sser")
     assert (verdict.outcome, verdict.certified) == ("valid", True)
+
+
+class _Without:
+    """As asyncpg's connections are: transactions are objects of their own."""
+
+
+class _Later(_Without):
+    """As psycopg's asynchronous connections are."""
+
+    async def commit(self):
+        """Nothing, until somebody awaits it."""
+
+    async def rollback(self):
+        """Likewise."""
+
+
+@pytest.mark.parametrize("kind", [_Without, _Later])
+def test_a_connection_that_cannot_be_committed_is_refused_at_once(recorder, kind):
+    """Before the block does anything that would then be neither committed nor recorded."""
+    began = False
+    with (
+        pytest.raises(IsolangError, match=rf"{kind.__name__}, expected one of psycopg") as refused,
+        recorder.transaction("a", kind()),
+    ):
+        began = True
+    assert not began
+    assert "let the block commit for itself" in str(refused.value)
+    assert recorder.path.read_text() == ""
+    with recorder.transaction("a") as t:
+        t.write("x", 1)
+    assert recorder.history().counts()["committed"] == 1

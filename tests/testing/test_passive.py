@@ -1,5 +1,7 @@
 """An application's own transactions on PostgreSQL, recorded by ``xmin``."""
 
+import asyncio
+
 import pytest
 
 import isolang
@@ -12,6 +14,7 @@ sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
 from sqlalchemy import create_engine, func, insert, select, text, update  # noqa: E402
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine  # noqa: E402
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column  # noqa: E402
 
 from isolang.testing.isolation import Isolation  # noqa: E402
@@ -225,3 +228,44 @@ def test_other_engines_are_refused(recorder):
     engine = create_engine("sqlite://")
     with pytest.raises(IsolangError, match="expected postgresql"):
         Watch(engine, Base.registry, recorder).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("level", "outcomes"),
+    [
+        ("READ COMMITTED", ["committed", "committed"]),
+        ("REPEATABLE READ", ["committed", "aborted"]),
+    ],
+)
+def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, outcomes):
+    """What it asks the server for itself, it asks where the application's sessions wait."""
+    connect(level)
+
+    async def counters(engine):
+        async with AsyncSession(engine) as one, AsyncSession(engine) as two:
+            first, second = await one.get(Account, "a"), await two.get(Account, "a")
+            first.balance += 1
+            await one.commit()
+            second.balance += 1
+            await two.commit()
+
+    async def watched(recorder):
+        # A pool of the two connections that the sessions hold: none is left for the watch.
+        engine = create_async_engine(server, isolation_level=level, pool_size=2, max_overflow=0)
+        try:
+            with Watch(engine.sync_engine, Base.registry, recorder) as watch:
+                await counters(engine)
+            return watch
+        finally:
+            await engine.dispose()
+
+    if "aborted" in outcomes:
+        with pytest.raises(sqlalchemy.exc.OperationalError):
+            asyncio.run(watched(recorder))
+    else:
+        assert not asyncio.run(watched(recorder)).unseen
+    history = recorder.history()
+    assert [t.status for t in history.transactions()] == outcomes
+    assert next(iter(history.transactions())).ops[0] == ("r", "account/a", None)
+    verdict = isolang.check(history, "si")
+    assert verdict.outcome == ("valid" if "aborted" in outcomes else "invalid")

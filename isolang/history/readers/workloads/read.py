@@ -31,8 +31,13 @@ class _Translated(Struct, frozen=True, kw_only=True):
     levels: tuple[str, ...] = ()
 
 
-def read(files: Files, *, timeout: float) -> Reading:
+def read(files: Files, *, timeout: float, model: str = "") -> Reading:
     """Read one file.
+
+    Args:
+        files: the file.
+        timeout: in seconds.
+        model: ``bank``, ``counter`` or ``set``; by default what the operations look like.
 
     Raises:
         HistoryError: naming file and line.
@@ -42,8 +47,8 @@ def read(files: Files, *, timeout: float) -> Reading:
     ((name, data),) = files
     ops = operations(data, name, timeout=timeout)
     sink = Sink(name)
-    kind, skipped = _kind(ops)
-    found = _translate(kind, ops, sink)
+    kind, skipped = _kind(ops, model)
+    found = _translate(kind, ops, sink, model)
     sink.columns.has_time = ops.timed
     sink.columns.validate()
     order = "index" if ops.by_index else "lines"
@@ -66,10 +71,13 @@ def read(files: Files, *, timeout: float) -> Reading:
     )
 
 
-def _kind(ops: Operations) -> tuple[str, list[str]]:
+def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
     """Which kind of workload it is; operations of other kinds are taken out, and counted."""
     functions = Counter(d.function for d in ops.done)
     kind = next((k for k, needs in _KNOWN.items() if (needs - {"read"}) & functions.keys()), None)
+    if model and not (model == "set" and kind == "written"):
+        wanted = "bank" if model == "bank" else "added"
+        kind = wanted if _KNOWN[wanted] & functions.keys() else None  # reads alone will do
     if kind is None:
         names = ", ".join(f":{name}" for name in list(functions)[:8])
         msg = (
@@ -85,7 +93,7 @@ def _kind(ops: Operations) -> tuple[str, list[str]]:
     return kind, [f"{counted(sum(others.values()), 'operation')} of another kind (:f {named})"]
 
 
-def _translate(kind: str, ops: Operations, sink: Sink) -> _Translated:
+def _translate(kind: str, ops: Operations, sink: Sink, model: str) -> _Translated:
     if kind == "bank":
         totals = Totals(ops, sink)
         totals.fill()
@@ -95,7 +103,7 @@ def _translate(kind: str, ops: Operations, sink: Sink) -> _Translated:
             notes=totals.notes,
             levels=KEEP_THE_TOTAL,
         )
-    if are_inserts(ops):
+    if not model and are_inserts(ops):
         rows = Rows(ops, sink)
         rows.fill()
         return _Translated(
@@ -103,7 +111,7 @@ def _translate(kind: str, ops: Operations, sink: Sink) -> _Translated:
             initial="a read without the row",
             notes=rows.notes,
         )
-    if kind == "added" and _counts(ops):
+    if model == "counter" or (not model and kind == "added" and _counts(ops)):
         sums = Sums(ops, sink)
         sums.fill()
         return _Translated(
