@@ -19,12 +19,24 @@ import numpy as np
 
 from isolang.comparison.normal import Axiom, Normal
 from isolang.comparison.walks import violating
+from isolang.encodings.relational.bounded import Bounded
+from isolang.encodings.relational.circuit import Circuit
+from isolang.encodings.relational.interpretation import T0
+from isolang.encodings.relational.relation import EMPTY
 from isolang.history.stats import Possible
 from isolang.language.classify.expression import NotRegularError, of_one_key, plain
 from isolang.language.classify.regular import Dfa, TooLargeError, without
 from isolang.language.meaning.core import Core
 from isolang.language.meaning.show import show_check
-from isolang.language.vocabulary import DEPENDENCIES, MOMENTS, PARTS, TESTS, ends_of, relation_of
+from isolang.language.vocabulary import (
+    DEPENDENCIES,
+    GIVEN,
+    PARTS,
+    ROWS,
+    TESTS,
+    ends_of,
+    relation_of,
+)
 from isolang.problem.polygraph import shown_orders
 from isolang.problem.problem import build_problem
 
@@ -40,7 +52,6 @@ Pair: TypeAlias = tuple[int, int, int]
 _NO_PAIRS: Mapping[str, str] = {
     "so": "no session has two transactions",
     "rt": "no transaction ended before another one began",
-    **dict.fromkeys(MOMENTS, "there are no two transactions with times"),
     "ww": "no key is written by two transactions",
     "wr": "no transaction can have read what another one wrote",
     "iwr": "no transaction can have read by key what another one wrote",
@@ -49,6 +60,8 @@ _NO_PAIRS: Mapping[str, str] = {
     "irw": "no transaction read by key a version that another one can have overwritten",
     "prw": "no predicate read met a version that another transaction can have overwritten",
 }
+
+_GIVEN = frozenset(word.name for word in GIVEN)
 
 _READS_OF = {part: (which,) for parts in PARTS.values() for which, part in enumerate(parts)}
 """By item reads, or by predicate reads."""
@@ -103,12 +116,17 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
     counts |= {r: candidates.count(r) for r in sorted(words.letters - set(TESTS))}
     missing = [r for r, count in counts.items() if not count]
     words = without(words, missing)
-    whys = list(dict.fromkeys(_NO_PAIRS[relation_of(r)] for r in missing))
+    whys = list(dict.fromkeys(_no_pairs(relation_of(r)) for r in missing))
     if words.empty:
         return found("; ".join(whys) or "nothing leads to the initial state", possible=False)
     if not candidates.may_spell(words, of_key=_is_of_one_key(expr)):
         return found("; ".join((*whys, "its steps can close no such cycle")), possible=False)
     return found("", possible=True)
+
+
+def _no_pairs(relation: str) -> str:
+    said = f"of no two transactions it holds that {ROWS[relation].between('a', 'b')}"
+    return _NO_PAIRS.get(relation, said)
 
 
 def _is_of_one_key(e: Core) -> bool:
@@ -133,6 +151,7 @@ class _Candidates:
         self._present: list[int] = np.flatnonzero(native.inclusion[: native.n]).tolist()
         self._txn: list[int] = native.writer_txn.tolist()
         self._known: dict[str, list[Pair]] = {}
+        self._interpretation = Bounded(problem, Circuit(), events=False)
         relations = ("so", "rt", *DEPENDENCIES)
         self._few = sum(map(self._at_most, relations)) <= MAX_PAIRS
         self._shown = set(map(tuple, shown_orders(problem).tolist())) if self._few else set()
@@ -150,8 +169,6 @@ class _Candidates:
             case "rt" if native.has_time:
                 ends = np.sort(native.end[present])
                 return int(np.searchsorted(ends, native.begin[present]).sum())
-            case "done" | "late" | "locked" if len(native.commit_begin):
-                return len(present) * (len(present) - 1)
             case "ww":
                 writers = np.diff(native.key_start).astype(np.int64) - 1
                 return int((writers * (writers - 1)).sum())
@@ -160,7 +177,7 @@ class _Candidates:
             case "rw" | "irw" | "prw":
                 writers = np.diff(native.key_start).astype(np.int64) - 1
                 return int(writers[native.read_key].sum())
-        return 0
+        return len(present) * (len(present) - 1)
 
     # --- pairs, where there are few ---
 
@@ -176,20 +193,13 @@ class _Candidates:
         return self._known[letter]
 
     def _of(self, relation: str) -> Iterator[Pair]:
-        native, present = self._native, self._present
+        native = self._native
+        if relation in _GIVEN:
+            pairs = self._interpretation.given(relation, None) or EMPTY
+            number = self._interpretation.number
+            yield from ((number(a), number(b), -1) for a, b, _ in pairs.pairs() if a != T0)
+            return
         match relation:
-            case "so":
-                session = native.session.tolist()
-                for a, b in permutations(present, 2):
-                    if a < b and session[a] == session[b] and not native.unfinished[a]:
-                        yield a, b, -1
-            case "rt" if native.has_time:
-                begin, end = native.begin.tolist(), native.end.tolist()
-                for a, b in permutations(present, 2):
-                    if end[a] < begin[b] and not native.unfinished[a]:
-                        yield a, b, -1
-            case "done" | "late" | "locked" if len(native.commit_begin):
-                yield from ((a, b, -1) for a, b in permutations(present, 2))
             case "ww":
                 for key in range(native.keys):
                     for a, b in permutations(self._writers(key), 2):

@@ -50,6 +50,27 @@ bool Evidence::certain(std::int64_t t) const {
          (t >= 0 && t < n_ && static_cast<Status>(h_.txn_status[t]) == Status::committed);
 }
 
+std::optional<bool> Evidence::given(int relation, std::int64_t a, std::int64_t b) const {
+  switch (relation) {
+    case static_cast<int>(Relation::init):
+      return init(a, b);
+    case static_cast<int>(Relation::so):
+      return so(a, b);
+    case static_cast<int>(Relation::rt):
+      return rt(a, b);
+    case static_cast<int>(Relation::group_rt):
+      return group_rt(a, b);
+    case static_cast<int>(Relation::done):
+      return done(a, b);
+    case static_cast<int>(Relation::late):
+      return late(a, b);
+    case static_cast<int>(Relation::locked):
+      return locked(a, b);
+    default:
+      return std::nullopt;
+  }
+}
+
 bool Evidence::init(std::int64_t a, std::int64_t b) const { return a == n_ && b != n_ && live(b); }
 
 bool Evidence::so(std::int64_t a, std::int64_t b) const {

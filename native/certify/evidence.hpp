@@ -2,6 +2,7 @@
 // operations.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -31,13 +32,10 @@ class Evidence {
   std::int32_t t0() const { return n_; }
   bool live(std::int64_t t) const;     // may be included
   bool certain(std::int64_t t) const;  // T0 or committed
+  // Whether they are a pair of a relation between transactions; nothing if no history gives it.
+  std::optional<bool> given(int relation, std::int64_t a, std::int64_t b) const;
   bool so(std::int64_t a, std::int64_t b) const;
   bool rt(std::int64_t a, std::int64_t b) const;
-  bool done(std::int64_t a, std::int64_t b) const;
-  bool late(std::int64_t a, std::int64_t b) const;
-  bool locked(std::int64_t a, std::int64_t b) const;
-  bool group_rt(std::int64_t a, std::int64_t b) const;
-  bool init(std::int64_t a, std::int64_t b) const;
   // Whether they access one key, as the relation between such transactions says.
   bool share_key(std::int64_t a, std::int64_t b, const Filtered& by);
   // Of the statements of external reads.
@@ -100,6 +98,11 @@ class Evidence {
       std::int32_t t);  // indeterminate transactions whose list reads show an element of t
 
  private:
+  bool init(std::int64_t a, std::int64_t b) const;
+  bool group_rt(std::int64_t a, std::int64_t b) const;
+  bool done(std::int64_t a, std::int64_t b) const;
+  bool late(std::int64_t a, std::int64_t b) const;
+  bool locked(std::int64_t a, std::int64_t b) const;
   bool timed(std::int64_t a, std::int64_t b) const;
   struct Write {
     std::int32_t value;

@@ -47,7 +47,6 @@ class Product {
   std::vector<std::int32_t> by_session_;  // included transactions, session by session
   std::vector<std::int32_t> by_begin_;    // included transactions
   std::vector<std::int64_t> begins_;      // their begins, ascending
-  std::vector<std::int32_t> by_group_;    // included transactions, group by group, by their begins
   // Included transactions by the sending of COMMIT: all, and then the writers of each key.
   struct Sent {
     std::int64_t time;
@@ -70,17 +69,17 @@ class Product {
     Node chain = -1;
   };
   std::vector<OfKey> of_key_;
-  // Where clocks may be wrong: what a step says of two moments of one session by its own clock, which
-  // has a chain for each session, and for locked and between accesses for each key, too. Where
-  // `before_own`, what comes before the own COMMIT is no pair with it.
-  struct OwnClock {
+  // What a step says of two moments where it compares those of one group alone, by its key and its
+  // session: a chain for each. Where clocks may be wrong, that is also what it says of one session by
+  // its own clock. Where `before_own`, what comes before the own COMMIT is no pair with it.
+  struct Timeline {
     Step step;
     bool before_own;
     std::vector<Head> tails, heads;
     Node chain = -1;
   };
-  std::vector<OwnClock> own_clocks_;
-  std::vector<Node> session_tail_, time_tail_, group_tail_, key_tail_, sent_tail_, lock_tail_,
+  std::vector<Timeline> timelines_;
+  std::vector<Node> session_tail_, time_tail_, key_tail_, sent_tail_, lock_tail_,
       asked_tail_, next_tail_, write_tail_, key_tree_;  // per state: first auxiliary node, or -1
   std::int64_t nodes_ = 0;
   std::vector<std::int64_t> edge_start_;
@@ -115,8 +114,7 @@ class Product {
       if (c_.included[t]) by_session_[start[h_.txn_session[t]]++] = t;
     sort_by_commit();
     sort_by_key();
-    sort_groups();
-    sort_by_own_clock();
+    lay_timelines();
     if (m_.of(Relation::rt).empty()) return;
     by_begin_ = by_session_;
     std::sort(by_begin_.begin(), by_begin_.end(), [&](std::int32_t a, std::int32_t b) {
@@ -125,28 +123,35 @@ class Product {
     for (const std::int32_t t : by_begin_) begins_.push_back(h_.txn_begin[t]);
   }
 
-  std::pair<std::int32_t, std::int64_t> group_and_begin(std::int32_t t) const {
-    return {h_.txn_group[t], h_.txn_begin[t]};
-  }
-  void sort_groups() {
-    if (m_.of(Relation::group_rt).empty()) return;
-    by_group_ = by_session_;
-    std::stable_sort(by_group_.begin(), by_group_.end(), [&](std::int32_t a, std::int32_t b) {
-      return group_and_begin(a) < group_and_begin(b);
-    });
+  bool has_own_clocks() const { return !h_.slack.empty() || !h_.txn_own_end.empty(); }
+  void lay_timelines() {
+    for (const Step& s : m_.of(Relation::group_rt)) {
+      Timeline& line = timelines_.emplace_back(Timeline{s, false, {}, {}});
+      for (const std::int32_t t : by_session_)
+        // mutant: checker-groups-as-one
+        if (const std::int32_t group = h_.txn_group[t]; group != kNil) {
+          if (finished(t)) line.tails.push_back({group, 0, h_.txn_end[t], t});
+          line.heads.push_back({group, 0, h_.txn_begin[t], t});
+        }
+    }
+    // mutant: checker-no-own-clocks
+    if (has_own_clocks()) lay_own_clocks();
+    for (Timeline& line : timelines_)
+      std::sort(line.heads.begin(), line.heads.end(), [](const Head& a, const Head& b) {
+        return std::tie(a.key, a.session, a.time, a.txn) <
+               std::tie(b.key, b.session, b.time, b.txn);
+      });
   }
 
-  bool has_own_clocks() const { return !h_.slack.empty() || !h_.txn_own_end.empty(); }
-  void sort_by_own_clock() {
-    if (!has_own_clocks()) return;
+  void lay_own_clocks() {
     const Moments moments(h_);
-    const auto open = [&](const Step& s, bool before_own = false) -> OwnClock& {
-      return own_clocks_.emplace_back(OwnClock{s, before_own, {}, {}});
+    const auto open = [&](const Step& s, bool before_own = false) -> Timeline& {
+      return timelines_.emplace_back(Timeline{s, before_own, {}, {}});
     };
-    const auto tail = [&](OwnClock& own, std::int32_t key, std::int64_t time, std::int32_t place) {
+    const auto tail = [&](Timeline& own, std::int32_t key, std::int64_t time, std::int32_t place) {
       if (time != kTimeUnknownEnd) own.tails.push_back({key, h_.txn_session[place], time, place});
     };
-    const auto head = [&](OwnClock& own, std::int32_t key, std::int64_t time, std::int32_t place) {
+    const auto head = [&](Timeline& own, std::int32_t key, std::int64_t time, std::int32_t place) {
       if (time != kTimeUnknownBegin) own.heads.push_back({key, h_.txn_session[place], time, place});
     };
     const auto answered = [&](Relation relation, std::int32_t t) {
@@ -159,14 +164,14 @@ class Product {
     };
     for (const Relation r : {Relation::rt, Relation::done, Relation::late})
       for (const Step& s : m_.of(r)) {
-        OwnClock& own = open(s, r == Relation::late);
+        Timeline& own = open(s, r == Relation::late);
         for (const std::int32_t t : by_session_) {
           tail(own, -1, answered(r, t), t);
           head(own, -1, sent(r, t), t);
         }
       }
     for (const Step& s : m_.of(Relation::group_rt)) {
-      OwnClock& own = open(s);
+      Timeline& own = open(s);
       for (const std::int32_t t : by_session_)
         if (h_.txn_group[t] != kNil) {
           tail(own, h_.txn_group[t], answered(Relation::rt, t), t);
@@ -174,7 +179,7 @@ class Product {
         }
     }
     for (const Step& s : m_.of(Relation::locked)) {
-      OwnClock& own = open(s, true);
+      Timeline& own = open(s, true);
       for (const auto& [key, t] : accessing(false)) {
         tail(own, key, moments.own(moments.write_answered(t, key), t), t);
         head(own, key, moments.commit_sent(t), t);
@@ -183,14 +188,14 @@ class Product {
     for (const OfKey& one : of_key_) {
       const Relation r = one.part.relation;
       if (r == Relation::so) continue;
-      OwnClock& own = open(one.step, r == Relation::late);
+      Timeline& own = open(one.step, r == Relation::late);
       for (const auto& [key, t] : accessing(one.part.from_reader)) tail(own, key, answered(r, t), t);
       for (const auto& [key, t] : accessing(one.part.to_reader)) head(own, key, sent(r, t), t);
     }
     for (const Relation r :
          {Relation::committed_before, Relation::answered_before, Relation::committed_after})
       for (const Step& s : m_.of(r)) {
-        OwnClock& own = open(s);
+        Timeline& own = open(s);
         for (const std::int32_t t : by_session_) {
           if (r == Relation::committed_before) tail(own, -1, answered(Relation::done, t), t);
           if (r == Relation::committed_after) head(own, -1, moments.commit_sent(t), t);
@@ -202,16 +207,11 @@ class Product {
           if (r != Relation::committed_after) head(own, -1, apart_.sent[i], place);
         }
       }
-    for (OwnClock& own : own_clocks_)
-      std::sort(own.heads.begin(), own.heads.end(), [](const Head& a, const Head& b) {
-        return std::tie(a.key, a.session, a.time, a.txn) <
-               std::tie(b.key, b.session, b.time, b.txn);
-      });
   }
   template <typename F>
-  void by_own_clocks(F&& edge) {
+  void by_timelines(F&& edge) {
     const auto group = [](const Head& head) { return std::pair(head.key, head.session); };
-    for (const OwnClock& own : own_clocks_) {
+    for (const Timeline& own : timelines_) {
       const std::vector<Head>& heads = own.heads;
       for (const Head& from : own.tails) {
         budget_.poll();
@@ -332,7 +332,7 @@ class Product {
       first = static_cast<Node>(nodes_);
       nodes_ += static_cast<std::int64_t>(count);
     };
-    for (auto* firsts : {&session_tail_, &time_tail_, &group_tail_, &key_tail_, &sent_tail_,
+    for (auto* firsts : {&session_tail_, &time_tail_, &key_tail_, &sent_tail_,
                          &lock_tail_, &asked_tail_, &next_tail_, &write_tail_, &key_tree_})
       firsts->assign(idx(m_.states), -1);
     if (nodes_ > std::numeric_limits<Node>::max())
@@ -340,8 +340,6 @@ class Product {
     for (const Step& s : m_.of(Relation::so))
       if (!repeats(s)) reserve(session_tail_[s.second], by_session_.size());
     for (const Step& s : m_.of(Relation::rt)) reserve(time_tail_[s.second], by_begin_.size());
-    for (const Step& s : m_.of(Relation::group_rt))
-      reserve(group_tail_[s.second], by_group_.size());
     for (const Relation r : {Relation::done, Relation::late, Relation::committed_after})
       for (const Step& s : m_.of(r)) reserve(sent_tail_[s.second], sent_.size());
     for (const Relation r : {Relation::committed_before, Relation::answered_before})
@@ -352,7 +350,7 @@ class Product {
     for (const Step& s : m_.of(Relation::locked))
       reserve(lock_tail_[s.second], sent_of_key_.size());
     for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
-    for (OwnClock& own : own_clocks_) reserve(own.chain, own.heads.size());
+    for (Timeline& line : timelines_) reserve(line.chain, line.heads.size());
     for (const Step& s : m_.of(Relation::ww))
       if (!repeats(s)) reserve(key_tail_[s.second], c_.order.size());
     for (const Relation r : kOverwriting)
@@ -379,12 +377,10 @@ class Product {
         for (const std::int32_t t : passing(test)) edge(node(t, s.first), node(t, s.second));
     for (const Step& s : m_.of(Relation::so)) session_order(s, edge);
     for (const Step& s : m_.of(Relation::rt)) real_time(s, edge);
-    for (const Step& s : m_.of(Relation::group_rt)) real_time_of_group(s, edge);
     for (const Relation r : {Relation::done, Relation::late, Relation::locked})
       for (const Step& s : m_.of(r)) before_commit(r, s, edge);
     for (const OfKey& one : of_key_) between_accesses(one, edge);
-    // mutant: checker-no-own-clocks
-    by_own_clocks(edge);
+    by_timelines(edge);
     statements(edge);
     for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
     for (const Relation relation : kReadsFrom)
@@ -402,12 +398,6 @@ class Product {
         },
         edge);
     tails(time_tail_, by_begin_, [](std::size_t) { return true; }, edge);
-    tails(
-        group_tail_, by_group_,
-        [&](std::size_t i) {
-          return h_.txn_group[by_group_[i]] == h_.txn_group[by_group_[i + 1]];
-        },
-        edge);
     sent_tails(sent_tail_, sent_, [](std::size_t) { return true; }, edge);
     sent_tails(asked_tail_, asked_, [](std::size_t) { return true; }, edge);
     std::size_t key = 0;
@@ -485,22 +475,6 @@ class Product {
           std::upper_bound(begins_.begin(), begins_.end(), h_.txn_end[t]) - begins_.begin();
       if (idx(later) < begins_.size())
         edge(node(t, s.first), time_tail_[s.second] + static_cast<Node>(later));
-    }
-  }
-
-  template <typename F>
-  void real_time_of_group(const Step& s, F&& edge) {
-    for (const std::int32_t t : by_session_) {
-      budget_.poll();
-      if (!finished(t) || h_.txn_group[t] == kNil) continue;
-      const auto later = std::partition_point(
-          by_group_.begin(), by_group_.end(), [&](std::int32_t other) {
-            return group_and_begin(other) <= std::pair(h_.txn_group[t], h_.txn_end[t]);
-          });
-      // mutant: checker-groups-as-one
-      if (later != by_group_.end() && h_.txn_group[*later] == h_.txn_group[t])
-        edge(node(t, s.first),
-             group_tail_[s.second] + static_cast<Node>(later - by_group_.begin()));
     }
   }
 

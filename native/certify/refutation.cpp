@@ -272,28 +272,8 @@ class Checker {
       throw Rejected{"edge " + text(e) + ": a field that is not used is set"};
     bool fact = true;
     const auto part = filtered(e.relation);
-    switch (part ? static_cast<int>(part->relation) : e.relation) {
-      case static_cast<int>(Relation::so):
-        fact = evidence_.so(e.a, e.b);
-        break;
-      case static_cast<int>(Relation::rt):
-        fact = evidence_.rt(e.a, e.b);
-        break;
-      case static_cast<int>(Relation::group_rt):
-        fact = evidence_.group_rt(e.a, e.b);
-        break;
-      case static_cast<int>(Relation::done):
-        fact = evidence_.done(e.a, e.b);
-        break;
-      case static_cast<int>(Relation::late):
-        fact = evidence_.late(e.a, e.b);
-        break;
-      case static_cast<int>(Relation::locked):
-        fact = evidence_.locked(e.a, e.b);
-        break;
-      case static_cast<int>(Relation::init):
-        fact = evidence_.init(e.a, e.b);
-        break;
+    const int relation = part ? static_cast<int>(part->relation) : e.relation;
+    switch (relation) {
       case static_cast<int>(Relation::committed_before):
         // mutant: checker-committed-before
         fact = evidence_.committed_before(e.a, e.op) && evidence_.txn_of(e.op) == e.b;
@@ -325,7 +305,9 @@ class Checker {
         clause.push_back(before(e.key, e.writer, e.b));
         break;
       default:
-        throw Rejected{"edge: no such relation"};
+        const std::optional<bool> given = evidence_.given(relation, e.a, e.b);
+        if (!given) throw Rejected{"edge: no such relation"};
+        fact = *given;
     }
     if (!fact || (part && !evidence_.share_key(e.a, e.b, *part)))
       throw Rejected{"edge " + text(e) + ": the history does not say so"};

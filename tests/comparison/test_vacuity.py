@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from oracle import moments, relational
 from oracle.generate import any_history, well_formed
 from oracle.generate_rows import row_history
-from oracle.history import as_edn_says, timed
+from oracle.history import as_edn_says, parse, timed
 from oracle.pipeline import to_tool
 from oracle.predicates import lower, rich
 from oracle.simulate import timed_history
@@ -99,3 +99,15 @@ def test_a_check_that_cannot_be_violated_is_met_by_every_choice(levels, kind):
                 counts["left out"] += 1
     assert counts[False, False] > 100
     assert counts[True, True] > 50
+
+
+@pytest.mark.parametrize(("groups", "possible"), [(("a", "a"), True), (("a", "b"), False)])
+def test_a_given_relation_has_the_pairs_that_its_definition_gives_it(groups, possible):
+    """`group-rt` is of one group; where it has no pair its meaning says so."""
+    first, second = groups
+    history = to_tool(parse(f"w(x,1) @0-1 %{first} || r(x,nil) @2-3 %{second}"))
+    level = normal(load_spec('include "adya.iso"\nacyclic group-rt ; rw as a\n'))
+    (one,) = possible_violations(history, level)
+    assert one.possible == possible
+    said = "of no two transactions it holds that a, of the same group, had ended before b began"
+    assert one.why == ("" if possible else said)
