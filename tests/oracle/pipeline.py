@@ -75,11 +75,13 @@ def as_edn(history: History, initial: object, error: object) -> bool:
     """Whether the tool gets the history as EDN: it has rows, and nothing that EDN cannot say.
 
     EDN has no initial values and no sources by name; without the times of each operation its real
-    time is the order of lines, which knows no clock; and a process does one thing after the other.
+    time is the order of lines, which knows no clock; a process does one thing after the other; and
+    what a committed transaction read is known.
     """
     partly = any(t.times is None for t in history) and any(t.times for t in history)
     named = any(t.sources for t in history)
-    if not rich(history) or initial is not None or error or partly or named:
+    lost = any(t.status == "committed" and op[-1] == UNKNOWN for t in history for op in t.ops)
+    if not rich(history) or initial is not None or error or partly or named or lost:
         return False
     after = [(a.end, b.begin) for a, b in pairwise(history) if a.session == b.session]
     return all(begin is None or (end is not None and end < begin) for end, begin in after)
