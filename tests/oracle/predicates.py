@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .history import DEAD, UNKNOWN, History, Op, Row, Txn, is_list_key, keys, renamed
+from .history import DEAD, UNKNOWN, History, Op, Row, Txn, is_list_key, keys, last_write, renamed
 
 Predicate = tuple[Any, ...]
 
@@ -96,11 +96,13 @@ def lower(history: History, initial: object = None) -> History:
 def deletes(history: History, initial: object) -> dict[str, tuple[object, ...]]:
     """The keys that were deleted, each with the versions that a read of nil may have seen.
 
-    Of a row that was loaded and that may have been deleted, nil is only ever the deleted one.
+    Of a row that was loaded, nil is only ever the deleted one, if a transaction that may have taken
+    effect left it deleted: then a version of it is nil by itself, and no longer names T0's.
     """
-    deleted = [(t, op[1]) for t in history for op in t.ops if op[0] == "delete"]
-    gone = {key for t, key in deleted if t.status != "aborted"} if initial is not None else set()
-    return {key: (DEAD,) if key in gone else (None, DEAD) for _, key in deleted}
+    deleted = [(t, j, op[1]) for t in history for j, op in enumerate(t.ops) if op[0] == "delete"]
+    left = {key for t, j, key in deleted if t.status != "aborted" and last_write(t, key) == j}
+    loaded = initial is not None
+    return {key: (DEAD,) if loaded and key in left else (None, DEAD) for _, _, key in deleted}
 
 
 def _lower_transaction(

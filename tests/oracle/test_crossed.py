@@ -213,6 +213,7 @@ def test_reads_by_name_of_one_version_return_one_value() -> None:
         ("delete(x) || r(x,nil) w(y,1) || r(y,1) r(x,2)", 2, "ser", "invalid"),
         ("delete(x) || r(x,2) w(y,1) || r(y,1) r(x,nil)", 2, "ser", "valid"),
         ("!delete(x) || r(x,nil) r(x,2)", 2, "ser", "valid"),
+        ("delete(x) insert(x,3) || r(x,nil) r(x,2)", 2, "ser", "valid"),
         ("scan([= value 2],{}) || delete(x)", 2, "ser", "valid"),
         ("scan([= value 2],{}) r(x,2) || delete(x)", 2, "ra", "invalid"),
     ],
