@@ -13,13 +13,13 @@
 
 ``night`` judges random histories at every level of the library, one of its styles each time. The
 oracle answers once for all levels of a history. Each answer of the engine, under settings drawn for
-the pair (strategy, presolve, threads, seed), is checked by the native certificate checker;
-a part goes through the whole tool with an encoding, a solver and a stage of pruning drawn as well,
-and a part of the proofs through the checker in Python, too. ``--kinds`` says what the histories
-are of: registers and lists, reads of sets, registers that are compared and set, rows with
-predicates and deletes, times, clocks that are wrong, examples of the literature. A history is a
-function of seed, kinds and number. What was done is kept in ``FOLDER/state.json``, and the same
-command goes on from there.
+the pair (strategy, presolve, threads, seed), is checked by the native certificate checker; a part
+goes through the whole tool with an encoding, a solver and a stage of pruning drawn as well, and a
+part of the proofs through the checker in Python, too. ``--kinds`` says what the histories are of:
+registers and lists, reads of sets, registers that are compared and set, rows with predicates and
+deletes, times, clocks that are wrong, examples of the literature, or (``crossed``) any mixture of
+all that. A history is a function of seed, kinds and number. What was done is kept in
+``FOLDER/state.json``, and the same command goes on from there.
 
 ``small`` compares on every STEP-th history of at most three transactions and two registers (with
 ``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees), or of another scope of
@@ -69,6 +69,8 @@ from oracle.generate import (
     unusual,
     well_formed,
 )
+from oracle.generate_crossed import Crossed, changed, crossed_history, features
+from oracle.generate_crossed import pairs as pairs_of_features
 from oracle.generate_literature import literature_history
 from oracle.generate_rows import cas_history, row_history, set_history
 from oracle.history import History, is_list_key, keys, parse, show, timed, to_edn
@@ -153,8 +155,12 @@ KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
     "times": times,
     "clocks": clocks,
     "literature": literature_history,
+    "crossed": lambda rng: crossed_history(rng).history,
 }
 
+
+#: The kind that crosses all features, which has initial values and clock errors of its own.
+CROSSED: Final = "crossed"
 
 #: Of any two clocks, or of each session's.
 ClockError = int | dict[int, int]
@@ -208,6 +214,7 @@ class Totals(Struct, kw_only=True):
     counts: dict[str, int] = {}
     verdicts: dict[str, int] = {}
     separated: dict[str, int] = {}
+    crossed: dict[str, int] = {}
     disagreements: dict[str, int] = {}
 
 
@@ -406,6 +413,10 @@ class Night:
         rng = random.Random(self.totals.seed << 40 | number)
         kinds = self.totals.kinds
         kind = kinds[0] if len(kinds) == 1 else rng.choice(kinds)
+        if kind == CROSSED:
+            while not well_formed((made := crossed_history(rng)).history):
+                pass
+            return rng, kind, made.history, made.initial, made.error
         while not well_formed(history := KINDS[kind](rng)):
             pass
         valued = kind in ("registers", "sets") and rng.random() < 0.1
@@ -436,6 +447,8 @@ class Night:
             self.compare(setting, verdict, given, problem, number)
         add(totals.counts, "histories")
         add(totals.counts, f"histories of {kind}")
+        for pair in pairs_of_features(features(Crossed(history, initial, error))):
+            add(totals.crossed, " and ".join(pair), len(expected))
         add(totals.counts, "pairs", len(expected))
         if twice:
             add(totals.counts, "proofs checked twice", len(expected))
@@ -563,10 +576,11 @@ class Forger:
 
     def one(self, number: int) -> int:
         """All levels of one history, and of one beside it; how many."""
-        rng, _, history, initial, error = self.night.history(number)
+        rng, kind, history, initial, error = self.night.history(number)
+        tamper = changed if kind == CROSSED else tampered_history
         try:
             both = [(history, self.judges.oracle.expected(history, initial, LARGEST, error))]
-            other = tampered_history(rng, history)
+            other = tamper(rng, history)
             if well_formed(other):
                 with suppress(KeyError, ValueError):
                     both.append(
@@ -662,7 +676,11 @@ def night(arguments: argparse.Namespace) -> int:
     campaign = Night(arguments.folder, arguments.seed, kinds_of(arguments), levels_of(arguments))
     campaign.run(arguments.pairs)
     t = campaign.totals
-    for title, table in (("verdicts", t.verdicts), ("counts", t.counts)):
+    for title, table in (
+        ("verdicts", t.verdicts),
+        ("counts", t.counts),
+        ("pairs of a history and a level, by two features of the history", t.crossed),
+    ):
         print(title)
         for name, count in sorted(table.items()):
             print(f"  {name:<46} {count:>12,}")

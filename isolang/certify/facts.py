@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.language.vocabulary import COMPARING_GROUPS, MOMENTS, OF_BEGIN_AND_END, OF_STATEMENTS
@@ -27,6 +27,14 @@ UNKNOWN_VALUE = -1
 BY_VALUE, FROM_INITIAL, FROM_MISSING = -1, -2, -3
 _UNKNOWN_BEGIN = -(2**63)
 _UNKNOWN_END = 2**63 - 1
+
+
+class _Statement(NamedTuple):
+    """A predicate read: its first operation, and when it was sent and answered."""
+
+    start: int
+    sent: int
+    answered: int
 
 
 class Facts:
@@ -76,6 +84,12 @@ class Facts:
             for s, (start, end) in enumerate(zip(starts, ends, strict=True))
             for op in range(start, end)
         }
+        self._statements: defaultdict[int, list[_Statement]] = defaultdict(list)
+        sent, answered = columns.statement_sent.tolist(), columns.statement_answered.tolist()
+        if sent:  # times of operations are known
+            txns = columns.statement_txn.tolist()
+            for t, *statement in zip(txns, starts, sent, answered, strict=True):
+                self._statements[t].append(_Statement(*statement))
         self.initial_value: list[int] = columns.initial_value.tolist()
         self.txn_of: list[int] = []
         self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
@@ -227,7 +241,9 @@ class Facts:
             return self.begin[t]
         ops = slice(self.op_start[t], self.op_start[t + 1])
         # mutant: python-commit-sent
-        return max([self._commit_begin[t], *self._op_begin[ops]])
+        sent = max([self._commit_begin[t], *self._op_begin[ops]])
+        # mutant: python-statement-sent
+        return max([sent, *(statement.sent for statement in self._asked_by(t))])
 
     def commit_answered(self, t: int) -> int:
         """``t`` had committed by then."""
@@ -237,13 +253,21 @@ class Facts:
         return self._commit_end[t] if self._commit_end else self.end[t]
 
     def first_answered(self, t: int) -> int:
-        """The first operation of ``t`` was answered by then."""
+        """The first operation of ``t`` was answered by then, or the predicate read before it."""
         # mutant: python-first-indeterminate
         if not self._commit_begin or self.status[t] != COMMITTED:
             return self.commit_answered(t)
+        for statement in self._asked_by(t)[:1]:
+            # mutant: python-first-statement
+            if statement.start == self.op_start[t]:
+                return statement.answered
         first, end = self.op_start[t], self.op_start[t + 1]
         # mutant: python-first-answer
         return self._op_end[first] if first < end else _UNKNOWN_END
+
+    def _asked_by(self, t: int) -> list[_Statement]:
+        """The predicate reads of ``t`` that have times, with those that say nothing of any row."""
+        return self._statements.get(t, [])
 
     def write_answered(self, t: int, key: int) -> int:
         """The first write of ``key`` by ``t`` was answered by then."""

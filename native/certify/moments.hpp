@@ -1,6 +1,8 @@
 // The moments of transactions and of statements that given relations compare, as the history has them.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "core/history.hpp"
 
@@ -44,6 +46,7 @@ class Moments {
 
  private:
   std::int64_t first_write(std::int32_t t, std::int32_t key) const;
+  std::pair<std::size_t, std::size_t> statements(std::int32_t t) const;
   bool committed(std::int32_t t) const {
     return h_.txn_status[t] == static_cast<std::uint8_t>(Status::committed);
   }

@@ -36,6 +36,21 @@ void put_transactions(const History& h, Problem& p) {
     }
 }
 
+// What each predicate read adds: one that says nothing of any row is a statement all the same. `t`
+// begins with it if no operation stands before it.
+void put_moments_of_statements(const History& h, Problem& p) {
+  std::int32_t last = -1;
+  for (std::size_t s = 0; s < h.statement_sent.size(); ++s) {
+    const std::int32_t t = h.statement_txn[s];
+    // mutant: silent-statement-first
+    if (t != last && h.statement_start[s] == h.op_start[t] && p.unfinished[t] == 0)
+      p.first_answer[t] = h.statement_answered[s];
+    // mutant: silent-statement-last
+    p.commit_begin[t] = std::max(p.commit_begin[t], h.statement_sent[s]);
+    last = t;
+  }
+}
+
 // SOUND BECAUSE COMMIT is sent after the last operation is, and a transaction whose operations have
 // no times of their own has done everything between its begin and its end. An indeterminate one
 // precedes nothing: it may be out, and stands last in every order then.
@@ -63,6 +78,7 @@ void put_moments(const History& h, Problem& p) {
     // mutant: indeterminate-commit-answer
     if (p.unfinished[t] == 0) p.commit_end[t] = h.commit_end[t];
   }
+  if (timed) put_moments_of_statements(h, p);
   p.write_answer.assign(p.writer_txn.size(), kTimeUnknownEnd);
   for (std::int32_t key = 0; key < p.keys; ++key)
     for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w) {

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations, product
 from typing import NamedTuple, TypeVar
 
-from .history import DEAD, UNKNOWN, History, Txn, is_write, keys
+from .history import DEAD, UNKNOWN, History, Txn, is_write, keys, last_write, named_version
 from .moments import Error, follows
-from .predicates import Predicate, matches
+from .predicates import Predicate, deletes, lower_op, matches
+from .semantics import allows
 from .visible import inclusions
 
 T0 = -1
@@ -86,7 +87,9 @@ def graphs(
         ) -> object:
             return initial if writer == T0 else version[writer][key]
 
-        options = [choice for t in included for choice in _selections(history, t, writers, value)]
+        options = [
+            choice for t in included for choice in _selections(history, t, writers, value, initial)
+        ]
         if not all(options):
             continue
         orders = [[(T0, *order) for order in permutations(writers[k])] for k in writers]
@@ -115,9 +118,11 @@ def _selections(
     t: int,
     writers: Mapping[str, list[int]],
     value: Callable[[str, int], object],
+    initial: object,
 ) -> Iterator[list[Seen]]:
     """For each version that a read of the transaction selects, all possibilities."""
     own: dict[str, object] = {}
+    deleted = deletes(history, initial)
 
     def sources(key: str) -> list[int]:
         return [T0, *(u for u in writers[key] if u != t)]
@@ -145,13 +150,24 @@ def _selections(
                 yield [Seen(t, key, u, j, predicate) for u in fitting]
                 if returned:
                     yield [Seen(t, key, u, j, None) for u in fitting]
+        elif history[t].named(j) is not None:
+            mine = last_write(history[t], op[1], j)
+            source = named_version(history, t, j)
+            if mine is not None:
+                if history[t].named(j) != (t, mine):
+                    yield []
+                continue
+            yield [Seen(t, op[1], u, j, None) for u in sources(op[1]) if u == source]
         elif op[2] != UNKNOWN:
             key = op[1]
             if key in own:
                 if not _fits_item(op, own[key]):
                     yield []
                 continue
-            fitting = [u for u in sources(key) if _fits_item(op, value(key, u))]
+            fitting = [u for u in sources(key) if u != T0 and _fits_item(op, value(key, u))]
+            (as_item,) = lower_op(op, {}, deleted)
+            if allows(as_item, None, initial):  # T0's version has its value, and the name nil
+                fitting.append(T0)
             yield [Seen(t, key, u, j, None) for u in fitting]
 
 

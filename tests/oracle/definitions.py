@@ -317,10 +317,17 @@ def _consistent_and_free_of_conflicts(g: adya.Graph) -> bool:
 # --- by name ---
 
 
-def satisfied(history: History, names: Iterable[str], *, error: Error = 0) -> dict[str, bool]:
-    """The levels of these names; those by real time need times."""
+def satisfied(
+    history: History, names: Iterable[str], *, initial: object = None, error: Error = 0
+) -> dict[str, bool]:
+    """The levels of these names; those by real time need times, those of ``DEFINITIONS`` an empty
+    beginning, and reads that name no source.
+    """
     wanted = list(names)
-    answer = adya.satisfied(history, [n for n in wanted if n in adya.LEVELS], error=error)
+    of_graphs = [n for n in wanted if n in adya.LEVELS]
+    answer: dict[str, bool] = {}
+    if of_graphs:
+        answer = adya.satisfied(history, of_graphs, initial=initial, error=error)
     return answer | {n: DEFINITIONS[n](history, error) for n in wanted if n in DEFINITIONS}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -27,6 +27,11 @@ DEAD = "dead"
 #: * ``("scan", predicate, ((key, row), …))`` is one statement that returned these rows, all that
 #:   satisfy the predicate.
 Op = tuple[Any, ...]
+
+
+#: A version by its name: the write (transaction, operation) that made it, both counted from 0,
+#: ``initial`` for T0's, or ``missing`` for one that the data names and does not hold.
+Named = tuple[int, int] | Literal["initial", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,12 @@ class Txn:
     commit: int | None = None
     #: the name of its group
     group: str | None = None
+    #: the reads, by their place, of which the format names the version that they saw
+    sources: tuple[tuple[int, Named], ...] = ()
+
+    def named(self, op: int) -> Named | None:
+        """The name of the version that a read saw; None: it is told by its value alone."""
+        return dict(self.sources).get(op)
 
     def statement(self, op: int) -> int:
         """The statement of an operation: what is in one has no order."""
@@ -92,9 +103,66 @@ def sort_by_session(history: Iterable[Txn]) -> History:
     number: dict[int, int] = {}
     for t in txns:
         number.setdefault(t.session, len(number))
+    order = sorted(range(len(txns)), key=lambda i: number[txns[i].session])
+    place = {i: at for at, i in enumerate(order)}
+    moved = (replace(txns[i], session=number[txns[i].session]) for i in order)
+    return renamed(tuple(moved), lambda i, j: (place[i], j))
+
+
+def renamed(history: History, new: Callable[[int, int], tuple[int, int] | None]) -> History:
+    """The history after its writes got other places: named sources follow, those of writes that are
+    gone are missing.
+    """
+
+    def of(source: Named) -> Named:
+        return source if isinstance(source, str) else new(*source) or "missing"
+
     return tuple(
-        replace(t, session=number[t.session]) for t in sorted(txns, key=lambda t: number[t.session])
+        replace(t, sources=tuple((op, of(source)) for op, source in t.sources)) if t.sources else t
+        for t in history
     )
+
+
+def without_transaction(history: History, gone: int) -> History:
+    """The history without one transaction."""
+    rest = history[:gone] + history[gone + 1 :]
+    return renamed(rest, lambda i, j: None if i == gone else (i - (i > gone), j))
+
+
+def without_operation(history: History, txn: int, gone: int) -> History:
+    """The history without one operation."""
+    t = history[txn]
+    less = replace(
+        t,
+        ops=t.ops[:gone] + t.ops[gone + 1 :],
+        times=t.times and t.times[:gone] + t.times[gone + 1 :],
+        sources=tuple((op - (op > gone), source) for op, source in t.sources if op != gone),
+    )
+    rest = (*history[:txn], less, *history[txn + 1 :])
+    return renamed(
+        rest, lambda i, j: (i, j) if i != txn else None if j == gone else (i, j - (j > gone))
+    )
+
+
+def named_version(history: History, txn: int, op: int) -> int | None:
+    """Whose version a read with a named source saw: -1 for T0's, None if no transaction that may
+    have taken effect left such a version behind.
+    """
+    source = history[txn].named(op)
+    if source == "initial":
+        return -1
+    if source is None or source == "missing":
+        return None
+    writer, at = source
+    if writer == txn or history[writer].status == "aborted":
+        return None
+    return writer if last_write(history[writer], history[txn].ops[op][1]) == at else None
+
+
+def last_write(t: Txn, key: str, until: int | None = None) -> int | None:
+    """The place of the last write of a key, among the first operations."""
+    places = [j for j, op in enumerate(t.ops[:until]) if is_write(op) and op[1] == key]
+    return places[-1] if places else None
 
 
 def keys(history: History) -> list[str]:
@@ -129,7 +197,8 @@ def parse(text: str) -> History:
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
     known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered. ``%a``
-    at the end is its group.
+    at the end is its group. ``r(x,1,[0 2])`` names the write that was read, by the numbers of its
+    transaction and its operation, ``r(x,1,initial)`` T0's.
     """
     txns = []
     for session, part in enumerate(text.split("||")):
@@ -148,14 +217,18 @@ def parse(text: str) -> History:
                     commit = int(found[4]) if found[4] else None
                 body = body[: found.start()].strip()
             ops: list[Op] = []
+            sources: list[tuple[int, Named]] = []
             at = 0
             while at < len(body):
                 match = _OP.match(body, at)
                 if not match:
                     raise ValueError(f"cannot read {body[at:]!r} in {text!r}")
                 op, at = _parse_op("append" if match[1] == "a" else match[1], body, match.end())
-                ops.append(op)
-            txns.append(Txn(session, tuple(ops), status, begin, end, None, times, commit, group))
+                if op[0] == "r" and len(op) == 4:
+                    sources.append((len(ops), op[3]))
+                ops.append(op[:3])
+            made = Txn(session, tuple(ops), status, begin, end, None, times, commit, group)
+            txns.append(replace(made, sources=tuple(sources)))
     return tuple(txns)
 
 
@@ -219,6 +292,10 @@ def show(history: History) -> str:
             return f"{kind}({first},{{{' '.join(map(_shown, rest[0]))}}})"
         return f"{kind}({','.join([first, *map(_shown, rest)])})"
 
+    def read(t: Txn, j: int) -> str:
+        source = t.named(j)
+        return op(t.ops[j] if source is None else (*t.ops[j], source))
+
     def txn(t: Txn) -> str:
         time = ""
         if t.begin is not None:
@@ -228,7 +305,7 @@ def show(history: History) -> str:
                 time += f":{pairs}:{'' if t.commit is None else t.commit}"
         group = "" if t.group is None else f" %{t.group}"
         mark = {"aborted": "!", "maybe": "?"}.get(t.status, "")
-        return mark + " ".join(map(op, t.ops)) + time + group
+        return mark + " ".join(read(t, j) for j in range(len(t.ops))) + time + group
 
     sessions: dict[int, list[Txn]] = {}
     for t in history:

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from .history import (
     UNKNOWN,
     History,
     Op,
+    Row,
     Txn,
     as_edn_says,
     has_time,
@@ -36,7 +38,9 @@ from .history import (
     sort_by_session,
     timed,
     to_edn,
+    without_operation,
     without_time,
+    without_transaction,
 )
 from .levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, STATEMENTS, WEAK
 from .moments import Error
@@ -58,7 +62,8 @@ def to_tool(
     history: History, initial: object = None, error: int | Mapping[int, int] = 0
 ) -> ToolHistory:
     """Through the public way for people who have their own data; as EDN what only EDN can say."""
-    made = _from_edn(history) if rich(history) else _from_python(history, initial)
+    given_as_edn = as_edn(history, initial, error)
+    made = _from_edn(history) if given_as_edn else _from_python(history, initial)
     if isinstance(error, Mapping):
         known = {t.session for t in history}
         of_each = [f"{s}={e}ns" for s, e in error.items() if s in known]
@@ -66,25 +71,49 @@ def to_tool(
     return with_clock_error(made, error) if error else made
 
 
+def as_edn(history: History, initial: object, error: object) -> bool:
+    """Whether the tool gets the history as EDN: it has rows, and nothing that EDN cannot say.
+
+    EDN has no initial values and no sources by name; without the times of each operation its real
+    time is the order of lines, which knows no clock; a process does one thing after the other; and
+    what a committed transaction read is known.
+    """
+    partly = any(t.times is None for t in history) and any(t.times for t in history)
+    named = any(t.sources for t in history)
+    lost = any(t.status == "committed" and op[-1] == UNKNOWN for t in history for op in t.ops)
+    if not rich(history) or initial is not None or error or partly or named or lost:
+        return False
+    after = [(a.end, b.begin) for a, b in pairwise(history) if a.session == b.session]
+    return all(begin is None or (end is not None and end < begin) for end, begin in after)
+
+
 def _from_edn(history: History) -> ToolHistory:
     return load_history(io.BytesIO(to_edn(history).encode()), format="edn")
 
 
 def _from_python(history: History, initial: object) -> ToolHistory:
-    def given(op: Op) -> tuple[Any, ...]:
-        kind, key, value = op
+    def row(value: Any) -> Any:
+        return dict(value.columns) if isinstance(value, Row) else value
+
+    def given(t: Txn, j: int) -> tuple[Any, ...]:
+        kind, first, *rest = t.ops[j]
+        if kind == "scan":
+            return (kind, first, {key: row(value) for key, value in rest[0]})
+        if kind == "delete":
+            return (kind, first)
+        (value,) = rest
         if value == UNKNOWN:
             value = TOOL_UNKNOWN
-        return (
-            _TOOL_NAMES.get(kind, kind),
-            key,
-            list(value) if isinstance(value, tuple) else value,
-        )
+        elif isinstance(value, tuple):
+            value = [row(v) for v in value]
+        source = t.named(j)
+        more = () if source is None else (source,)
+        return (_TOOL_NAMES.get(kind, kind), first, row(value), *more)
 
     return ToolHistory.from_transactions(
         [
             Transaction(
-                [given(op) for op in t.ops],
+                [given(t, j) for j in range(len(t.ops))],
                 session=t.session,
                 status=t.status,
                 begin=t.begin,
@@ -178,12 +207,16 @@ class Levels:
         levels = {level_of(name) for name in self.plans}
         self._oracle = {n: semantics.prepare(known[n]) for n in levels if n in known}
 
-    def applicable(self, history: History) -> list[str]:
-        """The levels with a defined verdict: real time needs times, definitions a small history."""
+    def applicable(self, history: History, initial: object = None) -> list[str]:
+        """The levels with a defined verdict: real time needs times, definitions a small history
+        without lists, those by executions one that begins with nothing and names no source.
+        """
         small = len(history) <= self.size and not any(
             is_list_key(history, k) for k in keys(history)
         )
         names = [n for n in self.plans if small or level_of(n) not in DEFINED]
+        if initial is not None or any(t.sources for t in history):
+            names = [n for n in names if DEFINED.get(level_of(n)) not in definitions.DEFINITIONS]
         if not timed(history):
             names = [n for n in names if not self._real_time(level_of(n))]
         if any(t.times is None for t in history):
@@ -207,10 +240,10 @@ class Levels:
         limit: int = LIMIT,
         error: Error = 0,
     ) -> dict[str, str]:
-        names = self.applicable(history)
+        names = self.applicable(history, initial)
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}
-        if rich(history):
+        if as_edn(history, initial, error):
             history = as_edn_says(history)
         low = lower(history, initial)
         verdicts = expected_verdicts(low, list(known.values()), initial, limit, error)
@@ -223,10 +256,9 @@ class Levels:
             spec = relational.over_versions(STATEMENTS[level])
             met = relational.satisfied(low, spec, initial=initial, limit=limit, error=error)
             answers[level] = "valid" if met else "invalid"
-        if initial is None:
-            defined = {level: DEFINED[level] for level in levels & DEFINED.keys()}
-            met_by = definitions.satisfied(history, defined.values(), error=error)
-            answers |= {n: "valid" if met_by[of] else "invalid" for n, of in defined.items()}
+        defined = {level: DEFINED[level] for level in levels & DEFINED.keys()}
+        met_by = definitions.satisfied(history, defined.values(), initial=initial, error=error)
+        answers |= {n: "valid" if met_by[of] else "invalid" for n, of in defined.items()}
         return {n: answers[level_of(n)] for n in names if level_of(n) in answers}
 
     def compare(
@@ -262,13 +294,14 @@ def shrink(history: History, differs: Callable[[History], bool]) -> History:
 
 def _simpler(history: History) -> Iterable[History]:
     for i in range(len(history)):
-        yield history[:i] + history[i + 1 :]
+        yield without_transaction(history, i)
     for i, t in enumerate(history):
         for j, op in enumerate(t.ops):
             if len(t.ops) > 1:
-                times = t.times and t.times[:j] + t.times[j + 1 :]
-                rest = t.ops[:j] + t.ops[j + 1 :]
-                yield (*history[:i], replace(t, ops=rest, times=times), *history[i + 1 :])
+                yield without_operation(history, i, j)
+            if t.named(j) is not None:
+                fewer = tuple(s for s in t.sources if s[0] != j)
+                yield (*history[:i], replace(t, sources=fewer), *history[i + 1 :])
             for simpler in _simpler_op(op):
                 ops = (*t.ops[:j], simpler, *t.ops[j + 1 :])
                 yield (*history[:i], replace(t, ops=ops), *history[i + 1 :])

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .history import DEAD, UNKNOWN, History, Op, Row, Txn, keys
+from .history import DEAD, UNKNOWN, History, Op, Row, Txn, is_list_key, keys, last_write, renamed
 
 Predicate = tuple[Any, ...]
 
@@ -79,28 +79,57 @@ def lower(history: History, initial: object = None) -> History:
     returned and of which some version matches is read, too: none of these. Where nothing
     was seen, it was the initial version or a deleted row.
     """
-    rows: dict[str, set[object]] = {k: {initial} for k in keys(history)}
+    rows: dict[str, set[object]] = {
+        k: set() if is_list_key(history, k) else {initial} for k in keys(history)
+    }
     for t in history:
         for op in t.ops:
             if op[0] in ("w", "insert"):
                 rows[op[1]].add(op[2])
-    deleted = {op[1] for t in history for op in t.ops if op[0] == "delete"}
-    return tuple(_lower_transaction(t, rows, deleted) for t in history)
+    deleted = deletes(history, initial)
+    place: dict[tuple[int, int], int] = {}
+    low = []
+    for i, t in enumerate(history):
+        made, first = _lower_transaction(t, rows, deleted)
+        place |= {(i, j): at for j, at in enumerate(first)}
+        named = tuple((first[j], source) for j, source in t.sources)
+        low.append(replace(made, sources=named))
+    return renamed(tuple(low), lambda i, j: (i, place[i, j]))
 
 
-def _lower_transaction(t: Txn, rows: dict[str, set[object]], deleted: set[str]) -> Txn:
+def deletes(history: History, initial: object) -> dict[str, tuple[object, ...]]:
+    """The keys that were deleted, each with the versions that a read of nil may have seen.
+
+    Of a row that was loaded, nil is only ever the deleted one, if a transaction that may have taken
+    effect left it deleted: then a version of it is nil by itself, and no longer names T0's.
+    """
+    deleted = [(t, j, op[1]) for t in history for j, op in enumerate(t.ops) if op[0] == "delete"]
+    left = {key for t, j, key in deleted if t.status != "aborted" and last_write(t, key) == j}
+    loaded = initial is not None
+    return {key: (DEAD,) if loaded and key in left else (None, DEAD) for _, _, key in deleted}
+
+
+def _lower_transaction(
+    t: Txn, rows: dict[str, set[object]], deleted: dict[str, tuple[object, ...]]
+) -> tuple[Txn, list[int]]:
+    """The transaction, and where each of its operations begins."""
     ops: list[Op] = []
     statements: list[int] = []
+    first: list[int] = []
     for number, op in enumerate(t.ops):
-        made = _lower_op(op, rows, deleted)
+        made = [op] if t.named(number) is not None else lower_op(op, rows, deleted)
+        first.append(len(ops))
         ops += made
         statements += [t.statement(number)] * len(made)
     sent = {t.statement(j): at for j, at in reversed([*enumerate(t.times or ())])}
     times = t.times and tuple(sent[s] for s in statements)
-    return replace(t, ops=tuple(ops), statements=tuple(statements), times=times)
+    return replace(t, ops=tuple(ops), statements=tuple(statements), times=times), first
 
 
-def _lower_op(op: Op, rows: dict[str, set[object]], deleted: set[str]) -> Sequence[Op]:
+def lower_op(
+    op: Op, rows: dict[str, set[object]], deleted: dict[str, tuple[object, ...]]
+) -> Sequence[Op]:
+    """What takes the place of one operation."""
     match op:
         case ("scan", predicate, returned):
             out: list[Op] = []
@@ -120,7 +149,7 @@ def _lower_op(op: Op, rows: dict[str, set[object]], deleted: set[str]) -> Sequen
         case ("delete", key):
             return [("w", key, DEAD)]
         case ("r", key, None) if key in deleted:
-            return [("in", key, (None, DEAD))]
+            return [("in", key, deleted[key])]
         case ("in" | "notin", key, versions) if key in deleted and None in versions:
             return [(op[0], key, (*versions, DEAD))]
     return [op]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from isolang.language.meaning import core
 
 from . import moments
-from .history import UNKNOWN, History, Op, is_write, keys
+from .history import UNKNOWN, History, Op, is_write, keys, last_write, named_version
 
 T0 = -1
 
@@ -104,6 +104,16 @@ def facts(history: History, initial: object = None) -> list[Facts]:
                 own[key] = value
             elif kind == "append":
                 own_list[key] = (*own_list.get(key, ()), value)
+            elif t.named(j) is not None:  # the name counts, not the value
+                mine = last_write(t, key, j)
+                source = named_version(history, i, j)
+                if mine is not None:
+                    if t.named(j) != (i, mine):
+                        f.anomalies.append("not-own-write")
+                elif source is None:
+                    f.anomalies.append("no-such-version")
+                else:
+                    f.reads.append((key, (source,), j))
             elif value == UNKNOWN:
                 continue
             elif key in list_keys:

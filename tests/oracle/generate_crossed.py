@@ -1,0 +1,414 @@
+"""Small histories of every mixture of what a history can say.
+
+The generators beside this one each know a few features of a history: rows, lists, times, wrong
+clocks. A fault that needs two features of different generators escapes all of them. Here the
+features of a history are drawn first, each by itself; then clients of a small store, which has
+all of them, note what they see, and now and then something is another than it was.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, Final
+
+from .generate_rows import random_predicate
+from .history import (
+    UNKNOWN,
+    History,
+    Named,
+    Op,
+    Row,
+    Txn,
+    is_list_key,
+    is_write,
+    keys,
+    sort_by_session,
+    without_operation,
+)
+from .predicates import matches
+
+#: Whether the reads by name of one version agree on its value. The tool judges those that do not
+#: as soon as it keeps reads of one version apart by what they returned.
+ONE_VALUE_BY_NAME: Final = True
+
+
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    """A history, what its registers held before, and how wrong its clocks may be.
+
+    Attributes:
+        history: of one to five transactions.
+        initial: of every register; None: there was nothing.
+        error: of any two clocks, or of each session's.
+    """
+
+    history: History
+    initial: int | None = None
+    error: int | Mapping[int, int] = 0
+
+
+def _of_transactions(test: Callable[[Txn], bool]) -> Callable[[Crossed], bool]:
+    return lambda c: any(map(test, c.history))
+
+
+def _of_operations(*kinds: str) -> Callable[[Crossed], bool]:
+    return _of_transactions(lambda t: any(op[0] in kinds for op in t.ops))
+
+
+#: Feature -> whether a history has it. It is asked of the history as the tool gets it.
+FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
+    "times of transactions": _of_transactions(lambda t: t.begin is not None and t.times is None),
+    "times of operations": _of_transactions(lambda t: bool(t.times)),
+    "clock error": lambda c: bool(c.error),
+    "predicates": _of_operations("scan"),
+    "lists": lambda c: any(is_list_key(c.history, k) for k in keys(c.history)),
+    "set-reads": _of_operations("in", "notin"),
+    "unknown outcomes": _of_transactions(lambda t: t.status == "maybe"),
+    "aborted transactions": _of_transactions(lambda t: t.status == "aborted"),
+    "groups": _of_transactions(lambda t: t.group is not None),
+    "sources by name": _of_transactions(lambda t: bool(t.sources)),
+    "initial values": lambda c: c.initial is not None,
+    "deletes": _of_operations("delete"),
+}
+
+#: Those that a history cannot be drawn without.
+_NEEDS: Final = {"clock error": "times of transactions"}
+
+
+def features(crossed: Crossed) -> frozenset[str]:
+    """What a history has, whatever was drawn."""
+    return frozenset(name for name, has in FEATURES.items() if has(crossed))
+
+
+def pairs(found: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Every two of these features, in the order of ``FEATURES``."""
+    return combinations([name for name in FEATURES if name in found], 2)
+
+
+def crossed_history(rng: random.Random) -> Crossed:
+    """What clients of a store note, with features drawn by themselves."""
+    drawn = {name for name in FEATURES if rng.random() < 0.4}
+    drawn |= {need for name, need in _NEEDS.items() if name in drawn}
+    if drawn >= {"times of operations", "clock error"} and rng.random() < 0.5:
+        drawn -= {"times of transactions"}
+    store = _Store(rng, drawn)
+    history = store.run()
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        history = changed(rng, history)
+    if ONE_VALUE_BY_NAME:
+        history = _agreeing(history)
+    error: int | Mapping[int, int] = 0
+    if "clock error" in drawn:
+        error = rng.choice((1, 2, 3, 5))
+        if rng.random() < 0.4:
+            error = {s: rng.choice((0, 1, 2, 4)) for s in sorted({t.session for t in history})}
+    return Crossed(history, store.initial, error)
+
+
+# --- a store ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    value: Any
+    #: the number of its transaction, and the place of its write there; None: it was there before
+    by: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class _Running:
+    number: int
+    session: int
+    begin: int
+    todo: int
+    age: int
+    ops: list[Op] = field(default_factory=list)
+    times: list[tuple[int, int]] = field(default_factory=list)
+    sources: list[tuple[int, tuple[int, int] | str]] = field(default_factory=list)
+    own: dict[str, _Version] = field(default_factory=dict)
+    commit: int | None = None
+
+
+class _Store:
+    """Clients of a few registers, rows and lists, at some isolation level."""
+
+    def __init__(self, rng: random.Random, drawn: set[str]) -> None:
+        self.rng = rng
+        self.drawn = drawn
+        self.level = rng.choice(("serial", "snapshot", "snapshot", "prefix", "committed"))
+        self.stale = rng.random() < 0.6
+        self.initial = rng.randint(1, 3) if "initial values" in drawn else None
+        with_rows = bool(drawn & {"predicates", "deletes"})
+        self.columns = with_rows and self.initial is None and rng.random() < 0.25
+        self.registers = "xyz"[: rng.choice((1, 2, 2, 3) if with_rows else (1, 1, 2, 2))]
+        self.lists = "l" if "lists" in drawn else ""
+        self.values = rng.choice((2, 3, 9))
+        before = (
+            {} if self.initial is None else dict.fromkeys(self.registers, _Version(self.initial))
+        )
+        self.past: list[dict[str, _Version]] = [before]
+        self.written: dict[str, int] = {}
+        self.element = 0
+        self.done: dict[int, Txn] = {}  # by number
+        self.sources: dict[int, list[tuple[int, tuple[int, int] | str]]] = {}
+
+    def run(self) -> History:
+        """Some transactions, one step of one session after the other."""
+        rng = self.rng
+        left, sessions = rng.choice((2, 3, 4, 4, 4, 5, 5)), rng.randint(2, 3)
+        running: dict[int, _Running] = {}
+        clock = number = 0
+        while left or running:
+            clock += rng.choice((0, 1, 1, 2))
+            session = rng.randrange(sessions)
+            t = running.get(session)
+            if t is None:
+                if left and not (self.level == "serial" and running):
+                    left -= 1
+                    age = len(self.past) - 1
+                    running[session] = _Running(number, session, clock, rng.randint(1, 3), age)
+                    number += 1
+            elif t.todo:
+                t.todo -= 1
+                sent = rng.randint(t.times[-1][1] if t.times else t.begin, clock)
+                self.operation(t)
+                t.times.append((sent, clock))
+            elif t.commit is None:
+                t.commit = clock
+            else:
+                del running[session]
+                self.finish(t, clock)
+        return self.noted()
+
+    def operation(self, t: _Running) -> None:
+        """One more operation."""
+        rng, drawn = self.rng, self.drawn
+        key = rng.choice(self.registers + self.lists * 2)
+        base = self.past[t.age if self.level in ("serial", "snapshot", "prefix") else -1]
+        if self.stale and rng.random() < 0.35:
+            base = rng.choice(self.past[-3:])
+        state = {**base, **t.own}
+        if key in self.lists:
+            self.list_operation(t, key, base)
+        elif "predicates" in drawn and rng.random() < 0.35:
+            predicate = random_predicate(rng, columns=self.columns)
+            rows = {k: v.value for k, v in state.items() if k not in self.lists}
+            found = [(k, row) for k, row in rows.items() if matches(predicate, k, row)]
+            t.ops.append(("scan", predicate, tuple(rng.sample(found, len(found)))))
+        elif rng.random() < 0.5:
+            self.read(t, key, state.get(key, _Version(None)))
+        else:
+            self.write(t, key, state.get(key, _Version(None)))
+
+    def list_operation(self, t: _Running, key: str, base: Mapping[str, _Version]) -> None:
+        """An append, or a read of the whole list."""
+        own = t.own.get(key, _Version(())).value
+        if self.rng.random() < 0.5:
+            self.element += 1
+            t.ops.append(("append", key, self.element))
+            t.own[key] = _Version((*own, self.element))
+        else:
+            t.ops.append(("r", key, (*base.get(key, _Version(())).value, *own)))
+
+    def read(self, t: _Running, key: str, seen: _Version) -> None:
+        """A read of a register, of its version by value or by name, or of a set."""
+        rng, drawn = self.rng, self.drawn
+        if "set-reads" in drawn and rng.random() < 0.45:
+            others = [v for v in (None, 1, 2, 3) if v != seen.value]
+            some = tuple(rng.sample(others, rng.randint(1, 2)))
+            one_of = ("in", key, tuple(rng.sample((seen.value, *some), len(some) + 1)))
+            t.ops.append(rng.choice((one_of, ("notin", key, some))))
+            return
+        if "sources by name" in drawn and rng.random() < (0.8 if seen.by else 0.2):
+            t.sources.append((len(t.ops), seen.by or "initial"))
+        t.ops.append(("r", key, seen.value))
+
+    def write(self, t: _Running, key: str, before: _Version) -> None:
+        """A write, an insert or a delete."""
+        rng = self.rng
+        new: Any = rng.randint(1, self.values)
+        if self.columns:
+            new = Row(tuple((name, rng.choice((None, 0, 1, 2))) for name in "ab"))
+        op: Op = ("w", key, new)
+        if before.value is None and self.drawn & {"predicates", "deletes"}:
+            op = ("insert", key, new)
+        elif "deletes" in self.drawn and before.value is not None and rng.random() < 0.5:
+            op, new = ("delete", key), None
+        t.own[key] = _Version(new, (t.number, len(t.ops)))
+        t.ops.append(op)
+
+    def finish(self, t: _Running, clock: int) -> None:
+        """It commits, or not, or nobody knows."""
+        rng = self.rng
+        status: Any = "committed"
+        if "unknown outcomes" in self.drawn and rng.random() < 0.3:
+            status = "maybe"
+        elif "aborted transactions" in self.drawn and rng.random() < 0.25:
+            status = "aborted"
+        late = any(self.written.get(key, 0) > t.age for key in t.own)
+        if self.level in ("serial", "snapshot") and late and rng.random() < 0.8:
+            status = "aborted" if "aborted transactions" in self.drawn else status
+            if status == "committed":  # it leaves nothing
+                t.ops = [op for op in t.ops if not is_write(op)]
+                t.times, t.sources, t.own = [], [], {}
+        applied = status == "committed" or (status == "maybe" and rng.random() < 0.6)
+        applied = applied or (self.stale and rng.random() < 0.3)
+        if applied:
+            newest = self.past[-1]
+            new = {
+                key: replace(v, value=(*newest.get(key, _Version(())).value, *v.value))
+                if key in self.lists
+                else v
+                for key, v in t.own.items()
+            }
+            self.written |= dict.fromkeys(new, len(self.past))
+            self.past.append({**newest, **new})
+        ops = tuple(t.ops)
+        if status == "maybe" and rng.random() < 0.7:  # what it read was lost with the answer
+            ops = tuple(
+                ("r", op[1], UNKNOWN) if op[0] in ("r", "in", "notin") else op for op in ops
+            )
+            t.sources = []
+        begin = end = None
+        if self.drawn & {"times of transactions", "times of operations"}:
+            begin, end = t.begin, None if status == "maybe" and rng.random() < 0.7 else clock
+        made = Txn(t.session, ops, status, begin, end)
+        whole = "times of transactions" in self.drawn and rng.random() < 0.4
+        if "times of operations" in self.drawn and not whole and len(t.times) == len(ops):
+            made = replace(made, times=tuple(t.times), commit=t.commit)
+        if "groups" in self.drawn and rng.random() < 0.85:
+            made = replace(made, group=rng.choice("aab"))
+        self.done[t.number] = made
+        self.sources[t.number] = t.sources
+
+    def noted(self) -> History:
+        """The transactions in the order of their ends, with sources by their places there."""
+        place = {number: at for at, number in enumerate(self.done)}
+
+        def of(source: tuple[int, int] | str) -> Named:
+            if not isinstance(source, tuple) or source[0] not in place:
+                return "initial"
+            return place[source[0]], source[1]
+
+        return sort_by_session(
+            replace(t, sources=tuple((op, of(source)) for op, source in self.sources[number]))
+            for number, t in self.done.items()
+        )
+
+
+# --- something is another than it was ---
+
+
+def changed(rng: random.Random, history: History) -> History:
+    """The history with one thing changed that it says; or the history, if nothing is there."""
+    i = rng.randrange(len(history))
+    t = history[i]
+    if rng.random() < 0.25 and t.begin is not None:
+        return _put(history, i, _moved(t, rng.choice((-3, -2, -1, 1, 2, 3))))
+    if rng.random() < 0.12:
+        return _put(history, i, replace(t, status=rng.choice(("committed", "maybe", "aborted"))))
+    if not t.ops:
+        return history
+    j = rng.randrange(len(t.ops))
+    op = t.ops[j]
+    if rng.random() < 0.1:
+        return without_operation(history, i, j)
+    if t.named(j) is not None:
+        source = rng.choice(_names(history, op[1]))
+        sources = tuple((at, source if at == j else old) for at, old in t.sources)
+        return _put(history, i, replace(t, sources=sources))
+    new = _changed_operation(rng, history, op)
+    return _put(history, i, replace(t, ops=(*t.ops[:j], new, *t.ops[j + 1 :])))
+
+
+def _put(history: History, i: int, t: Txn) -> History:
+    if t.status == "committed" and t.begin is not None and t.end is None:
+        last = max([t.begin, *(b for _, b in t.times or ()), t.commit or t.begin])
+        t = replace(t, end=last)
+    return (*history[:i], t, *history[i + 1 :])
+
+
+def _moved(t: Txn, by: int) -> Txn:
+    """All times of a transaction, by the same."""
+    assert t.begin is not None
+    return replace(
+        t,
+        begin=t.begin + by,
+        end=None if t.end is None else t.end + by,
+        times=t.times and tuple((a + by, b + by) for a, b in t.times),
+        commit=None if t.commit is None else t.commit + by,
+    )
+
+
+def _names(history: History, key: str) -> list[Named]:
+    """What a read of a register may name."""
+    writes: list[Named] = [
+        (i, j)
+        for i, t in enumerate(history)
+        for j, op in enumerate(t.ops)
+        if is_write(op) and op[1] == key
+    ]
+    return [*writes * 3, "initial", "missing"]
+
+
+def _changed_operation(rng: random.Random, history: History, op: Op) -> Op:
+    kind, first, *rest = op
+    rows = [o[2] for t in history for o in t.ops if o[0] in ("w", "insert")]
+    if kind == "scan":
+        found = dict(rest[0])
+        fitting = [
+            (k, row)
+            for k in keys(history)
+            for row in rows
+            if not is_list_key(history, k) and matches(first, k, row)
+        ]
+        if found and rng.random() < 0.5:
+            del found[rng.choice(list(found))]
+        elif fitting:
+            found |= dict([rng.choice(fitting)])
+        return (kind, first, tuple(found.items()))
+    if kind in ("in", "notin") and rng.random() < 0.5:
+        return ("notin" if kind == "in" else "in", first, rest[0])
+    if kind == "r" and is_list_key(history, first):
+        elements = list(rest[0] or ()) if rest[0] != UNKNOWN else []
+        others = [
+            o[2]
+            for t in history
+            for o in t.ops
+            if o[:2] == ("append", first) and o[2] not in elements
+        ]
+        if others and rng.random() < 0.5:
+            elements.append(rng.choice(others))
+        elif elements:
+            del elements[rng.randrange(len(elements))]
+        return (kind, first, tuple(elements))
+    if kind == "r":
+        return (kind, first, rng.choice([None, *rows]))
+    if kind in ("w", "insert") and rows:
+        return (kind, first, rng.choice(rows))
+    return op
+
+
+def _agreeing(history: History) -> History:
+    """Every read by name returns what the write that it names wrote, or nil if it names none."""
+
+    def value(t: Txn, j: int) -> Any:
+        source = t.named(j)
+        if not isinstance(source, tuple):
+            return None
+        written = history[source[0]].ops[source[1]]
+        return None if written[0] == "delete" else written[2]
+
+    return tuple(
+        replace(
+            t,
+            ops=tuple(
+                op if t.named(j) is None else ("r", op[1], value(t, j))
+                for j, op in enumerate(t.ops)
+            ),
+        )
+        for t in history
+    )
