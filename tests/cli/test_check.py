@@ -272,10 +272,10 @@ def test_evidence_of_a_rejected_verdict_names_the_clock_error(files, capfd, monk
     def refuse(*_args, **_more):
         raise CertificateRejected("step 0: no")
 
-    monkeypatch.setattr(native, "check_natively", refuse)
-    (report,) = run_here(
-        capfd, "-s", "sser", "--clock-error", "1us", "-o", "json", "timed.edn"
-    ).reports()
+    how = "-s", "sser", "--clock-error", "1us", "-o", "json", "timed.edn"
+    with monkeypatch.context() as patched:
+        patched.setattr(native, "check_natively", refuse)
+        (report,) = run_here(capfd, *how).reports()
     assert report["reason"].startswith("certificate rejected: ")
     evidence = json.loads((files / report["certificate"]).read_text())
     assert evidence["history"]["options"]["clock_error"] == "1us"

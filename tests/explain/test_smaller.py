@@ -226,13 +226,13 @@ def test_the_whole_is_looked_at_again_for_a_limited_amount_of_work(monkeypatch):
     assert too_little.certified
 
 
-def told(history, level, **reading):
+def told(history, level):
     """Everything that a user sees or saves of an invalid verdict, but for what it took."""
     verdict = check(history, level)
     part = minimise(verdict, classify(load_spec(level)))
     return (
         plain(verdict.violation),
-        verdict.certificate(reading).to_json(),
+        verdict.certificate().to_json(),
         [part.describe_op(op) for op in range(part.columns.operations())],
     )
 

@@ -114,8 +114,8 @@ def test_declared_initial_state() -> None:
     ("data", "message"),
     [
         (b'{"value": []}\n{"x": 1}', "line 2: not a transaction (got '{\"x\": 1}'"),
-        (b'{"value": [["w", NaN, 1]]}', "line 1, operation 1: not a key (got 'NaN'"),
-        (b'{"value": [["w", 1, nul]]}', "line 1, operation 1: not a value (got 'nul'"),
+        (b'{"value": [["w", NaN, 1]]}', "line 1: expected a JSON value (got 'NaN' at column 18)"),
+        (b'{"value": [["w", 1, nul]]}', "line 1: expected a JSON value (got 'nul' at column 21)"),
         (b'{"value": [["d", 1, 2]]}', "line 1, operation 1: not an operation (got"),
         (b'{"value": [[]]}', "line 1, operation 1: not an operation (got '[]'"),
         (b'{"value": [["range", 1]], "isInitial": true}', "line 1, operation 1: not a range"),
@@ -123,8 +123,8 @@ def test_declared_initial_state() -> None:
             b'{"isInitial": true, "value": [["range", 1, 2, [{"id": 1}], []]]}',
             "line 1, operation 1: not a row (got '{\"id\": 1}'",
         ),
-        (b'{"value": [["w", 1, 01]]}', "line 1: a number with a leading zero (got '01')"),
-        (b'{"value": []', "line 1: the file ends inside an object (expected '}')"),
+        (b'{"value": [["w", 1, 01]]}', "line 1: expected a JSON value (got '01' at column 21)"),
+        (b'{"value": []', "line 1: the file ends inside an object (expected ',' or '}')"),
     ],
 )
 def test_errors_name_the_place(data: bytes, message: str) -> None:
