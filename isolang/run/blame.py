@@ -11,13 +11,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-import isolang
 from isolang.run.target import Target, TargetError
 
 MISTAKES: Final = (AttributeError, LookupError, NameError, TypeError)
 """What a program raises that is wrong: no answer of a database."""
 
-_OURS: Final = str(Path(isolang.__file__).parent)
+_OURS: Final = str(Path(__file__).parent.parent)
 _PYTHONS: Final = sysconfig.get_paths()["stdlib"]
 
 
