@@ -27,6 +27,7 @@ from isolang.language.library import (
 )
 from isolang.language.load import load_spec
 from isolang.language.meaning import facts
+from isolang.language.meaning.show import show_check
 
 LOOP = ((0, 0),)
 LEAVE = ((0, 1),)
@@ -384,3 +385,12 @@ def test_library_files_have_no_crlf_and_end_in_a_newline() -> None:
         data = path.read_bytes()
         assert b"\r" not in data
         assert data.endswith(b"\n")
+
+
+def test_what_compares_sessions_without_init_becomes_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what contains ``init`` is replaced by it: of others nothing is left."""
+    monkeypatch.setattr(facts, "COMPARING_SESSIONS", frozenset(("so", "group-rt")))
+    spec = load_spec("empty so | group-rt as a\nempty group-rt as b\n")
+    first, second = facts.without_sessions(spec).checks
+    assert show_check(first) == "empty init | init ; init as a"
+    assert show_check(second) == "empty init ; init as b"

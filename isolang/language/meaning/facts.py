@@ -30,6 +30,7 @@ from isolang.language.vocabulary import (
     COMPARING_GROUPS,
     COMPARING_SESSIONS,
     COMPARING_TIMES,
+    FROM_T0,
     OF_EVENTS,
     OF_READS,
     OVERWRITING,
@@ -142,21 +143,25 @@ def without_sessions(spec: Spec) -> Spec:
     """The same specification with ``init`` in place of ``so``.
 
     SOUND BECAUSE ``so`` contains ``init``: dropping ``so`` outright would let the initial
-    transaction come after a writer.
+    transaction come after a writer. What compares sessions and does not contain it becomes empty.
     """
-    return _replaced(spec, dict.fromkeys(COMPARING_SESSIONS, "init"), "without sessions")
+    init = Rel("init")
+    found: dict[str, Core] = {
+        name: init if name in FROM_T0 else Seq((init, init)) for name in COMPARING_SESSIONS
+    }
+    return _replaced(spec, found, "without sessions")
 
 
 def without_real_time(spec: Spec) -> Spec:
     """The same with ``init``, which ``rt`` contains, for what compares transactions by time."""
     between = COMPARING_TIMES - OF_EVENTS
-    return _replaced(spec, dict.fromkeys(between, "init"), "without real time")
+    return _replaced(spec, dict.fromkeys(between, Rel("init")), "without real time")
 
 
-def _replaced(spec: Spec, renamed: Mapping[str, str], suffix: str) -> Spec:
+def _replaced(spec: Spec, by: Mapping[str, Core], suffix: str) -> Spec:
     def expr(e: Core) -> Core:
         if isinstance(e, Rel):
-            return replace(e, name=renamed[e.name]) if e.name in renamed else e
+            return by.get(e.name, e)
         return rebuild(e, tuple(map(expr, children(e))))
 
     def bound(e: Core | None) -> Core | None:
