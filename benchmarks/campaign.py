@@ -477,6 +477,9 @@ class Night:
         if "timeout" in got:
             add(self.totals.counts, "undecided")
             return
+        if got.startswith(UnsupportedError.__name__):  # of an encoding that needs more than others
+            add(self.totals.counts, "refused")
+            return
         kind = f"{verdict}, got {re.sub(r'[0-9]+', 'N', got)[:100]}"
         add(self.totals.disagreements, kind)
         if self.totals.disagreements[kind] <= SAVED:
