@@ -96,7 +96,7 @@ from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import native_checks
 from isolang.certify.proofs import Refutation, Witness, check_proof
 from isolang.certify.refutation import check_refutation
-from isolang.errors import IsolangError
+from isolang.errors import IsolangError, UnsupportedError
 from isolang.history import History as ToolHistory
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
 from isolang.language.classify.route import native_plan
@@ -438,7 +438,11 @@ class Night:
             add(totals.counts, "too large for the oracle")
             return
         given = to_tool(history, initial_of(history, initial), error)
-        problem = build_problem(given)
+        try:
+            problem = build_problem(given)
+        except UnsupportedError:  # with a reason that the user is told
+            add(totals.counts, "refused")
+            return
         twice = number % BOTH_CHECKERS == 0
         for level, verdict in expected.items():
             setting = self.judges.draw(rng, level)
@@ -472,6 +476,9 @@ class Night:
             return
         if "timeout" in got:
             add(self.totals.counts, "undecided")
+            return
+        if got.startswith(UnsupportedError.__name__):  # of an encoding that needs more than others
+            add(self.totals.counts, "refused")
             return
         kind = f"{verdict}, got {re.sub(r'[0-9]+', 'N', got)[:100]}"
         add(self.totals.disagreements, kind)
@@ -526,6 +533,7 @@ class Night:
             f"{pairs:,} pairs of {t.counts.get('histories', 0):,} histories, "
             f"{t.counts.get('through the whole tool', 0):,} also through the whole tool, "
             f"{t.counts.get('too large for the oracle', 0):,} too large for the oracle, "
+            f"{t.counts.get('refused', 0):,} refused, "
             f"{t.counts.get('undecided', 0):,} undecided, {wrong:,} disagreements, "
             f"{pairs / max(t.seconds, 1e-9):,.0f} pairs a second"
         )

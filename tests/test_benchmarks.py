@@ -199,9 +199,13 @@ def test_a_campaign_keeps_what_disagrees(tmp_path, monkeypatch, capsys):
     assert campaign.main(["again", str(cases[0])]) == 0  # by the tool as it is
 
 
-def test_proofs_that_are_tampered_with_prove_nothing_wrong(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("kinds", "levels"),
+    [("times,rows,sets", ""), ("crossed", "pl-2,ser,sser-nosession,pl-fcv,consistent-read")],
+)
+def test_proofs_that_are_tampered_with_prove_nothing_wrong(kinds, levels, tmp_path, capsys):
     """Both checkers judge them alike; none proves what the oracle denies."""
-    arguments = ["--kinds", "times,rows,sets", "--pairs", "250", "--folder", str(tmp_path)]
+    arguments = ["--kinds", kinds, "--levels", levels, "--pairs", "250", "--folder", str(tmp_path)]
     assert campaign.main(["forge", *arguments]) == 0
     told = capsys.readouterr().out
     for claim in ("invalid of what is valid", "valid of what is invalid"):
