@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -145,17 +145,18 @@ def without_sessions(spec: Spec) -> Spec:
     SOUND BECAUSE ``so`` contains ``init``: dropping ``so`` outright would let the initial
     transaction come after a writer. What compares sessions and does not contain it becomes empty.
     """
-    init = Rel("init")
-    found: dict[str, Core] = {
-        name: init if name in FROM_T0 else Seq((init, init)) for name in COMPARING_SESSIONS
-    }
-    return _replaced(spec, found, "without sessions")
+    return _replaced(spec, _least(COMPARING_SESSIONS), "without sessions")
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """The same with ``init``, which ``rt`` contains, for what compares transactions by time."""
-    between = COMPARING_TIMES - OF_EVENTS
-    return _replaced(spec, dict.fromkeys(between, Rel("init")), "without real time")
+    """The same without what compares transactions by time, but for ``init``, where that is in it."""
+    return _replaced(spec, _least(COMPARING_TIMES - OF_EVENTS), "without real time")
+
+
+def _least(words: Iterable[str]) -> dict[str, Core]:
+    """What the words relate in every history: ``init``, or nothing."""
+    init = Rel("init")
+    return {name: init if name in FROM_T0 else Seq((init, init)) for name in words}
 
 
 def _replaced(spec: Spec, by: Mapping[str, Core], suffix: str) -> Spec:
