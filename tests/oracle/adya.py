@@ -150,11 +150,11 @@ def _selections(
                 yield [Seen(t, key, u, j, predicate) for u in fitting]
                 if returned:
                     yield [Seen(t, key, u, j, None) for u in fitting]
-        elif history[t].named(j) is not None:
+        elif op[2] != UNKNOWN and history[t].named(j) is not None:
             mine = last_write(history[t], op[1], j)
-            source = named_version(history, t, j)
+            source = named_version(history, t, j, initial)
             if mine is not None:
-                if history[t].named(j) != (t, mine):
+                if history[t].named(j) != (t, mine) or not _fits_item(op, own[op[1]]):
                     yield []
                 continue
             yield [Seen(t, op[1], u, j, None) for u in sources(op[1]) if u == source]

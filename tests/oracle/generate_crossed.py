@@ -30,8 +30,9 @@ from .history import (
 )
 from .predicates import matches
 
-#: Whether the reads by name of one version agree on its value. The tool judges those that do not
-#: as soon as it keeps reads of one version apart by what they returned.
+#: Whether reads by name return what the version that they name holds. Without, most histories would
+#: be refuted by their values alone; and two reads that name an initial version of which nothing is
+#: declared, with two values, are an anomaly that the oracle does not know.
 ONE_VALUE_BY_NAME: Final = True
 
 

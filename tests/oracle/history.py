@@ -144,19 +144,27 @@ def without_operation(history: History, txn: int, gone: int) -> History:
     )
 
 
-def named_version(history: History, txn: int, op: int) -> int | None:
+def named_version(history: History, txn: int, op: int, initial: object = None) -> int | None:
     """Whose version a read with a named source saw: -1 for T0's, None if no transaction that may
-    have taken effect left such a version behind.
+    have taken effect left such a version behind, or if it holds another value.
     """
     source = history[txn].named(op)
+    value = history[txn].ops[op][2]
     if source == "initial":
-        return -1
+        return -1 if initial is None or value in (None, initial) else None
     if source is None or source == "missing":
         return None
     writer, at = source
     if writer == txn or history[writer].status == "aborted":
         return None
+    if value != written(history[writer].ops[at]):
+        return None
     return writer if last_write(history[writer], history[txn].ops[op][1]) == at else None
+
+
+def written(op: Op) -> object:
+    """What a write leaves for those who read it: a deleted row is nil."""
+    return None if op[0] == "delete" or op[2] == DEAD else op[2]
 
 
 def last_write(t: Txn, key: str, until: int | None = None) -> int | None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from isolang.language.meaning import core
 
 from . import moments
-from .history import UNKNOWN, History, Op, is_write, keys, last_write, named_version
+from .history import UNKNOWN, History, Op, is_write, keys, last_write, named_version, written
 
 T0 = -1
 
@@ -104,11 +104,11 @@ def facts(history: History, initial: object = None) -> list[Facts]:
                 own[key] = value
             elif kind == "append":
                 own_list[key] = (*own_list.get(key, ()), value)
-            elif t.named(j) is not None:  # the name counts, not the value
+            elif value != UNKNOWN and t.named(j) is not None:
                 mine = last_write(t, key, j)
-                source = named_version(history, i, j)
+                source = named_version(history, i, j, initial)
                 if mine is not None:
-                    if t.named(j) != (i, mine):
+                    if t.named(j) != (i, mine) or value != written(t.ops[mine]):
                         f.anomalies.append("not-own-write")
                 elif source is None:
                     f.anomalies.append("no-such-version")

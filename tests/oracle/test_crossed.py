@@ -206,7 +206,10 @@ def test_reads_by_name_of_one_version_return_one_value() -> None:
         ("w(x,1) || r(x,1,missing)", None, "pl-2", "invalid"),
         ("?w(x,1) || r(x,1,[0 0])", None, "pl-2", "valid"),
         # T0 by its name, its value, or nil.
-        ("w(x,1) || r(x,1,initial) r(y,2)", 2, "pl-2", "valid"),
+        ("w(x,1) || r(x,2,initial) r(y,2)", 2, "pl-2", "valid"),
+        ("w(x,1) || r(x,1,initial) r(y,2)", 2, "pl-2", "invalid"),
+        ("w(x,1) || r(x,2,[0 0])", None, "pl-2", "invalid"),
+        ("w(x,1) r(x,2,[0 0])", None, "pl-2", "invalid"),
         ("w(x,1) -> r(x,2)", 2, "ser", "invalid"),
         ("w(x,2) -> r(x,nil,initial)", 2, "ser", "invalid"),
         # Of a row that was loaded and deleted, nil is the deleted one.
