@@ -302,12 +302,13 @@ def test_signals_end_a_run(tmp_path, number):
     """The first one: tables are removed, what was recorded is judged, nobody is left."""
     file = tmp_path / "mine.db"
     command = [sys.executable, "-P", "-m", "isolang.cli.main", "run", f"sqlite:///{file}"]
+    # A shell's background jobs ignore SIGINT, and so would what they start.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     run = subprocess.Popen(
         [*command, "--seconds", "60", "-w", "mini", "-o", "json", "--save", str(tmp_path)],
         env=ENVIRONMENT, stdout=subprocess.PIPE, text=True,
-        # A shell's background jobs ignore SIGINT, and so does what they start.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
+    signal.signal(signal.SIGINT, before)
     until = time.monotonic() + 60
     while not any(b":ok" in path.read_bytes() for path in tmp_path.glob("*.edn")):
         assert time.monotonic() < until, "nothing is recorded"
