@@ -212,13 +212,13 @@ def test_runs_of_session_edges_are_one_edge():
     ]
 
 
-def test_the_whole_is_looked_at_again_for_a_limited_amount_of_work(monkeypatch):
+@pytest.mark.parametrize(("limit", "amount"), [("_RELAXED_WORK", 1), ("_LARGEST_WHOLE", 5000)])
+def test_the_whole_is_looked_at_again_for_a_limited_amount_of_work(monkeypatch, limit, amount):
     """Beyond it the cycle is shortened all the same, and what is not known is not claimed."""
     session = [[("w", "x", 1)], *([("w", f"p{i}", 1)] for i in range(5000)), [("r", "x", None)]]
     history = History.from_transactions([Transaction(ops, session=0) for ops in session])
     enough = check(history, load_spec("ser"))
-    monkeypatch.setattr(smaller, "_RELAXED_WORK", 1)
-    monkeypatch.setattr(smaller, "_PER_OPERATION", 0)
+    monkeypatch.setattr(smaller, limit, amount)
     too_little = check(history, load_spec("ser"))
     assert dict(enough.violation.relaxed) == {"without sessions": "valid"}
     assert dict(too_little.violation.relaxed) == {"without sessions": "unknown"}
