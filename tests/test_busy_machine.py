@@ -14,6 +14,8 @@ from oracle.generate import litmus_table
 from oracle.history import parse, with_wide_times
 from oracle.pipeline import to_tool
 
+from isolang.api import check
+from isolang.crosscheck import cross_check, partners
 from isolang.findings import findings_of
 from isolang.history.writers import write_history
 from isolang.jobs.job import Job, run_job
@@ -26,6 +28,7 @@ from isolang.run.player import play
 from isolang.run.settings import Settings
 from isolang.run.survey import count_anomalies
 from isolang.run.targets import target_named
+from isolang.solvers.registry import ENGINE
 from isolang.workload.generate import generate
 from isolang.workload.workload import Workload
 
@@ -124,6 +127,39 @@ def test_a_hard_history_ends(twice):
         Workload(transactions=400, sessions=12, keys=6, values=2, rule="serializable", seed=1)
     )
     first, second = twice(lambda: standings(levels_of(history, work=Work(2_000_000))))
+    assert first == second
+
+
+@pytest.mark.parametrize("which", ["auto", "all"])
+def test_other_pairs(twice, which):
+    """What each says, and how far it is certified; some do not decide this with their work."""
+    history = generate(
+        Workload(transactions=60, sessions=6, keys=3, values=2, rule="serializable", seed=1)
+    )
+    way = route(load_spec("ser"))
+    others = [pair for pair in partners(ENGINE, which, way) if pair.solver != "pysmt"]
+
+    def claims():
+        found = cross_check(history, way, ENGINE, others[:8], work=300_000)
+        return [(one.pair, one.outcome, one.detail) for one in found.claims]
+
+    first, second = twice(claims)
+    assert first == second
+    assert first[0][1:] == ("valid", "witness accepted")
+    if which == "all":
+        assert ("unknown", "not decided within its work") in {one[1:] for one in first}
+
+
+def test_an_unsat_core(twice):
+    """The same transactions are left, and the same checks."""
+    history = to_tool(with_wide_times(parse(LONG_FORK)))
+    spec = 'include "adya.iso"\nempty (wr ; ww) & id as A\nacyclic so | wr | ww | rw as SER\n'
+
+    def core():
+        verdict = check(history, load_spec(spec), solver="clingo")
+        return verdict.violation, verdict.refutation
+
+    first, second = twice(core)
     assert first == second
 
 

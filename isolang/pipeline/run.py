@@ -17,7 +17,7 @@ from isolang.limits import Deadline, Work, out_of_memory
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
 from isolang.solvers import engine
-from isolang.solvers.answer import Answer, Undecided, Unproved
+from isolang.solvers.answer import Answer, Undecided, Unproved, work_of
 from isolang.solvers.registry import Pair, solver_of, theory_of
 from isolang.verdict import AnomalyCount
 
@@ -45,6 +45,8 @@ _WHAT = {
 }
 # Seconds for each pair of transactions to make and check a visibility on a slow machine.
 _SECONDS_PER_PAIR = 1e-5
+# What encoding takes, as work: for each clause, and for each step of a relational encoding.
+_PER_CLAUSE, _PER_STEP = 5, 5
 
 
 class Certification(Struct, frozen=True, kw_only=True):
@@ -230,6 +232,17 @@ class Run:
             self.work.give_back(allowed - answer.work)
         return answer
 
+    def _spend(self, amount: int) -> None:
+        """Count work that is about to be done.
+
+        Raises:
+            TimeoutError: it is more than is left.
+        """
+        if self.work is not None:
+            self.work.spend(amount)
+            if not self.work.left:
+                raise TimeoutError
+
     def out_of_work(self) -> bool:
         """Whether it was the work that ended it, and not the time."""
         if self.work is None or self.work.left:
@@ -259,19 +272,30 @@ class Run:
             assert subject.cost is not None
             more["open_pairs"] = float(subject.cost.pairs)
         else:
-            from isolang.problem.polygraph import build_polygraph
+            from isolang.problem.polygraph import build_polygraph, clauses_of, pairs_of
 
             assert isinstance(self.route, Plan)
             self.progress("prune")
+            if pair.prune != "fixpoint":
+                self._spend(pairs_of(problem))
             subject = build_polygraph(problem, self.route.automata, pair.prune, until=until)  # type: ignore[arg-type]
             watch.lap("seconds_prune")
+            self._spend(_PER_CLAUSE * clauses_of(subject))
         self.progress("encode")
         formula = ENCODINGS[pair.encoding].encode(subject, theory, until=until)
         watch.lap("seconds_encode")
         self.progress("solve")
+        allowed = 0 if self.work is None else self.work.take()
         solution = solver.solve(
-            formula, until=until, seed=self.options.seed, part=part, progress=self.progress
+            formula,
+            until=until,
+            seed=self.options.seed,
+            part=part,
+            progress=self.progress,
+            work=allowed,
         )
+        if self.work is not None:
+            self.work.give_back(allowed - work_of(solution, formula))
         watch.lap("seconds_solve")
         says: Proof | Unproved | Undecided
         if solution.values is not None:
@@ -306,6 +330,7 @@ class Run:
         cost = affordable(problem, spec, self.deadline.remaining)
         self.notes.append(str(cost))
         self.progress(str(cost))
+        self._spend(_PER_STEP * cost.steps)
         return Question(problem=problem, spec=spec, cost=cost)
 
     # --- prove ---
