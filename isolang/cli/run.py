@@ -432,7 +432,7 @@ def _print(report: RunReport, judged: Judged) -> None:
     if state.faults:
         rows["faults"] = ", ".join(f"{name} ×{count}" for name, count in state.faults.items())
     if judged.minimal is not None:
-        rows["smallest"] = str(judged.minimal)
+        rows["smallest"] = f"{judged.minimal} ({judged.smallest})"
     _print_rows(rows)
 
 

@@ -329,7 +329,7 @@ def _draw(path: str, verdict: Verdict) -> str:
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     from isolang.history.writers import write_history
-    from isolang.minimal import minimise
+    from isolang.minimal import anomaly_of, minimise
 
     start = time.perf_counter()
     left = None
@@ -338,7 +338,8 @@ def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     part = minimise(verdict, route, seconds=left, seed=job.options.seed)
     written = write_history(part, job.minimal, format="edn", renumber=True)
     counts = part.counts()
+    anomaly = anomaly_of(part, route, seed=job.options.seed)
     return (
-        f"{job.minimal} ({counts['transactions']} transactions, {written.operations} operations, "
-        f"found in {time.perf_counter() - start:.1f} s)"
+        f"{job.minimal} ({counts['transactions']} transactions, {written.operations} operations"
+        f"{': ' if anomaly else ''}{anomaly}; found in {time.perf_counter() - start:.1f} s)"
     )

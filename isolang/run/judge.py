@@ -32,6 +32,8 @@ class Judged(Struct, frozen=True, kw_only=True):
         certificate: where it was saved; ``None`` if there is none.
         minimal: where the smallest part that is still invalid was saved; ``None`` also where it has
             a part of a predicate read, which no file can say.
+        smallest: of that part, how many transactions it has, and its anomaly, explained afresh: it
+            need not be that of the whole.
         strongest: the strongest levels of the library that the history satisfies.
         statements: of each transaction of the counterexample, what was sent, by its name.
         anomaly: of a violation, its name.
@@ -46,6 +48,7 @@ class Judged(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     certificate: Path | None = None
     minimal: Path | None = None
+    smallest: str = ""
     strongest: tuple[str, ...] = ()
     statements: Mapping[str, tuple[str, ...]] = {}
     anomaly: str = ""
@@ -109,7 +112,8 @@ def judge(
         lost=lost_commits(recorded.path) if recorded.state.faults.get("kill") else (),
     )
     if isinstance(verdict, Invalid) and smallest:
-        judged = replace(judged, minimal=_save_smallest(verdict, recorded))
+        minimal, said = _save_smallest(verdict, recorded)
+        judged = replace(judged, minimal=minimal, smallest=said)
     return with_levels(judged) if levels else judged
 
 
@@ -126,20 +130,23 @@ def with_levels(
     return replace(judged, strongest=strongest, all_levels=all_known)
 
 
-def _save_smallest(verdict: Invalid, recorded: Run) -> Path | None:
+def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str]:
+    """Save the smallest part; also gives what it is, in a few words."""
     from isolang.errors import HistoryError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
-    from isolang.minimal import minimise
+    from isolang.minimal import anomaly_of, minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
-    part = minimise(verdict, route(verdict.spec), seed=recorded.settings.seed)
+    way, seed = route(verdict.spec), recorded.settings.seed
+    part = minimise(verdict, way, seed=seed)
     try:
         write_history(part, str(path), format="edn", renumber=True)
     except HistoryError:
         path.unlink(missing_ok=True)
-        return None
-    return path
+        return None, ""
+    anomaly = anomaly_of(part, way, seed=seed)
+    return path, f"{part.t0:,} transactions{': ' if anomaly else ''}{anomaly}"
 
 
 def _strongest(

@@ -17,7 +17,7 @@ from isolang.explain.shrink import shrink
 from isolang.explain.smaller import Finder, cost
 from isolang.explain.violation import plain
 from isolang.language.classify.event_graph import classify
-from isolang.minimal import minimise
+from isolang.minimal import anomaly_of, minimise
 from isolang.problem import build_problem
 from isolang.solvers import engine as native_engine
 
@@ -287,3 +287,15 @@ def test_the_smallest_part_may_be_invalid_under_another_name():
     assert verdict.violation.anomaly == "lost update"
     renamed = replace(verdict, violation=replace(verdict.violation, anomaly="G-single"))
     assert minimise(renamed, classify(load_spec("ser"))).t0 == 2
+
+
+def test_the_smallest_part_is_explained_afresh():
+    """Its name is that of what is left, whatever the violation of the whole is called."""
+    lost = [
+        Transaction([("r", "x", None), ("w", "x", 1)], session="a"),
+        Transaction([("r", "x", None), ("w", "x", 2)], session="b"),
+    ]
+    plan = classify(load_spec("ser"))
+    verdict = check(History.from_transactions(lost), plan)
+    renamed = replace(verdict, violation=replace(verdict.violation, anomaly="G-single"))
+    assert anomaly_of(minimise(renamed, plan), plan) == "lost update"
