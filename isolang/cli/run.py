@@ -345,7 +345,7 @@ def _judge(recorded: Run, target: Target, *, page: str, output: str) -> int:
     report = report_of_run(judged)
     if output == "text":
         more = (
-            "" if judged.all_levels else " (not all levels were decided in time; isocheck levels)"
+            "" if judged.all_levels else " (not all levels were decided; isocheck levels)"
         )
         _print_rows({"held": (", ".join(judged.strongest) or "no level of the library") + more})
     if page:
