@@ -223,7 +223,8 @@ def _op(op: Operation, initial: int, written: dict[str, set[int]]) -> tuple[Any,
 def save(table: Table, folder: Path) -> list[Path]:
     """Save the history of each outcome, and of each level its certificate and its picture.
 
-    Pictures show why an outcome is forbidden.
+    The picture of a forbidden outcome shows why it is; that of another one, the dependencies of its
+    witness, if that has some.
 
     Returns:
         The files.
@@ -232,6 +233,7 @@ def save(table: Table, folder: Path) -> list[Path]:
         ProgramError: they cannot be written.
     """
     from isolang.files import replacing, write_whole
+    from isolang.report.dependencies import dependencies
     from isolang.report.figure import figure
     from isolang.report.picture import save_picture
 
@@ -249,8 +251,9 @@ def save(table: Table, folder: Path) -> list[Path]:
                     continue
                 files.append(folder / f"{stem}.certificate.json")
                 write_whole(files[-1], verdict.certificate().to_json())
-                if isinstance(verdict, Invalid):
-                    files.append(Path(save_picture(figure(verdict), folder / f"{stem}.svg")))
+                found = figure(verdict) if isinstance(verdict, Invalid) else dependencies(verdict)
+                if found is not None:
+                    files.append(Path(save_picture(found, folder / f"{stem}.svg")))
     except OSError as error:
         raise ProgramError(f"{folder}: cannot be written: {error.strerror or error}") from None
     return files

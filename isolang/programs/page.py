@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from isolang.programs.outcomes import Outcome, Table, standing
+from isolang.report.dependencies import dependencies
 from isolang.report.figure import figure
 from isolang.report.picture import visible
 from isolang.report.plain import figure as drawn
 from isolang.report.plain import plain_page, text
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
+_WITNESS: Final = (
+    "The dependencies of the witness; a read without an edge returned the initial value."
+)
 _CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unknown"}
 
 
@@ -112,7 +116,8 @@ def _outcome(table: Table, number: int, one: Outcome) -> Iterator[str]:
             case Unknown():
                 yield f"<p>{text(verdict.reason)}</p>"
             case Valid():
-                pass
+                if (picture := dependencies(verdict)) is not None:
+                    yield drawn(picture, caption=_WITNESS)
         certified = "certified" if verdict.certified else "not certified"
         yield f'<p class="note">{certified}: {text(verdict.certified_reason)}</p></div>'
     yield "</div>"
