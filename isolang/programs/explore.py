@@ -96,7 +96,7 @@ class _Trace:
     @property
     def ended(self) -> bool:
         """Whether no further step happens, or none is known."""
-        return bool(self.open) or self.waits or self.aborted or self.refused
+        return bool(self.open) or self.waits or self.aborted
 
     def done(self) -> Done:
         """The transaction, whose values are all known."""
@@ -141,7 +141,9 @@ class _Trace:
             self.reads.append(step.key)
         if step.expected is not None and value is not None:
             expected = step.expected
-            self.refused = value != (
+            # The trace goes on: if it lost its writes, who read them would lose their values, and
+            # this read perhaps its own, which is no growth.
+            self.refused |= value != (
                 self._initial.get(step.key, 0) if expected == "nil" else expected
             )
         self._named[step.name] = value
@@ -206,12 +208,13 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[Done, ...]]:
                 break
         else:
             # What has no value now never gets one: its source does not happen, or depends on it.
-            if not any(trace.waits or _unknown(trace) for trace in traces):
+            if not any(map(_unknown, traces)):
                 found[tuple(trace.done() for trace in traces)] = None
     return sorted(found, key=_order)
 
 
 def _unknown(trace: _Trace) -> bool:
+    """Whether a value is missing; a condition that waits does so for one of these."""
     return any(value is None for _, _, value, _, _ in trace.operations)
 
 

@@ -110,3 +110,13 @@ def test_a_verdict_without_time_is_unknown(folder, capfd):
     run = run_here(capfd, "outcomes", "skew.litmus", "-s", "si", "--timeout", "1e-9")
     assert run.code == 3
     assert "timeout: the time ran out" in run.err
+
+
+@pytest.mark.parametrize("pair", [("si", "ser"), ("psi", "si"), ("pc", "si"), ("ra", "cc")])
+def test_what_tells_two_levels_apart_is_a_program(folder, capfd, pair):
+    """What ``isocheck litmus A B`` finds has one outcome, which A allows and B forbids."""
+    found = json.loads(run_here(capfd, "litmus", *pair, "-o", "json").out)["results"][0]["program"]
+    command = ["outcomes", found, "-s", pair[0], "-s", pair[1], "-o", "json"]
+    (outcome,) = json.loads(run_here(capfd, *command).out)["outcomes"]
+    assert [one["standing"] for one in outcome["levels"]] == ["allowed", "forbidden"]
+    assert all(one["certified"] for one in outcome["levels"])
