@@ -39,6 +39,12 @@ def test_a_value_that_is_initial_and_written() -> None:
     ]
 
 
+def test_a_read_of_the_own_write_says_its_value() -> None:
+    """Also where that is the initial one: what it returned is no question."""
+    table = outcomes(parse_program("w(x, 0) r(x)"), LEVELS[:1])
+    assert b'[[:w "x" 0] [:r "x" 0]]' in table.outcomes[0].edn
+
+
 def test_reads_without_a_name() -> None:
     """They are named by transaction and key, and by their place if they are several of one key."""
     table = outcomes(parse_program("r(x) r(x) c = r(y) || w(x, 1)"), LEVELS[:1])
