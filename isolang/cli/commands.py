@@ -43,6 +43,7 @@ ISOCHECK: Final[Mapping[str, Line]] = {
     "convert": Line("isolang.cli.convert:convert", HANDLE),
     "generate": Line("isolang.cli.generate:generate", HANDLE),
     "spec": Line("isolang.cli.commands:spec", SPECIFY),
+    "outcomes": Line("isolang.cli.outcomes:outcomes", SPECIFY),
     "compare": Line("isolang.cli.compare:compare", SPECIFY),
     "encode": Line("isolang.cli.encode:encode", SPECIFY),
     "lsp": Line("isolang.cli.lsp:lsp", SPECIFY),
