@@ -48,6 +48,7 @@ DIRECT = {
     "run": {"api", "report"},
     "testing": {"run"},
     "strategies": {"testing"},
+    "watch": {"history"},
     "jobs": {"api", "crosscheck", "findings", "report"},
     "cli": {"jobs", "run", "workload"},
     "__init__": {"many", "testing"},

@@ -1,0 +1,1 @@
+"""Watching a stream of transactions: judged round by round, in bounded memory."""

@@ -1,0 +1,174 @@
+"""One log of a stream: its lines, its transactions, and those that the watermark holds back."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.watch.stream.batch import Span
+from isolang.watch.stream.formats import followed_format
+from isolang.watch.stream.operations import Block, Follower, State
+from isolang.watch.stream.segments import Segment
+from isolang.watch.stream.tail import Piece, Tail
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Waiting(Struct, kw_only=True, eq=False):
+    """A block of which not all was yielded.
+
+    Attributes:
+        block: the block.
+        left: its completed transactions that were not yielded.
+        before: the state before it, from which a resumed watch reads it again.
+    """
+
+    block: Block
+    left: NDArray[np.bool_]
+    before: bytes
+
+
+class Client:
+    """One log.
+
+    Args:
+        source: a path, ``-``, or a binary stream.
+        name: what to call it.
+        number: of all clients of the stream.
+        segments: the files of all.
+        format: as ``--from`` takes it, or ``auto``.
+        clock: ``auto``, ``bytes`` or ``time``.
+        prefix: what the names of its sessions begin with.
+        follow: whether it may grow.
+        spool: a copy of what comes through a pipe.
+        now: the time.
+    """
+
+    def __init__(
+        self,
+        source: Path | IO[bytes],
+        name: str,
+        number: int,
+        segments: list[Segment],
+        *,
+        format: str,  # noqa: A002 — the name users know from the command line
+        clock: str,
+        prefix: str,
+        follow: bool,
+        spool: IO[bytes] | None,
+        now: float,
+    ) -> None:
+        self.name = name
+        self.tail = Tail(source, name, segments, spool=spool, follow=follow)
+        self.follower = Follower(name, prefix=prefix, clock=clock, first=number << 32)
+        self.waiting: deque[Waiting] = deque()
+        self.last: Block | None = None
+        self.spans: list[Span] = []
+        self.heard = now  # when it last had something new
+        self.over = False
+        self.torn = 0  # bytes left out where it ended
+        self.format = ""
+        self._wanted = format
+        self._follow = follow
+
+    @property
+    def front(self) -> int | None:
+        """The time that it has come to; ``None`` before its first transaction."""
+        return self.follower.state.front
+
+    @property
+    def waits(self) -> int:
+        """Bytes that were read and not yielded."""
+        return sum(w.block.size for w in self.waiting) + self.follower.held
+
+    def read(self, size: int, now: float) -> Block | None:
+        """Read the next block; ``None`` if there is none now.
+
+        Raises:
+            HistoryError: it cannot be read, or followed.
+        """
+        torn = self.tail.torn
+        piece = self.tail.read(size)
+        if piece is None:
+            if self.tail.torn != torn:
+                self.heard = now
+            return self.finish() if self.tail.ended and not self.over else None
+        self.heard = now
+        return self._feed(piece)
+
+    def decide(self) -> Block | None:
+        """Take completions that wait for an invocation as they are: none came."""
+        if not self.follower.held or not (self.over or self.follower.may_decide):
+            return None
+        return self._taken(self.follower.feed(None))
+
+    def finish(self) -> Block | None:
+        """End the log; the line that has no end is read if it is whole.
+
+        Raises:
+            HistoryError: it is not, and it is needed.
+        """
+        self.over = True
+        piece = self.tail.finish()
+        self.tail.close()
+        if piece is not None:
+            try:
+                block = self._feed(piece)
+            except HistoryError:
+                # SOUND BECAUSE: every completion has its invocation, so that one which is torn
+                # leaves its transaction indeterminate, and an invocation alone has done nothing.
+                text = piece.data.strip()
+                if not self.follower.state.timed or text[:1] != b"{" or text[-1:] == b"}":
+                    raise
+                self.torn = piece.size
+            else:
+                return block or self.decide()
+        return self.decide()
+
+    def _feed(self, piece: Piece) -> Block | None:
+        if not self.format:
+            if not piece.data.strip():
+                return None
+            self.format = followed_format(piece.data, self._wanted, self.name)
+        self.spans.append(Span(file=piece.file, start=piece.offset, end=piece.offset + piece.size))
+        return self._taken(self.follower.feed(piece))
+
+    def _taken(self, block: Block | None) -> Block | None:
+        if block is not None:
+            self.last = block
+        return block
+
+    # --- behind the watermark ---
+
+    def hold(self, block: Block, before: bytes, released: int) -> None:
+        """Keep a block for the watermark; what ended before ``released`` was yielded already."""
+        left = ~block.in_flight
+        if released != c.UNKNOWN_BEGIN:
+            left &= block.when >= released
+        self.waiting.append(Waiting(block=block, left=left, before=before))
+
+    def snapshot(self) -> bytes:
+        """The state after the last block, as bytes."""
+        return msgspec.msgpack.encode(self.follower.state)
+
+    def restart(self) -> bytes:
+        """The state from which all that was not yielded is read again."""
+        return self.waiting[0].before if self.waiting else self.snapshot()
+
+    def resume(self, state: bytes) -> None:
+        """Go on from a state.
+
+        Raises:
+            HistoryError: the log is gone or changed.
+        """
+        self.follower.state = msgspec.msgpack.decode(state, type=State)
+        self.tail.resume(self.follower.state.reached)
+        self.format = "edn" if self.follower.state.clock else ""
