@@ -104,12 +104,6 @@ class Client:
         self.heard = now
         return self._feed(piece)
 
-    def decide(self) -> Block | None:
-        """Take completions that wait for an invocation as they are: none came."""
-        if not self.follower.held or not (self.over or self.follower.may_decide):
-            return None
-        return self._taken(self.follower.feed(None))
-
     def finish(self) -> Block | None:
         """End the log; the line that has no end is read if it is whole.
 
@@ -130,8 +124,9 @@ class Client:
                     raise
                 self.torn = piece.size
             else:
-                return block or self.decide()
-        return self.decide()
+                if block is not None:
+                    return block
+        return self._taken(self.follower.feed(None))
 
     def _feed(self, piece: Piece) -> Block | None:
         if not self.format:

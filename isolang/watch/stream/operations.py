@@ -2,7 +2,8 @@
 
 The native reader reads each block by itself. The maps of invocations that are still open stand in
 front of it again, so that a completion finds its invocation, however long ago that was; what else
-is to be known of the past is here: which session a process is in, and how many transactions there were.
+is to be known of the past is here: which session a process is in, how many transactions there
+were.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang import _native
 from isolang.errors import HistoryError, UnsupportedError
@@ -62,7 +64,7 @@ class State(Struct, kw_only=True):
         resumed: for each process that went on after an :info, the moments when its sessions but the
             first began.
         has_process: 1 if maps have a :process, 0 if none has, -1 if that is not known.
-        timed: whether there are invocations; ``None`` if that is not known.
+        timed: whether there were invocations.
         clock: ``bytes`` or ``time``; empty before the first block.
         indexed: whether all maps so far had an increasing :index.
         contiguous: whether these were without gaps.
@@ -81,7 +83,7 @@ class State(Struct, kw_only=True):
     sessions: dict[int, tuple[int, int]] = field(default_factory=dict)
     resumed: dict[int, list[int]] = field(default_factory=dict)
     has_process: int = -1
-    timed: bool | None = None
+    timed: bool = False
     clock: str = ""
     indexed: bool = True
     contiguous: bool = True
@@ -141,7 +143,6 @@ class Follower:
         self._clock = clock
         self._first = first
         self._held: Piece | None = None
-        self.may_decide = False  # whether what waits may be completions without invocations
 
     def alike(self, *, clock: str) -> Follower:
         """Another one for the same log, from its beginning."""
@@ -153,43 +154,36 @@ class Follower:
         return self._held.size if self._held is not None else 0
 
     def feed(self, piece: Piece | None) -> Block | None:
-        """Read some lines; ``None`` while it is open whether there are invocations, and times.
+        """Read some lines; ``None`` while it is open whether operations have times.
 
         Args:
-            piece: the next lines; ``None`` if no more come, so that it has to be decided.
+            piece: the next lines; ``None`` if no more come.
 
         Raises:
             HistoryError: they are not what the lines before were, with the line.
             UnsupportedError: they can be read, but not piece by piece.
         """
         held, self._held = self._held, None
+        last = piece is None
         if held is not None and piece is not None:
-            if (held.file, held.offset + held.size) == (piece.file, piece.offset):
-                piece = Piece(
-                    file=held.file,
-                    offset=held.offset,
-                    moment=held.moment,
-                    data=held.data + piece.data,
-                    size=held.size + piece.size,
-                )
-            else:
+            if (held.file, held.offset + held.size) != (piece.file, piece.offset):
                 raise HistoryError(
-                    f"{self._name}: no :invoke in the whole first file of the log; "
-                    "begin with the file where they begin"
+                    f"{self._name}: no :ok in the whole first file of the log; begin with a later "
+                    "file"
                 )
-        decided = piece is None or piece.size >= _UNDECIDED
+            size = held.size + piece.size
+            piece = replace(held, data=held.data + piece.data, size=size, last=piece.last)
         piece = piece or held
         if piece is None:
             return None
         clock = self.state.clock or ("time" if self._clock == "time" else "bytes")
         read = self._read(piece, clock)
         say = read[1]
-        if self.state.timed is None:
-            if not (say["ok"] and say["invocations"]) and not decided:
-                self.may_decide = not say["invocations"]
+        if not self.state.clock and self._clock == "auto":
+            if not say["ok"] and not last and piece.size < _UNDECIDED:
                 self._held = piece
                 return None
-            if self._clock == "auto" and say["timed_operations"] and say["all_timed"]:
+            if say["timed_operations"] and say["all_timed"]:
                 clock = "time"
                 read = self._read(piece, clock)
         return self._accept(piece, read, clock)
@@ -235,7 +229,7 @@ class Follower:
         if fresh:
             self._index(say)
             state.clock = clock
-            self._timed(piece, say)
+            state.timed = state.timed or bool(say["invocations"])
             state.has_process = int(say["has_process"])
         carried = len(state.open)
         n = columns.transactions()
@@ -295,18 +289,6 @@ class Follower:
             most = say["time_most"]
             state.front = most if state.front is None else max(state.front, most)
             state.behind = max(state.behind, say["time_behind"])
-
-    def _timed(self, piece: Piece, say: dict[str, Any]) -> None:
-        """Whether there is real time is one thing for the whole log."""
-        state = self.state
-        if state.timed is None and (say["invocations"] or say["ok"] or say["fail"] or say["info"]):
-            state.timed = bool(say["invocations"])
-        if state.timed is False and say["invocations"]:
-            raise HistoryError(
-                f"{self._name}: an :invoke after byte {piece.offset}, while the completions before "
-                "have none (expected invocations of all or of none); hint: begin the watch where "
-                "the invocations begin"
-            )
 
     def _index(self, say: dict[str, Any]) -> None:
         """Where all maps have :index, its order has to be that of the lines.

@@ -28,7 +28,6 @@ Clock: TypeAlias = Literal["auto", "bytes", "time"]
 
 _PAUSE: Final = 0.05  # seconds between looks at files that have nothing new
 _RESCAN: Final = 1.0  # seconds between looks for new clients
-_PATIENCE: Final = 10.0  # seconds that the first lines wait for an invocation
 _PIECE: Final = 1 << 20  # bytes of a block of one client among several
 _AHEAD: Final = 16 << 20  # bytes that a client may be read ahead of the watermark
 
@@ -267,11 +266,8 @@ class Stream:
             return self._merge(now)
         before = b"" if client.follower.state.clock else client.snapshot()
         block = None if client.over else client.read(self._batch, now)
-        if block is None and not client.over:
-            if self._is_over(now):
-                block = client.finish()
-            elif now - client.heard > _PATIENCE:
-                block = client.decide()
+        if block is None and not client.over and self._is_over(now):
+            block = client.finish()
         if client.follower.state.clock == "time":
             if block is not None:
                 client.hold(block, before, self._releases.watermark)
@@ -325,23 +321,13 @@ class Stream:
         before, reached = client.snapshot(), client.tail.reached
         block = client.read(min(_PIECE, self._batch), now)
         moved = block is not None or client.over or client.tail.reached != reached
-        if not moved and now - client.heard > _PATIENCE:
-            block = client.decide()
-        return block, before, moved or block is not None
+        return block, before, moved
 
     def _release(self, now: float, *, read: bool) -> Batch | None:
         """What the watermark lets through; ``None`` if it stays where it is."""
         clients = list(self._clients.values())
         if all(client.over for client in clients) and (not self._follow or not self._folders()):
             self.ended = True
-        if any(client.follower.state.timed is False for client in clients) and any(
-            client.follower.state.timed for client in clients
-        ):
-            names = [client.name for client in clients if client.follower.state.timed is False]
-            raise HistoryError(
-                f"{names[0]}: completions without invocations, while other clients have them "
-                "(expected both in all files)"
-            )
         self._progress = read
         watermark = self._common_front(now)
         if not self.ended and watermark <= self._releases.watermark and not read:
@@ -398,7 +384,7 @@ class Stream:
     def _as_batch(self, found: Released, watermark: int | None) -> Batch:
         now = time.monotonic()
         clients = list(self._clients.values())
-        timed = all(client.follower.state.timed is not False for client in clients)
+        timed = any(client.follower.state.timed for client in clients)
         by_time = any(client.follower.state.clock == "time" for client in clients)
         clock = "none" if not timed else "time" if by_time else "bytes"
         found.columns.has_time = timed
