@@ -61,7 +61,10 @@ class Places(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Span(Struct, frozen=True, kw_only=True):
-    """Bytes of a file that were read for a batch: ``start`` to ``end``."""
+    """Bytes that were read for a batch: ``start`` to ``end`` of a file.
+
+    A line that ends in the next file of its log is counted as if it stood in the first.
+    """
 
     file: int
     start: int
@@ -89,8 +92,8 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
         watermark: what is still to come begins at this time or later, and what is in flight ends at
             it or later. Completions without invocations begin at an unknown time. ``None`` before
             the first invocation. What clients that are in ``idle`` may still bring is not counted.
-        clock: what times are: ``bytes`` (the order of the log), ``time`` (:time), or ``none`` before
-            the first invocation.
+        clock: what times are: ``bytes`` (the order of the log), ``time`` (:time), or ``none``
+            before the first invocation.
         idle: the clients that have been silent for longer than the grace, and no longer hold the
             watermark.
         holding: the client that holds the watermark; empty where there is only one.

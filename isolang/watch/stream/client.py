@@ -77,7 +77,8 @@ class Client:
         self.torn = 0  # bytes left out where it ended
         self.format = ""
         self._wanted = format
-        self._follow = follow
+        self._finished = False
+        self._last: Piece | None = None  # a line without an end
 
     @property
     def front(self) -> int | None:
@@ -95,6 +96,8 @@ class Client:
         Raises:
             HistoryError: it cannot be read, or followed.
         """
+        if (block := self._taken(self.follower.take())) is not None:
+            return block
         torn = self.tail.torn
         piece = self.tail.read(size)
         if piece is None:
@@ -102,7 +105,8 @@ class Client:
                 self.heard = now
             return self.finish() if self.tail.ended and not self.over else None
         self.heard = now
-        return self._feed(piece)
+        self._offer(piece)
+        return self._taken(self.follower.take())
 
     def finish(self) -> Block | None:
         """End the log; the line that has no end is read if it is whole.
@@ -110,31 +114,34 @@ class Client:
         Raises:
             HistoryError: it is not, and it is needed.
         """
-        self.over = True
-        piece = self.tail.finish()
-        self.tail.close()
-        if piece is not None:
-            try:
-                block = self._feed(piece)
-            except HistoryError:
-                # SOUND BECAUSE: every completion has its invocation, so that one which is torn
-                # leaves its transaction indeterminate, and an invocation alone has done nothing.
-                text = piece.data.strip()
-                if not self.follower.state.timed or text[:1] != b"{" or text[-1:] == b"}":
-                    raise
-                self.torn = piece.size
-            else:
-                if block is not None:
-                    return block
-        return self._taken(self.follower.feed(None))
+        try:
+            if not self._finished:
+                self._finished = True
+                piece = self.tail.finish()
+                self.tail.close()
+                if piece is not None:
+                    self._last = piece
+                    self._offer(piece)
+            block = self._taken(self.follower.take(last=True))
+        except HistoryError:
+            # SOUND BECAUSE: every completion has its invocation, so that one which is torn leaves
+            # its transaction indeterminate; an invocation alone has done nothing.
+            text = self._last.data.strip() if self._last is not None else b""
+            others = self.follower.held - (self._last.size if self._last is not None else 0)
+            if others or not self.follower.state.timed or text[:1] != b"{" or text[-1:] == b"}":
+                raise
+            self.torn = self.follower.drop()
+            block = None
+        self.over = not self.follower.held
+        return block
 
-    def _feed(self, piece: Piece) -> Block | None:
+    def _offer(self, piece: Piece) -> None:
         if not self.format:
             if not piece.data.strip():
-                return None
+                return
             self.format = followed_format(piece.data, self._wanted, self.name)
         self.spans.append(Span(file=piece.file, start=piece.offset, end=piece.offset + piece.size))
-        return self._taken(self.follower.feed(piece))
+        self.follower.offer(piece)
 
     def _taken(self, block: Block | None) -> Block | None:
         if block is not None:

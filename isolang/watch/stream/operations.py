@@ -8,13 +8,13 @@ were.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from isolang import _native
-from isolang.errors import HistoryError, UnsupportedError
+from isolang.errors import UnsupportedError
 from isolang.history import columns as c
 from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import call_native
@@ -142,7 +142,9 @@ class Follower:
         self._prefix = prefix
         self._clock = clock
         self._first = first
-        self._held: Piece | None = None
+        self._pieces: deque[Piece] = deque()
+        self._decided = clock != "auto"
+        self._timed, self._times = True, False  # whether all maps so far had :time, and some :times
 
     def alike(self, *, clock: str) -> Follower:
         """Another one for the same log, from its beginning."""
@@ -150,43 +152,47 @@ class Follower:
 
     @property
     def held(self) -> int:
-        """Bytes that wait for the first :ok."""
-        return self._held.size if self._held is not None else 0
+        """Bytes that were offered and not taken."""
+        return sum(piece.size for piece in self._pieces)
 
-    def feed(self, piece: Piece | None) -> Block | None:
-        """Read some lines; ``None`` while it is open whether operations have times.
+    def offer(self, piece: Piece) -> None:
+        """Add the next lines.
+
+        Raises:
+            HistoryError: they cannot be read, with the line.
+        """
+        self._pieces.append(piece)  # also if it cannot be read
+        if not self._decided and not self.state.clock:
+            say = self._read(piece, "bytes")[1]
+            self._timed = self._timed and say["all_timed"]
+            self._times = self._times or bool(say["timed_operations"])
+            self._decided = bool(say["ok"]) or self.held >= _UNDECIDED
+
+    def take(self, *, last: bool = False) -> Block | None:
+        """Read the next of the lines that were offered.
+
+        Until there is an :ok it is open whether operations have times, and all wait.
 
         Args:
-            piece: the next lines; ``None`` if no more come.
+            last: whether no more will be offered.
 
         Raises:
             HistoryError: they are not what the lines before were, with the line.
             UnsupportedError: they can be read, but not piece by piece.
         """
-        held, self._held = self._held, None
-        last = piece is None
-        if held is not None and piece is not None:
-            if (held.file, held.offset + held.size) != (piece.file, piece.offset):
-                raise HistoryError(
-                    f"{self._name}: no :ok in the whole first file of the log; begin with a later "
-                    "file"
-                )
-            size = held.size + piece.size
-            piece = replace(held, data=held.data + piece.data, size=size, last=piece.last)
-        piece = piece or held
-        if piece is None:
+        clock = self.state.clock or self._clock
+        if not self._pieces or not (clock != "auto" or self._decided or last):
             return None
-        clock = self.state.clock or ("time" if self._clock == "time" else "bytes")
-        read = self._read(piece, clock)
-        say = read[1]
-        if not self.state.clock and self._clock == "auto":
-            if not say["ok"] and not last and piece.size < _UNDECIDED:
-                self._held = piece
-                return None
-            if say["timed_operations"] and say["all_timed"]:
-                clock = "time"
-                read = self._read(piece, clock)
-        return self._accept(piece, read, clock)
+        if clock == "auto":
+            clock = "time" if self._times and self._timed else "bytes"
+        piece = self._pieces[0]
+        block = self._accept(piece, self._read(piece, clock), clock)
+        self._pieces.popleft()
+        return block
+
+    def drop(self) -> int:
+        """Leave out what was offered last; its size."""
+        return self._pieces.pop().size
 
     def _number(self) -> int:
         self.state.numbered += 1
@@ -246,6 +252,7 @@ class Follower:
                 still.append(state.open[t])
                 continue
             at = int(offset[t]) - piece.offset
+            end = piece.data.find(b"\n", at)
             still.append(
                 Open(
                     file=piece.file,
@@ -253,7 +260,7 @@ class Follower:
                     moment=piece.moment + at,
                     label=state.begun + t - carried + 1,
                     session=int(sessions[columns.txn_session[t]]),
-                    text=piece.data[at : piece.data.index(b"\n", at) + 1],
+                    text=piece.data[at : end if end >= 0 else None] + b"\n",
                 )
             )
         state.begun += n - carried

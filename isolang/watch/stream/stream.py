@@ -309,10 +309,10 @@ class Stream:
             read = read or moved
         if not read and self._is_over(now):
             for client in self._clients.values():
-                before = client.snapshot()
-                block = None if client.over else client.finish()
-                if block is not None:
-                    client.hold(block, before, self._releases.watermark)
+                while not client.over:
+                    before = client.snapshot()
+                    if (block := client.finish()) is not None:
+                        client.hold(block, before, self._releases.watermark)
             self.ended = True
         return self._release(now, read=read)
 

@@ -180,7 +180,7 @@ class Tail:
 
     def _piece(self, size: int, *, last: bool = False) -> Piece:
         at, data = self.reached, self._rest[:size]
-        if not data.endswith(b"\n"):
+        if not last and not data.endswith(b"\n"):
             data += b"\n"
         return Piece(
             file=at.file, offset=at.offset, moment=at.moment, data=data, size=size, last=last
@@ -304,9 +304,9 @@ class Tail:
         self._segment, self._number, self._file = segment, number, file
         self._pipe, self._compressed = pipe, compressed
         self._position, self._seen = 0, b""
-        if self._rest and self._border < 0:
+        if self._rest:
             self._border = len(self._rest)
-        elif not self._rest:
+        else:
             self.reached = replace(self.reached, file=number, offset=0)
 
     def _next(self) -> bool:
@@ -319,11 +319,6 @@ class Tail:
             return False
         if data := self._more(1 << 20):  # written before the file was renamed
             self._rest += data
-        elif self._border >= 0:
-            raise HistoryError(
-                f"{self._segment.path}: a line that begins in the segment before "
-                "does not end in this one (expected the end of the line)"
-            )
         else:
             self._open(following)
         return True
