@@ -173,4 +173,5 @@ class Client:
         """
         self.follower.state = msgspec.msgpack.decode(state, type=State)
         self.tail.resume(self.follower.state.reached)
+        self.last = self.follower.open_ones()
         self.format = "edn" if self.follower.state.clock else ""

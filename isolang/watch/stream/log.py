@@ -82,6 +82,7 @@ class Log:
         if block is None or block.columns.transactions() != 1:
             name = self.segments[place.file].path
             raise HistoryError(f"{name} byte {place.offset}: no transaction (expected one there)")
+        block.columns.has_time = client.follower.state.timed
         (found,) = transactions(
             History(columns=block.columns, name=client.name, format="edn", position_unit="byte")
         )

@@ -190,6 +190,15 @@ class Follower:
         self._pieces.popleft()
         return block
 
+    def open_ones(self) -> Block | None:
+        """What is in flight after the state was put back."""
+        at = self.state.reached
+        if not self.state.open:
+            return None
+        nothing = Piece(file=at.file, offset=at.offset, moment=at.moment, data=b"", size=0)
+        clock = self.state.clock
+        return self._accept(nothing, self._read(nothing, clock), clock)
+
     def drop(self) -> int:
         """Leave out what was offered last; its size."""
         return self._pieces.pop().size

@@ -265,8 +265,10 @@ class Stream:
         if by_time:
             return self._merge(now)
         before = b"" if client.follower.state.clock else client.snapshot()
+        reached = client.tail.reached
         block = None if client.over else client.read(self._batch, now)
-        if block is None and not client.over and self._is_over(now):
+        self._progress = block is None and client.tail.reached != reached
+        if block is None and not client.over and not self._progress and self._is_over(now):
             block = client.finish()
         if client.follower.state.clock == "time":
             if block is not None:

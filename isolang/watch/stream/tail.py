@@ -196,7 +196,7 @@ class Tail:
             if not self._compressed:
                 self._check_growth()
             data = read_some(self._file, size, self._segment.path)
-        if self._position < HEAD and len(self._segment.head) < 2 * HEAD:
+        if len(self._segment.head) == 2 * self._position < 2 * HEAD:
             self._segment.head += data[: HEAD - self._position].hex()
         self._position += len(data)
         self._seen = (self._seen + data)[-_SEEN:] if len(data) < _SEEN else data[-_SEEN:]
@@ -287,8 +287,17 @@ class Tail:
         if path is not None:
             info = os.stat(path) if pipe or compressed else os.fstat(file.fileno())
             segment.device, segment.inode = info.st_dev, info.st_ino
+        number = self._number_of(segment)
+        self._go_on(self._segments[number], number, file, pipe=pipe, compressed=compressed)
+
+    def _number_of(self, segment: Segment) -> int:
+        """The number of a segment, which may have been opened before the watch was resumed."""
+        same = (segment.client, segment.device, segment.inode, segment.base)
+        for number, known in enumerate(self._segments):
+            if (known.client, known.device, known.inode, known.base) == same and known.inode:
+                return number
         self._segments.append(segment)
-        self._go_on(segment, len(self._segments) - 1, file, pipe=pipe, compressed=compressed)
+        return len(self._segments) - 1
 
     def _go_on(
         self,

@@ -33,7 +33,7 @@ def test_a_transaction_at_its_place(seed, tmp_path):
             found = stream.log.transaction_at(place)
             group = t.group if not batch.in_flight[i] else found.group  # the completion names it
             assert replace(found, label=None) == replace(t, label=None, group=group)
-            if "index" in path.read_text():
+            if "index" in path.read_text() and not batch.in_flight[i]:
                 assert found.label == t.label
 
 
