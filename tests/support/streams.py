@@ -7,6 +7,8 @@ import json
 import random
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from isolang import load_history
 from isolang.history.columns import UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.history.transaction import Transaction
@@ -222,6 +224,8 @@ def finished(batches: list[Batch]) -> list[Transaction]:
     for batch in batches:
         kept = ~batch.in_flight if not batch.ended else batch.in_flight | True
         found += [t for t, keep in zip(transactions(batch.history), kept, strict=True) if keep]
+    if batches[-1].clock == "none":  # without invocations: ends have no begins to be compared with
+        found = [replace(t, begin=None, end=None) for t in found]
     return found
 
 
@@ -233,8 +237,8 @@ def by_session(found: list[Transaction]) -> dict[object, list[object]]:
     return sessions
 
 
-def whole(path: Path) -> list[Transaction]:
-    history = load_history(path)
+def whole(path: Path, format: str = "auto") -> list[Transaction]:  # noqa: A002
+    history = load_history(path, format=format)
     return transactions(history)
 
 

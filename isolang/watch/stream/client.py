@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Struct
 
 from isolang.errors import HistoryError
-from isolang.history import columns as c
 from isolang.watch.stream.batch import Span
 from isolang.watch.stream.formats import followed_format
 from isolang.watch.stream.operations import Block, Follower, State
@@ -77,6 +76,8 @@ class Client:
         self.torn = 0  # bytes left out where it ended
         self.format = ""
         self._wanted = format
+        self._segments = segments
+        self._yielded: tuple[int, int] | None = None  # how far, and up to which time
         self._finished = False
         self._last: Piece | None = None  # a line without an end
 
@@ -150,23 +151,36 @@ class Client:
 
     # --- behind the watermark ---
 
-    def hold(self, block: Block, before: bytes, released: int) -> None:
-        """Keep a block for the watermark; what ended before ``released`` was yielded already."""
+    def hold(self, block: Block, before: bytes) -> None:
+        """Keep a block for the watermark, without what was yielded before the watch was resumed."""
+        import numpy as np
+
         left = ~block.in_flight
-        if released != c.UNKNOWN_BEGIN:
-            left &= block.when >= released
+        if self._yielded is not None:
+            until, watermark = self._yielded
+            bases = np.array([segment.base for segment in self._segments], np.int64)
+            again = bases[block.done_file] + block.done < until
+            left &= ~(again & (block.when < watermark))
+            if not again.any():
+                self._yielded = None
         self.waiting.append(Waiting(block=block, left=left, before=before))
 
     def snapshot(self) -> bytes:
         """The state after the last block, as bytes."""
         return msgspec.msgpack.encode(self.follower.state)
 
-    def restart(self) -> bytes:
-        """The state from which all that was not yielded is read again."""
-        return self.waiting[0].before if self.waiting else self.snapshot()
+    def restart(self) -> tuple[bytes, int]:
+        """The state from which all that was not yielded is read again, and how far it was read."""
+        state = self.waiting[0].before if self.waiting else self.snapshot()
+        return state, self.follower.state.reached.moment
 
-    def resume(self, state: bytes) -> None:
+    def resume(self, state: bytes, read: int, watermark: int) -> None:
         """Go on from a state.
+
+        Args:
+            state: where to begin.
+            read: how far the log was read.
+            watermark: up to which that was yielded.
 
         Raises:
             HistoryError: the log is gone or changed.
@@ -175,3 +189,4 @@ class Client:
         self.tail.resume(self.follower.state.reached)
         self.last = self.follower.open_ones()
         self.format = "edn" if self.follower.state.clock else ""
+        self._yielded = (read, watermark)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 
 from isolang import _native
-from isolang.errors import UnsupportedError
+from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import call_native
@@ -64,6 +64,7 @@ class State(Struct, kw_only=True):
         resumed: for each process that went on after an :info, the moments when its sessions but the
             first began.
         has_process: 1 if maps have a :process, 0 if none has, -1 if that is not known.
+        syntax: ``json`` or ``edn``; empty before the first map.
         timed: whether there were invocations.
         clock: ``bytes`` or ``time``; empty before the first block.
         indexed: whether all maps so far had an increasing :index.
@@ -83,6 +84,7 @@ class State(Struct, kw_only=True):
     sessions: dict[int, tuple[int, int]] = field(default_factory=dict)
     resumed: dict[int, list[int]] = field(default_factory=dict)
     has_process: int = -1
+    syntax: str = ""
     timed: bool = False
     clock: str = ""
     indexed: bool = True
@@ -166,7 +168,8 @@ class Follower:
             say = self._read(piece, "bytes")[1]
             self._timed = self._timed and say["all_timed"]
             self._times = self._times or bool(say["timed_operations"])
-            self._decided = bool(say["ok"]) or self.held >= _UNDECIDED
+            answered = say["ok"] - ("initial" in say)
+            self._decided = answered > 0 or self.held >= _UNDECIDED
 
     def take(self, *, last: bool = False) -> Block | None:
         """Read the next of the lines that were offered.
@@ -230,6 +233,7 @@ class Follower:
                 "front": c.UNKNOWN_BEGIN if state.front is None else state.front,
                 "by_time": clock == "time",
                 "by_index": state.indexed,
+                "json": state.syntax == "json",
                 "has_process": state.has_process,
             },
             timeout=0.0,
@@ -243,6 +247,12 @@ class Follower:
         fresh = say["maps"] - len(state.open)
         if fresh:
             self._index(say)
+            if state.syntax not in {"", say["syntax"]}:
+                raise HistoryError(
+                    f"{self._name}: {say['syntax']} after line {state.lines} (got {say['syntax']}, "
+                    f"expected {state.syntax} as before)"
+                )
+            state.syntax = say["syntax"]
             state.clock = clock
             state.timed = state.timed or bool(say["invocations"])
             state.has_process = int(say["has_process"])

@@ -42,7 +42,7 @@ class _Saved(Struct, kw_only=True):
     """A place to go on from."""
 
     segments: list[Segment]
-    clients: list[tuple[str, str, bytes]]  # path, name, state
+    clients: list[tuple[str, str, bytes, int]]  # path, name, state, how far it was read
     watermark: int
     ended: bool
 
@@ -84,7 +84,7 @@ class Stream:
         grace: float | None = 30.0,
         clock: Clock = "auto",
         clock_error: int = 0,
-        batch: int = 4 << 20,
+        batch: int = 1 << 20,
         spool: IO[bytes] | None = None,
         resume: bytes | None = None,
     ) -> None:
@@ -130,7 +130,8 @@ class Stream:
     @property
     def torn(self) -> int:
         """Bytes of unfinished last lines."""
-        return sum(client.torn or client.tail.torn for client in self._clients.values())
+        clients = self._clients.values()
+        return sum(client.torn if client.over else client.tail.torn for client in clients)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -178,7 +179,7 @@ class Stream:
             _Saved(
                 segments=self._segments,
                 clients=[
-                    (where, client.name, client.restart())
+                    (where, client.name, *client.restart())
                     for where, client in self._clients.items()
                 ],
                 watermark=self._releases.watermark,
@@ -199,11 +200,11 @@ class Stream:
         self._several = self._several or len(was.clients) > 1
         self._releases.watermark = was.watermark
         self.ended = was.ended
-        for where, name, state in was.clients:
+        for where, name, state, read in was.clients:
             if where.isdigit():
                 raise HistoryError(f"{name}: a pipe cannot be read again from where it was left")
             client = self._add(where, Path(where), name, time.monotonic())
-            client.resume(state)
+            client.resume(state, read, was.watermark)
 
     def _scan(self, now: float) -> None:
         """Find the clients, new ones too."""
@@ -272,7 +273,7 @@ class Stream:
             block = client.finish()
         if client.follower.state.clock == "time":
             if block is not None:
-                client.hold(block, before, self._releases.watermark)
+                client.hold(block, before)
             return self._release(now, read=True)
         self.ended = client.over
         if block is not None:
@@ -304,7 +305,7 @@ class Stream:
             client = min(ready, key=_front)
             block, before, moved = self._next_block(client, now)
             if block is not None:
-                client.hold(block, before, self._releases.watermark)
+                client.hold(block, before)
                 left -= block.size
             elif not moved:
                 stuck.add(client.name)
@@ -314,7 +315,7 @@ class Stream:
                 while not client.over:
                     before = client.snapshot()
                     if (block := client.finish()) is not None:
-                        client.hold(block, before, self._releases.watermark)
+                        client.hold(block, before)
             self.ended = True
         return self._release(now, read=read)
 
