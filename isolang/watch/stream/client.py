@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from isolang.errors import HistoryError
+from isolang.history import columns as c
 from isolang.watch.stream.batch import Span
 from isolang.watch.stream.formats import followed_format
 from isolang.watch.stream.operations import Block, Follower, State
@@ -27,11 +28,13 @@ class Waiting(Struct, kw_only=True, eq=False):
     Attributes:
         block: the block.
         left: its completed transactions that were not yielded.
+        ready: for each of them, when it and all before it in its session were completed.
         before: the state before it, from which a resumed watch reads it again.
     """
 
     block: Block
     left: NDArray[np.bool_]
+    ready: NDArray[np.int64]
     before: bytes
 
 
@@ -77,6 +80,7 @@ class Client:
         self.format = ""
         self._wanted = format
         self._segments = segments
+        self._latest: dict[int, int] = {}  # session: when the last of its transactions was ready
         self._yielded: tuple[int, int] | None = None  # how far, and up to which time
         self._finished = False
         self._last: Piece | None = None  # a line without an end
@@ -156,14 +160,33 @@ class Client:
         import numpy as np
 
         left = ~block.in_flight
+        ready = self._ready(block)
         if self._yielded is not None:
             until, watermark = self._yielded
             bases = np.array([segment.base for segment in self._segments], np.int64)
             again = bases[block.done_file] + block.done < until
-            left &= ~(again & (block.when < watermark))
+            left &= ~(again & (ready < watermark))
             if not again.any():
                 self._yielded = None
-        self.waiting.append(Waiting(block=block, left=left, before=before))
+        self.waiting.append(Waiting(block=block, left=left, ready=ready, before=before))
+
+    def _ready(self, block: Block) -> NDArray[np.int64]:
+        """Where the times of a session go back, the later transaction waits for the earlier one."""
+        import numpy as np
+
+        of, ready = block.columns.txn_session, block.when.copy()
+        if self.follower.state.has_process != 1:  # each is a session of its own
+            return ready
+        finished = ~block.in_flight
+        numbers = block.sessions.tolist()
+        latest = np.array([self._latest.get(s, c.UNKNOWN_BEGIN) for s in numbers], np.int64)
+        if self.follower.state.behind:
+            for session in range(len(block.sessions)):
+                txns = np.flatnonzero((of == session) & finished)
+                ready[txns] = np.maximum(np.maximum.accumulate(ready[txns]), latest[session])
+        np.maximum.at(latest, of[finished], ready[finished])
+        self._latest.update(zip(numbers, latest.tolist(), strict=True))
+        return ready
 
     def snapshot(self) -> bytes:
         """The state after the last block, as bytes."""

@@ -263,6 +263,11 @@ class Follower:
         offset = np.where(invoked >= 0, invoked, completed)
         done_file = np.where(completed >= 0, np.int32(piece.file), np.int32(-1))
         if "initial" in say:
+            if state.begun - carried + say["initial"] > 0:
+                raise HistoryError(
+                    f"{self._name}: an :init after or beside other transactions (expected it "
+                    "before all of them)"
+                )
             declare_initial(columns, say["initial"], self._name)
         sessions, names = self._sessions(piece, columns, say, completed, file, offset)
         still: list[Open] = []

@@ -72,7 +72,7 @@ class Releases:
         gathered = _Gathered()
         for client in clients:
             for one in client.waiting:
-                take = one.left & (one.block.when < watermark)
+                take = one.left & (one.ready < watermark)
                 gathered.add(one.block, np.flatnonzero(take), in_flight=False)
                 one.left &= ~take
             for one in client.waiting:  # completed, but later than the watermark
