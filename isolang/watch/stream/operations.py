@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang import _native
 from isolang.errors import HistoryError, UnsupportedError
@@ -37,6 +38,8 @@ _COUNTED: Final = (
     "time_goes_back",
 )
 _UNDECIDED: Final = 1 << 20  # bytes without an :ok, which tells whether there are times
+
+_MARK: Final = b"\xef\xbb\xbf"  # of the byte order; blanks in its place keep all offsets
 
 
 class Open(Struct, frozen=True, kw_only=True):
@@ -163,6 +166,8 @@ class Follower:
         Raises:
             HistoryError: they cannot be read, with the line.
         """
+        if not piece.offset and piece.data.startswith(_MARK):
+            piece = replace(piece, data=b"   " + piece.data.removeprefix(_MARK))
         self._pieces.append(piece)  # also if it cannot be read
         if not self._decided and not self.state.clock:
             say = self._read(piece, "bytes")[1]

@@ -44,6 +44,7 @@ class _Saved(Struct, kw_only=True):
     segments: list[Segment]
     clients: list[tuple[str, str, bytes, int]]  # path, name, state, how far it was read
     watermark: int
+    handed: set[tuple[int, int]]
     ended: bool
 
 
@@ -170,7 +171,7 @@ class Stream:
             time.sleep(min(_PAUSE, max(deadline - now, 0.0)))
 
     def stop(self) -> None:
-        """End the stream with what is there: the next batch is the last one."""
+        """End the stream with what is there: what can be read now still comes."""
         self._stopped = True
 
     def position(self) -> bytes:
@@ -183,6 +184,7 @@ class Stream:
                     for where, client in self._clients.items()
                 ],
                 watermark=self._releases.watermark,
+                handed=self._releases.handed,
                 ended=self.ended,
             )
         )
@@ -199,6 +201,7 @@ class Stream:
         self._segments += was.segments
         self._several = self._several or len(was.clients) > 1
         self._releases.watermark = was.watermark
+        self._releases.handed = was.handed
         self.ended = was.ended
         for where, name, state, read in was.clients:
             if where.isdigit():

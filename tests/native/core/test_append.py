@@ -62,7 +62,12 @@ def test_in_flight_only_writes_are_known():
     history = History.from_transactions(
         [
             Transaction(
-                [("w", "x", 1), ("r", "l", [1]), ("r-in", "y", [1]), ("scan", ("=", "value", 1), {})],
+                [
+                    ("w", "x", 1),
+                    ("r", "l", [1]),
+                    ("r-in", "y", [1]),
+                    ("scan", ("=", "value", 1), {}),
+                ],
                 begin=1,
                 end=2,
                 times=[(1, 1), (1, 1), (1, 1), (1, 1)],

@@ -8,7 +8,7 @@ from support.streams import Dripping, by_session, finished, log_of, whole
 from isolang.watch.stream import Stream
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(80))
 def test_chunks_say_what_the_whole_says(seed, tmp_path):
     """Random features, random chunks, random limits of a batch."""
     data, _ = log_of(seed)

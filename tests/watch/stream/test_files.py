@@ -5,10 +5,13 @@ import gzip
 import lzma
 import os
 import random
+import subprocess
+import sys
 
 import pytest
 from support.streams import by_session, finished, random_log, text_of, whole
 
+from isolang import Keyword
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.watch.stream import Stream
 
@@ -182,6 +185,43 @@ def test_formats_that_cannot_be_followed(text, what, tmp_path):
     path.write_bytes(text)
     with pytest.raises((UnsupportedError, HistoryError), match=what):
         list(Stream([path], follow=False))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
+    """The places count it, as they count bytes."""
+    path = tmp_path / "h.edn"
+    line = b"{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}\n"
+    path.write_bytes(b"\xef\xbb\xbf" + line + line.replace(b"invoke", b"ok"))
+    stream = Stream([path], follow=False)
+    batch = stream.next(0)
+    assert (batch.places[0].offset, batch.places[0].done) == (3, 3 + len(line))
+    assert stream.log.transaction_at(batch.places[0]).ops == [("w", Keyword("x"), 1)]
+
+
+def test_a_live_pipe(tmp_path):
+    """What another process writes comes as it writes it; its end is the end of the stream."""
+    program = """
+import sys, time
+for i in range(3):
+    for kind in ("invoke", "ok"):
+        print("{:type :" + kind + ", :process 0, :f :txn, :value [[:w :x %d]]}" % i, flush=True)
+    sys.stdin.readline()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdin is not None
+        stream = Stream([writer.stdout])
+        for _ in range(3):
+            done = 0
+            while not done:
+                done = int((~stream.next(0.2).in_flight).sum())
+            assert done == 1
+            writer.stdin.write(b"\n")
+            writer.stdin.flush()
+        while not stream.ended:
+            assert len(stream.next(0.2)) == 0
 
 
 def test_an_index_of_another_order_is_refused(tmp_path):
