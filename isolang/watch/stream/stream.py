@@ -17,6 +17,7 @@ from isolang.history.sources import plain_name
 from isolang.watch.stream.batch import Batch
 from isolang.watch.stream.client import Client
 from isolang.watch.stream.folder import logs_in
+from isolang.watch.stream.fronts import Fronts, front
 from isolang.watch.stream.log import Log
 from isolang.watch.stream.release import Released, Releases, whole_block
 from isolang.watch.stream.segments import Segment
@@ -96,9 +97,8 @@ class Stream:
         self._format = format
         self._follow = follow
         self._until_idle = until_idle
-        self._grace = grace
+        self._fronts = Fronts(grace=grace, clock_error=clock_error)
         self._clock = clock
-        self._clock_error = clock_error
         self._batch = batch
         self._spool = spool
         self._segments: list[Segment] = []
@@ -265,8 +265,7 @@ class Stream:
         if client is None:
             self.ended = self._is_over(now) or not self._follow
             return self._quiet() if self.ended else None
-        by_time = client.follower.state.clock == "time"
-        if by_time:
+        if client.follower.state.clock == "time":
             return self._merge(now)
         before = b"" if client.follower.state.clock else client.snapshot()
         reached = client.tail.reached
@@ -295,7 +294,7 @@ class Stream:
         read = False
         stuck: set[str] = set()
         while left > 0:
-            slowest = self._slowest(now)
+            slowest = self._fronts.slowest(self._clients.values(), now)
             ready = [
                 client
                 for client in self._clients.values()
@@ -305,7 +304,7 @@ class Stream:
             ]
             if not ready:
                 break
-            client = min(ready, key=_front)
+            client = min(ready, key=front)
             block, before, moved = self._next_block(client, now)
             if block is not None:
                 client.hold(block, before)
@@ -335,7 +334,7 @@ class Stream:
         if all(client.over for client in clients) and (not self._follow or not self._folders()):
             self.ended = True
         self._progress = read
-        watermark = self._common_front(now)
+        watermark = self._watermark(now)
         if not self.ended and watermark <= self._releases.watermark and not read:
             return None
         released = self._releases.release(clients, watermark)
@@ -343,37 +342,15 @@ class Stream:
             return None
         return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
 
+    def _watermark(self, now: float) -> int:
+        before = self._releases.watermark
+        return self._fronts.watermark(self._clients.values(), before, now, ended=self.ended)
+
     def _folders(self) -> bool:
         return any(isinstance(source, Path) and source.is_dir() for source in self._given)
 
     def _spans_wait(self) -> bool:
         return any(client.spans for client in self._clients.values())
-
-    def _common_front(self, now: float) -> int:
-        """The time that all clients have come to, except those that are idle."""
-        before = self._releases.watermark
-        fronts = [client.front for client in self._clients.values() if client.front is not None]
-        holding = [] if self.ended else self._holding(now)
-        if not holding:
-            return max([before, *(front + 1 for front in fronts)])
-        if any(client.front is None for client in holding):
-            return before
-        least = min(_front(client) - client.follower.state.behind for client in holding)
-        return max(before, least - self._clock_error)
-
-    def _holding(self, now: float) -> list[Client]:
-        """The clients of which something earlier than the others' may still come."""
-        return [
-            client
-            for client in self._clients.values()
-            if not client.over and not self._is_idle(client, now)
-        ]
-
-    def _is_idle(self, client: Client, now: float) -> bool:
-        return self._grace is not None and now - client.heard >= self._grace
-
-    def _slowest(self, now: float) -> Client | None:
-        return min(self._holding(now), key=_front, default=None)
 
     # --- batches ---
 
@@ -381,7 +358,7 @@ class Stream:
         """A batch without anything new: what is in flight."""
         clients = list(self._clients.values())
         if self._several or any(client.follower.state.clock == "time" for client in clients):
-            watermark = self._common_front(time.monotonic())
+            watermark = self._watermark(time.monotonic())
             released = self._releases.release(clients, watermark)
             return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
         found = Releases().release(clients, c.UNKNOWN_END)
@@ -394,7 +371,7 @@ class Stream:
         by_time = any(client.follower.state.clock == "time" for client in clients)
         clock = "none" if not timed else "time" if by_time else "bytes"
         found.columns.has_time = timed
-        slowest = self._slowest(now) if self._several else None
+        slowest = self._fronts.slowest(self._clients.values(), now) if self._several else None
         spans = tuple(span for client in clients for span in client.spans)
         for client in clients:
             client.spans.clear()
@@ -419,7 +396,7 @@ class Stream:
             idle=tuple(
                 client.name
                 for client in clients
-                if self._several and not client.over and self._is_idle(client, now)
+                if self._several and not client.over and self._fronts.is_idle(client, now)
             ),
             holding=slowest.name if slowest is not None else "",
             waiting=sum(client.waits for client in clients),
@@ -427,8 +404,3 @@ class Stream:
             torn=self.torn,
             ended=self.ended,
         )
-
-
-def _front(client: Client) -> int:
-    """How far a client has come, for comparison: one that has nothing yet is before all others."""
-    return c.UNKNOWN_BEGIN if client.front is None else client.front
