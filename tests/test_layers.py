@@ -48,7 +48,7 @@ DIRECT = {
     "run": {"api", "report"},
     "testing": {"run"},
     "strategies": {"testing"},
-    "watch": {"history"},
+    "watch": {"api"},
     "jobs": {"api", "crosscheck", "findings", "report"},
     "cli": {"jobs", "run", "workload"},
     "__init__": {"many", "testing"},

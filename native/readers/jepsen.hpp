@@ -84,6 +84,7 @@ struct Following {
   bool by_time = false;   // begins and ends are :time, which all maps must have
   bool by_index = false;  // transactions are called by :index
   std::int64_t front = kTimeUnknownBegin;  // the latest :time of the maps before
+  bool json = false;      // whether the maps before were JSON
   int has_process = -1;   // whether the maps before had a :process; -1: there was none
   // Results: where the invocation and the completion of each transaction stand, and when it was
   // completed, whatever the outcome; or -1.
@@ -92,7 +93,7 @@ struct Following {
 
 // Pass 1: bytes → operation maps; atoms go to `history`.
 Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget,
-                 std::int64_t first_line = 1);
+                 std::int64_t first_line = 1, bool json = false);
 
 // Pass 2: operation maps → transactions of `history`.
 // Of a block of a file, the places are bytes, the times are bytes of all files (or :time), and predicate reads are left

@@ -552,7 +552,7 @@ Reading follow_edn(std::string_view data, const std::string& name, jepsen::Follo
   Reading out;
   const auto carried = static_cast<std::int64_t>(following.carried_offset.size());
   const jepsen::Operations operations =
-      jepsen::parse(data, name, out.history, budget, following.lines - carried + 1);
+      jepsen::parse(data, name, out.history, budget, following.lines - carried + 1, following.json);
   jepsen::pair(operations, name, out.history, out.remarks, budget, &following);
   return out;
 }

@@ -15,7 +15,8 @@ class Parser {
         groups_(history.groups),
         budget_(budget) {}
 
-  Operations parse() {
+  Operations parse(bool json) {
+    if (json) forms_.read_json(budget_);
     forms_.blank();
     char close = '\0';
     std::int64_t opened = 0;
@@ -26,7 +27,7 @@ class Parser {
       forms_.next();
       forms_.blank();
     }
-    look_for_json();
+    if (!json) look_for_json();
     while (true) {
       forms_.blank();
       if (forms_.at_end()) {
@@ -499,9 +500,9 @@ Type read_type(Forms& forms) {
 }
 
 Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget,
-                 std::int64_t first_line) {
+                 std::int64_t first_line, bool json) {
   check_size(name, data.size());
-  return Parser(without_byte_order_mark(data), name, history, budget, first_line).parse();
+  return Parser(without_byte_order_mark(data), name, history, budget, first_line).parse(json);
 }
 
 }  // namespace isolang::jepsen

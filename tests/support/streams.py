@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
+from pathlib import Path
 
+from msgspec.structs import replace
+
+from isolang import load_history
 from isolang.history.columns import UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.history.transaction import Transaction
+from isolang.watch.stream import Batch, transactions
 
 FEATURES = (
     "lists",
@@ -191,3 +197,53 @@ def ranks(transactions: list[Transaction]) -> dict[int, int]:
     """The times of transactions, by their order."""
     times = {t.begin for t in transactions} | {t.end for t in transactions}
     return {t: i for i, t in enumerate(sorted(times - {None, -(2**62)}))}
+
+
+class Dripping(io.RawIOBase):
+    """Gives the bytes in pieces of random sizes."""
+
+    def __init__(self, data: bytes, rng: random.Random, largest: int) -> None:
+        self.data, self.rng, self.largest, self.at = data, rng, largest, 0
+
+    def fileno(self) -> int:
+        raise OSError
+
+    def read(self, size: int = -1) -> bytes:
+        end = self.at + min(size, self.rng.randrange(1, self.largest))
+        found, self.at = self.data[self.at : end], min(end, len(self.data))
+        return found
+
+
+def text_of(lines: list[tuple[int, str]]) -> bytes:
+    return "".join(line + "\n" for _, line in lines).encode()
+
+
+def finished(batches: list[Batch]) -> list[Transaction]:
+    """All transactions of a stream: the completed ones, and those in flight at the end."""
+    found = []
+    for batch in batches:
+        kept = ~batch.in_flight if not batch.ended else batch.in_flight | True
+        found += [t for t, keep in zip(transactions(batch.history), kept, strict=True) if keep]
+    if batches[-1].clock == "none":  # without invocations: ends have no begins to be compared with
+        found = [replace(t, begin=None, end=None) for t in found]
+    return found
+
+
+def by_session(found: list[Transaction]) -> dict[object, list[object]]:
+    order = ranks(found)
+    sessions: dict[object, list[object]] = {}
+    for transaction in found:
+        sessions.setdefault(transaction.session, []).append(comparable(transaction, order))
+    return sessions
+
+
+def whole(path: Path, format: str = "auto") -> list[Transaction]:  # noqa: A002
+    history = load_history(path, format=format)
+    return transactions(history)
+
+
+def log_of(seed: int) -> tuple[bytes, frozenset[str]]:
+    rng = random.Random(seed)
+    features = frozenset(f for f in FEATURES if rng.random() < 0.4)
+    lines = random_log(seed, features=features, transactions=rng.randrange(1, 60))
+    return text_of(lines), features

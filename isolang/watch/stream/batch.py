@@ -61,7 +61,10 @@ class Places(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Span(Struct, frozen=True, kw_only=True):
-    """Bytes of a file that were read for a batch: ``start`` to ``end``."""
+    """Bytes that were read for a batch: ``start`` to ``end`` of a file.
+
+    A line that ends in the next file of its log is counted as if it stood in the first.
+    """
 
     file: int
     start: int
@@ -72,9 +75,10 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
     """The next transactions of a stream.
 
     Each transaction is in exactly one batch as one that is not in flight. Before, it is in flight
-    in every batch from its invocation on: indeterminate, with the writes that it was invoked with, and
-    under the same place and session. Transactions of a session stand in its order. Predicate reads
-    are as they were recorded: ``columns.lower_predicates()`` is for the window that judges them.
+    in every batch from its invocation on: indeterminate, with the writes that it was invoked with,
+    and under the same place and session. Transactions of a session stand in its order. Predicate
+    reads are as they were recorded: ``columns.lower_predicates()`` is for the window that judges
+    them.
 
     Attributes:
         history: the transactions. Sessions are named, and the names are those of the whole stream:
@@ -86,9 +90,10 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
         late: bool, for each transaction: whether it contradicts the watermark of a batch before: it
             began before that and was not in flight then, or ended before that.
         watermark: what is still to come begins at this time or later, and what is in flight ends at
-            it or later. ``None`` where the input has no times. What clients that are in ``idle``
-            may still bring is not counted.
-        clock: what times are: ``bytes`` (the order of the log), ``time`` (:time), or ``none``.
+            it or later. Completions without invocations begin at an unknown time. ``None`` before
+            the first invocation. What clients that are in ``idle`` may still bring is not counted.
+        clock: what times are: ``bytes`` (the order of the log), ``time`` (:time), or ``none``
+            before the first invocation.
         idle: the clients that have been silent for longer than the grace, and no longer hold the
             watermark.
         holding: the client that holds the watermark; empty where there is only one.

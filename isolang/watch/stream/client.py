@@ -28,11 +28,13 @@ class Waiting(Struct, kw_only=True, eq=False):
     Attributes:
         block: the block.
         left: its completed transactions that were not yielded.
+        ready: for each of them, when it and all before it in its session were completed.
         before: the state before it, from which a resumed watch reads it again.
     """
 
     block: Block
     left: NDArray[np.bool_]
+    ready: NDArray[np.int64]
     before: bytes
 
 
@@ -77,7 +79,11 @@ class Client:
         self.torn = 0  # bytes left out where it ended
         self.format = ""
         self._wanted = format
-        self._follow = follow
+        self._segments = segments
+        self._latest: dict[int, int] = {}  # session: when the last of its transactions was ready
+        self._yielded: tuple[int, int] | None = None  # how far, and up to which time
+        self._finished = False
+        self._last: Piece | None = None  # a line without an end
 
     @property
     def front(self) -> int | None:
@@ -95,6 +101,8 @@ class Client:
         Raises:
             HistoryError: it cannot be read, or followed.
         """
+        if (block := self._taken(self.follower.take())) is not None:
+            return block
         torn = self.tail.torn
         piece = self.tail.read(size)
         if piece is None:
@@ -102,13 +110,8 @@ class Client:
                 self.heard = now
             return self.finish() if self.tail.ended and not self.over else None
         self.heard = now
-        return self._feed(piece)
-
-    def decide(self) -> Block | None:
-        """Take completions that wait for an invocation as they are: none came."""
-        if not self.follower.held or not (self.over or self.follower.may_decide):
-            return None
-        return self._taken(self.follower.feed(None))
+        self._offer(piece)
+        return self._taken(self.follower.take())
 
     def finish(self) -> Block | None:
         """End the log; the line that has no end is read if it is whole.
@@ -116,30 +119,34 @@ class Client:
         Raises:
             HistoryError: it is not, and it is needed.
         """
-        self.over = True
-        piece = self.tail.finish()
-        self.tail.close()
-        if piece is not None:
-            try:
-                block = self._feed(piece)
-            except HistoryError:
-                # SOUND BECAUSE: every completion has its invocation, so that one which is torn
-                # leaves its transaction indeterminate, and an invocation alone has done nothing.
-                text = piece.data.strip()
-                if not self.follower.state.timed or text[:1] != b"{" or text[-1:] == b"}":
-                    raise
-                self.torn = piece.size
-            else:
-                return block or self.decide()
-        return self.decide()
+        try:
+            if not self._finished:
+                self._finished = True
+                piece = self.tail.finish()
+                self.tail.close()
+                if piece is not None:
+                    self._last = piece
+                    self._offer(piece)
+            block = self._taken(self.follower.take(last=True))
+        except HistoryError:
+            # SOUND BECAUSE: every completion has its invocation, so that one which is torn leaves
+            # its transaction indeterminate; an invocation alone has done nothing.
+            text = self._last.data.strip() if self._last is not None else b""
+            others = self.follower.held - (self._last.size if self._last is not None else 0)
+            if others or not self.follower.state.timed or text[:1] != b"{" or text[-1:] == b"}":
+                raise
+            self.torn = self.follower.drop()
+            block = None
+        self.over = not self.follower.held
+        return block
 
-    def _feed(self, piece: Piece) -> Block | None:
+    def _offer(self, piece: Piece) -> None:
         if not self.format:
             if not piece.data.strip():
-                return None
+                return
             self.format = followed_format(piece.data, self._wanted, self.name)
         self.spans.append(Span(file=piece.file, start=piece.offset, end=piece.offset + piece.size))
-        return self._taken(self.follower.feed(piece))
+        self.follower.offer(piece)
 
     def _taken(self, block: Block | None) -> Block | None:
         if block is not None:
@@ -148,27 +155,61 @@ class Client:
 
     # --- behind the watermark ---
 
-    def hold(self, block: Block, before: bytes, released: int) -> None:
-        """Keep a block for the watermark; what ended before ``released`` was yielded already."""
+    def hold(self, block: Block, before: bytes) -> None:
+        """Keep a block for the watermark, without what was yielded before the watch was resumed."""
+        import numpy as np
+
         left = ~block.in_flight
-        if released != c.UNKNOWN_BEGIN:
-            left &= block.when >= released
-        self.waiting.append(Waiting(block=block, left=left, before=before))
+        ready = self._ready(block)
+        if self._yielded is not None:
+            until, watermark = self._yielded
+            bases = np.array([segment.base for segment in self._segments], np.int64)
+            again = bases[block.done_file] + block.done < until
+            left &= ~(again & (ready < watermark))
+            if not again.any():
+                self._yielded = None
+        self.waiting.append(Waiting(block=block, left=left, ready=ready, before=before))
+
+    def _ready(self, block: Block) -> NDArray[np.int64]:
+        """Where the times of a session go back, the later transaction waits for the earlier one."""
+        import numpy as np
+
+        of, ready = block.columns.txn_session, block.when.copy()
+        if self.follower.state.has_process != 1:  # each is a session of its own
+            return ready
+        finished = ~block.in_flight
+        numbers = block.sessions.tolist()
+        latest = np.array([self._latest.get(s, c.UNKNOWN_BEGIN) for s in numbers], np.int64)
+        if self.follower.state.behind:
+            for session in range(len(block.sessions)):
+                txns = np.flatnonzero((of == session) & finished)
+                ready[txns] = np.maximum(np.maximum.accumulate(ready[txns]), latest[session])
+        np.maximum.at(latest, of[finished], ready[finished])
+        self._latest.update(zip(numbers, latest.tolist(), strict=True))
+        return ready
 
     def snapshot(self) -> bytes:
         """The state after the last block, as bytes."""
         return msgspec.msgpack.encode(self.follower.state)
 
-    def restart(self) -> bytes:
-        """The state from which all that was not yielded is read again."""
-        return self.waiting[0].before if self.waiting else self.snapshot()
+    def restart(self) -> tuple[bytes, int]:
+        """The state from which all that was not yielded is read again, and how far it was read."""
+        state = self.waiting[0].before if self.waiting else self.snapshot()
+        return state, self.follower.state.reached.moment
 
-    def resume(self, state: bytes) -> None:
+    def resume(self, state: bytes, read: int, watermark: int) -> None:
         """Go on from a state.
+
+        Args:
+            state: where to begin.
+            read: how far the log was read.
+            watermark: up to which that was yielded.
 
         Raises:
             HistoryError: the log is gone or changed.
         """
         self.follower.state = msgspec.msgpack.decode(state, type=State)
         self.tail.resume(self.follower.state.reached)
+        self.last = self.follower.open_ones()
         self.format = "edn" if self.follower.state.clock else ""
+        self._yielded = (read, watermark)

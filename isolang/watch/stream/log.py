@@ -69,7 +69,7 @@ class Log:
             follower.state.begun = 1
             at = (place.done_file, place.done)
         text = self._line(*at)
-        block = follower.feed(
+        follower.offer(
             Piece(
                 file=at[0],
                 offset=at[1],
@@ -77,10 +77,12 @@ class Log:
                 data=text,
                 size=len(text),
             )
-        ) or follower.feed(None)
+        )
+        block = follower.take(last=True)
         if block is None or block.columns.transactions() != 1:
             name = self.segments[place.file].path
             raise HistoryError(f"{name} byte {place.offset}: no transaction (expected one there)")
+        block.columns.has_time = client.follower.state.timed
         (found,) = transactions(
             History(columns=block.columns, name=client.name, format="edn", position_unit="byte")
         )
@@ -129,24 +131,28 @@ class Log:
         return [list(places.values()) for places in found]
 
     def bytes_hash(self, file: int, start: int, end: int) -> str:
-        """The SHA-256 of some bytes of a file, in hexadecimal.
+        """The SHA-256 of some bytes, in hexadecimal.
+
+        Args:
+            file: where they begin.
+            start: the first one.
+            end: the one after the last; past the end of the file it is in the next of its log.
 
         Raises:
             HistoryError: they cannot be read again.
         """
         digest = hashlib.sha256()
-        with self._open(file) as opened:
-            path = self.segments[file].path
-            seek(opened, start, path)
-            while start < end:
-                data = read_some(opened, min(end - start, 1 << 20), path)
-                if not data:
-                    raise HistoryError(
-                        f"{path}: shorter than what was read of it (got {start} bytes, expected at "
-                        f"least {end})"
-                    )
-                digest.update(data)
-                start += len(data)
+        left = end - start
+        for data in self._bytes(file, start):
+            digest.update(data[:left])
+            left -= min(left, len(data))
+            if not left:
+                return digest.hexdigest()
+        if left:
+            raise HistoryError(
+                f"{self.segments[file].path}: shorter than what was read of it (got {end - left} "
+                f"bytes, expected at least {end})"
+            )
         return digest.hexdigest()
 
     def line_of(self, place: Place) -> str:
@@ -183,22 +189,27 @@ class Log:
         opened, _ = open_bytes(locate(segment))
         return opened
 
-    def _line(self, file: int, offset: int) -> bytes:
-        """The line that begins at a place; it may end in the next file."""
-        client, text = self.segments[file].client, b""
+    def _bytes(self, file: int, start: int, size: int = 1 << 20) -> Iterator[bytes]:
+        """The bytes of a log from a place on, file after file."""
+        client = self.segments[file].client
         for number in range(file, len(self.segments)):
             if self.segments[number].client != client:
                 continue
             with self._open(number) as opened:
                 path = self.segments[number].path
-                seek(opened, offset, path)
-                while data := read_some(opened, _LINE, path):
-                    text += data
-                    if b"\n" in data:
-                        return text[: text.index(b"\n") + 1]
-            if text.rstrip()[-1:] == b"}":
-                break
-            offset = 0
+                seek(opened, start if number == file else 0, path)
+                while data := read_some(opened, size, path):
+                    yield data
+
+    def _line(self, file: int, offset: int) -> bytes:
+        """The line that begins at a place; it may end in the next file."""
+        text = b""
+        for data in self._bytes(file, offset, _LINE):
+            if text.rstrip()[-1:] == b"}" and data[:1] in (b"{", b"#"):
+                break  # a file that ends without an end of the line
+            text += data
+            if b"\n" in data:
+                return text[: text.index(b"\n") + 1]
         return text + b"\n"
 
     def _blocks(self, client: Client) -> Iterator[Block]:
@@ -213,16 +224,14 @@ class Log:
             if piece.moment + piece.size > end:
                 size = end - piece.moment
                 piece = replace(piece, data=piece.data[:size], size=size)
-            if block := follower.feed(piece):
+            follower.offer(piece)
+            if block := follower.take():
                 yield block
-        if (
-            (last := again.finish())
-            and last.moment + last.size <= end
-            and (block := follower.feed(last))
-        ):
-            yield block
-        if block := follower.feed(None):
-            yield block
+        last = again.finish()
+        if last is not None and last.moment + last.size <= end:
+            follower.offer(last)
+            if block := follower.take():
+                yield block
         again.close()
 
 

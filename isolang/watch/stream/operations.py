@@ -2,14 +2,17 @@
 
 The native reader reads each block by itself. The maps of invocations that are still open stand in
 front of it again, so that a completion finds its invocation, however long ago that was; what else
-is to be known of the past is here: which session a process is in, and how many transactions there were.
+is to be known of the past is here: which session a process is in, how many transactions there
+were.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang import _native
 from isolang.errors import HistoryError, UnsupportedError
@@ -35,6 +38,8 @@ _COUNTED: Final = (
     "time_goes_back",
 )
 _UNDECIDED: Final = 1 << 20  # bytes without an :ok, which tells whether there are times
+
+_MARK: Final = b"\xef\xbb\xbf"  # of the byte order; blanks in its place keep all offsets
 
 
 class Open(Struct, frozen=True, kw_only=True):
@@ -62,7 +67,8 @@ class State(Struct, kw_only=True):
         resumed: for each process that went on after an :info, the moments when its sessions but the
             first began.
         has_process: 1 if maps have a :process, 0 if none has, -1 if that is not known.
-        timed: whether there are invocations; ``None`` if that is not known.
+        syntax: ``json`` or ``edn``; empty before the first map.
+        timed: whether there were invocations.
         clock: ``bytes`` or ``time``; empty before the first block.
         indexed: whether all maps so far had an increasing :index.
         contiguous: whether these were without gaps.
@@ -81,7 +87,8 @@ class State(Struct, kw_only=True):
     sessions: dict[int, tuple[int, int]] = field(default_factory=dict)
     resumed: dict[int, list[int]] = field(default_factory=dict)
     has_process: int = -1
-    timed: bool | None = None
+    syntax: str = ""
+    timed: bool = False
     clock: str = ""
     indexed: bool = True
     contiguous: bool = True
@@ -140,8 +147,9 @@ class Follower:
         self._prefix = prefix
         self._clock = clock
         self._first = first
-        self._held: Piece | None = None
-        self.may_decide = False  # whether what waits may be completions without invocations
+        self._pieces: deque[Piece] = deque()
+        self._decided = clock != "auto"
+        self._timed, self._times = True, False  # whether all maps so far had :time, and some :times
 
     def alike(self, *, clock: str) -> Follower:
         """Another one for the same log, from its beginning."""
@@ -149,50 +157,59 @@ class Follower:
 
     @property
     def held(self) -> int:
-        """Bytes that wait for the first :ok."""
-        return self._held.size if self._held is not None else 0
+        """Bytes that were offered and not taken."""
+        return sum(piece.size for piece in self._pieces)
 
-    def feed(self, piece: Piece | None) -> Block | None:
-        """Read some lines; ``None`` while it is open whether there are invocations, and times.
+    def offer(self, piece: Piece) -> None:
+        """Add the next lines.
+
+        Raises:
+            HistoryError: they cannot be read, with the line.
+        """
+        if not piece.offset and piece.data.startswith(_MARK):
+            piece = replace(piece, data=b"   " + piece.data.removeprefix(_MARK))
+        self._pieces.append(piece)  # also if it cannot be read
+        if not self._decided and not self.state.clock:
+            say = self._read(piece, "bytes")[1]
+            self._timed = self._timed and say["all_timed"]
+            self._times = self._times or bool(say["timed_operations"])
+            answered = say["ok"] - ("initial" in say)
+            self._decided = answered > 0 or self.held >= _UNDECIDED
+
+    def take(self, *, last: bool = False) -> Block | None:
+        """Read the next of the lines that were offered.
+
+        Until there is an :ok it is open whether operations have times, and all wait.
 
         Args:
-            piece: the next lines; ``None`` if no more come, so that it has to be decided.
+            last: whether no more will be offered.
 
         Raises:
             HistoryError: they are not what the lines before were, with the line.
             UnsupportedError: they can be read, but not piece by piece.
         """
-        held, self._held = self._held, None
-        if held is not None and piece is not None:
-            if (held.file, held.offset + held.size) == (piece.file, piece.offset):
-                piece = Piece(
-                    file=held.file,
-                    offset=held.offset,
-                    moment=held.moment,
-                    data=held.data + piece.data,
-                    size=held.size + piece.size,
-                )
-            else:
-                raise HistoryError(
-                    f"{self._name}: no :invoke in the whole first file of the log; "
-                    "begin with the file where they begin"
-                )
-        decided = piece is None or piece.size >= _UNDECIDED
-        piece = piece or held
-        if piece is None:
+        clock = self.state.clock or self._clock
+        if not self._pieces or not (clock != "auto" or self._decided or last):
             return None
-        clock = self.state.clock or ("time" if self._clock == "time" else "bytes")
-        read = self._read(piece, clock)
-        say = read[1]
-        if self.state.timed is None:
-            if not (say["ok"] and say["invocations"]) and not decided:
-                self.may_decide = not say["invocations"]
-                self._held = piece
-                return None
-            if self._clock == "auto" and say["timed_operations"] and say["all_timed"]:
-                clock = "time"
-                read = self._read(piece, clock)
-        return self._accept(piece, read, clock)
+        if clock == "auto":
+            clock = "time" if self._times and self._timed else "bytes"
+        piece = self._pieces[0]
+        block = self._accept(piece, self._read(piece, clock), clock)
+        self._pieces.popleft()
+        return block
+
+    def open_ones(self) -> Block | None:
+        """What is in flight after the state was put back."""
+        at = self.state.reached
+        if not self.state.open:
+            return None
+        nothing = Piece(file=at.file, offset=at.offset, moment=at.moment, data=b"", size=0)
+        clock = self.state.clock
+        return self._accept(nothing, self._read(nothing, clock), clock)
+
+    def drop(self) -> int:
+        """Leave out what was offered last; its size."""
+        return self._pieces.pop().size
 
     def _number(self) -> int:
         self.state.numbered += 1
@@ -221,6 +238,7 @@ class Follower:
                 "front": c.UNKNOWN_BEGIN if state.front is None else state.front,
                 "by_time": clock == "time",
                 "by_index": state.indexed,
+                "json": state.syntax == "json",
                 "has_process": state.has_process,
             },
             timeout=0.0,
@@ -234,8 +252,14 @@ class Follower:
         fresh = say["maps"] - len(state.open)
         if fresh:
             self._index(say)
+            if state.syntax not in {"", say["syntax"]}:
+                raise HistoryError(
+                    f"{self._name}: {say['syntax']} after line {state.lines} (got {say['syntax']}, "
+                    f"expected {state.syntax} as before)"
+                )
+            state.syntax = say["syntax"]
             state.clock = clock
-            self._timed(piece, say)
+            state.timed = state.timed or bool(say["invocations"])
             state.has_process = int(say["has_process"])
         carried = len(state.open)
         n = columns.transactions()
@@ -244,6 +268,11 @@ class Follower:
         offset = np.where(invoked >= 0, invoked, completed)
         done_file = np.where(completed >= 0, np.int32(piece.file), np.int32(-1))
         if "initial" in say:
+            if state.begun - carried + say["initial"] > 0:
+                raise HistoryError(
+                    f"{self._name}: an :init after or beside other transactions (expected it "
+                    "before all of them)"
+                )
             declare_initial(columns, say["initial"], self._name)
         sessions, names = self._sessions(piece, columns, say, completed, file, offset)
         still: list[Open] = []
@@ -252,6 +281,7 @@ class Follower:
                 still.append(state.open[t])
                 continue
             at = int(offset[t]) - piece.offset
+            end = piece.data.find(b"\n", at)
             still.append(
                 Open(
                     file=piece.file,
@@ -259,7 +289,7 @@ class Follower:
                     moment=piece.moment + at,
                     label=state.begun + t - carried + 1,
                     session=int(sessions[columns.txn_session[t]]),
-                    text=piece.data[at : piece.data.index(b"\n", at) + 1],
+                    text=piece.data[at : end if end >= 0 else None] + b"\n",
                 )
             )
         state.begun += n - carried
@@ -295,18 +325,6 @@ class Follower:
             most = say["time_most"]
             state.front = most if state.front is None else max(state.front, most)
             state.behind = max(state.behind, say["time_behind"])
-
-    def _timed(self, piece: Piece, say: dict[str, Any]) -> None:
-        """Whether there is real time is one thing for the whole log."""
-        state = self.state
-        if state.timed is None and (say["invocations"] or say["ok"] or say["fail"] or say["info"]):
-            state.timed = bool(say["invocations"])
-        if state.timed is False and say["invocations"]:
-            raise HistoryError(
-                f"{self._name}: an :invoke after byte {piece.offset}, while the completions before "
-                "have none (expected invocations of all or of none); hint: begin the watch where "
-                "the invocations begin"
-            )
 
     def _index(self, say: dict[str, Any]) -> None:
         """Where all maps have :index, its order has to be that of the lines.

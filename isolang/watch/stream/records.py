@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from isolang.history import columns as c
 from isolang.history.transaction import Op, Transaction
 from isolang.history.values import UNKNOWN, decode
@@ -28,7 +30,10 @@ def transactions(history: History) -> list[Transaction]:
     columns = history.columns
     plain = not len(columns.statement_start) and not columns.has_operation_times
     if not plain or bool((columns.op_source != c.SOURCE_BY_VALUE).any()):
-        return list(history.transactions())
+        found = history.transactions()
+        if not columns.has_time:
+            return list(found)
+        return [t if t.begin is not None else replace(t, begin=_LONG_AGO) for t in found]
     keys = [decode(*columns.key(k)) for k in range(columns.n_keys())]
     values = [decode(*columns.value(v)) for v in range(columns.n_values())]
     deleted = columns.deleted

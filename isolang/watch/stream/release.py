@@ -58,7 +58,7 @@ class Releases:
 
     def __init__(self) -> None:
         self.watermark: int = c.UNKNOWN_BEGIN
-        self._handed: set[tuple[int, int]] = set()  # places of those in flight in the last batch
+        self.handed: set[tuple[int, int]] = set()  # where those in flight in the last batch are
 
     def release(self, clients: Sequence[Client], watermark: int) -> Released:
         """Take what ends before a time, and in flight what began before it.
@@ -72,7 +72,7 @@ class Releases:
         gathered = _Gathered()
         for client in clients:
             for one in client.waiting:
-                take = one.left & (one.block.when < watermark)
+                take = one.left & (one.ready < watermark)
                 gathered.add(one.block, np.flatnonzero(take), in_flight=False)
                 one.left &= ~take
             for one in client.waiting:  # completed, but later than the watermark
@@ -87,10 +87,10 @@ class Releases:
                 gathered.add(block, np.flatnonzero(open_), in_flight=True)
             while client.waiting and not client.waiting[0].left.any():
                 client.waiting.popleft()
-        found = gathered.released(self.watermark, self._handed)
+        found = gathered.released(self.watermark, self.handed)
         places = found.places
         open_places = np.flatnonzero(found.in_flight)
-        self._handed = set(
+        self.handed = set(
             zip(places.file[open_places].tolist(), places.offset[open_places].tolist(), strict=True)
         )
         self.watermark = watermark

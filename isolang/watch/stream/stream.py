@@ -17,6 +17,7 @@ from isolang.history.sources import plain_name
 from isolang.watch.stream.batch import Batch
 from isolang.watch.stream.client import Client
 from isolang.watch.stream.folder import logs_in
+from isolang.watch.stream.fronts import Fronts, front
 from isolang.watch.stream.log import Log
 from isolang.watch.stream.release import Released, Releases, whole_block
 from isolang.watch.stream.segments import Segment
@@ -28,7 +29,6 @@ Clock: TypeAlias = Literal["auto", "bytes", "time"]
 
 _PAUSE: Final = 0.05  # seconds between looks at files that have nothing new
 _RESCAN: Final = 1.0  # seconds between looks for new clients
-_PATIENCE: Final = 10.0  # seconds that the first lines wait for an invocation
 _PIECE: Final = 1 << 20  # bytes of a block of one client among several
 _AHEAD: Final = 16 << 20  # bytes that a client may be read ahead of the watermark
 
@@ -43,8 +43,9 @@ class _Saved(Struct, kw_only=True):
     """A place to go on from."""
 
     segments: list[Segment]
-    clients: list[tuple[str, str, bytes]]  # path, name, state
+    clients: list[tuple[str, str, bytes, int]]  # path, name, state, how far it was read
     watermark: int
+    handed: set[tuple[int, int]]
     ended: bool
 
 
@@ -85,7 +86,7 @@ class Stream:
         grace: float | None = 30.0,
         clock: Clock = "auto",
         clock_error: int = 0,
-        batch: int = 4 << 20,
+        batch: int = 1 << 20,
         spool: IO[bytes] | None = None,
         resume: bytes | None = None,
     ) -> None:
@@ -96,9 +97,8 @@ class Stream:
         self._format = format
         self._follow = follow
         self._until_idle = until_idle
-        self._grace = grace
+        self._fronts = Fronts(grace=grace, clock_error=clock_error)
         self._clock = clock
-        self._clock_error = clock_error
         self._batch = batch
         self._spool = spool
         self._segments: list[Segment] = []
@@ -131,7 +131,8 @@ class Stream:
     @property
     def torn(self) -> int:
         """Bytes of unfinished last lines."""
-        return sum(client.torn or client.tail.torn for client in self._clients.values())
+        clients = self._clients.values()
+        return sum(client.torn if client.over else client.tail.torn for client in clients)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -170,7 +171,7 @@ class Stream:
             time.sleep(min(_PAUSE, max(deadline - now, 0.0)))
 
     def stop(self) -> None:
-        """End the stream with what is there: the next batch is the last one."""
+        """End the stream with what is there: what can be read now still comes."""
         self._stopped = True
 
     def position(self) -> bytes:
@@ -179,10 +180,11 @@ class Stream:
             _Saved(
                 segments=self._segments,
                 clients=[
-                    (where, client.name, client.restart())
+                    (where, client.name, *client.restart())
                     for where, client in self._clients.items()
                 ],
                 watermark=self._releases.watermark,
+                handed=self._releases.handed,
                 ended=self.ended,
             )
         )
@@ -199,12 +201,13 @@ class Stream:
         self._segments += was.segments
         self._several = self._several or len(was.clients) > 1
         self._releases.watermark = was.watermark
+        self._releases.handed = was.handed
         self.ended = was.ended
-        for where, name, state in was.clients:
+        for where, name, state, read in was.clients:
             if where.isdigit():
                 raise HistoryError(f"{name}: a pipe cannot be read again from where it was left")
             client = self._add(where, Path(where), name, time.monotonic())
-            client.resume(state)
+            client.resume(state, read, was.watermark)
 
     def _scan(self, now: float) -> None:
         """Find the clients, new ones too."""
@@ -262,19 +265,17 @@ class Stream:
         if client is None:
             self.ended = self._is_over(now) or not self._follow
             return self._quiet() if self.ended else None
-        by_time = client.follower.state.clock == "time"
-        if by_time:
+        if client.follower.state.clock == "time":
             return self._merge(now)
         before = b"" if client.follower.state.clock else client.snapshot()
+        reached = client.tail.reached
         block = None if client.over else client.read(self._batch, now)
-        if block is None and not client.over:
-            if self._is_over(now):
-                block = client.finish()
-            elif now - client.heard > _PATIENCE:
-                block = client.decide()
+        self._progress = block is None and client.tail.reached != reached
+        if block is None and not client.over and not self._progress and self._is_over(now):
+            block = client.finish()
         if client.follower.state.clock == "time":
             if block is not None:
-                client.hold(block, before, self._releases.watermark)
+                client.hold(block, before)
             return self._release(now, read=True)
         self.ended = client.over
         if block is not None:
@@ -293,7 +294,7 @@ class Stream:
         read = False
         stuck: set[str] = set()
         while left > 0:
-            slowest = self._slowest(now)
+            slowest = self._fronts.slowest(self._clients.values(), now)
             ready = [
                 client
                 for client in self._clients.values()
@@ -303,20 +304,20 @@ class Stream:
             ]
             if not ready:
                 break
-            client = min(ready, key=_front)
+            client = min(ready, key=front)
             block, before, moved = self._next_block(client, now)
             if block is not None:
-                client.hold(block, before, self._releases.watermark)
+                client.hold(block, before)
                 left -= block.size
             elif not moved:
                 stuck.add(client.name)
             read = read or moved
         if not read and self._is_over(now):
             for client in self._clients.values():
-                before = client.snapshot()
-                block = None if client.over else client.finish()
-                if block is not None:
-                    client.hold(block, before, self._releases.watermark)
+                while not client.over:
+                    before = client.snapshot()
+                    if (block := client.finish()) is not None:
+                        client.hold(block, before)
             self.ended = True
         return self._release(now, read=read)
 
@@ -325,25 +326,15 @@ class Stream:
         before, reached = client.snapshot(), client.tail.reached
         block = client.read(min(_PIECE, self._batch), now)
         moved = block is not None or client.over or client.tail.reached != reached
-        if not moved and now - client.heard > _PATIENCE:
-            block = client.decide()
-        return block, before, moved or block is not None
+        return block, before, moved
 
     def _release(self, now: float, *, read: bool) -> Batch | None:
         """What the watermark lets through; ``None`` if it stays where it is."""
         clients = list(self._clients.values())
         if all(client.over for client in clients) and (not self._follow or not self._folders()):
             self.ended = True
-        if any(client.follower.state.timed is False for client in clients) and any(
-            client.follower.state.timed for client in clients
-        ):
-            names = [client.name for client in clients if client.follower.state.timed is False]
-            raise HistoryError(
-                f"{names[0]}: completions without invocations, while other clients have them "
-                "(expected both in all files)"
-            )
         self._progress = read
-        watermark = self._common_front(now)
+        watermark = self._watermark(now)
         if not self.ended and watermark <= self._releases.watermark and not read:
             return None
         released = self._releases.release(clients, watermark)
@@ -351,37 +342,15 @@ class Stream:
             return None
         return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
 
+    def _watermark(self, now: float) -> int:
+        before = self._releases.watermark
+        return self._fronts.watermark(self._clients.values(), before, now, ended=self.ended)
+
     def _folders(self) -> bool:
         return any(isinstance(source, Path) and source.is_dir() for source in self._given)
 
     def _spans_wait(self) -> bool:
         return any(client.spans for client in self._clients.values())
-
-    def _common_front(self, now: float) -> int:
-        """The time that all clients have come to, except those that are idle."""
-        before = self._releases.watermark
-        fronts = [client.front for client in self._clients.values() if client.front is not None]
-        holding = [] if self.ended else self._holding(now)
-        if not holding:
-            return max([before, *(front + 1 for front in fronts)])
-        if any(client.front is None for client in holding):
-            return before
-        least = min(_front(client) - client.follower.state.behind for client in holding)
-        return max(before, least - self._clock_error)
-
-    def _holding(self, now: float) -> list[Client]:
-        """The clients of which something earlier than the others' may still come."""
-        return [
-            client
-            for client in self._clients.values()
-            if not client.over and not self._is_idle(client, now)
-        ]
-
-    def _is_idle(self, client: Client, now: float) -> bool:
-        return self._grace is not None and now - client.heard >= self._grace
-
-    def _slowest(self, now: float) -> Client | None:
-        return min(self._holding(now), key=_front, default=None)
 
     # --- batches ---
 
@@ -389,7 +358,7 @@ class Stream:
         """A batch without anything new: what is in flight."""
         clients = list(self._clients.values())
         if self._several or any(client.follower.state.clock == "time" for client in clients):
-            watermark = self._common_front(time.monotonic())
+            watermark = self._watermark(time.monotonic())
             released = self._releases.release(clients, watermark)
             return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
         found = Releases().release(clients, c.UNKNOWN_END)
@@ -398,11 +367,11 @@ class Stream:
     def _as_batch(self, found: Released, watermark: int | None) -> Batch:
         now = time.monotonic()
         clients = list(self._clients.values())
-        timed = all(client.follower.state.timed is not False for client in clients)
+        timed = any(client.follower.state.timed for client in clients)
         by_time = any(client.follower.state.clock == "time" for client in clients)
         clock = "none" if not timed else "time" if by_time else "bytes"
         found.columns.has_time = timed
-        slowest = self._slowest(now) if self._several else None
+        slowest = self._fronts.slowest(self._clients.values(), now) if self._several else None
         spans = tuple(span for client in clients for span in client.spans)
         for client in clients:
             client.spans.clear()
@@ -427,7 +396,7 @@ class Stream:
             idle=tuple(
                 client.name
                 for client in clients
-                if self._several and not client.over and self._is_idle(client, now)
+                if self._several and not client.over and self._fronts.is_idle(client, now)
             ),
             holding=slowest.name if slowest is not None else "",
             waiting=sum(client.waits for client in clients),
@@ -435,8 +404,3 @@ class Stream:
             torn=self.torn,
             ended=self.ended,
         )
-
-
-def _front(client: Client) -> int:
-    """How far a client has come, for comparison: one that has nothing yet is before all others."""
-    return c.UNKNOWN_BEGIN if client.front is None else client.front

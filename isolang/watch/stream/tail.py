@@ -180,7 +180,7 @@ class Tail:
 
     def _piece(self, size: int, *, last: bool = False) -> Piece:
         at, data = self.reached, self._rest[:size]
-        if not data.endswith(b"\n"):
+        if not last and not data.endswith(b"\n"):
             data += b"\n"
         return Piece(
             file=at.file, offset=at.offset, moment=at.moment, data=data, size=size, last=last
@@ -196,7 +196,7 @@ class Tail:
             if not self._compressed:
                 self._check_growth()
             data = read_some(self._file, size, self._segment.path)
-        if self._position < HEAD and len(self._segment.head) < 2 * HEAD:
+        if len(self._segment.head) == 2 * self._position < 2 * HEAD:
             self._segment.head += data[: HEAD - self._position].hex()
         self._position += len(data)
         self._seen = (self._seen + data)[-_SEEN:] if len(data) < _SEEN else data[-_SEEN:]
@@ -287,8 +287,17 @@ class Tail:
         if path is not None:
             info = os.stat(path) if pipe or compressed else os.fstat(file.fileno())
             segment.device, segment.inode = info.st_dev, info.st_ino
+        number = self._number_of(segment)
+        self._go_on(self._segments[number], number, file, pipe=pipe, compressed=compressed)
+
+    def _number_of(self, segment: Segment) -> int:
+        """The number of a segment, which may have been opened before the watch was resumed."""
+        same = (segment.client, segment.device, segment.inode, segment.base)
+        for number, known in enumerate(self._segments):
+            if (known.client, known.device, known.inode, known.base) == same and known.inode:
+                return number
         self._segments.append(segment)
-        self._go_on(segment, len(self._segments) - 1, file, pipe=pipe, compressed=compressed)
+        return len(self._segments) - 1
 
     def _go_on(
         self,
@@ -304,9 +313,9 @@ class Tail:
         self._segment, self._number, self._file = segment, number, file
         self._pipe, self._compressed = pipe, compressed
         self._position, self._seen = 0, b""
-        if self._rest and self._border < 0:
+        if self._rest:
             self._border = len(self._rest)
-        elif not self._rest:
+        else:
             self.reached = replace(self.reached, file=number, offset=0)
 
     def _next(self) -> bool:
@@ -319,11 +328,6 @@ class Tail:
             return False
         if data := self._more(1 << 20):  # written before the file was renamed
             self._rest += data
-        elif self._border >= 0:
-            raise HistoryError(
-                f"{self._segment.path}: a line that begins in the segment before "
-                "does not end in this one (expected the end of the line)"
-            )
         else:
             self._open(following)
         return True
