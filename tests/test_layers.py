@@ -49,6 +49,7 @@ DIRECT = {
     "run": {"api", "report"},
     "testing": {"run"},
     "strategies": {"testing"},
+    "watch": {"api"},
     "jobs": {"api", "crosscheck", "findings", "report"},
     "cli": {"jobs", "programs", "run", "workload"},
     "__init__": {"many", "testing"},

@@ -36,6 +36,7 @@ SPECIFY: Final = "Specifications and solvers"
 ISOCHECK: Final[Mapping[str, Line]] = {
     "check": Line("isolang.cli.check:check", JUDGE),
     "levels": Line("isolang.cli.levels:levels", JUDGE),
+    "watch": Line("isolang.cli.watch:watch", JUDGE),
     "run": Line("isolang.cli.run:run", JUDGE),
     "litmus": Line("isolang.cli.litmus:litmus", JUDGE),
     "verify": Line("isolang.cli.verify:verify", JUDGE),
