@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ALL: Final = ("scripted", *NAMES)
 """The workloads that a survey plays where none is named."""
 
+_LENGTH: Final = 5.0  # seconds of a cell where nothing is said
 _COUNTING: Final = 5.0  # seconds to count the anomalies of a history
 _LEVEL: Final = 2.0  # seconds for each level of the library
 
@@ -128,6 +129,7 @@ def survey(
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
     """
+    settings = replace(settings, seconds=settings.seconds or _LENGTH)
     target = target_named(settings.target, prefix=settings.prefix)
     levels = [level_named(target, settings.level)] if settings.level else target.levels
     player = Player(settings.target, settings.prefix)
@@ -138,7 +140,7 @@ def survey(
         return Survey(
             target=str(target.address),
             database=database or str(target.address),
-            seconds=settings.seconds,
+            seconds=settings.length,
             transactions=settings.transactions,
             sessions=settings.sessions,
             seed=settings.seed,
