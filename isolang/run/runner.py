@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
+from isolang.declared import command_line
 from isolang.errors import IsolangError
 from isolang.language.load import load_spec
 from isolang.run.blame import blamed
@@ -250,11 +254,14 @@ class Runner:
 
     def _about(self) -> str:
         s, when = self.settings, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        # An address shows no password.
+        typed = ["isocheck", "run", *command_line(replace(s, target=str(self.target.address)))]
         return (
             f"{self.version}; level {self.level.name} ({self.level.says}); "
             f"workload {s.workload}; {s.sessions} sessions; seed {s.seed}; {when}"
             + "".join(f"; fault {fault}" for fault in s.faults)
             + (f"; {s.standby} sessions on a standby" if s.standby else "")
+            + f"\n{shlex.join(typed)}"
         )
 
 
