@@ -25,10 +25,11 @@ from isolang.run.workloads import NAMES
 if TYPE_CHECKING:
     from isolang.history.history import History
 
+LENGTH: Final = 5.0
+"""Seconds of a cell where nothing is said."""
 ALL: Final = ("scripted", *NAMES)
 """The workloads that a survey plays where none is named."""
 
-_LENGTH: Final = 5.0  # seconds of a cell where nothing is said
 _COUNTING: Final = 5.0  # seconds to count the anomalies of a history
 _LEVEL: Final = 2.0  # seconds for each level of the library
 
@@ -129,7 +130,7 @@ def survey(
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
     """
-    settings = replace(settings, seconds=settings.seconds or _LENGTH)
+    settings = replace(settings, seconds=settings.seconds or LENGTH)
     target = target_named(settings.target, prefix=settings.prefix)
     levels = [level_named(target, settings.level)] if settings.level else target.levels
     player = Player(settings.target, settings.prefix)
