@@ -75,7 +75,12 @@ _CHECKERS = [
 ]
 
 TESTS = {
-    "isolang/certify": ["tests/certify/test_cycles.py", "tests/certify/test_world.py", *_CHECKERS],
+    "isolang/certify": [
+        "tests/certify/test_facts.py",
+        "tests/certify/test_cycles.py",
+        "tests/certify/test_world.py",
+        *_CHECKERS,
+    ],
     "isolang/history": ["tests/history", "tests/end_to_end/test_times.py"],
     "native/readers": _PREDICATES,
     "native/problem/set_reads": _PREDICATES,
