@@ -178,6 +178,13 @@ class Scratch:
         self._built = True
         return ""
 
+    def take_built(self) -> bool:
+        """Take the native module that is built beside the sources; whether there is one."""
+        for module in (ROOT / "isolang").glob("_native*.so"):
+            shutil.copy(module, self.folder / "isolang" / module.name)
+            self._built = True
+        return self._built
+
     @contextlib.contextmanager
     def changed(self, changes: Sequence[Change]) -> Iterator[str]:
         """Build with these changes, taken back after; the compiler's message if that fails."""

@@ -84,12 +84,14 @@ class _Judged(Struct, frozen=True, kw_only=True):
         return SHOWN_BY["text"](self)
 
     def __repr__(self) -> str:
-        said = "certified" if self.certified else "not certified"
+        certified = "certified" if self.certified else "not certified"
         match self:
             case Invalid():
-                said = f"{self.violation.anomaly}, {said}"
+                said = f"{self.violation.anomaly}, {certified}"
             case Unknown():
                 said = self.reason
+            case _:
+                said = certified
         return f"<{type(self).__name__}: {self.history.name}, {self.spec.name}: {said}>"
 
     def _repr_html_(self) -> str:

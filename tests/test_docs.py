@@ -6,7 +6,10 @@ import re
 from importlib import import_module
 
 import pytest
+from support import relations_table
 from support.paths import ROOT
+
+from isolang.language.vocabulary import VOCABULARY
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
 # Prose names a file from the root, from its own folder, or from a folder that the text is about.
@@ -85,3 +88,18 @@ def test_the_architecture_names_every_package():
     ]
     names = sorted(file.stem for file in files if not file.name.startswith("_"))
     assert [n for n in names if f"isolang.{n}" not in table and f"{n}.py" not in table] == []
+
+
+def test_the_table_of_relations_is_that_of_the_vocabulary():
+    """Each word is there once, with its meaning; `tests/support/relations_table.py` writes it."""
+    text = relations_table.PAGE.read_text()
+    assert relations_table.written(text) == text
+    assert all(text.count(f"\n| `{word.name}`") == 1 for word in VOCABULARY)
+
+
+def test_another_table_of_relations_is_noticed():
+    """A changed row, and a page without a place for the table."""
+    text = relations_table.PAGE.read_text()
+    assert relations_table.written(text.replace("in session order", "in its session")) == text
+    with pytest.raises(ValueError, match="no place for the table"):
+        relations_table.written("| name | what it relates | from |")

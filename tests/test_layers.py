@@ -19,6 +19,7 @@ NATIVE = ROOT / "native"
 
 DIRECT = {
     "errors": set(),
+    "declared": set(),
     "files": set(),
     "rows": set(),
     "specs": set(),
@@ -29,11 +30,11 @@ DIRECT = {
     "solvers": {"encodings", "problem", "certify"},
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
-    "workload": {"history", "language"},
+    "workload": {"history", "language", "declared"},
     "machine": set(),
     "shown": set(),
     "limits": {"machine"},
-    "options": {"machine"},
+    "options": {"machine", "declared"},
     "verdict": {"explain", "solvers", "limits", "shown"},
     "pipeline": {"verdict", "options"},
     "levels": {"pipeline"},

@@ -8,8 +8,13 @@ from support.cli import VALID, run_here
 
 import isolang
 from isolang.api import load_history
+from isolang.cli.main import main
+from isolang.declared import command_line, filled, options_of
 from isolang.errors import HistoryError, IsolangError, OptionError
-from isolang.options import Options, ReadOptions, described
+from isolang.options import Options, ReadOptions
+from isolang.run.settings import Playing, Settings
+from isolang.run.workloads import Shape
+from isolang.workload import Workload
 
 LOST = isolang.History.from_transactions(
     [
@@ -57,7 +62,7 @@ def test_values_of_another_type_are_refused(name, value):
 @pytest.mark.parametrize("name", ["timeout", "memory", "seed", "threads"])
 def test_the_largest_values_are_taken(tmp_path, capfd, name):
     """What is within the bounds works, with every clock and every solver."""
-    most = described(Options)[name].le
+    most = options_of(Options)[name].about.bounds[1]
     most = float(most) if name in ("timeout", "memory") else most
     if name == "threads":
         most = 4  # as many as that only take long to start
@@ -78,11 +83,61 @@ def test_check_takes_every_option_by_name():
     assert taken == {name: getattr(options, name) for name in Options.__struct_fields__}
 
 
-@pytest.mark.parametrize("record", [Options, ReadOptions])
+@pytest.mark.parametrize("record", [Options, ReadOptions, Settings, Shape, Playing, Workload])
 def test_every_option_is_described(record):
-    """Help, and the schema of the configuration, say what each one means."""
-    assert set(described(record)) == set(record.__struct_fields__)
-    assert all(meta.description.endswith(".") for meta in described(record).values())
+    """Help says what each one means."""
+    no_option = {"watched", "shape", "theta", "span"} if record in {Settings, Shape} else set()
+    found = options_of(record)
+    assert set(record.__struct_fields__) - no_option <= set(found)
+    assert all(option.about.text.endswith(".") for option in found.values())
+    assert len({option.flag for option in found.values()}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "value", "message"),
+    [
+        (Settings, "sessions", 0, "sessions must be at least 1 (got 0)"),
+        (Settings, "savepoints", 1.5, "savepoints must be at most 1.0 (got 1.5)"),
+        (Settings, "access", "hash", "access: expected index or scan (got 'hash')"),
+        (Settings, "faults", "kill", "faults: expected several of them (got 'kill')"),
+        (Settings, "to_the_end", 1, "to_the_end: expected true or false (got 1)"),
+        (Settings, "level", None, "level: expected a text (got None)"),
+        (Shape, "reads", -0.1, "reads must be at least 0.0 (got -0.1)"),
+        (Shape, "keys", 2.0, "keys: expected a whole number (got 2.0)"),
+        (Playing, "interleavings", 10**6, "interleavings must be at most 100,000"),
+    ],
+)
+def test_settings_of_runs_have_bounds_in_python_too(record, name, value, message):
+    """Not only on the command line."""
+    given = {"target": "sqlite"} if record is Settings else {}
+    with pytest.raises(OptionError) as caught:
+        record(**given, **{name: value})
+    assert str(caught.value).startswith(message)
+
+
+def test_a_record_says_what_to_type_for_it(monkeypatch):
+    """And who types that gets the same record, that in it included."""
+    settings = Settings(
+        target="sqlite",
+        seed=7,
+        faults=("kill", "slow"),
+        to_the_end=True,
+        folder="some where",
+        shape=Shape(keys=3, distribution="zipfian", reads=0.25),
+    )
+    typed = command_line(settings)
+    assert typed == [
+        *("sqlite", "--seed", "7", "--save", "some where", "--to-the-end", "--fault", "kill"),
+        *("--fault", "slow", "--keys", "3", "--reads", "0.25", "--distribution", "zipfian"),
+    ]
+    taken = []
+    monkeypatch.setattr("isolang.cli.run._clean", lambda some: taken.append(some) or 0)
+    assert main(["run", *typed, "--clean"]) == 0
+    assert taken == [settings]
+    assert command_line(Options(certify=False)) == ["--no-certify"]
+    values = {"target": "sqlite", "keys": 3, "faults": ["kill"], "level": None}
+    expected = Settings(target="sqlite", shape=Shape(keys=3), faults=("kill",))
+    assert filled(Settings, values) == expected
 
 
 def test_every_reading_option_reaches_load_history(tmp_path):

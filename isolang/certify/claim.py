@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Final, assert_never
 
 from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Edge
 from isolang.language.meaning.core import Core, Diff
 from isolang.language.meaning.facts import children, names
-from isolang.language.vocabulary import GIVEN, OF_EVENTS
+from isolang.language.vocabulary import GIVEN, GIVEN_WHOLE, OF_EVENTS, ROWS, TESTS, word_of
 from isolang.rows import Rows, bits, bits_of, closed, transposed, union
 
 NOTHING = -1
+_ANY_KEY: Final = -1
 OF_TRANSACTIONS = tuple(
     w.name for w in GIVEN if w.letter and w.sort.kind == "relation" and w.name not in OF_EVENTS
 )
@@ -132,7 +134,14 @@ class Claim(Evaluator):
 
     def _given(self, name: str, key: int | None) -> Rows:
         facts, place = self._facts, self.of_transaction
-        match name:
+        if key is None:
+            if name not in GIVEN_WHOLE and name not in TESTS:
+                return union(self.relation(name, k) for k in self.keys)
+            key = _ANY_KEY
+        if name not in ROWS:
+            return {}  # a relation that a text chooses, of which the edges say nothing
+        word = word_of(name)
+        match word:
             case "T":
                 return {0: self.everyone}
             case "id":
@@ -151,18 +160,15 @@ class Claim(Evaluator):
             case "answered-before":
                 return self._answered_before()
             case "committed-before":
-                return _rows((place[e.a], self._of_operation[e.op]) for e in self._named(name))
+                return _rows((place[e.a], self._of_operation[e.op]) for e in self._named(word))
             case "committed-after":
-                return _rows((self._of_operation[e.op], place[e.b]) for e in self._named(name))
-            case "W" if key is None:
+                return _rows((self._of_operation[e.op], place[e.b]) for e in self._named(word))
+            case "init" | "so" | "rt" | "group-rt" | "done" | "late" | "locked":
+                return _rows((place[e.a], place[e.b]) for e in self._named(word))
+            case "W" if key == _ANY_KEY:
                 return {0: bits_of(i for t, i in place.items() if facts.writes_any(t))}
-            case "R" if key is None:
+            case "R" if key == _ANY_KEY:
                 return {0: bits_of(i for t, i in place.items() if facts.reads_any(t))}
-        if name in OF_TRANSACTIONS:
-            return _rows((place[e.a], place[e.b]) for e in self._named(name))
-        if key is None:
-            return union(self.relation(name, k) for k in self.keys)
-        match name:
             case "W":
                 return {0: bits_of(i for t, i in place.items() if facts.writes_key(t, key))}
             case "R":
@@ -179,16 +185,19 @@ class Claim(Evaluator):
                 return _rows(
                     (place[u], place[facts.txn_of[op]])
                     for u, op in self._sources(key)
-                    if facts.of_predicate(op) == _BY_KIND.get(name, facts.of_predicate(op))
+                    if facts.of_predicate(op) == _BY_KIND.get(word, facts.of_predicate(op))
                 )
             case "ww":
                 return closed(_rows(self.before(key))) if self._order is None else {}
             case "rw" | "irw" | "prw":
-                read = transposed(self.relation(f"{name[:-2]}wr", key))
+                read = transposed(self.relation(f"{word[:-2]}wr", key))
                 back = self._composed(read, self.relation("ww", key))
                 # mutant: definition-itself
                 return {i: row & ~(1 << i) for i, row in back.items()}
-        return {}  # a relation of which the edges say nothing
+            case "vo" | "cand" | "co" | "ar" | "vis" | "conflict":
+                return {}  # the edges say nothing of it
+            case _:
+                assert_never(word)
 
     def _named(self, name: str) -> Iterator[Edge]:
         return (e for e in self._edges if e.relation.partition("[")[0] == name)

@@ -10,11 +10,14 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from typing import Final, assert_never
 
 from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import APPEND, NIL, WRITE, Facts
+from isolang.language.vocabulary import GIVEN_WHOLE, word_of
 from isolang.rows import Rows, bits, bits_of, transposed, union
 
+_NO_KEY: Final = -1
 _Moment = tuple[int, int, int]
 _Moments = Sequence[_Moment]
 
@@ -79,7 +82,12 @@ class World(Evaluator):
 
     def _given(self, name: str, key: int | None) -> Rows:
         facts, members = self.facts, self._members
-        match name:
+        if key is None:
+            if name not in GIVEN_WHOLE:  # a text may choose any relation for each key
+                return union(self.relation(name, k) for k in self.keys)
+            key = _NO_KEY
+        word = word_of(name)
+        match word:
             case "T":
                 return {0: self.transactions}
             case "id":
@@ -91,9 +99,9 @@ class World(Evaluator):
             case "rt":
                 return self._real_time()
             case "group-rt" | "done" | "late" | "locked":
-                return self._before_commit(name)
+                return self._before_commit(word)
             case "committed-before" | "answered-before" | "committed-after" | "statement":
-                return self._of_statements(name)
+                return self._of_statements(word)
             case "po":
                 return self._program_order()
             case "tx":
@@ -101,9 +109,6 @@ class World(Evaluator):
             case "pred":
                 reads = (op for ops in self._reads.values() for op in ops)
                 return {0: bits_of(self._event(op) for op in reads if facts.of_predicate(op))}
-        if key is None:
-            return union(self.relation(name, k) for k in self.keys)
-        match name:
             case "W":
                 return {0: bits_of([*self._writers.get(key, ()), self.t0])}
             case "R":
@@ -126,14 +131,17 @@ class World(Evaluator):
                     {self._sources[op]: 1 << facts.txn_of[op]}
                     for op in self._reads.get(key, ())
                     if op in self._sources
-                    and (name == "wr" or facts.of_predicate(op) == (name == "pwr"))
+                    and (word == "wr" or facts.of_predicate(op) == (word == "pwr"))
                 )
             case "rw" | "irw" | "prw":
                 back = self._composed(
-                    transposed(self.relation(f"{name[:-2]}wr", key)), self.relation("ww", key)
+                    transposed(self.relation(f"{word[:-2]}wr", key)), self.relation("ww", key)
                 )
                 return {i: row & ~(1 << i) for i, row in back.items()}
-        raise AssertionError(f"no relation {name}")
+            case "ww" | "co" | "ar" | "vis" | "conflict":
+                raise AssertionError(f"{word} is chosen, and was not")
+            case _:
+                assert_never(word)
 
     def _identity(self) -> Rows:
         rows = {i: 1 << i for i in bits(self.transactions)}

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, get_args
+from typing import Final
 
 import typer
-
-from isolang.options import FailedCas
 
 
 def levels() -> list[str]:
@@ -61,7 +59,6 @@ OF_OPTION: Final[dict[str, Callable[[], list[str]]]] = {
     "solver": solvers,
     "encoding": encodings,
     "prune": stages,
-    "failed_cas": lambda: list(get_args(FailedCas)),
 }
 
 

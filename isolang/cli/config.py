@@ -1,62 +1,96 @@
-"""``[tool.isocheck]`` of the nearest ``pyproject.toml``: what is meant where nothing is said."""
+"""``[tool.isocheck]`` of the nearest ``pyproject.toml``: what is meant where nothing is said.
+
+The section itself speaks of ``check`` and ``levels``; ``[tool.isocheck.run]`` and its like of one
+command. The keys are the options of the records that a command takes, without their dashes.
+"""
 
 from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from isolang.cli.choices import near
-from isolang.cli.parameters import Mistake
+from typer import Typer
 
-# Each key, the parameter of the commands that it fills, and what it must be.
-_KEYS: Final[dict[str, tuple[str, str]]] = {
+from isolang.cli.choices import near
+from isolang.cli.commands import ISOCHECK
+from isolang.cli.parameters import Mistake, records_of
+from isolang.declared import Option
+from isolang.errors import OptionError
+
+# The keys that are no options of a record, the parameter of each, and what it must be.
+_NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "spec": ("specs", "a level or a file, or a list of these"),
-    "timeout": ("timeout", "a number of seconds"),
-    "memory": ("memory", "a number of megabytes"),
     "include": ("include", "a folder, or a list of these"),
 }
-_COMMANDS: Final = {
-    "check": ("specs", "timeout", "memory", "include"),
-    "levels": ("timeout", "memory"),
-}
+_OF_SECTION: Final = ("check", "levels")
 
 
-def defaults(folder: Path | None = None) -> dict[str, dict[str, Any]]:
+def defaults(command: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
     """What the configuration says, by command and parameter.
 
     Args:
+        command: that is run.
         folder: where to begin to look, upwards; by default the current one.
 
     Raises:
         Mistake: a key is unknown, or its value is not what it must be.
     """
-    found = _table(Path.cwd() if folder is None else folder)
+    options = _options(command)
+    found = _table(Path.cwd() if folder is None else folder) if options else None
     if found is None:
         return {}
     file, table = found
-    values: dict[str, Any] = {}
+    known: dict[str, Option | tuple[str, str]] = {**_options("check"), **_NAMES}
+    section = {key: table[key] for key in table if key in known or key not in ISOCHECK}
+    values = dict(_values(section, known, "", file))
+    taken = {option.name for option in options.values()}
+    if command not in _OF_SECTION:
+        values = {}
+    elif command != "check":
+        values = {name: value for name, value in values.items() if name in taken}
+    own = table.get(command, {})
+    if not isinstance(own, dict):
+        raise Mistake(f"{file}: tool.isocheck.{command}: expected a table (got {own!r})")
+    values |= _values(own, options, f".{command}", file)
+    return {command: values}
+
+
+def _options(command: str) -> dict[str, Option]:
+    """The options of the records that a command takes, by key; none of a group of commands."""
+    module, name = ISOCHECK[command].where.split(":")
+    function = getattr(import_module(module), name)
+    if isinstance(function, Typer):
+        return {}
+    return {one.key: one for _, options in records_of(function).values() for one in options}
+
+
+def _values(
+    table: Mapping[str, Any], known: Mapping[str, Option | tuple[str, str]], of: str, file: Path
+) -> Iterator[tuple[str, Any]]:
+    """The parameters that a table fills, and their values."""
     for key, value in table.items():
-        where = f"{file}: [tool.isocheck] {key}"
-        if key not in _KEYS:
-            meant = near(key, _KEYS)
-            hint = f"did you mean {meant}?" if meant else f"the keys are {', '.join(_KEYS)}"
+        where = f"{file}: [tool.isocheck{of}] {key}"
+        option = known.get(key)
+        if option is None:
+            meant = near(key, known)
+            hint = f"did you mean {meant}?" if meant else f"the keys are {', '.join(known)}"
             raise Mistake(f"{where}: no such key", hint)
-        name, expected = _KEYS[key]
-        if key in ("timeout", "memory"):
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise Mistake(f"{where}: expected {expected} (got {value!r})")
-            values[name] = value
+        if isinstance(option, Option):
+            try:
+                option.check(value, where)
+            except OptionError as error:
+                raise Mistake(str(error)) from None
+            yield option.name, value
             continue
+        name, expected = option
         several = [value] if isinstance(value, str) else value
         if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
             raise Mistake(f"{where}: expected {expected} (got {value!r})")
-        values[name] = [_located(one, file.parent, key) for one in several]
-    return {
-        command: {name: values[name] for name in names if name in values}
-        for command, names in _COMMANDS.items()
-    }
+        yield name, [_located(one, file.parent, key) for one in several]
 
 
 def _located(text: str, folder: Path, key: str) -> str:

@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Struct
 
-from isolang.cli.choices import number
-from isolang.cli.parameters import (
-    DATABASE,
-    Include,
-    Levels,
-    Mistake,
-    Output,
-    Seed,
-    TablePrefix,
-)
+from isolang.cli.parameters import Include, Mistake, Output
 from isolang.cli.progress import Bar
 from isolang.output.report import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import data, say, visible
+from isolang.run.settings import Playing
 
 if TYPE_CHECKING:
     from isolang.comparison.normal import Normal
@@ -110,14 +102,7 @@ def litmus(
             help="Two specifications, or a history of a few transactions; nothing with --suite.",
         ),
     ] = None,
-    target: Annotated[
-        str,
-        typer.Option(
-            "--run", metavar="TARGET", rich_help_panel=DATABASE, show_default=False,
-            help="Where to play it: postgres, sqlite, duckdb, mariadb, or a URL.",
-        ),
-    ] = "",
-    level: Levels = [],  # noqa: B006
+    playing: Playing,
     spec: Annotated[
         str,
         typer.Option(
@@ -128,22 +113,6 @@ def litmus(
     suite: Annotated[
         bool, typer.Option("--suite", help="One program for each edge of the lattice.")
     ] = False,
-    seconds: Annotated[
-        float,
-        typer.Option(
-            "--seconds", metavar="S", help="For each program on each level.",
-            parser=number(float, 0, 1e6),
-        ),
-    ] = 1.0,
-    most: Annotated[
-        int,
-        typer.Option(
-            "--interleavings", metavar="N", help="Of each program, at most.",
-            parser=number(int, 1, 100_000),
-        ),
-    ] = 200,
-    seed: Seed = 0,
-    prefix: TablePrefix = "isocheck_",
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:  # fmt: skip
@@ -159,12 +128,9 @@ def litmus(
         bar.phase("look for histories")
         cases = _cases(what or [], spec, include, skipped, suite=suite)
         rows = [
-            observe(
-                [case.question for case in cases], target, name, prefix=prefix, seconds=seconds,
-                most=int(most), seed=int(seed), progress=bar.phase,
-            )
-            for name in _levels(target, level, suite=suite)
-        ]  # fmt: skip
+            observe([case.question for case in cases], playing, name, progress=bar.phase)
+            for name in _levels(playing, suite=suite)
+        ]
     results = [_report(case, None) for case in cases if not rows]
     results += [_report(case, one) for row in rows for case, one in zip(cases, row, strict=True)]
     if output == "json":
@@ -283,16 +249,16 @@ def _file(path: str, spec: str, include: Sequence[str]) -> Case:
     return Case(allowed_by=None, forbidden_by=spec or None, program=program, question=case.question)
 
 
-def _levels(target: str, asked: Sequence[str], *, suite: bool) -> list[str]:
-    if not target:
-        if suite or asked:
+def _levels(playing: Playing, *, suite: bool) -> list[str]:
+    if not playing.target:
+        if suite or playing.levels:
             raise Mistake("--run TARGET is missing: where to play it")
         return []
-    if asked or not suite:
-        return list(asked) or [""]
+    if playing.levels or not suite:
+        return list(playing.levels) or [""]
     from isolang.run.targets import target_named
 
-    return [one.name for one in target_named(target).levels]
+    return [one.name for one in target_named(playing.target).levels]
 
 
 def _report(case: Case, found: Observed | None) -> LitmusReport:

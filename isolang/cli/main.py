@@ -15,7 +15,6 @@ from isolang.errors import IsolangError, internal_error
 from isolang.output.terminal import complain, forget_stdout, open_streams, visible
 
 PROGRAM: Final = "isocheck"
-OTHER_COMMANDS: Final = frozenset(ISOCHECK) - {"check", "levels"}
 EXIT_USAGE: Final = 2
 EXIT_UNKNOWN: Final = 3
 EXIT_INTERRUPTED: Final = 130
@@ -76,12 +75,12 @@ def _guarded(command: Any, arguments: list[str]) -> int:
 
 
 def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:
-    """What ``pyproject.toml`` says, if the command is one that it speaks of."""
-    if not arguments or arguments[0] in OTHER_COMMANDS or "--help" in arguments:
+    """What ``pyproject.toml`` says of the command, which is ``check`` where none is named."""
+    if not arguments or "--help" in arguments:
         return {}
     from isolang.cli.config import defaults
 
-    return defaults()
+    return defaults(arguments[0] if arguments[0] in ISOCHECK else "check")
 
 
 def _said(mistake: typer.TyperException, context: Any) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """The parameters of commands: those that several take, and the records that options fill.
 
 A command is a function. Its parameters are Typer's (``Annotated[str, typer.Option(...)]``), or
-records of :mod:`isolang.options`, which are filled from one command-line option for each field.
+records of options (:mod:`isolang.declared`), which are filled from one for each field.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import (
     Annotated,
     Any,
     Final,
-    Literal,
     Self,
     TypeAlias,
     get_args,
@@ -22,14 +21,14 @@ from typing import (
 
 import typer
 from msgspec import NODEFAULT, Struct
-from msgspec.structs import fields
+from msgspec.structs import replace
 from typer.core import TyperCommand
 
 from isolang.cli import choices
+from isolang.declared import Option, filled, options_of
 from isolang.errors import OptionError
-from isolang.options import described
 
-OUTPUT, DATABASE = "Output", "The database"
+OUTPUT: Final = "Output"
 
 
 class Mistake(typer.TyperException):
@@ -94,33 +93,6 @@ SpecName: TypeAlias = Annotated[
 SpecFiles: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Specifications.")
 ]
-Level: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--level", metavar="LEVEL", rich_help_panel=DATABASE, show_default=False,
-        help="Of the database; by default its first.",
-    ),
-]  # fmt: skip
-Levels: TypeAlias = Annotated[
-    list[str],
-    typer.Option(
-        "--level", metavar="LEVEL", rich_help_panel=DATABASE, show_default=False,
-        help="Of the database; may be repeated. By default its first, of a suite all.",
-    ),
-]  # fmt: skip
-TablePrefix: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--table-prefix", metavar="NAME", help="Names of tables begin so.", rich_help_panel=DATABASE
-    ),
-]
-Seed: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        "--seed", metavar="N", parser=choices.number(int, 0, (1 << 63) - 1),
-        help="Of all random choices.",
-    ),
-]  # fmt: skip
 Color: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -202,27 +174,25 @@ def as_command(function: Callable[..., int]) -> Callable[..., int]:
 
     What the records refuse is a mistake on the command line.
     """
-    records: dict[str, tuple[type[Struct], list[str]]] = {}
-    parameters: list[inspect.Parameter] = []
     hints = get_type_hints(function, include_extras=True)
+    records = records_of(function)
+    parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
-        record, only = _record(hints[name])
-        if record is None:
+        if name in records:
+            parameters += map(_parameter, records[name][1])
+        else:
             parameters.append(
                 parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
             )
-            continue
-        options = _options(record, only)
-        records[name] = (record, [option.name for option in options])
-        parameters += options
 
     def command(**given: Any) -> int:
-        for name, (record, own) in records.items():
-            values = {field: given.pop(field) for field in own}
-            try:
-                given[name] = record(**{k: v for k, v in values.items() if v is not None})
-            except OptionError as error:
-                raise Mistake(f"--{error}") from None  # it begins with the option's name
+        for name, (record, options) in records.items():
+            values = {}
+            for option in options:
+                if (value := given.pop(option.name)) is not None:
+                    _check(option, value)
+                    values[option.name] = value
+            given[name] = filled(record, values)
         return function(**given)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
@@ -232,60 +202,55 @@ def as_command(function: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def _record(hint: Any) -> tuple[type[Struct] | None, Only | None]:
-    only = None
-    if get_origin(hint) is Annotated:
-        hint, *more = get_args(hint)
-        only = next((m for m in more if isinstance(m, Only)), None)
-    if isinstance(hint, type) and issubclass(hint, Struct):
-        return hint, only
-    return None, None
+def _check(option: Option, value: object) -> None:
+    try:
+        option.check(value, option.flag)
+    except OptionError as error:
+        raise Mistake(str(error)) from None
 
 
-def _options(record: type[Struct], only: Only | None) -> list[inspect.Parameter]:
-    """A parameter of Typer for each field."""
-    hints = get_type_hints(record, include_extras=True)
-    about = described(record)
-    found = []
-    for field in fields(record):
-        if only is not None and field.name not in only.names:
-            continue
-        default = field.default
-        if only is not None:
-            default = only.defaults.get(field.name, default)
-        assert default is not NODEFAULT, f"{record.__name__}.{field.name} has no default"
-        kind = _plain(hints[field.name])
-        shown = about[field.name]
-        how = dict(shown.extra or {})
-        flag = how.get("flag") or f"--{field.name.replace('_', '-')}"
-        if kind is bool and default is True:
-            flag = f"{flag}/--no-{field.name.replace('_', '-')}"
-        more: dict[str, Any] = {}
-        if field.name in choices.OF_OPTION:
-            more = named(choices.OF_OPTION[field.name], how.get("metavar", "NAME"))
-        elif kind is not bool:
-            more = {"metavar": how.get("metavar") or None}
-            if kind in (int, float):
-                more["parser"] = choices.number(kind)
-        option = typer.Option(
-            flag, help=shown.description, rich_help_panel=how.get("panel") or None, **more
-        )
-        taken: Any = kind if default is not None else kind | None
-        annotation = Annotated[taken, option]
-        found.append(
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-            )
-        )
+def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], list[Option]]]:
+    """Of a command, by the names of its parameters: the records, and their options that it has."""
+    found = {}
+    for name, hint in get_type_hints(function, include_extras=True).items():
+        record, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if isinstance(record, type) and issubclass(record, Struct):
+            options = list(options_of(record).values())
+            for only in (one for one in more if isinstance(one, Only)):
+                options = [
+                    replace(option, default=only.defaults.get(option.name, option.default))
+                    for option in options
+                    if option.name in only.names
+                ]
+            found[name] = (record, options)
     return found
 
 
-def _plain(hint: Any) -> type:
-    """The type of an option without what is said about it: ``float`` of ``float | None``."""
-    if get_origin(hint) is Annotated:
-        return _plain(get_args(hint)[0])
-    if get_origin(hint) is Literal:
-        return str
-    if isinstance(hint, type):
-        return hint
-    return _plain(next(part for part in get_args(hint) if part is not type(None)))
+def _parameter(option: Option) -> inspect.Parameter:
+    """The parameter of Typer for an option."""
+    about, more, default = option.about, dict[str, Any](), option.default
+    if option.name in choices.OF_OPTION:
+        more = named(choices.OF_OPTION[option.name], about.metavar)
+    elif option.words:
+        more = one_of(*option.words)
+    elif option.kind in (int, float):
+        more = {"parser": choices.number(option.kind)}
+    if about.metavar:
+        more["metavar"] = about.metavar
+    taken: Any = list[str] if option.several else option.kind
+    if default is None:
+        taken |= None
+    if default is NODEFAULT:
+        shown = typer.Argument(help=about.text, **more)
+        default = inspect.Parameter.empty
+    else:
+        flag = option.flag
+        if option.kind is bool and default is True:
+            flag = f"{flag}/--no-{flag.removeprefix('--')}"
+        flags = [flag, about.short] if about.short else [flag]
+        more["show_default"] = bool(default) or option.kind in (bool, int)
+        shown = typer.Option(*flags, help=about.text, rich_help_panel=about.panel or None, **more)
+    return inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=default,
+        annotation=Annotated[taken, shown],
+    )  # fmt: skip

@@ -9,28 +9,24 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import IO, TYPE_CHECKING, Annotated, Final
 
 import typer
 from msgspec.structs import asdict, replace
 
-from isolang.cli.choices import duration, number
-from isolang.cli.parameters import DATABASE, OUTPUT, Level, Only, Seed, TablePrefix, one_of
-from isolang.options import Options
+from isolang.cli.choices import duration
+from isolang.cli.parameters import OUTPUT, one_of
 from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, Report, code_of, json_text, report_of
 from isolang.output.terminal import console, data, say, visible
+from isolang.run.settings import DATABASE, Settings
 
 if TYPE_CHECKING:
     from isolang.run.judge import Judged
-    from isolang.run.sql import Access, Update
     from isolang.run.state import Run, State
     from isolang.run.target import Target
-    from isolang.run.workloads.workload import Distribution
 
-_SIZE: Final = "Size"
 _LOST: Final = 5  # lost commits that are named in the text
 _QUIET: Final = 2.0  # seconds without an answer that the line speaks of
-_WHOLE: Any = {"metavar": "N", "parser": number(int, 1, (1 << 31) - 1), "rich_help_panel": _SIZE}
 
 
 class RunReport(Report, frozen=True, kw_only=True):
@@ -79,31 +75,7 @@ class RunReport(Report, frozen=True, kw_only=True):
 
 def run(
     *,
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="postgres, mariadb, sqlite, duckdb, redis, etcd, exec:COMMAND; or a URL.",
-        ),
-    ],
-    options: Annotated[Options, Only(timeout=120.0)],
-    level: Level = "",
-    claims: Annotated[
-        str,
-        typer.Option(
-            "--claims", metavar="SPEC", help="What to judge by; by default what the level claims.",
-            rich_help_panel=DATABASE, show_default=False,
-        ),
-    ] = "",
-    prefix: TablePrefix = "isocheck_",
-    seed: Seed = 0,
-    workload: Annotated[
-        str,
-        typer.Option(
-            "--workload", "-w", metavar="NAME",
-            help="What clients do; of a survey several, with commas between, or all.",
-        ),
-    ] = "auto",
+    settings: Settings,
     survey: Annotated[
         bool, typer.Option("--survey", help="Every level against every workload, as a table.")
     ] = False,
@@ -114,100 +86,6 @@ def run(
             help="How many violations each workload finds in an hour: trials for 30m, say.",
         ),
     ] = 0.0,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--seconds", metavar="S", parser=number(float, 0.001, 1e8), rich_help_panel=_SIZE,
-            help="How long; by default 30, of each cell of a survey 5.", show_default=False,
-        ),
-    ] = None,
-    transactions: Annotated[
-        int | None, typer.Option("--transactions", help="Stop after this many.", **_WHOLE)
-    ] = None,
-    sessions: Annotated[
-        int, typer.Option("--sessions", help="Clients at a time.", **_WHOLE)
-    ] = 10,
-    processes: Annotated[
-        int, typer.Option("--processes", help="Share the clients out to this many.", **_WHOLE)
-    ] = 1,
-    standby: Annotated[
-        int,
-        typer.Option(
-            "--standby", metavar="N", parser=number(int, 0, 1000), rich_help_panel=DATABASE,
-            help="This many more clients read from a standby (postgres, started here).",
-            show_default=False,
-        ),
-    ] = 0,
-    access: Annotated[
-        str,
-        typer.Option(
-            "--access", help="Find rows by the key's index, or by a scan.",
-            rich_help_panel=DATABASE, **one_of("index", "scan"),
-        ),
-    ] = "index",
-    update: Annotated[
-        str,
-        typer.Option(
-            "--update", rich_help_panel=DATABASE, **one_of("update", "upsert", "insert"),
-            help="Write by UPDATE; by INSERT that updates; by UPDATE, else INSERT.",
-        ),
-    ] = "update",
-    savepoints: Annotated[
-        float,
-        typer.Option(
-            "--savepoints", metavar="P", parser=number(float, 0.0, 1.0), show_default=False,
-            help="Before this share of writes, do another one and undo it by a savepoint.",
-            rich_help_panel=DATABASE,
-        ),
-    ] = 0.0,
-    keys: Annotated[
-        int | None, typer.Option("--keys", help="Of the workload.", **_WHOLE)
-    ] = None,
-    operations: Annotated[
-        int | None, typer.Option("--operations", help="Of a transaction.", **_WHOLE)
-    ] = None,
-    faults: Annotated[
-        list[str],
-        typer.Option(
-            "--fault", metavar="FAULT", rich_help_panel=DATABASE, show_default=False,
-            help="Of a server started here, at random times: kill, pause, disconnect, slow; "
-            "may be repeated.",
-        ),
-    ] = [],  # noqa: B006
-    reads: Annotated[
-        float | None,
-        typer.Option(
-            "--reads", metavar="P", parser=number(float, 0.0, 1.0), rich_help_panel=_SIZE,
-            help="The share of reads.", show_default=False,
-        ),
-    ] = None,
-    distribution: Annotated[
-        str | None,
-        typer.Option(
-            "--distribution", help="How keys are chosen.", rich_help_panel=_SIZE,
-            **one_of("uniform", "zipfian", "hotspot", "exponential"),
-        ),
-    ] = None,
-    rotate: Annotated[
-        int,
-        typer.Option(
-            "--rotate", metavar="N", parser=number(int, 0, (1 << 31) - 1), rich_help_panel=_SIZE,
-            help="After N transactions of a client other keys are hot.", show_default=False,
-        ),
-    ] = 0,
-    long: Annotated[
-        float | None,
-        typer.Option(
-            "--long", metavar="P", parser=number(float, 0.0, 1.0), rich_help_panel=_SIZE,
-            help="Of pairs, the share of clients with long transactions.", show_default=False,
-        ),
-    ] = None,
-    folder: Annotated[
-        str, typer.Option("--save", metavar="DIR", help="Where to save.")
-    ] = "isocheck-runs",
-    to_the_end: Annotated[
-        bool, typer.Option("--to-the-end", help="Go on after a violation.")
-    ] = False,
     clean: Annotated[
         bool,
         typer.Option(
@@ -233,53 +111,23 @@ def run(
     """Test a real database: run a workload on it, and judge what it did."""
     from isolang.run.player import Player
     from isolang.run.runner import Runner
-    from isolang.run.settings import Settings
     from isolang.run.state import nothing_committed
     from isolang.run.target import TargetError
-    from isolang.run.workloads import Shape
 
-    settings = Settings(
-        target=target,
-        level=level,
-        claims=claims,
-        prefix=prefix,
-        workload=workload,
-        seconds=seconds or (5.0 if survey else 30.0),
-        transactions=transactions,
-        sessions=sessions,
-        shape=Shape(
-            keys=keys,
-            operations=operations,
-            reads=reads,
-            distribution=cast("Distribution | None", distribution),
-            rotate=rotate,
-            long=long,
-        ),
-        folder=folder,
-        to_the_end=to_the_end,
-        seed=seed,
-        faults=tuple(faults),
-        processes=processes,
-        standby=standby,
-        savepoints=savepoints,
-        access=cast("Access", access),
-        update=cast("Update", update),
-        timeout=options.timeout or 0.0,
-    )
     if clean:
-        return _clean(target, prefix)
+        return _clean(settings)
     line = Line(sys.stderr)
     with _terminated_as_interrupted():
         if survey:
             from isolang.cli.survey import run_survey
 
-            return run_survey(settings, workload, page=page, output=output, line=line)
+            return run_survey(settings, page=page, output=output, line=line)
         if trials:
             from isolang.cli.survey import run_trials
 
-            return run_trials(settings, workload, trials, output=output, line=line)
+            return run_trials(settings, trials, output=output, line=line)
         runner = Runner(settings)  # what cannot be run is said before anything is started
-        player = Player(target, prefix)
+        player = Player(settings.target, settings.prefix)
         try:
             recorded = player.play(settings, line.show)
             line.end()
@@ -309,16 +157,17 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _clean(target: str, prefix: str) -> int:
+def _clean(settings: Settings) -> int:
     from isolang.run.player import clean
     from isolang.run.target import TargetError
 
-    removed, why = clean(target, prefix)
+    removed, why = clean(settings.target, settings.prefix)
     if why:
         raise TargetError(f"--clean: {why}")
     say(*(f"removed {visible(name)}" for name in removed))
     if not removed:
-        say(f"nothing to remove: no table or key with the prefix {visible(prefix)} is isocheck's")
+        prefix = visible(settings.prefix)
+        say(f"nothing to remove: no table or key with the prefix {prefix} is isocheck's")
     return EXIT_VALID
 
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 
 
-def run_survey(settings: Settings, workload: str, *, page: str, output: str, line: Line) -> int:
+def run_survey(settings: Settings, *, page: str, output: str, line: Line) -> int:
     """Make a survey and print it; gives the exit code."""
     from isolang.report import save_page
     from isolang.run.survey import ALL, survey
     from isolang.run.survey_table import html, markdown
 
-    workloads = _named(workload, ALL)
+    workloads = _named(settings.workload, ALL)
 
     def done(cell: Cell, so_far: Survey) -> None:
         line.end()
@@ -54,14 +54,12 @@ def run_survey(settings: Settings, workload: str, *, page: str, output: str, lin
     return EXIT_UNKNOWN if outcomes & {"unknown", "failed"} or nothing else EXIT_VALID
 
 
-def run_trials(
-    settings: Settings, workload: str, seconds: float, *, output: str, line: Line
-) -> int:
+def run_trials(settings: Settings, seconds: float, *, output: str, line: Line) -> int:
     """Find out how effective workloads are, and print it; gives the exit code."""
     from isolang.run.effectiveness import effectiveness, markdown
     from isolang.run.phases import AUTO
 
-    workloads = _named(workload, [name for name, _ in AUTO])
+    workloads = _named(settings.workload, [name for name, _ in AUTO])
     try:
         found = effectiveness(settings, workloads, seconds, show=line.show)
     finally:

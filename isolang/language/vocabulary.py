@@ -200,6 +200,9 @@ assert tuple(ROWS) == get_args(Name)
 GIVEN: Final = tuple(word for word in VOCABULARY if not word.fragment)
 """What each history gives, whatever a text defines."""
 
+GIVEN_WHOLE: Final = frozenset(word.name for word in GIVEN if not word.keyed)
+"""Those of them that have no part for each key."""
+
 FRAGMENTS: Final[Mapping[str, str]] = {
     **{word.name: word.fragment for word in VOCABULARY if word.fragment},
     "obs": "prelude.iso",
@@ -300,6 +303,15 @@ STATEMENT_LETTERS: Final[tuple[str, ...]] = tuple(
 BESIDE_STATEMENTS: Final = tuple(w.name for w in VOCABULARY if "statements" in w.beside)
 BESIDE_OPERATIONS: Final = tuple(w.name for w in VOCABULARY if "operations" in w.beside)
 """Letters that a walk over statements, or over operations, may take from COMMIT to COMMIT."""
+
+
+def word_of(name: str) -> Name:
+    """A name as one of the words, so that a type checker sees which of them an interpreter forgot.
+
+    Raises:
+        KeyError: it is no word.
+    """
+    return ROWS[name].name
 
 
 def relation_of(letter: str) -> str:

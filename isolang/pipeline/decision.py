@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, assert_never
 
 from msgspec.structs import replace
 
@@ -162,6 +162,8 @@ def _verdict(run: Run) -> Verdict:
             return _unknown(run, answer.says)
         case Exhaustion():
             raise AssertionError("no solver goes through all choices")
+        case _:
+            assert_never(answer.says)
 
 
 def _unproved(run: Run, answer: Answer) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from isolang.certify.proofs import Exhaustion, Refutation, Relations, Witness
 from isolang.problem import build_problem
@@ -43,6 +43,8 @@ def verdict_of(
             violation = explain_exhausted(
                 build_problem(history), refutation.transactions, checks, spec
             )
+        case _:
+            assert_never(certificate.proof)
     return Invalid(
         history=history,
         spec=spec,

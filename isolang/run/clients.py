@@ -78,7 +78,7 @@ class Clients:
 
     def choose(self) -> None:
         """Have them play what it is time for."""
-        passed = (time.monotonic() - self.state.began) / self._settings.seconds
+        passed = (time.monotonic() - self.state.began) / self._settings.length
         self.state.workload = self._plan.workload(passed)
 
     def alive(self) -> bool:
@@ -197,7 +197,7 @@ class Clients:
     def _wait(self, operation: Wait) -> None:
         # Aborted ones count: what is held open here may be what makes the others abort.
         enough = self.state.total() + operation.transactions // self._share.of
-        until = time.monotonic() + self._settings.seconds / 4
+        until = time.monotonic() + self._settings.length / 4
         while self.state.total() < enough and time.monotonic() < until:
             if self.stopped.wait(0.01):
                 return

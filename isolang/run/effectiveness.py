@@ -141,9 +141,8 @@ def _trials(
     interrupted, version = False, ""
     while (left := seconds - playing - judging) > 0 and not interrupted:
         began = perf_counter()
-        one = replace(
-            settings, seed=settings.seed + trials, seconds=min(settings.seconds, max(left, 0.5))
-        )
+        longest = min(settings.length, max(left, 0.5))
+        one = replace(settings, seed=settings.seed + trials, seconds=longest)
         recorded = player.play(one, show)
         played = perf_counter()
         judged = judge(recorded, target, levels=False, smallest=False)

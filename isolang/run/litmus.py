@@ -23,6 +23,7 @@ from isolang.history.values import Keyword
 from isolang.run.interleave import interleave_sessions, interleavings, shuffled
 from isolang.run.operation import Append, Operation, Read, Write
 from isolang.run.recorder import Recorder
+from isolang.run.settings import Playing
 from isolang.run.target import Target, TargetError
 
 if TYPE_CHECKING:
@@ -272,25 +273,17 @@ class Question(Struct, frozen=True, kw_only=True):
 
 def observe(
     questions: Sequence[Question],
-    address: str,
+    playing: Playing,
     level: str = "",
     *,
-    prefix: str = "isocheck_",
-    seconds: float = 1.0,
-    most: int = 200,
-    seed: int = 0,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> list[Observed]:
     """Play programs on a database in their interleavings.
 
     Args:
         questions: what to play, and what to look for.
-        address: of the database, a name or a URL.
+        playing: where, and how many interleavings.
         level: of the database; empty for its first one.
-        prefix: how the names of tables begin.
-        seconds: for each program, after which no further interleaving is begun.
-        most: how many interleavings of each to play.
-        seed: of their order.
         progress: called with the name of each program as it begins.
 
     Raises:
@@ -299,12 +292,13 @@ def observe(
     from isolang.run.sql import SqlTarget
     from isolang.run.targets import level_named, target_named
 
-    target = target_named(address, prefix=prefix)
+    target = target_named(playing.target, prefix=playing.prefix)
     chosen = level_named(target, level)
     if target.lacks & {"conversations"}:
         raise TargetError(f"{target.name}: a litmus test needs steps, which this target lacks")
     if isinstance(target, SqlTarget):
         target.options(level=chosen.name, access="index", update="update")
+    most, seed = playing.interleavings, playing.seed
     plays = [_Plays(q, number, most, seed) for number, q in enumerate(questions)]
     try:
         target.start()
@@ -314,7 +308,7 @@ def observe(
         for one in plays:
             progress(one.question.litmus.name)
             began = time.monotonic()
-            outcomes = one.play(target, chosen.name, began + seconds)
+            outcomes = one.play(target, chosen.name, began + playing.seconds)
             found.append(
                 Observed(
                     litmus=one.question.litmus,

@@ -371,7 +371,7 @@ def _serve(pipe: Connection, target: Target, parent: int) -> None:
                 pipe.send(Step(doing="make the tables", seconds=_REACHING + keys / _KEYS))
                 runner.start()
                 pipe.send(
-                    Step(doing=PLAYING, seconds=settings.seconds + LATE, version=runner.version)
+                    Step(doing=PLAYING, seconds=settings.length + LATE, version=runner.version)
                 )
                 run = runner.run(_Showing(pipe, parent), began=pipe.send)
                 pipe.send(run)

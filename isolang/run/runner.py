@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
+from isolang.declared import command_line
 from isolang.errors import IsolangError
 from isolang.language.load import load_spec
 from isolang.run.blame import blamed
 from isolang.run.clients import Clients
-from isolang.run.faults import Nemesis
+from isolang.run.faults import Nemesis, check_faults
 from isolang.run.interleave import interleave
 from isolang.run.phases import plan_of
 from isolang.run.prefix import Watcher
 from isolang.run.processes import Children
 from isolang.run.recorder import Recorder
-from isolang.run.settings import Settings, check_settings
+from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.state import Run, State
-from isolang.run.target import Serving, Target, TargetError
+from isolang.run.target import Replicated, Serving, Target, TargetError
 from isolang.run.targets import level_named, target_named
 
 GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
@@ -56,7 +60,7 @@ class Runner:
             self.target.options(
                 level=self.level.name, access=settings.access, update=settings.update
             )
-        check_settings(settings, self.target)
+        _check(settings, self.target)
 
     def start(self) -> None:
         """Start or reach the server, and create the tables.
@@ -196,7 +200,7 @@ class Runner:
         nemesis: Nemesis | None,
     ) -> None:
         settings, state = self.settings, clients.state
-        until = state.began + settings.seconds
+        until = state.began + settings.length
         most = settings.transactions
         while (now := time.monotonic()) < until and not clients.stopped.wait(0.1):
             state.look = watcher.last
@@ -250,11 +254,14 @@ class Runner:
 
     def _about(self) -> str:
         s, when = self.settings, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        # An address shows no password.
+        typed = ["isocheck", "run", *command_line(replace(s, target=str(self.target.address)))]
         return (
             f"{self.version}; level {self.level.name} ({self.level.says}); "
             f"workload {s.workload}; {s.sessions} sessions; seed {s.seed}; {when}"
             + "".join(f"; fault {fault}" for fault in s.faults)
             + (f"; {s.standby} sessions on a standby" if s.standby else "")
+            + f"\n{shlex.join(typed)}"
         )
 
 
@@ -274,3 +281,30 @@ def run(settings: Settings, show: Callable[[State], None] = lambda state: None) 
         return runner.run(show)
     finally:
         runner.close()
+
+
+def _check(settings: Settings, target: Target) -> None:
+    """Refuse what a target cannot do, and prepare it for what it can; nothing is started.
+
+    Raises:
+        TargetError: it cannot do this.
+    """
+    own = not target.address.host  # a server that is started here
+    if settings.faults:
+        check_faults(settings.faults)
+        if not isinstance(target, Serving) or not own:
+            hint = "leave the address out: isocheck run postgres --fault kill"
+            raise TargetError(f"{target.name}: faults need a server started here; {hint}")
+        target.proxied = target.tokens = True
+    if settings.savepoints and "savepoints" in target.lacks:
+        raise TargetError(f"{target.name}: it has no savepoints")
+    if settings.processes > 1:
+        if "processes" in target.lacks:
+            raise TargetError(f"{target.name}: it lives in one process; leave out --processes")
+        if settings.faults:
+            raise TargetError("--processes: its clients cannot be reached by faults (--fault)")
+    if settings.standby:
+        if not isinstance(target, Replicated) or not own:
+            hint = "isocheck run postgres --standby 2 has one"
+            raise TargetError(f"{target.name}: no standby can be started; {hint}")
+        target.standby = True

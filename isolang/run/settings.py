@@ -1,85 +1,187 @@
-"""What to run: all that can be asked of a run."""
+"""What to run: all that can be asked of a run, each option declared once."""
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from typing import Annotated, Final, Literal, TypeAlias
 
-from isolang.run.faults import check_faults
-from isolang.run.sql.statements import Access, Update
-from isolang.run.target import Replicated, Serving, Target, TargetError
-from isolang.run.workloads import Shape
+from msgspec import field
+
+from isolang.declared import COUNT, NUMBER, SEED, SHARE, About, Checked
+from isolang.options import LIMITS, LONGEST
+
+DATABASE: Final = "The database"
+"""The panel of help that shows what is asked of the database."""
+SIZE: Final = "Size"
+"""The panel of help that shows how large a run is."""
+
+RandomSeed: TypeAlias = Annotated[int, About("Of all random choices.", "N", bounds=SEED)]
+TablePrefix: TypeAlias = Annotated[
+    str, About("Names of tables begin so.", "NAME", DATABASE, "--table-prefix")
+]
+Distribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
+Access: TypeAlias = Literal["index", "scan"]
+"""How rows are found: by the primary key, or by a column without an index."""
+
+Update: TypeAlias = Literal["update", "upsert", "insert"]
+"""How rows are written: by UPDATE; by the dialect's INSERT that updates; by UPDATE, and INSERT
+where there is no row."""
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class Shape(Checked, frozen=True, kw_only=True):
+    """The sizes of a workload; what is ``None`` is the workload's own.
+
+    Attributes:
+        keys: how many keys, pairs, accounts, users: what the workload counts.
+        distribution: how keys are chosen: ``uniform``; ``zipfian`` with ``theta``; ``hotspot``: 80
+            % of the operations on 20 % of the keys; ``exponential``: 95 % on the first 6/7.
+        theta: the exponent of ``zipfian``.
+        span: while a long transaction is open, this many others commit.
+    """
+
+    keys: Annotated[int | None, About("Of the workload.", "N", SIZE, bounds=COUNT)] = None
+    operations: Annotated[int | None, About("Of a transaction.", "N", SIZE, bounds=COUNT)] = None
+    reads: Annotated[float | None, About("The share of reads.", "P", SIZE, bounds=SHARE)] = None
+    distribution: Annotated[Distribution | None, About("How keys are chosen.", "", SIZE)] = None
+    theta: float = 0.99
+    rotate: Annotated[
+        int,
+        About("After N transactions of a client other keys are hot.", "N", SIZE, bounds=NUMBER),
+    ] = 0
+    long: Annotated[
+        float | None,
+        About("Of pairs, the share of clients with long transactions.", "P", SIZE, bounds=SHARE),
+    ] = None
+    span: int | None = None
+
+
+class Settings(Checked, frozen=True, kw_only=True):
     """What to run.
 
     Attributes:
-        target: a name or a URL.
-        level: of the target; empty for its first one.
-        claims: the specification to judge by; empty for what the level claims.
-        workload: its name; ``auto`` for several.
-        shape: the workload's sizes.
-        seconds: how long.
-        transactions: stop after this many, if that is earlier.
-        sessions: clients at a time.
-        processes: that the clients are shared out to.
-        standby: this many more read from a standby.
-        seed: of all random choices.
-        faults: what goes wrong meanwhile, of ``FAULTS``.
-        prefix: how the names of tables begin.
-        access: how rows are found.
-        update: how rows are written.
-        savepoints: the share of writes before which another one is undone.
-        folder: where to save histories.
         watched: judge growing prefixes while the clients run.
-        to_the_end: go on after a violation.
-        timeout: seconds for the verdict.
-    """
-
-    target: str
-    level: str = ""
-    claims: str = ""
-    workload: str = "auto"
-    shape: Shape = field(default_factory=Shape)
-    seconds: float = 30.0
-    transactions: int | None = None
-    sessions: int = 10
-    processes: int = 1
-    standby: int = 0
-    seed: int = 0
-    faults: tuple[str, ...] = ()
-    prefix: str = "isocheck_"
-    access: Access = "index"
-    update: Update = "update"
-    savepoints: float = 0.0
-    folder: str = "isocheck-runs"
-    watched: bool = True
-    to_the_end: bool = False
-    timeout: float = 120.0
-
-
-def check_settings(settings: Settings, target: Target) -> None:
-    """Refuse what a target cannot do, and prepare it for what it can; nothing is started.
 
     Raises:
-        TargetError: it cannot do this.
+        OptionError: a value is out of bounds.
     """
-    own = not target.address.host  # a server that is started here
-    if settings.faults:
-        check_faults(settings.faults)
-        if not isinstance(target, Serving) or not own:
-            hint = "leave the address out: isocheck run postgres --fault kill"
-            raise TargetError(f"{target.name}: faults need a server started here; {hint}")
-        target.proxied = target.tokens = True
-    if settings.savepoints and "savepoints" in target.lacks:
-        raise TargetError(f"{target.name}: it has no savepoints")
-    if settings.processes > 1:
-        if "processes" in target.lacks:
-            raise TargetError(f"{target.name}: it lives in one process; leave out --processes")
-        if settings.faults:
-            raise TargetError("--processes: its clients cannot be reached by faults (--fault)")
-    if settings.standby:
-        if not isinstance(target, Replicated) or not own:
-            hint = "isocheck run postgres --standby 2 has one"
-            raise TargetError(f"{target.name}: no standby can be started; {hint}")
-        target.standby = True
+
+    target: Annotated[
+        str,
+        About("postgres, mariadb, sqlite, duckdb, redis, etcd, exec:COMMAND; or a URL.", "TARGET"),
+    ]
+    seed: RandomSeed = 0
+    workload: Annotated[
+        str,
+        About(
+            "What clients do; of a survey several, with commas between, or all.",
+            "NAME",
+            short="-w",
+        ),
+    ] = "auto"
+    folder: Annotated[str, About("Where to save.", "DIR", flag="--save")] = "isocheck-runs"
+    to_the_end: Annotated[bool, About("Go on after a violation.")] = False
+    watched: bool = True
+    timeout: Annotated[
+        float,
+        About(
+            "Seconds for each verdict, all phases together.",
+            "S",
+            LIMITS,
+            bounds=(0, LONGEST),
+            above=True,
+        ),
+    ] = 120.0
+    level: Annotated[str, About("Of the database; by default its first.", "LEVEL", DATABASE)] = ""
+    claims: Annotated[
+        str, About("What to judge by; by default what the level claims.", "SPEC", DATABASE)
+    ] = ""
+    prefix: TablePrefix = "isocheck_"
+    standby: Annotated[
+        int,
+        About(
+            "This many more clients read from a standby (postgres, started here).",
+            "N",
+            DATABASE,
+            bounds=(0, 1000),
+        ),
+    ] = 0
+    access: Annotated[
+        Access, About("Find rows by the key's index, or by a scan.", "", DATABASE)
+    ] = "index"
+    update: Annotated[
+        Update,
+        About("Write by UPDATE; by INSERT that updates; by UPDATE, else INSERT.", "", DATABASE),
+    ] = "update"
+    savepoints: Annotated[
+        float,
+        About(
+            "Before this share of writes, do another one and undo it by a savepoint.",
+            "P",
+            DATABASE,
+            bounds=SHARE,
+        ),
+    ] = 0.0
+    faults: Annotated[
+        tuple[str, ...],
+        About(
+            "Of a server started here, at random times: kill, pause, disconnect, slow; "
+            "may be repeated.",
+            "FAULT",
+            DATABASE,
+            "--fault",
+        ),
+    ] = ()
+    seconds: Annotated[
+        float | None,
+        About(
+            "How long; by default 30, of each cell of a survey 5.", "S", SIZE, bounds=(0.001, 1e8)
+        ),
+    ] = None
+    transactions: Annotated[int | None, About("Stop after this many.", "N", SIZE, bounds=COUNT)] = (
+        None
+    )
+    sessions: Annotated[int, About("Clients at a time.", "N", SIZE, bounds=COUNT)] = 10
+    processes: Annotated[
+        int, About("Share the clients out to this many.", "N", SIZE, bounds=COUNT)
+    ] = 1
+    shape: Shape = field(default_factory=Shape)
+
+    @property
+    def length(self) -> float:
+        """How many seconds a run lasts."""
+        return 30.0 if self.seconds is None else self.seconds
+
+
+class Playing(Checked, frozen=True, kw_only=True):
+    """Where and how programs are played.
+
+    Attributes:
+        seconds: after which no further interleaving of a program is begun.
+
+    Raises:
+        OptionError: a value is out of bounds.
+    """
+
+    target: Annotated[
+        str,
+        About(
+            "Where to play it: postgres, sqlite, duckdb, mariadb, or a URL.",
+            "TARGET",
+            DATABASE,
+            "--run",
+        ),
+    ] = ""
+    levels: Annotated[
+        tuple[str, ...],
+        About(
+            "Of the database; may be repeated. By default its first, of a suite all.",
+            "LEVEL",
+            DATABASE,
+            "--level",
+        ),
+    ] = ()
+    prefix: TablePrefix = "isocheck_"
+    seconds: Annotated[float, About("For each program on each level.", "S", bounds=(0, 1e6))] = 1.0
+    interleavings: Annotated[int, About("Of each program, at most.", "N", bounds=(1, 100_000))] = (
+        200
+    )
+    seed: RandomSeed = 0  # fmt: skip

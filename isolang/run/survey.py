@@ -24,6 +24,8 @@ from isolang.run.workloads import NAMES
 if TYPE_CHECKING:
     from isolang.history.history import History
 
+LENGTH: Final = 5.0
+"""Seconds of a cell where nothing is said."""
 ALL: Final = ("scripted", *NAMES)
 """The workloads that a survey plays where none is named."""
 
@@ -129,6 +131,7 @@ def survey(
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
     """
+    settings = replace(settings, seconds=settings.seconds or LENGTH)
     target = target_named(settings.target, prefix=settings.prefix)
     levels = [level_named(target, settings.level)] if settings.level else target.levels
     player = Player(settings.target, settings.prefix)
@@ -139,7 +142,7 @@ def survey(
         return Survey(
             target=str(target.address),
             database=database or str(target.address),
-            seconds=settings.seconds,
+            seconds=settings.length,
             transactions=settings.transactions,
             sessions=settings.sessions,
             seed=settings.seed,

@@ -62,8 +62,6 @@ def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHi
         columns, planted = _native.simulate(options, seconds=timeout or 0.0)
     except ValueError as error:
         raise HistoryError(f"workload: {error}") from None
-    except TypeError:
-        raise HistoryError(f"workload: an option of the wrong type (got {workload})") from None
     except RuntimeError as error:  # OutOfTime in native/core/budget.hpp
         if str(error).startswith("timeout"):
             raise TimeoutError(str(error)) from None

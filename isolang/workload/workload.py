@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Struct
-
-from isolang.errors import HistoryError
+from isolang.declared import NUMBER, SEED, About, Checked
+from isolang.errors import HistoryError, OptionError
 from isolang.workload.anomalies import BUGS
 from isolang.workload.rules import RULES
 
@@ -16,7 +15,14 @@ KeyDistribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponenti
 KEY_DISTRIBUTIONS = ("uniform", "zipfian", "hotspot", "exponential")
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+_SIZE, _KEYS, _RULE = "Size", "Keys and values", "What the database does"
+
+
+def _count(text: str, panel: str) -> About:
+    return About(text, "N", panel, bounds=NUMBER)
+
+
+class Workload(Checked, frozen=True, kw_only=True):
     """Options of a random workload; equal options give equal histories, on every machine.
 
     Attributes:
@@ -25,62 +31,63 @@ class Workload(Struct, frozen=True, kw_only=True):
             history.
         sessions: clients that run at the same time, each one transaction after the other.
         transactions: how many begin, those of bugs not counted.
-        operations: operations of each transaction.
-        read_share: the share of reads among all operations.
-        keys: how many keys.
         key_distribution: how operations choose keys: ``uniform``; ``zipfian`` with ``theta``;
             ``hotspot``: ``hot_share`` of the operations on ``hot_keys`` of the keys;
             ``exponential``: 95 % of the operations on the first 6/7 of the keys, as in YCSB.
         theta: the exponent of ``zipfian``: key i is chosen proportionally to 1 / i^theta.
-        hot_keys: the share of the keys that is hot.
-        hot_share: the share of the operations that goes to hot keys.
         values: 0: the writes of each key have the values 1, 2, 3, …; else each write has one of
             the values 1 … ``values``, so that reads have several writes to come from.
-        value_theta: the exponent of a zipfian choice of values; 0 is uniform.
         read_modify_write: the share of writes that follow a read of their key in the transaction
             (reads count in ``read_share``, so that this needs a share of at least m / (1 + m)); 0
             is blind writes.
         mini_transactions: one or two keys in each transaction, each read and then perhaps written
             (``operations`` and ``read_modify_write`` do not matter then).
-        lists: appends and list reads in place of writes and reads.
         appends: with ``lists``: the number of appends after which a fresh key replaces a key.
         info_rate: the share of transactions whose outcome their client does not learn; half of them
             take effect. The client goes on in a new session.
-        abort_rate: the share of transactions that abort.
         session_each: every transaction is a session of its own; still only ``sessions`` run at a
             time.
         lag: events (three for each transaction) by which a stale snapshot or a replica may lag
             behind; 0 is 8 for each session.
-        replicas: with the rules ``causal`` and ``read-atomic``.
-        seed: of all random choices.
     """
 
-    rule: str = "serializable"
-    bugs: tuple[str, ...] = ()
-    sessions: int = 10
-    transactions: int = 100
-    operations: int = 8
-    read_share: float = 0.5
-    keys: int = 100
-    key_distribution: KeyDistribution = "uniform"
-    theta: float = 0.99
-    hot_keys: float = 0.2
-    hot_share: float = 0.8
-    values: int = 0
-    value_theta: float = 0.0
-    read_modify_write: float = 0.0
-    mini_transactions: bool = False
-    lists: bool = False
-    appends: int = 32
-    info_rate: float = 0.0
-    abort_rate: float = 0.0
-    session_each: bool = False
-    lag: int = 0
-    replicas: int = 3
-    seed: int = 0
+    rule: Annotated[str, About(f"What it guarantees: {', '.join(RULES)}.", "RULE", _RULE)] = (
+        "serializable"
+    )
+    bugs: Annotated[
+        tuple[str, ...],
+        About(f"What goes wrong once: {', '.join(BUGS)}; may be repeated.", "BUG", _RULE, "--bug"),
+    ] = ()
+    lag: Annotated[int, _count("Events that snapshots and replicas may lag; 0: 8 N.", _RULE)] = 0
+    replicas: Annotated[int, _count("Of causal and read-atomic.", _RULE)] = 3
+    info_rate: Annotated[float, About("Unknown outcomes.", "P", _RULE)] = 0.0
+    abort_rate: Annotated[float, About("Aborts.", "P", _RULE)] = 0.0
+    sessions: Annotated[int, _count("Clients at a time.", _SIZE)] = 10
+    transactions: Annotated[int, _count("Transactions.", _SIZE)] = 100
+    operations: Annotated[int, _count("Operations of each.", _SIZE)] = 8
+    session_each: Annotated[bool, About("Each is a session of its own.", "", _SIZE)] = False
+    mini_transactions: Annotated[
+        bool, About("One or two keys, read before written.", "", _SIZE)
+    ] = False
+    keys: Annotated[int, _count("Keys.", _KEYS)] = 100
+    key_distribution: Annotated[
+        KeyDistribution, About("How operations choose keys.", "", _KEYS)
+    ] = "uniform"
+    theta: Annotated[float, About("Of zipfian keys.", "X", _KEYS)] = 0.99
+    hot_keys: Annotated[float, About("Share of hot keys.", "P", _KEYS)] = 0.2
+    hot_share: Annotated[float, About("Their share of operations.", "P", _KEYS)] = 0.8
+    values: Annotated[int, _count("Different values of a key; 0: all different.", _KEYS)] = 0
+    value_theta: Annotated[float, About("Zipfian values; 0 is uniform.", "X", _KEYS)] = 0.0
+    read_share: Annotated[float, About("Reads among operations.", "P", _KEYS)] = 0.5
+    read_modify_write: Annotated[
+        float, About("Writes that follow a read of their key.", "P", _KEYS)
+    ] = 0.0
+    lists: Annotated[bool, About("Appends and list reads; EDN only.", "", _KEYS)] = False
+    appends: Annotated[int, _count("With --lists: to each key.", _KEYS)] = 32
+    seed: Annotated[int, About("Of all random choices.", "N", bounds=SEED)] = 0
 
     def __post_init__(self) -> None:
-        """Refuse names that mean nothing; numbers are checked by the simulator.
+        """Refuse names that mean nothing; numbers against each other are the simulator's.
 
         Raises:
             HistoryError: naming what is wrong.
@@ -91,6 +98,10 @@ class Workload(Struct, frozen=True, kw_only=True):
             _one_of("bug", bug, BUGS)
         if len(set(self.bugs)) < len(self.bugs):
             raise HistoryError(f"workload: a bug twice (got {', '.join(self.bugs)})")
+        try:
+            super().__post_init__()
+        except OptionError as error:
+            raise HistoryError(f"workload: {error}") from None
 
 
 def _one_of(what: str, name: str, names: Collection[str]) -> None:

@@ -101,6 +101,18 @@ def test_monotone_checks_of_any_form_are_evaluated():
         assert accepted(Cycles(facts, spec), "c", TO_AND_FRO) == holds, check
 
 
+def test_a_transaction_does_not_overwrite_what_it_read_itself():
+    """`rw` leaves out the identity, also where the step has the read and the own later version."""
+    one = history(txn("w(x,1) w(y,1)", 1), txn("r(x,1) w(x,2) w(y,2)", 2))
+    # x and y are keys 0 and 1; operation 2 is r(x).
+    step = (
+        Edge("wr", 0, 1, 0, 2), Edge("ww", 1, 0, 1), Edge("ww", 0, 1, 0), Edge("ww", 1, 0, 1),
+    )  # fmt: skip
+    for check, holds in (("rw[x]", False), ("wr[x]^-1 ; ww[x]", True)):
+        spec = load_spec(f'include "adya.iso"\nirreflexive for x: {check} as c\n')
+        assert accepted(Cycles(Facts(one), spec), "c", step) == holds, check
+
+
 def test_edges_must_join():
     """Else they could pass transactions that are left out."""
     spec = load_spec("ser")

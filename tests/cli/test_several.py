@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from support.cli import LOST_UPDATE, VALID, run_here
@@ -157,8 +158,12 @@ def test_the_project_says_what_is_meant(project, capfd, folder, monkeypatch):
     [
         ("sepc = 'si'", "did you mean spec?"),
         ("spec = 3", "expected a level or a file"),
-        ("timeout = 'long'", "expected a number of seconds"),
-        ("timeout = -1", "expected a number of seconds"),
+        ("timeout = 'long'", "timeout: expected a number (got 'long')"),
+        ("timeout = -1", "timeout must be positive (got -1)"),
+        ("failed-cas = 'maybe'", "failed-cas: expected auto, compared or nothing (got 'maybe')"),
+        ("prefix = 'a'", "no such key"),
+        ("check = 3", "tool.isocheck.check: expected a table"),
+        ("check.thread = 3", "[tool.isocheck.check] thread: no such key\n  hint: did you mean"),
         ("= 3", "cannot be read"),
     ],
 )
@@ -169,6 +174,25 @@ def test_mistakes_in_it_are_named(project, capfd, text, said):
     assert found.code == 2
     assert "pyproject.toml" in found.err
     assert said in found.err
+
+
+def test_a_command_has_a_section_of_its_own(project, capfd):
+    """With the options of its records, bounds included; others have their own."""
+    project(
+        "[tool.isocheck]\nthreads = 1\n"
+        "[tool.isocheck.generate]\ntransactions = 3\nbug = ['long fork']\nlists = true\n"
+        "[tool.isocheck.run]\nsessions = 0\n"
+    )
+    made = run_here(capfd, "generate", "made.edn", "--to", "edn")
+    assert (made.code, "lists" in made.err or ":append" in Path("made.edn").read_text()) == (
+        0,
+        True,
+    )
+    assert "made.edn: 7 transactions" in made.err
+    refused = run_here(capfd, "run", "memory", "--transactions", "5")
+    assert refused.code == 2
+    assert "[tool.isocheck.run] sessions must be at least 1 (got 0)" in refused.err
+    assert run_here(capfd, "--spec", "si", "runs/a.txt").code == 0
 
 
 def test_other_projects_do_not_count(project, capfd):

@@ -13,8 +13,9 @@ from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here
 
 from isolang.cli.commands import ISOCHECK, SPEC
 from isolang.cli.parameters import as_command
+from isolang.declared import options_of
 from isolang.language.syntax import grammar
-from isolang.options import Options, ReadOptions, described
+from isolang.options import Options, ReadOptions
 
 LIBRARIES = {
     "clingo", "hypothesis", "matplotlib", "networkx", "numpy.ma", "pydantic", "pysat", "pysmt",
@@ -185,9 +186,9 @@ def test_options_are_the_same_in_all_commands():
     command = as_command(importlib.import_module("isolang.cli.check").check)
     parameters = inspect.signature(command).parameters
     for record in (Options, ReadOptions):
-        for name, meta in described(record).items():
+        for name, option in options_of(record).items():
             (about,) = parameters[name].annotation.__metadata__
-            assert about.help == meta.description
+            assert about.help == option.about.text
             assert parameters[name].default == getattr(record(), name)
 
 

@@ -72,9 +72,7 @@ def test_a_check_can_fail_where_trying_all_histories_says_so(check: str) -> None
     events = bool(facts.mentioned(spec) & EVENT_NAMES)
     fails, holds = set(), set()
     for size, keys, lists in ((n, k, kind) for n in (1, 2) for k in (1, 2) for kind in (0, 1)):
-        for history in all_histories(
-            size, keys, lists=bool(lists), real_time=False, both_ways=True
-        ):
+        for history in all_histories(size, keys, lists=bool(lists), real_time=False, orders=True):
             met = satisfiable(given(history, events=events), spec, spec.checks, lambda: None)
             (holds if met else fails).add(size)
     found = search(spec, seconds=60, transactions=2)

@@ -66,7 +66,7 @@ def test_the_search_finds_what_there_is(library, size, keys, lists):
     expected = set()
     # Up to these many: fewer keys are among the histories with more.
     for some in range(1, keys + 1):
-        every = all_histories(size, some, lists=lists, real_time=False, both_ways=True)
+        every = all_histories(size, some, lists=lists, real_time=False, orders=True)
         for history in every:
             if shows_the_future(history):
                 continue

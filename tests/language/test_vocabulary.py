@@ -143,7 +143,7 @@ def test_what_a_row_says_of_its_relation_holds(word):
     composed = 0
     for size in (2, 3, 4):
         some = random_histories(
-            random.Random(size), size, 2, real_time=size < 4, both_ways=False, groups=True
+            random.Random(size), size, 2, real_time=size < 4, orders=False, groups=True
         )
         for history in islice(some, 200):
             w = concrete.given(history, events=False)
@@ -158,7 +158,7 @@ def test_what_a_row_says_of_its_relation_holds(word):
 def test_no_other_given_relation_contains_init():
     """A row that does not say so is of a relation in which nothing follows T0."""
     others = {w.name for w in vocabulary.GIVEN if w.sort.kind == "relation" and not w.contains_init}
-    some = random_histories(random.Random(0), 3, 2, real_time=True, both_ways=False, groups=True)
+    some = random_histories(random.Random(0), 3, 2, real_time=True, orders=False, groups=True)
     for history in islice(some, 200):
         w = concrete.given(history, events=False)
         for name in others & w.plain.keys() - {"id"}:

@@ -204,15 +204,9 @@ def given(history: SmallHistory, *, events: bool) -> Interpretation:
             write[0, k] = size + 1 + len(owner)
             owner.append(0)
         for t in range(1, size + 1):
-            order = range(n_keys - 1, -1, -1) if history.backwards else range(n_keys)
-            for k in order:
-                if history.keys[k].sources[t - 1] != NO_READ:
-                    read[t, k] = size + 1 + len(owner)
-                    owner.append(t)
-            for k in range(n_keys):
-                if history.keys[k].writers >> (t - 1) & 1:
-                    write[t, k] = size + 1 + len(owner)
-                    owner.append(t)
+            for k, writes in history.operations(t):
+                (write if writes else read)[t, k] = size + 1 + len(owner)
+                owner.append(t)
     m = size + 1 + len(owner)
     w = Interpretation(m, n_keys)
 

@@ -1,8 +1,10 @@
 """All small histories, up to the names of transactions and keys.
 
 Every value is written once, so a read says where it comes from; a transaction reads each key at
-most once, before it writes it, and writes it at most once. Keys are registers, or lists whose reads
-show the order of what was appended before. Anomalies that show without any choice are left out.
+most once, before it writes it, and writes it at most once. The operations of a transaction are in
+any such order, or reads come before writes where the order is not asked for. Keys are registers, or
+lists whose reads show the order of what was appended before. Anomalies that show without any choice
+are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import random
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain, combinations, pairwise, permutations, product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -20,6 +22,9 @@ NO_READ = -1
 
 Shape: TypeAlias = tuple[int, ...]
 """The lengths of the sessions, longest first."""
+
+Order: TypeAlias = tuple[tuple[int, bool], ...]
+"""The operations of a transaction in their order: the key of each, and whether it is a write."""
 
 
 class Key(Struct, frozen=True):
@@ -51,20 +56,24 @@ class SmallHistory(Struct, frozen=True):
         shape: the lengths of the sessions.
         keys: what happens to each.
         before: pairs of real time among transactions 1 … n.
-        backwards: whether transactions read the last key first.
+        orders: of the operations of each transaction; empty if all read first, key after key.
         groups: per transaction, the number of its group; empty if there are none.
     """
 
     shape: Shape
     keys: tuple[Key, ...]
     before: tuple[tuple[int, int], ...] = ()
-    backwards: bool = False
+    orders: tuple[Order, ...] = ()
     groups: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
         """The number of transactions."""
         return sum(self.shape)
+
+    def operations(self, t: int) -> Order:
+        """The operations of a transaction, in their order."""
+        return self.orders[t - 1] if self.orders else _reads_first(self.keys, t)
 
     def together(self, a: int, b: int) -> bool:
         """Whether two transactions are of one group."""
@@ -82,18 +91,16 @@ class SmallHistory(Struct, frozen=True):
 
     def _shown(self, t: int) -> str:
         parts: list[str] = []
-        named = list(zip("xyz", self.keys, strict=False))
-        for name, key in reversed(named) if self.backwards else named:
-            if (source := key.sources[t - 1]) != NO_READ:
-                if key.shown:
-                    upto = key.shown.index(source) + 1 if source else 0
-                    value = "[" + " ".join(map(str, key.shown[:upto])) + "]"
-                else:
-                    value = str(source) if source else "nil"
-                parts.append(f"r({name},{value})")
-        for name, key in named:
-            if key.writers >> (t - 1) & 1:
+        for k, writes in self.operations(t):
+            name, key = "xyz"[k], self.keys[k]
+            if writes:
                 parts.append(f"{'append' if key.shown else 'w'}({name},{t})")
+            elif key.shown:
+                source = key.sources[t - 1]
+                upto = key.shown.index(source) + 1 if source else 0
+                parts.append(f"r({name},[{' '.join(map(str, key.shown[:upto]))}])")
+            else:
+                parts.append(f"r({name},{key.sources[t - 1] or 'nil'})")
         return " ".join(parts)
 
 
@@ -188,15 +195,47 @@ def _renamed(
 
 def _first_of_its_kind(history: SmallHistory, same: list[tuple[int, ...]]) -> bool:
     """Whether no renaming of transactions and keys comes before it."""
-    own = [_renamed(key, tuple(range(history.size + 1))) for key in history.keys]
-    times = history.before
-    for new in same if not history.groups else ():
-        keys = [_renamed(key, new) for key in history.keys]
-        before = tuple(sorted((new[a], new[b]) for a, b in times))
-        orders = [keys] if history.backwards else permutations(keys)
-        if any((list(other), before) < (own, tuple(sorted(times))) for other in orders):
-            return False
-    return True
+    numbers = tuple(range(len(history.keys)))
+    own = form(history, tuple(range(history.size + 1)), numbers)
+    return bool(history.groups) or not any(
+        form(history, new, places) < own for new in same for places in permutations(numbers)
+    )
+
+
+def form(history: SmallHistory, new: tuple[int, ...], places: tuple[int, ...]) -> tuple[Any, ...]:
+    """The operations and times of a history, renamed.
+
+    Args:
+        history: any.
+        new: the new number of each transaction, by the old one.
+        places: the new number of each key, by the old one.
+    """
+    keys = sorted(
+        (place, _renamed(key, new)) for place, key in zip(places, history.keys, strict=True)
+    )
+    before = sorted((new[a], new[b]) for a, b in history.before)
+    orders = sorted(
+        (new[t], [(places[k], writes) for k, writes in history.orders[t - 1]])
+        for t in range(1, history.size + 1 if history.orders else 1)
+    )
+    return keys, before, orders
+
+
+def _reads_first(keys: tuple[Key, ...], t: int) -> Order:
+    """The operations of a transaction that reads before it writes."""
+    reads = ((k, False) for k, key in enumerate(keys) if key.sources[t - 1] != NO_READ)
+    writes = ((k, True) for k, key in enumerate(keys) if key.writers >> (t - 1) & 1)
+    return (*reads, *writes)
+
+
+@cache
+def _orders(operations: Order) -> tuple[Order, ...]:
+    """All orders of some operations in which each key is read before it is written."""
+    return tuple(
+        order
+        for order in permutations(operations)
+        if all((k, False) not in order[i:] for i, (k, writes) in enumerate(order) if writes)
+    )
 
 
 def _busy(keys: tuple[Key, ...], size: int) -> bool:
@@ -207,7 +246,7 @@ def _busy(keys: tuple[Key, ...], size: int) -> bool:
 
 
 def all_histories(
-    size: int, keys: int, *, lists: bool, real_time: bool, both_ways: bool, groups: bool = False
+    size: int, keys: int, *, lists: bool, real_time: bool, orders: bool, groups: bool = False
 ) -> Iterator[SmallHistory]:
     """Every history of exactly this many transactions and keys, each kind once.
 
@@ -216,19 +255,20 @@ def all_histories(
         keys: of keys, 1 or 2.
         lists: whether the keys are lists, not registers.
         real_time: with all real-time orders, else without times.
-        both_ways: with the reads of a transaction in both orders of the keys.
+        orders: with the operations of each transaction in all orders.
         groups: with all groups of sessions.
     """
     one = _lists(size) if lists else _registers(size)
     times = _real_times(size) if real_time else ((),)
-    ways = (False, True) if both_ways and keys > 1 else (False,)
     for shape in _shapes(size):
         same = _same(shape)
         for chosen in product(one, repeat=keys):
             if _busy(chosen, size):
                 of_sessions = _groups(shape) if groups else ((),)
-                for before, backwards, group in product(times, ways, of_sessions):
-                    history = SmallHistory(shape, chosen, before, backwards, group)
+                own = [_orders(_reads_first(chosen, t)) for t in range(1, size + 1)]
+                ways = product(*own) if orders else ((),)
+                for way, before, group in product(ways, times, of_sessions):
+                    history = SmallHistory(shape, chosen, before, way, group)
                     if _first_of_its_kind(history, same):
                         yield history
 
@@ -239,7 +279,7 @@ def random_histories(
     keys: int,
     *,
     real_time: bool,
-    both_ways: bool,
+    orders: bool,
     groups: bool = False,
 ) -> Iterator[SmallHistory]:
     """Histories of this many transactions and keys, without end."""
@@ -249,10 +289,11 @@ def random_histories(
         one = _lists(size) if rng.random() < 0.3 else _registers(size)
         chosen = tuple(rng.choice(one) for _ in range(keys))
         if _busy(chosen, size):
-            backwards = both_ways and rng.random() < 0.5
+            own = (_orders(_reads_first(chosen, t)) for t in range(1, size + 1))
+            way = tuple(map(rng.choice, own)) if orders else ()
             shape = rng.choice(shapes)
             group = rng.choice(_groups(shape)) if groups else ()
-            yield SmallHistory(shape, chosen, rng.choice(times), backwards, group)
+            yield SmallHistory(shape, chosen, rng.choice(times), way, group)
 
 
 def subsets(items: list[int]) -> Iterator[tuple[int, ...]]:

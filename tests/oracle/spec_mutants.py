@@ -196,8 +196,8 @@ class Judge:
         return None not in (got, self._litmus[history]) and got != self._litmus[history]
 
     def _histories(self) -> Iterator[SmallHistory]:
-        real_time, both_ways = ("rt" in mentioned(self.spec), "po" in mentioned(self.spec))
-        options = {"real_time": real_time, "both_ways": both_ways}
+        real_time, orders = ("rt" in mentioned(self.spec), "po" in mentioned(self.spec))
+        options = {"real_time": real_time, "orders": orders}
         for size, keys in ((1, 1), (2, 1), (1, 2), (2, 2), (3, 1)):
             for lists in (False, True):
                 yield from all_histories(size, keys, lists=lists, **options)

@@ -15,6 +15,7 @@ from isolang.run.interleave import interleave_sessions
 from isolang.run.litmus import Question, litmus_of, observe, schedules
 from isolang.run.operation import Read, Write
 from isolang.run.recorder import Recorder
+from isolang.run.settings import Playing
 from isolang.run.targets import target_named
 
 
@@ -36,7 +37,7 @@ DIRTY_READ = history(("a", ("w", "x", 1), ("w", "y", 1)), ("b", ("r", "x", 1), (
 def seen(one, spec, level, target="memory"):
     """In how many interleavings a database violates a level, or shows the very history."""
     asked = Question(litmus=litmus_of(one), spec=route(load_spec(spec)))
-    (found,) = observe([asked], target, level, seconds=600.0)
+    (found,) = observe([asked], Playing(target=target, seconds=600.0), level)
     assert found.complete
     return len(found.violations), len(found.same)
 

@@ -47,6 +47,21 @@ def test_every_workload_on_a_correct_database(tmp_path, workload):
     assert judged.recorded.state.committed > 0
 
 
+def test_a_recorded_history_says_how_to_run_it_again(tmp_path):
+    """Its second line is the command, with what was not as by default, and without a password."""
+    options = short(40) | {"workload": "rmw", "seed": 3, "shape": Shape(keys=5)}
+    judged = run(tmp_path, "memory", **options)
+    second = judged.recorded.path.read_text().splitlines()[1]
+    assert second == (
+        f"; isocheck run memory --seed 3 --workload rmw --save {tmp_path} --seconds 60.0 "
+        "--transactions 40 --sessions 4 --keys 5"
+    )
+    runner = Runner(Settings(target="postgresql://me:secret@127.0.0.1:1/db"))
+    runner.version = "PostgreSQL"
+    assert "isocheck run postgresql" in runner._about()
+    assert "secret" not in runner._about()
+
+
 @pytest.mark.parametrize("workload", NAMES)
 def test_equal_seeds_give_equal_transactions(workload):
     """A workload is a function of the seed, the client, and what it is told."""

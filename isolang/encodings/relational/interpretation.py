@@ -14,14 +14,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar, assert_never
 
 from msgspec import Struct
 
 from isolang.encodings.relational.circuit import FALSE, Circuit
 from isolang.encodings.relational.relation import EMPTY, Relation, relation_of
 from isolang.errors import SpecError
+from isolang.language.vocabulary import GIVEN_WHOLE, OF_EVENTS, ROWS, word_of
 
+_NO_KEY: Final = -1
 T0 = 0
 """The element of the initial transaction."""
 
@@ -193,14 +195,16 @@ class Interpretation(ABC, Generic[M]):
         Raises:
             SpecError: this interpretation has no such relation.
         """
-        found = self._of_transactions(name)
-        if found is None and self.events:
-            found = self._of_events(name)
-        if found is not None:
-            return relation_of(found)
+        missing = name not in ROWS or (name in OF_EVENTS and not self.events)
         if key is None:
-            return None
-        match name:
+            if missing or name not in GIVEN_WHOLE:
+                return None
+            key = _NO_KEY
+        if missing:
+            raise SpecError(f"`{name}` is nothing that {self} has")
+        word, both = word_of(name), self.circuit.both
+        pairs: Iterable[Pair]
+        match word:
             case "vo":
                 return self.shown(key)
             case "W":
@@ -211,85 +215,76 @@ class Interpretation(ABC, Generic[M]):
             case "wr":
                 return self._any(self._read_from(self.reads_of(key)))
             case "iwr" | "pwr":
-                part = [r for r in self.reads_of(key) if r.of_predicate == (name == "pwr")]
+                part = [r for r in self.reads_of(key) if r.of_predicate == (word == "pwr")]
                 return self._any(self._read_from(part))
-            case "rf" | "cand" if self.events:
-                origins = self.sources if name == "rf" else self.candidates
+            case "rf" | "cand":
+                origins = self.sources if word == "rf" else self.candidates
                 return relation_of(
                     (self.write_event(key, s), self.read_event(read), literal)
                     for read in self.reads_of(key)
                     for s, literal in origins(read)
                 )
-            case "last-write" if self.events:
+            case "last-write":
                 return relation_of(
                     (0, self.write_event(key, t), literal) for t, literal in self.writers(key)
                 )
-            case _:
-                raise SpecError(f"`{name}` is nothing that {self} has")
-
-    def _of_transactions(self, name: str) -> Iterable[Pair] | None:
-        match name:
             case "T":
-                return ((0, t, literal) for t, literal in enumerate(self.included))
+                pairs = ((0, t, literal) for t, literal in enumerate(self.included))
             case "init":
-                return self._init()
+                pairs = self._init()
             case "so":
                 following = (pair for pair in self.in_session() if self.finished(pair[0]))
-                return (*self._init(), *self._between(following))
+                pairs = (*self._init(), *self._between(following))
             case "rt":
-                return (*self._init(), *self._timed(Moment.END, Moment.BEGIN))
+                pairs = (*self._init(), *self._timed(Moment.END, Moment.BEGIN))
             case "group-rt":
-                both = self.circuit.both
-                return (
+                pairs = (
                     (a, b, both(literal, self.in_group(a, b)))
                     for a, b, literal in self._timed(Moment.END, Moment.BEGIN)
                 )
             case "done":
-                return self._timed(Moment.COMMITTED, Moment.COMMIT_SENT)
+                pairs = self._timed(Moment.COMMITTED, Moment.COMMIT_SENT)
             case "late":
-                return self._timed(Moment.FIRST_ANSWERED, Moment.COMMIT_SENT)
+                pairs = self._timed(Moment.FIRST_ANSWERED, Moment.COMMIT_SENT)
             case "locked":
-                return self._any(self._locked()).pairs()
-            case _:
-                return None
-
-    def _of_events(self, name: str) -> Iterable[Pair] | None:
-        both = self.circuit.both
-        match name:
+                pairs = self._any(self._locked()).pairs()
             case "tx":
-                return self.all_events()
+                pairs = self.all_events()
             case "po":
-                return self.program_order()
+                pairs = self.program_order()
             case "pred":
                 missed = (read for read in self.reads if read.of_predicate)
-                return ((0, self.read_event(read), self.happens(read)) for read in missed)
+                pairs = ((0, self.read_event(read), self.happens(read)) for read in missed)
             case "statement":
-                return (
+                pairs = (
                     (self.read_event(a), self.read_event(b), both(self.happens(a), self.happens(b)))
                     for a in self.reads
                     for b in self.reads
                     if a is b or self.one_statement(a, b)
                 )
             case "committed-before":
-                return (
+                pairs = (
                     (t, self.read_event(read), literal)
                     for t, read, literal in self._beside_commits(Moment.COMMITTED, before=True)
                 )
             case "committed-after":
-                return (
+                pairs = (
                     (self.read_event(read), t, literal)
                     for t, read, literal in self._beside_commits(Moment.COMMIT_SENT, before=False)
                 )
             case "answered-before":
-                return (
+                pairs = (
                     (self.read_event(a), self.read_event(b), literal)
                     for a, answered in self._of_reads(Moment.READ_ANSWERED)
                     for b, sent in self._of_reads(Moment.READ_SENT)
                     if (first := self.precedes(answered, sent)) != FALSE
                     for literal in (both(first, both(self.happens(a), self.happens(b))),)
                 )
+            case "id" | "ww" | "rw" | "irw" | "prw" | "co" | "ar" | "vis" | "conflict":
+                raise SpecError(f"`{word}` is nothing that {self} has")
             case _:
-                return None
+                assert_never(word)
+        return relation_of(pairs)
 
     # --- what several of them share ---
 

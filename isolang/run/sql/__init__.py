@@ -7,7 +7,7 @@ DB-API connection.
 """
 
 from isolang.run.sql.client import SqlClient
-from isolang.run.sql.statements import Access, Dialect, Update
+from isolang.run.sql.statements import Dialect
 from isolang.run.sql.target import SqlTarget
 
-__all__ = ["Access", "Dialect", "SqlClient", "SqlTarget", "Update"]
+__all__ = ["Dialect", "SqlClient", "SqlTarget"]

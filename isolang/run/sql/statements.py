@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-Access: TypeAlias = Literal["index", "scan"]
-"""How rows are found: by the primary key, or by a column without an index."""
-
-Update: TypeAlias = Literal["update", "upsert", "insert"]
-"""How rows are written: by UPDATE; by the dialect's INSERT that updates; by UPDATE, and INSERT
-where there is no row."""
+from isolang.run.settings import Access, Update
 
 
 class Dialect(Struct, frozen=True, kw_only=True):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from isolang.run.adapter import BaseTarget, connecting
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Driver, Failure, Phase
+from isolang.run.settings import Access, Update
 from isolang.run.sql.client import SqlClient
-from isolang.run.sql.statements import Access, Dialect, Update, filled, literal, statements
+from isolang.run.sql.statements import Dialect, filled, literal, statements
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:

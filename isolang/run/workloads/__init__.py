@@ -11,8 +11,9 @@ import difflib
 from importlib import import_module
 from typing import Final
 
+from isolang.run.settings import Shape
 from isolang.run.target import TargetError
-from isolang.run.workloads.workload import Shape, Source, Workload
+from isolang.run.workloads.workload import Source, Workload
 
 __all__ = ["NAMES", "Shape", "Source", "Workload", "workload_named"]
 

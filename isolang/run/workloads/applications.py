@@ -6,8 +6,9 @@ from collections.abc import Generator
 from typing import Any, ClassVar
 
 from isolang.run.operation import Operation, Program, Read, Write
+from isolang.run.settings import Shape
 from isolang.run.workloads.invariants import OPENING
-from isolang.run.workloads.workload import CONVERSATIONS, Shape, Source, Workload
+from isolang.run.workloads.workload import CONVERSATIONS, Source, Workload
 
 Steps = Generator[Operation, Any, None]
 

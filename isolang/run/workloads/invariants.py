@@ -6,7 +6,8 @@ from collections.abc import Generator
 from typing import Any, ClassVar
 
 from isolang.run.operation import Operation, Program, Read, Swap, Write
-from isolang.run.workloads.workload import CONVERSATIONS, Shape, Source, Workload, numbered
+from isolang.run.settings import Shape
+from isolang.run.workloads.workload import CONVERSATIONS, Source, Workload, numbered
 
 OPENING = 100  # the balance that an account has which nobody has written
 

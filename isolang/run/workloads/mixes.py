@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from isolang.run.operation import Append, Operation, Program, Read, Scan, Write
-from isolang.run.workloads.workload import Shape, Source, Workload, chooser, numbered
+from isolang.run.settings import Shape
+from isolang.run.workloads.workload import Source, Workload, chooser, numbered
 
 
 class ListAppend(Workload):

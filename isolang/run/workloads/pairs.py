@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from isolang.run.operation import Program, Read, Wait, Write
-from isolang.run.workloads.workload import Shape, Source, Workload, numbered
+from isolang.run.settings import Shape
+from isolang.run.workloads.workload import Source, Workload, numbered
 
 
 class Pairs(Workload):

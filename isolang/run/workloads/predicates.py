@@ -19,7 +19,8 @@ from isolang.run.operation import (
     Select,
     Write,
 )
-from isolang.run.workloads.workload import Shape, Source, Workload, numbered
+from isolang.run.settings import Shape
+from isolang.run.workloads.workload import Source, Workload, numbered
 
 _WIDTH: Final = 1_000_000_000  # values of a group
 _ROWS: Final = 10  # of a pair of groups

@@ -6,7 +6,8 @@ from collections.abc import Generator
 from typing import Any, ClassVar
 
 from isolang.run.operation import DELETED, Delete, Insert, Operation, Program, Read, Write
-from isolang.run.workloads.workload import Shape, Source, Workload, numbered
+from isolang.run.settings import Shape
+from isolang.run.workloads.workload import Source, Workload, numbered
 
 
 class InsertDelete(Workload):

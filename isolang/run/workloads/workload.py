@@ -7,41 +7,12 @@ from bisect import bisect
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from random import Random
-from typing import ClassVar, Final, Literal, TypeAlias
-
-from msgspec import Struct
+from typing import ClassVar, Final
 
 from isolang.run.operation import Program
-
-Distribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
-
+from isolang.run.settings import Distribution, Shape
 
 CONVERSATIONS: Final = frozenset({"conversations"})
-
-
-class Shape(Struct, frozen=True, kw_only=True):
-    """The sizes of a workload; what is ``None`` is the workload's own.
-
-    Attributes:
-        keys: how many keys, pairs, accounts, users: what the workload counts.
-        operations: operations of a transaction.
-        reads: the share of reads.
-        distribution: how keys are chosen: ``uniform``; ``zipfian`` with ``theta``; ``hotspot``: 80
-            % of the operations on 20 % of the keys; ``exponential``: 95 % on the first 6/7.
-        theta: the exponent of ``zipfian``.
-        rotate: after this many transactions of a client other keys are the hot ones; 0 for never.
-        long: the share of the clients whose transactions stay open for long.
-        span: while a long transaction is open, this many others commit.
-    """
-
-    keys: int | None = None
-    operations: int | None = None
-    reads: float | None = None
-    distribution: Distribution | None = None
-    theta: float = 0.99
-    rotate: int = 0
-    long: float | None = None
-    span: int | None = None
 
 
 class Source:

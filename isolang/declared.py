@@ -1,0 +1,229 @@
+"""Declares the options of commands, each once: its name, type, default, bounds, and meaning.
+
+A field of a record that has an :class:`About` is an option. The command line has one for each of
+the records that a command takes, and ``pyproject.toml`` a key; :func:`command_line` writes what a
+record holds as somebody would type it. From Python a record is made by name; everything passes it
+on whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
+
+from isolang.errors import OptionError
+
+COUNT: Final = (1, (1 << 31) - 1)
+"""The bounds of what is counted and cannot be missing."""
+NUMBER: Final = (0, (1 << 31) - 1)
+"""The bounds of what is counted."""
+SHARE: Final = (0.0, 1.0)
+"""The bounds of a share."""
+SEED: Final = (0, (1 << 63) - 1)
+"""The bounds of a seed."""
+
+Record = TypeVar("Record", bound=Struct)
+
+
+class About(Struct, frozen=True):
+    """What an option means, and what it can be.
+
+    Attributes:
+        text: its help, a sentence.
+        metavar: what stands for its value in help.
+        panel: of the help.
+        flag: what is typed; empty for ``--`` and the name of the field.
+        short: of one letter, with its dash.
+        bounds: the least and the greatest number.
+        above: whether the least number is itself out of bounds.
+        hint: said of what is too much.
+    """
+
+    text: str
+    metavar: str = ""
+    panel: str = ""
+    flag: str = ""
+    short: str = ""
+    bounds: tuple[float, float] | None = None
+    above: bool = False
+    hint: str = ""
+
+
+class Option(Struct, frozen=True, kw_only=True):
+    """An option of a record.
+
+    Attributes:
+        name: of the field.
+        about: what it means.
+        kind: ``bool``, ``int``, ``float`` or ``str``; of each value where there may be several.
+        several: whether it may be repeated.
+        words: the only values that it can have; empty for any.
+        default: ``NODEFAULT`` if it must be given: an argument.
+    """
+
+    name: str
+    about: About
+    kind: type
+    several: bool
+    words: tuple[str, ...]
+    default: Any
+
+    @property
+    def flag(self) -> str:
+        """What is typed."""
+        return self.about.flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def key(self) -> str:
+        """What stands in a configuration file."""
+        return self.flag.lstrip("-")
+
+    def check(self, value: Any, called: str = "") -> None:
+        """See that it can have a value.
+
+        Args:
+            value: any.
+            called: how the user named the option; by default by its name in Python.
+
+        Raises:
+            OptionError: it cannot.
+        """
+        called = called or self.name
+        if value is None and self.default is None:
+            return
+        if self.several:
+            if not isinstance(value, list | tuple):
+                raise OptionError(f"{called}: expected several of them (got {value!r})")
+            for one in value:
+                self._check(one, called)
+        else:
+            self._check(value, called)
+
+    def _check(self, value: Any, called: str) -> None:
+        if self.words and value not in self.words:
+            *first, last = self.words
+            expected = f"{', '.join(first)} or {last}"
+            raise OptionError(f"{called}: expected {expected} (got {value!r})")
+        abstract, expected = _KINDS[self.kind]
+        is_one = isinstance(value, abstract)  # a truth value is a number only to Python
+        if not is_one or (isinstance(value, bool) and self.kind is not bool):
+            raise OptionError(f"{called}: expected {expected} (got {value!r})")
+        if self.about.bounds is None:
+            return
+        low, high = self.about.bounds
+        if not (value > low if self.about.above else value >= low):
+            least = "positive" if self.about.above and not low else f"at least {low}"
+            raise OptionError(f"{called} must be {least} (got {value})")
+        if value > high:
+            raise OptionError(f"{called} must be at most {high:,} (got {value}){self.about.hint}")
+
+
+_KINDS: Final[Mapping[type, tuple[type, str]]] = {
+    bool: (bool, "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a text"),
+}
+
+
+def options_of(record: type[Struct]) -> Mapping[str, Option]:
+    """The options of a record and of the records in it, by name."""
+    if record not in _FOUND:
+        _FOUND[record] = dict(_found(record))
+    return _FOUND[record]
+
+
+_FOUND: Final[dict[type[Struct], dict[str, Option]]] = {}
+
+
+def _found(record: type[Struct]) -> Iterator[tuple[str, Option]]:
+    hints = get_type_hints(record, include_extras=True)
+    for field in fields(record):
+        hint = hints[field.name]
+        about = next((one for one in get_args(hint) if isinstance(one, About)), None)
+        if about is not None:
+            hint = _without_none(get_args(hint)[0])
+            several, words = get_origin(hint) is tuple, ()
+            if several:
+                hint = get_args(hint)[0]
+            if get_origin(hint) is Literal:
+                words, hint = get_args(hint), str
+            yield (
+                field.name,
+                Option(
+                    name=field.name,
+                    about=about,
+                    kind=hint,
+                    several=several,
+                    words=words,
+                    default=field.default,
+                ),
+            )
+        elif (inner := _inner(hint)) is not None:
+            yield from options_of(inner).items()
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        return next(part for part in get_args(hint) if part is not type(None))
+    return hint
+
+
+def _inner(hint: Any) -> type[Struct] | None:
+    return hint if isinstance(hint, type) and issubclass(hint, Struct) else None
+
+
+def filled(record: type[Record], values: Mapping[str, Any]) -> Record:
+    """A record, and those in it, from values by name; what is ``None`` is left to its default.
+
+    Raises:
+        OptionError: a value is out of bounds.
+    """
+    hints = get_type_hints(record)
+    own: dict[str, Any] = {}
+    for field in fields(record):
+        if (inner := _inner(hints[field.name])) is not None:
+            own[field.name] = filled(inner, values)
+        elif (value := values.get(field.name)) is not None:
+            own[field.name] = tuple(value) if isinstance(value, list) else value
+    return record(**own)
+
+
+def command_line(record: Struct) -> list[str]:
+    """What somebody would type who wants what a record holds; defaults are left out."""
+    arguments, words = [], []
+    for option, value in _held(record):
+        if option.default is NODEFAULT:
+            arguments.append(str(value))
+        elif value == option.default:
+            continue
+        elif option.kind is bool:
+            words.append(option.flag if value else option.flag.replace("--", "--no-"))
+        else:
+            for one in value if option.several else (value,):
+                words += [option.flag, str(one)]
+    return [*arguments, *words]
+
+
+def _held(record: Struct) -> Iterator[tuple[Option, Any]]:
+    options = options_of(type(record))
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, Struct):
+            yield from _held(value)
+        elif field.name in options:
+            yield options[field.name], value
+
+
+class Checked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A record that refuses values that its options cannot have."""
+
+    def __post_init__(self) -> None:
+        for name, option in options_of(type(self)).items():
+            if name in self.__struct_fields__:
+                option.check(getattr(self, name))
