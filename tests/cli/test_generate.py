@@ -6,7 +6,6 @@ import pytest
 from support.cli import run_here, run_there
 
 from isolang import load_history
-from isolang.cli.generate import _BUGS, _RULES
 from isolang.workload import BUGS, RULES
 
 
