@@ -78,7 +78,7 @@ class _Search:
         Raises:
             TimeoutError: the time is up.
         """
-        scope = scope_of([self._whole], Bounds(keys=KEYS, reads=1), size)
+        scope = scope_of([self._whole], Bounds(keys=KEYS, reads=1, overlap=True), size)
         separator = Separator(self._whole, scope)
         if self.written_twice is None:
             twice = [separator.histories.written_twice]

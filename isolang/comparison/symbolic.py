@@ -5,7 +5,8 @@ transaction writes a key at most once, and reads it at most ``Scope.reads`` time
 registers, or lists, whose reads show the order of what was appended before, and nothing that the
 reader itself appends later. Where predicates matter, a transaction may also ask for all rows of a
 register, and find none. Times, where they are asked for, do not contradict the order of a
-session.
+session, and unless overlap is allowed, each transaction of a session begins after the one before it
+ended.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Scope(Struct, frozen=True, kw_only=True):
         predicates: whether there are predicate reads.
         one_by_one: leave out what no database can show that does one step after the other: reads,
             sessions and times that contradict each other.
+        overlap: whether transactions of a session may overlap in time.
     """
 
     transactions: int
@@ -52,6 +54,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     operations: bool = False
     predicates: bool = False
     one_by_one: bool = False
+    overlap: bool = False
 
 
 class Symbolic(Interpretation[int]):
@@ -186,7 +189,7 @@ class Symbolic(Interpretation[int]):
                 elif b == c:
                     state((-first, -second, rt.get((a, d), FALSE)))
         for (i, j), literal in self._so.items():
-            state((-literal, -rt[j, i]))
+            state((-literal, -rt[j, i] if self.scope.overlap else rt[i, j]))
 
     def _make_groups(self) -> None:
         """A partition of the sessions."""
