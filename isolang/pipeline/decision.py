@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict
 
 from msgspec.structs import replace
@@ -12,8 +13,8 @@ from msgspec.structs import replace
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.errors import HistoryError
-from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
+from isolang.language.classify.relational import Relational, relational
 from isolang.language.library import assumption_of, list_library
 from isolang.language.meaning.facts import mentioned, uses_groups
 from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
     from isolang.pipeline.unsat_core import UnsatCore
     from isolang.problem import Problem
-
-# How many indeterminate transactions a line names.
-_NAMED = 12
 
 _NOTHING_OBSERVED = (
     f"{NOTHING_OBSERVED}: no session read, or missed, what another session wrote, so that this "
@@ -95,10 +93,24 @@ def decide(
             "history names one; hint: `:group` of operation maps, `group` of transactions"
         )
         raise HistoryError(msg)
+    open_choice = {options.encoding, options.solver, options.prune} == {"auto"}
+    if isinstance(route, Relational) and route.parts is not None and open_choice:
+        from isolang.pipeline.parts import decide_in_parts
+
+        def by(way: Route, problem: Problem) -> Verdict:
+            return decide(
+                history, way, deadline, options, progress, problem=problem, simplest=simplest,
+                work=work,
+            )  # fmt: skip
+
+        # What costs too much is left to the search, which says so.
+        with suppress(TimeoutError, MemoryError):
+            if not _says_nothing_of(route.spec, history):
+                verdict = decide_in_parts(history, route, deadline, by, problem=problem)
+                if verdict is not None:
+                    return verdict
     pair, choice = choose_pair(options.encoding, options.solver, options.prune, route=route)
     if pair.of_specification and isinstance(route, Plan):
-        from isolang.language.classify.relational import relational
-
         route = relational(written_spec(route), route.reasons)
     run = Run(
         history,
@@ -205,8 +217,10 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
     certification = run.certify(proof)
     if certification.rejected:
         return _rejected(run, proof, certification)
-    if isinstance(proof, Relations):
-        run.notes += _kept(run, proof)
+    if isinstance(proof, Relations) and isinstance(run.route, Relational):
+        from isolang.pipeline.parts import took_effect
+
+        run.notes += took_effect(run.history, run.route, proof.included)
     keys = not run.history.levels  # else what was observed is in what the keys stand for
     if keys and isinstance(found, Witness) and not _observed(run.history, found):
         run.notes.append(_NOTHING_OBSERVED)
@@ -248,23 +262,6 @@ def _observed(history: History, witness: Witness) -> bool:
     most[some] = np.maximum.reduceat(writers, witness.order_start[some])
     own = sessions_of(missing)
     return bool(((least[keys] != own) | (most[keys] != own)).any())
-
-
-def _kept(run: Run, proof: Relations) -> list[str]:
-    """Name the indeterminate transactions that took effect, if some may do so without a read."""
-    from isolang.language.classify.relational import Relational
-
-    if not (isinstance(run.route, Relational) and run.route.unread_matter):
-        return []
-    history = run.history
-    status = history.columns.txn_status
-    indeterminate = {t for t in range(history.t0) if status[t] == INDETERMINATE}
-    if not indeterminate:
-        return []
-    kept = [history.label(t) for t in proof.included if t in indeterminate]
-    named = ", ".join(kept[:_NAMED]) + (", …" if len(kept) > _NAMED else "")
-    these = f"these took effect: {named or 'none'}"
-    return [f"of {len(indeterminate)} transactions of unknown outcome {these}"]
 
 
 def _judge_flags(run: Run, answer: Answer) -> None:
