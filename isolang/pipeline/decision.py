@@ -158,7 +158,9 @@ def _verdict(run: Run) -> Verdict:
         contradiction = run.contradiction()
     if contradiction is not None:
         return _refuted(run, contradiction)
-    with run.deadline.during("solve"):
+    run.deadline.remaining()
+    # What was found counts, also if the deadline has passed meanwhile.
+    with run.deadline.during("solve", to_the_end=True):
         run.progress("solve")
         answer = run.solve()
         if isinstance(answer.says, Relations):
@@ -181,10 +183,11 @@ def _unproved(run: Run, answer: Answer) -> Verdict:
     try:
         with run.deadline.during("solve", to_the_end=True):
             proved = run.prove(answer)
-    except TimeoutError:
+    except (TimeoutError, MemoryError) as error:
         from isolang.explain.explain import explain_no_model
 
-        reason = f"{run.pair} finds no model, and there was no time for the native engine's proof"
+        lacking = "time" if isinstance(error, TimeoutError) else "memory"
+        reason = f"{run.pair} finds no model, and there was no {lacking} for a proof"
         return Invalid(
             violation=explain_no_model(run.problem, str(run.pair)),
             refutation=Refutation(()),
@@ -271,15 +274,19 @@ def _judge_flags(run: Run, answer: Answer) -> None:
 
     assert isinstance(answer.formula, RelationalFormula)
     for name, met in answer.formula.relations.flags.items():
-        left = run.deadline.remaining()
         solver, part = solver_of(run.pair.solver)
-        found = solver.solve(
-            with_units(answer.formula, [met]),
-            until=None if left is None else time.perf_counter() + left,
-            seed=run.options.seed,
-            part=part,
-        )
-        word = "does not hold: some choice meets it" if found.satisfiable else "holds"
+        try:
+            left = run.deadline.remaining()
+            found = solver.solve(
+                with_units(answer.formula, [met]),
+                until=None if left is None else time.perf_counter() + left,
+                seed=run.options.seed,
+                part=part,
+            )
+        except TimeoutError:
+            word = "was not found out: the time ran out"
+        else:
+            word = "does not hold: some choice meets it" if found.satisfiable else "holds"
         run.notes.append(f"flag `{name}` {word}")
 
 
@@ -295,7 +302,8 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
     refutations = [first]
     finder = None
     if run.simplest and any(isinstance(step, CycleStep) for step in first.steps):
-        with run.deadline.during("solve"):
+        # A violation is not given up for lack of time, or memory, to find a simpler one.
+        with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
             simpler = finder.simplest(first.steps)
