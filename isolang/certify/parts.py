@@ -37,7 +37,7 @@ def check_in_parts(
         CertificateRejected: the proof does not hold.
         NotCertifiedError: the spec or the history is beyond both checkers, or the time is up.
     """
-    if parts.beside and isinstance(proof, Witness):
+    if not parts.is_all and isinstance(proof, Witness):
         check_beside(history, spec, parts, proof)
     check_natively(history, parts.plan.spec, proof, seconds)
 
@@ -52,6 +52,10 @@ def check_beside(history: History, spec: Spec, parts: Split, witness: Witness) -
         CertificateRejected: it does not meet one.
         NotCertifiedError: they speak of what a witness does not have, or the history is too large.
     """
+    if parts.unmade:
+        raise NotCertifiedError(
+            f"not certified by definition: a witness has no {parts.unmade[0].name}"
+        )
     chosen = {exists.name for exists in spec.exists} - {"rf", "ww"}
     for check in parts.beside:
         parts_of_it = [e for e in (check.expr, check.bound) if e is not None]

@@ -72,7 +72,7 @@ def accept(
         raise CertificateRejected(f"by definition: {error}") from None
     if beyond_native and beyond:
         parts = _parts_of(spec, proof)
-        if isinstance(proof, Witness) and parts is not None and parts.beside:
+        if isinstance(proof, Witness) and parts is not None and parts.beside and not parts.unmade:
             return _in_parts(history, spec, parts, proof, seconds)
         native = "" if beyond_native == _NO_NATIVE else f" (natively: {beyond_native})"
         raise NotCertifiedError(f"not certified: {beyond}{native}")
@@ -126,8 +126,9 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         # It speaks of version orders; a theorem may say that the spec does, too.
         theorem = event_graph_form(spec)
         judged = theorem.spec if theorem else spec
-    elif parts.beside and isinstance(proof, Witness):
-        return f"check {parts.beside[0].name} is not one of the native checker"
+    elif isinstance(proof, Witness) and not parts.is_all:
+        names = [*(check.name for check in parts.beside), *(e.name for e in parts.unmade)]
+        return f"{names[0]} is nothing of the native checker"
     else:
         # A refutation by some of the checks is one of all; flags count for nothing.
         judged = parts.plan.spec
@@ -136,6 +137,8 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
     except NotCertifiedError as error:
         return _reason(error)
     except CertificateRejected as error:
+        if parts is None and isinstance(route(spec), Relational):
+            return str(error)  # it was not made for such checks, and refuses some of them
         raise CertificateRejected(f"native checker: {error}") from None
     return ""
 

@@ -42,6 +42,7 @@ class Scope(Struct, frozen=True, kw_only=True):
         one_by_one: leave out what no database can show that does one step after the other: reads,
             sessions and times that contradict each other.
         overlap: whether transactions of a session may overlap in time.
+        serial: only what one transaction after the other shows, in the order of their numbers.
     """
 
     transactions: int
@@ -55,6 +56,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     predicates: bool = False
     one_by_one: bool = False
     overlap: bool = False
+    serial: bool = False
 
 
 class Symbolic(Interpretation[int]):
@@ -86,6 +88,8 @@ class Symbolic(Interpretation[int]):
         self._make_events()
         if scope.one_by_one:
             self._make_one_order()
+        if scope.serial:
+            self._make_serial()
 
     # --- variables ---
 
@@ -236,6 +240,23 @@ class Symbolic(Interpretation[int]):
                 if a != s:  # what stands before it in the list was read, too
                     there = (self.are_lists[x], literal, self._write[a, x], self._shown[x][a, s])
                     self.circuit.state((*(-one for one in there), before.get((a, t), FALSE)))
+
+    def _make_serial(self) -> None:
+        """Each transaction reads the last version before it, and begins after the one before."""
+        state = self.circuit.state
+        for (a, b), literal in self._so.items():
+            if a > b:
+                state((-literal,))
+        for (a, b), literal in self._rt.items():
+            state((literal if a < b else -literal,))
+        for shown in self._shown:
+            for (a, b), literal in shown.items():
+                state((literal if a < b else -literal,))
+        for (t, x, _, s), literal in self._read.items():
+            if s > t:
+                state((-literal,))
+            for u in range(s + 1 if s != T0 else 1, t):
+                state((-literal, -self._write[u, x]))
 
     def total_order(
         self, elements: Iterable[int], new: Callable[[], int]

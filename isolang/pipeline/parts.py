@@ -73,6 +73,8 @@ def decide_in_parts(
     found = decide(parts.plan, problem)
     if not isinstance(found, Valid):
         return _of_part(found, parts)
+    if parts.unmade:
+        return None
     if parts.beside:
         with deadline.during("certify", to_the_end=True):
             met = _met_beside(history, route, parts, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from oracle import relational
 from oracle.history import parse
 from oracle.pipeline import to_tool
 
@@ -137,3 +138,29 @@ def test_checks_of_which_no_walk_has_a_read_are_not_the_engine_s():
     for more in ("", "acyclic ww as d\n"):
         verdict = check(history, f'include "adya.iso"\nirreflexive wr as c\n{more}')
         assert (verdict.outcome, verdict.certified) == ("valid", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "operations"),
+    [
+        ("acyclic wr as c", "w(x,1) -> r(x,nil) -> r(y,1) || r(x,1) w(y,1) || r(y,1)"),
+        ("acyclic wr as c\nacyclic so as d", "w(x,1) r(y,1) || r(x,1) -> w(y,1)"),
+    ],
+)
+def test_what_the_part_does_not_choose_must_still_exist(text, operations):
+    """An order that contains `so` and `wr` is asked for, though no check of the part names it."""
+    text = f'include "prelude.iso"\nexists co : order on T containing so | wr | vo\n{text}\n'
+    spec, history = load_spec(text), to_tool(parse(operations))
+    assert "with `co`" in route(spec).reasons[-1]
+    expected = "valid" if relational.satisfied(parse(operations), spec) else "invalid"
+    verdict = check(history, text)
+    assert (verdict.outcome, verdict.certified) == (expected, True)
+    again(verdict, text)
+
+
+def test_a_proof_by_an_anomaly_is_accepted_beside_a_check_that_nothing_meets():
+    history = to_tool(parse("!w(x,1) || r(x,1)"))
+    text = 'include "pl-1.iso"\nacyclic [T] | wr as c\n'
+    verdict = check(history, text)
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+    assert "by definition (all" in again(verdict, text)

@@ -29,13 +29,21 @@ class Split(Struct, frozen=True, kw_only=True):
         part: the specification with the checks alone that the engine decides, and what they need.
         plan: how these are decided; by a theorem where they speak of an order.
         beside: the other checks that count.
-        flags: the checks that do not.
+        unmade: what is to be chosen beside what the part needs: whoever meets the part need not
+            have a value for it.
+        flags: the checks that do not count.
     """
 
     part: Spec
     plan: Plan
     beside: tuple[Check, ...]
+    unmade: tuple[Exists, ...]
     flags: tuple[Check, ...]
+
+    @property
+    def is_all(self) -> bool:
+        """Whether a model of the part is one of the specification."""
+        return not self.beside and not self.unmade
 
     @property
     def made(self) -> frozenset[str]:
@@ -45,6 +53,12 @@ class Split(Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """How the specification is decided, for people."""
         first = _listed(self.part.checks)
+        if self.unmade:
+            chosen = ", ".join(f"`{exists.name}`" for exists in self.unmade)
+            return (
+                f"decided in parts: {first} by the engine, and where that is met all together, "
+                f"with {chosen}"
+            )
         if not self.beside:
             return f"decided in parts: {first} by the engine, then each flag together with it"
         return (
@@ -76,7 +90,8 @@ def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> Split | None:
         plan = _plan(part, plan_of)
         if isinstance(plan, Plan):
             beside = tuple(check for check in judged if check not in kept)
-            return Split(part=part, plan=plan, beside=beside, flags=flags)
+            unmade = tuple(exists for exists in spec.exists if exists not in part.exists)
+            return Split(part=part, plan=plan, beside=beside, unmade=unmade, flags=flags)
     return None
 
 
