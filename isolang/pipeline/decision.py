@@ -14,7 +14,6 @@ from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.errors import HistoryError
 from isolang.language.classify.event_graph import Plan
-from isolang.language.classify.relational import Relational, relational
 from isolang.language.library import assumption_of, list_library
 from isolang.language.meaning.facts import mentioned, uses_groups
 from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
@@ -94,8 +93,11 @@ def decide(
         )
         raise HistoryError(msg)
     open_choice = {options.encoding, options.solver, options.prune} == {"auto"}
-    if isinstance(route, Relational) and route.parts is not None and open_choice:
+    if route.kind == "relational" and open_choice:
+        from isolang.language.classify.relational import Relational
         from isolang.pipeline.parts import decide_in_parts
+
+        assert isinstance(route, Relational)
 
         def by(way: Route, problem: Problem) -> Verdict:
             return decide(
@@ -105,12 +107,14 @@ def decide(
 
         # What costs too much is left to the search, which says so.
         with suppress(TimeoutError, MemoryError):
-            if not _says_nothing_of(route.spec, history):
+            if route.parts is not None and not _says_nothing_of(route.spec, history):
                 verdict = decide_in_parts(history, route, deadline, by, problem=problem)
                 if verdict is not None:
                     return verdict
     pair, choice = choose_pair(options.encoding, options.solver, options.prune, route=route)
     if pair.of_specification and isinstance(route, Plan):
+        from isolang.language.classify.relational import relational
+
         route = relational(written_spec(route), route.reasons)
     run = Run(
         history,
@@ -220,9 +224,11 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
     certification = run.certify(proof)
     if certification.rejected:
         return _rejected(run, proof, certification)
-    if isinstance(proof, Relations) and isinstance(run.route, Relational):
+    if isinstance(proof, Relations) and not isinstance(run.route, Plan):
+        from isolang.language.classify.relational import Relational
         from isolang.pipeline.parts import took_effect
 
+        assert isinstance(run.route, Relational)
         run.notes += took_effect(run.history, run.route, proof.included)
     keys = not run.history.levels  # else what was observed is in what the keys stand for
     if keys and isinstance(found, Witness) and not _observed(run.history, found):

@@ -281,7 +281,7 @@ def test_without_a_command_the_help_is_shown(capfd):
 
 
 def test_lint_says_perhaps_where_the_clock_ran_out(capfd, folder, monkeypatch):
-    """Only who has looked at all histories of three transactions may say that a check cannot fail."""
+    """Only who has looked at all histories of three transactions may say that it cannot fail."""
     from isolang.comparison import search
 
     (folder / "a.iso").write_text('include "adya.iso"\nacyclic so & wr as c\nacyclic wr as d\n')

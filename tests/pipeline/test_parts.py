@@ -164,3 +164,15 @@ def test_a_proof_by_an_anomaly_is_accepted_beside_a_check_that_nothing_meets():
     verdict = check(history, text)
     assert (verdict.outcome, verdict.certified) == ("invalid", True)
     assert "by definition (all" in again(verdict, text)
+
+
+def test_a_flag_that_alone_looks_at_reads_leaves_unread_transactions_in():
+    """One of unknown outcome whose reads are wrong may be in, if nothing else looks at reads."""
+    text = (
+        "?r(x,[3 4 5]) r(x,[3 4 5]) append(x,3) || append(x,4) append(x,5) "
+        "|| !r(x,[3 4 5]) -> !r(x,[3 4]) append(x,8)"
+    )
+    spec = 'include "pl-1.iso"\nflag not require ((wr & wr))^-1 in ((vo)^-1)^+ as f\n'
+    held = relational.flags(parse(text), load_spec(spec))["f"]
+    word = "holds" if held else "does not hold: some choice meets it"
+    assert f"flag `f` {word}" in check(to_tool(parse(text)), spec).notes

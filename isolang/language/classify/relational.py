@@ -7,8 +7,9 @@ decided here, and its proof.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from isolang.language.classify.plan import Kind, Route
-from isolang.language.classify.split import Split
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
     Check,
@@ -26,6 +27,9 @@ from isolang.language.meaning.core import (
 from isolang.language.meaning.facts import children, names
 from isolang.language.meaning.show import brief
 from isolang.language.vocabulary import OF_READS
+
+if TYPE_CHECKING:
+    from isolang.language.classify.split import Split
 
 
 class Relational(Route, frozen=True, kw_only=True):
