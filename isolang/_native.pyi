@@ -303,6 +303,9 @@ def operation_sources(
 
 # --- known ---
 
+def reduced_edges(nodes: int, edges: NDArray[np.int32], seconds: float = ...) -> NDArray[np.int32]:
+    """The edges of a graph without most that two others replace; all of one with a cycle."""
+
 class KnownGraph:
     """The edges that a history shows by itself, between transactions from low to before high.
 
