@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from isolang._native import reduced_edges
 from isolang.encodings.formula import Builder, Ints, PolygraphFormula, Theory
 from isolang.problem.chains import Chains, combine
 from isolang.problem.distinct import among
@@ -66,7 +65,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     if not graph.uses_orders:
         empty = dict.fromkeys(("ww_first", "ww_second", "ww_order", "rw_read"), none)
         more = dict.fromkeys(("rw_writer", "rw_choice", "rw_order"), none)
-        least = reduced_edges(graph.nodes, polygraph.known)
+        least = graph.reduced(polygraph.known)
         return Dependencies(chains=chains, known=least, **empty, **more)
     ordered = _Ordered(
         np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([number, -number])
@@ -105,7 +104,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
         known.append(np.stack((u, v), axis=1))
     return Dependencies(
         chains=chains,
-        known=reduced_edges(graph.nodes, np.concatenate(known)),
+        known=graph.reduced(np.concatenate(known)),
         ww_first=chains.tail[ordered.first],
         ww_second=ordered.second,
         ww_order=ordered.order,
