@@ -65,7 +65,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     if not graph.uses_orders:
         empty = dict.fromkeys(("ww_first", "ww_second", "ww_order", "rw_read"), none)
         more = dict.fromkeys(("rw_writer", "rw_choice", "rw_order"), none)
-        least = graph.reduced(polygraph.known)
+        least = polygraph.reduced(polygraph.known)
         return Dependencies(chains=chains, known=least, **empty, **more)
     ordered = _Ordered(
         np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([number, -number])
@@ -104,7 +104,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
         known.append(np.stack((u, v), axis=1))
     return Dependencies(
         chains=chains,
-        known=graph.reduced(np.concatenate(known)),
+        known=polygraph.reduced(np.concatenate(known)),
         ww_first=chains.tail[ordered.first],
         ww_second=ordered.second,
         ww_order=ordered.order,

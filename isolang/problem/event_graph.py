@@ -97,12 +97,6 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         u, v, origin = self._of_reads("rw", reader[other], overwriter[other], read[other])
         return u, v, other[origin]
 
-    def reduced(self, edges: Ints) -> Ints:
-        """Edges that reach the same, without most of those that others replace."""
-        from isolang import _native
-
-        return _native.reduced_edges(self.nodes, edges)
-
     def _of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
         """The edges of pairs that reads make, and of those of its kind where a step asks for it."""
         found = [self._product(relation, a, b)]

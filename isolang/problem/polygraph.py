@@ -68,6 +68,12 @@ class Polygraph(Struct, frozen=True, kw_only=True):
         """The problem it was made of."""
         return self.graph.problem
 
+    def reduced(self, edges: Ints) -> Ints:
+        """Edges that reach the same, without most of those that others replace."""
+        from isolang import _native
+
+        return _native.reduced_edges(self.graph.nodes, edges)
+
     def choosing_reads(self) -> NDArray[np.intp]:
         """The reads without a settled source, whether or not they have candidates."""
         if not self.graph.uses_reads:
