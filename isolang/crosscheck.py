@@ -13,7 +13,7 @@ from isolang.errors import IsolangError, SolverError
 from isolang.explain.part import Part, whole_part
 from isolang.explain.shrink import shrink
 from isolang.language.classify.event_graph import Plan
-from isolang.limits import Deadline
+from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.run import Run, limited
 from isolang.pipeline.unsat_core import UnsatCore
@@ -42,7 +42,8 @@ PARTNERS = (
     ("relational", "clingo"),
     ("relational", "z3"),
 )
-SECONDS = 10.0  # for each pair, if the user gave no limit
+# The work of each pair, some seconds; and for shrinking, of all together and of each attempt.
+WORK, _SHRINK, _ATTEMPT = 20_000_000, 60_000_000, 3_000
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -89,7 +90,7 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
         silent = len(others) - len(agreeing)
         if agreeing and not silent:
             return f"{len(agreeing)} of {len(others)} other pairs agree"
-        what = f"{silent} of {len(others)} other pairs did not decide in their time"
+        what = f"{silent} of {len(others)} other pairs did not decide within their limits"
         return f"{what}; the verdict rests on its certificate" + (
             f" and on {len(agreeing)} that agree" if agreeing else ""
         )
@@ -153,7 +154,8 @@ def cross_check(
     chosen: Pair,
     others: Sequence[Pair],
     *,
-    seconds: float = SECONDS,
+    seconds: float | None = None,
+    work: int = WORK,
     seed: int = 0,
 ) -> CrossCheck:
     """Ask several pairs about one history, and shrink it if they disagree.
@@ -163,10 +165,14 @@ def cross_check(
         route: of the spec.
         chosen: the pair that decided.
         others: those to compare with.
-        seconds: for each pair, and for the shrinking.
+        seconds: for each pair, and for the shrinking, where the user set a limit.
+        work: of each pair.
         seed: breaks ties.
     """
-    claims = [claim(history, route, p, seconds=seconds, seed=seed) for p in (chosen, *others)]
+    claims = [
+        claim(history, route, pair, seconds=seconds, seed=seed, work=Work(work))
+        for pair in (chosen, *others)
+    ]
     found = CrossCheck(claims=tuple(claims))
     if not found.disagreement:
         return found
@@ -181,7 +187,14 @@ def cross_check(
 
 
 def claim(
-    history: History, route: Route, pair: Pair, *, seconds: float, seed: int = 0, proof: bool = True
+    history: History,
+    route: Route,
+    pair: Pair,
+    *,
+    seconds: float | None,
+    seed: int = 0,
+    proof: bool = True,
+    work: Work | None = None,
 ) -> Claim:
     """What a pair says about a history, its model or its refutation checked.
 
@@ -189,15 +202,17 @@ def claim(
         history: the history.
         route: of the spec.
         pair: whom to ask.
-        seconds: how long it may take.
+        seconds: how long it may take; ``None`` for no limit.
         seed: breaks ties.
         proof: have the engine prove that there is no model, where the pair says so without proof.
+        work: how much it may do; ``None`` for no limit.
     """
     start = time.perf_counter()
-    run = Run(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1))
+    run = Run(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1), work=work)
     said = limited(run, lambda: _said(run, proof=proof))
     if isinstance(said, Undecided):
-        limit = {"timeout": f"{seconds:.3g} s", "memory": "memory"}.get(said.cause)
+        time_limit = "work" if seconds is None or run.out_of_work() else f"{seconds:.3g} s"
+        limit = {"timeout": time_limit, "memory": "memory"}.get(said.cause)
         outcome: Outcome = "unknown"
         detail = f"not decided within its {limit}" if limit else said.reason
     else:
@@ -234,31 +249,39 @@ def _said(run: Run, *, proof: bool) -> tuple[Outcome, str]:
 
 
 def _smallest(
-    history: History, route: Route, pairs: Sequence[Pair], *, seconds: float, seed: int
+    history: History, route: Route, pairs: Sequence[Pair], *, seconds: float | None, seed: int
 ) -> History:
     """Leave out sessions, then transactions, then operations, while the pairs still disagree."""
-    until = time.perf_counter() + seconds
+    deadline, work = Deadline(seconds), Work(_SHRINK)
+
+    def late() -> bool:
+        try:
+            deadline.remaining()
+        except TimeoutError:
+            return True
+        return not work.left
 
     def still(part: Part) -> bool:
-        left = until - time.perf_counter()
-        if left <= 0:
+        work.spend(_ATTEMPT)
+        if late():
             return False
-        try:
-            said = [
-                claim(part.history, route, pair, seconds=left, seed=seed, proof=False).outcome
-                for pair in pairs
-            ]
-        except IsolangError:
-            return False
+        left = deadline.remaining()
+        said = []
+        for pair in pairs:
+            try:
+                with work.part(1 / 4) as own:
+                    one = claim(
+                        part.history, route, pair, seconds=left, seed=seed, proof=False, work=own
+                    )
+            except IsolangError:
+                return False
+            said.append(one.outcome)
         return disagree(said)
 
     part = whole_part(history)
     for session in dict.fromkeys(history.columns.txn_session.tolist()):
         if still(smaller := _without_session(part, session)):
             part = smaller
-
-    def late() -> bool:
-        return time.perf_counter() > until
 
     part = shrink(part, still, by_transaction=True, enough=late)
     return shrink(part, still, by_transaction=False, enough=late).history

@@ -8,7 +8,6 @@ then is certified against the whole history.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +24,7 @@ from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
 from isolang.language.classify.event_graph import Plan
 from isolang.levels import Levels, levels_of
-from isolang.limits import Deadline
+from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide, refuter
 from isolang.problem import Problem, build_problem
@@ -52,11 +51,11 @@ _WEAKEST_FIRST: Final = (
     "pl-1", "pl-2", "rc-nosession", "ra-nosession", "cc-nosession", "psi-nosession", "pc-nosession",
     "si-nosession", "ser-nosession", "rc", "ra", "cc", "psi", "pc", "si", "ser",
 )  # fmt: skip
-_SECONDS: Final = 60.0  # without a timeout
+# The work for all of it, for each cycle tried by a level, and the share of what is left for levels.
+_WORK, _TRY, _LEVELS = 150_000_000, 4_000_000, 1 / 2
 # For the cycles of known edges: reads and edges to look at, and cycles of each shape.
 _LOOKED: Final = 20_000_000
 _MOST: Final = 100_000
-_LEAST: Final = 0.1  # seconds for a level
 _ATTEMPTS: Final = 3  # for each name that a cycle would have
 
 
@@ -70,7 +69,7 @@ def findings_of(
 
     Args:
         history: of ``load_history`` or ``History.from_transactions``.
-        options: how to check; the timeout is for all of it, a minute without one.
+        options: how to check; the timeout is for all of it.
         progress: called with the name of each phase as it begins.
 
     Raises:
@@ -94,8 +93,8 @@ class _Search:
         self._history = history
         self._options = options
         self._progress = progress
-        seconds = options.timeout or _SECONDS
-        self._until = time.perf_counter() + seconds
+        self._deadline = Deadline(options.timeout)
+        self._work = Work(_WORK)
         self._problem = build_problem(history)
         self._plans: dict[str, Plan] = {}
         self._found: dict[str, Finding] = {}
@@ -108,12 +107,29 @@ class _Search:
             part = self._without_wrong_reads()
             inner = build_problem(part.history)
         except UnsupportedError as error:  # what is left has elements that several appended
-            return self._result(levels_of(self._history, self._each()), str(error))
-        late = not self._cycles(part, inner, KnownGraph(inner, effort=_LOOKED))
+            return self._result(self._levels_of(self._history), str(error))
+        complete = self._cycles(part, inner, KnownGraph(inner, effort=_LOOKED))
         self._progress("levels")
         standing = self._levels(part, inner)
-        late = late or time.perf_counter() > self._until
-        return self._result(standing, "the time was up: there may be more" if late else "")
+        complete &= not any(one.out_of_effort for one in standing.levels.values())
+        return self._result(standing, self._not_finished(complete))
+
+    def _enough(self) -> bool:
+        return not self._work.left or self._late()
+
+    def _late(self) -> bool:
+        try:
+            self._deadline.remaining()
+        except TimeoutError:
+            return True
+        return False
+
+    def _not_finished(self, complete: bool) -> str:
+        if self._late():
+            return "the time was up: there may be more"
+        if not complete or not self._work.left:
+            return "this was as much work as is done unasked: there may be more"
+        return ""
 
     def _result(self, standing: Levels, not_finished: str) -> Findings:
         order = {name: i for i, name in enumerate((*names.INTRINSIC.values(), *names.SEVERITY))}
@@ -175,7 +191,7 @@ class _Search:
                 where.setdefault(name, {}).setdefault(closing | back, set()).add(cycle.component)
         for name, cycles in seen.items():
             for cycle in sorted(cycles, key=lambda one: len(one.edges))[:_ATTEMPTS]:
-                if name in self._found or time.perf_counter() > self._until:
+                if name in self._found or self._enough():
                     break
                 count = max(map(len, where[name].values()))
                 self._try(part, problem, cycle, count)
@@ -185,10 +201,13 @@ class _Search:
         """Have the engine refute the few transactions of a cycle, by the weakest level it can."""
         for level in self._judged_by(_WEAKEST_FIRST):
             plan = self._plan(level)
-            if self._left() <= 0:
+            if self._enough():
                 return
-            finder = Finder(problem, plan, refuter(self._options.seed, self._left))
+            allowed = min(_TRY, self._work.left)
+            engine = refuter(self._options.seed, self._deadline.remaining)
+            finder = Finder(problem, plan, engine, work=allowed)
             steps = finder.of_cycle(cycle)
+            self._work.spend(allowed - finder.left)
             if steps is not None:
                 whole = part.to_whole(finder.shortened(steps))
                 found, certified = self._certified(whole, (level,))
@@ -203,19 +222,21 @@ class _Search:
 
     def _levels(self, part: Part, problem: Problem) -> Levels:
         """Judge all levels; a violation that no known edges show is one more kind."""
-        each = self._each()
-        standing = levels_of(self._history, each, progress=self._progress)
-        clean = levels_of(part.history, each) if self._problem.anomalies(limit=1) else standing
+        standing = self._levels_of(self._history)
+        clean = standing
+        if self._problem.anomalies(limit=1):
+            clean = self._levels_of(part.history)
         violated = [n for n, level in clean.levels.items() if level.standing == "violated"]
         for name in dict.fromkeys((*clean.weakest_violated(), *violated)):
             level = clean.levels[name]
             if level.anomaly in self._found:
                 continue
-            if time.perf_counter() > self._until:
+            if self._enough():
                 break
             plan = self._plan(name)
-            each = self._each()
-            verdict = decide(part.history, plan, Deadline(each.timeout), each, problem=problem)
+            verdict = decide(
+                part.history, plan, self._deadline, self._options, problem=problem, work=self._work
+            )
             if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
                 whole = part.to_whole(verdict.refutation.steps)
                 found, certified = self._certified(whole, (name,))
@@ -223,12 +244,15 @@ class _Search:
                     self._add(whole, 1, "levels", name, certified)
         return standing
 
-    def _each(self) -> Options:
-        """The options of one level: no one may take all the time that is left."""
-        return replace(self._options, timeout=max(_LEAST, self._left() / 4))
-
-    def _left(self) -> float:
-        return self._until - time.perf_counter()
+    def _levels_of(self, history: History) -> Levels:
+        with self._work.part(_LEVELS) as part:
+            return levels_of(
+                history,
+                replace(self._options, timeout=None),
+                progress=self._progress,
+                deadline=self._deadline,
+                work=part,
+            )
 
     # --- what is found ---
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
 from isolang.errors import HistoryError, UnsupportedError, internal_error
 from isolang.language.hierarchy import IMPLIES, implied_by
-from isolang.limits import Deadline
+from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline import decide
 from isolang.problem import build_problem
@@ -28,6 +29,9 @@ NEED_TIMES = frozenset(
 )
 
 
+# Of the work that all levels may do, one may do this much; and each level costs some work for each
+# operation of the history.
+_SHARE, _PER_OPERATION = 1 / 4, 4
 _LONGEST_ERROR = 10**15
 """Nanoseconds: eleven days."""
 
@@ -52,6 +56,11 @@ class Level(Struct, frozen=True, kw_only=True):
     anomaly: str = ""
     reason: str = ""
     seconds: float = 0.0
+
+    @property
+    def out_of_effort(self) -> bool:
+        """Whether it is unknown as the time, or the work allowed, was not enough."""
+        return self.standing == "unknown" and self.reason.startswith("timeout")
 
 
 class Levels(Struct, frozen=True, kw_only=True):
@@ -87,6 +96,8 @@ def levels_of(
     *,
     progress: Callable[[str], object] = lambda phase: None,
     simplest: bool = True,
+    deadline: Deadline | None = None,
+    work: Work | None = None,
 ) -> Levels:
     """Find out which levels of the library a history satisfies.
 
@@ -99,6 +110,9 @@ def levels_of(
             unknown.
         progress: called with the name of each level, and of each phase, as it begins.
         simplest: whether somebody reads the anomalies, which are those of simplest violations then.
+        deadline: the clock of all levels together, if they have one.
+        work: what all levels together may do, none of them more than a share of what is left;
+            beyond it their standing is unknown.
 
     Raises:
         HistoryError: the columns of the history do not fit together.
@@ -122,15 +136,20 @@ def levels_of(
         found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
     def decide_one(route: Route) -> Verdict:
-        return decide(
-            history,
-            route,
-            Deadline(options.timeout),
-            options,
-            progress,
-            problem=problem,
-            simplest=simplest,
-        )
+        with nullcontext() if work is None else work.part(_SHARE) as part:
+            if part is not None:
+                part.spend(_PER_OPERATION * history.columns.operations())
+            left = None if deadline is None else deadline.remaining()
+            return decide(
+                history,
+                route,
+                Deadline(_less(options.timeout, left)),
+                options,
+                progress,
+                problem=problem,
+                simplest=simplest,
+                work=part,
+            )
 
     while left := frozenset(name for name in IMPLIES if name not in found):
 
@@ -204,6 +223,10 @@ def least_clock_error(
     return high
 
 
+def _less(*seconds: float | None) -> float | None:
+    return min((one for one in seconds if one is not None), default=None)
+
+
 def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
     from isolang.language.classify.route import route
     from isolang.language.load import load_spec
@@ -212,7 +235,9 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
         verdict = decide_one(route(load_spec(name)))
     except HistoryError as error:
         return Level(name=name, standing="unknown", reason=str(error))
-    except (TimeoutError, MemoryError, UnsupportedError):
+    except TimeoutError:
+        return Level(name=name, standing="unknown", reason="timeout: the time ran out")
+    except (MemoryError, UnsupportedError):
         raise
     except Exception as error:  # a bug costs one level
         return Level(name=name, standing="unknown", reason=internal_error(error))

@@ -1,4 +1,4 @@
-"""Time and memory: what a check has spent, by phase, and what it may still spend."""
+"""Time, work and memory: what a check has spent, by phase, and what it may still spend."""
 
 from __future__ import annotations
 
@@ -90,6 +90,51 @@ class Deadline:
     def seconds(self) -> Seconds:
         """What was spent so far."""
         return Seconds(**self._spent, total=time.perf_counter() - self._start)
+
+
+class Work:
+    """What may still be done, counted and not timed: equal input ends after equal work.
+
+    For limits that nobody asked for, which must not depend on how busy the machine is. The native
+    engine counts how often it polls, some millions of times in a second; what else takes long is
+    counted as that many.
+
+    Attributes:
+        left: of it.
+    """
+
+    def __init__(self, amount: int) -> None:
+        """Allow an amount."""
+        self.left = amount
+
+    def spend(self, amount: int) -> None:
+        """Count what was done."""
+        self.left = max(0, self.left - amount)
+
+    def take(self) -> int:
+        """All of it, for something that gives back what it has not done, if it comes to an end.
+
+        Raises:
+            TimeoutError: there is nothing left.
+        """
+        if not self.left:
+            raise TimeoutError
+        taken, self.left = self.left, 0
+        return taken
+
+    def give_back(self, amount: int) -> None:
+        """Count what was taken and not done."""
+        self.left = max(0, amount)
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[Work]:
+        """Let the body do a share of it."""
+        own = Work(int(self.left * share))
+        given = own.left
+        try:
+            yield own
+        finally:
+            self.spend(given - own.left)
 
 
 #: Of the memory that there is, this much may be used by default.

@@ -10,7 +10,7 @@ from isolang.certify.proofs import Exhaustion
 from isolang.errors import IsolangError
 from isolang.explain.part import Part, Sources, operations_of, part_of, whole_part
 from isolang.explain.shrink import shrink
-from isolang.limits import Deadline
+from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline import decide
 from isolang.problem import build_problem
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # How many parts are judged, and how many operations these have together: some seconds.
 _PARTS, _OPERATIONS = 2_000, 2_000_000
+# The work of judging one part, or of explaining it.
+_WORK = 10_000_000
 
 
 def minimise(
@@ -45,6 +47,19 @@ def minimise(
         before. Labels and places are those of the whole.
     """
     return _Search(verdict, route, seconds, seed).found()
+
+
+def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
+    """The name of the violation that a smallest part has, which need not be that of the whole.
+
+    Args:
+        part: of ``minimise``.
+        route: of the spec that it violates.
+        seed: as in ``check``.
+    """
+    options = Options(certify=False, seed=seed, threads=1)
+    found = decide(part, route, Deadline(), options, work=Work(_WORK))
+    return found.violation.anomaly if isinstance(found, Invalid) else ""
 
 
 class _Search:
@@ -96,8 +111,11 @@ class _Search:
         if not self._sources.keeps_candidates(part) or self._makes_wrong(part):
             return False
         left = None if self._end is None else max(0.1, self._end - time.perf_counter())
+        deadline, work = Deadline(left), Work(_WORK)
         try:
-            found = decide(part.history, self._route, Deadline(left), self._options, simplest=False)
+            found = decide(
+                part.history, self._route, deadline, self._options, simplest=False, work=work
+            )
         except IsolangError:
             return False  # without its times, say, a part cannot be judged
         return isinstance(found, Invalid)

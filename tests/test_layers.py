@@ -45,11 +45,13 @@ DIRECT = {
     "many": {"api"},
     "output": {"verdict"},
     "report": {"output", "comparison", "levels", "minimal"},
+    "programs": {"api", "report"},
     "run": {"api", "report"},
     "testing": {"run"},
     "strategies": {"testing"},
+    "watch": {"api"},
     "jobs": {"api", "crosscheck", "findings", "report"},
-    "cli": {"jobs", "run", "workload"},
+    "cli": {"jobs", "programs", "run", "workload"},
     "__init__": {"many", "testing"},
 }
 

@@ -36,6 +36,7 @@ SPECIFY: Final = "Specifications and solvers"
 ISOCHECK: Final[Mapping[str, Line]] = {
     "check": Line("isolang.cli.check:check", JUDGE),
     "levels": Line("isolang.cli.levels:levels", JUDGE),
+    "watch": Line("isolang.cli.watch:watch", JUDGE),
     "run": Line("isolang.cli.run:run", JUDGE),
     "litmus": Line("isolang.cli.litmus:litmus", JUDGE),
     "verify": Line("isolang.cli.verify:verify", JUDGE),
@@ -43,6 +44,7 @@ ISOCHECK: Final[Mapping[str, Line]] = {
     "convert": Line("isolang.cli.convert:convert", HANDLE),
     "generate": Line("isolang.cli.generate:generate", HANDLE),
     "spec": Line("isolang.cli.commands:spec", SPECIFY),
+    "outcomes": Line("isolang.cli.outcomes:outcomes", SPECIFY),
     "compare": Line("isolang.cli.compare:compare", SPECIFY),
     "encode": Line("isolang.cli.encode:encode", SPECIFY),
     "lsp": Line("isolang.cli.lsp:lsp", SPECIFY),

@@ -131,6 +131,7 @@ def generate(
     given = dict(locals())
     if workload:
         _refuse_others(given)
+    from isolang.history import load_history
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
     from isolang.workload import SimulatedHistory, Workload
@@ -147,9 +148,15 @@ def generate(
         history = simulate(Workload(**{**options, "bugs": tuple(bugs)}))
     where = sys.stdout.buffer if target == "-" else target
     report = write_history(history, where, format=to, drop=left_out)
-    if truth and isinstance(history, SimulatedHistory):
-        write_whole(Path(truth), json.dumps(history.truth.as_json(), indent=2) + "\n")
-    notes = [*history.notes, *report.notes]
+    notes = list(history.notes)
+    if isinstance(history, SimulatedHistory):
+        known = history.truth
+        if known.planted and target != "-":  # as check will name them
+            known = known.named_as_in(history, load_history(target, format=to))
+            notes = list(known.sentences())
+        if truth:
+            write_whole(Path(truth), json.dumps(known.as_json(), indent=2) + "\n")
+    notes += report.notes
     if "real-time" in left_out:
         notes.append("without real time sser and strong-si have no verdict")
     say_written(target, report, notes)

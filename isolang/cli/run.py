@@ -344,9 +344,7 @@ def _judge(recorded: Run, target: Target, *, page: str, output: str) -> int:
         judged = with_levels(judged, progress=level)
     report = report_of_run(judged)
     if output == "text":
-        more = (
-            "" if judged.all_levels else " (not all levels were decided in time; isocheck levels)"
-        )
+        more = "" if judged.all_levels else " (not all levels were decided; isocheck levels)"
         _print_rows({"held": (", ".join(judged.strongest) or "no level of the library") + more})
     if page:
         from isolang.report import course_of, save_page
@@ -432,7 +430,7 @@ def _print(report: RunReport, judged: Judged) -> None:
     if state.faults:
         rows["faults"] = ", ".join(f"{name} ×{count}" for name, count in state.faults.items())
     if judged.minimal is not None:
-        rows["smallest"] = str(judged.minimal)
+        rows["smallest"] = f"{judged.minimal} ({judged.smallest})"
     _print_rows(rows)
 
 

@@ -21,6 +21,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "run-effectiveness": ("isolang.run.effectiveness:Effectiveness", False),
     "run-survey": ("isolang.run.survey:Survey", False),
     "litmus": ("isolang.cli.litmus:LitmusReports", False),
+    "outcomes": ("isolang.cli.outcomes:OutcomesReport", False),
     "stats": ("isolang.history.stats:Stats", False),
     "compare": ("isolang.output.contest:Row", False),
     "spec-list": ("isolang.cli.spec_library:LevelRow", True),

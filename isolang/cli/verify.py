@@ -59,6 +59,8 @@ def verify(
     if plot:
         require_plottable(plot)
     shown = visible(certificate)
+    if Path(certificate).is_dir():
+        return _verify_chain(certificate, history, by_definition=by_definition)
     memory = default_memory() if options.memory is None else options.memory
     try:
         with memory_cap(memory, of_process=True), interrupted_after(options.timeout):
@@ -94,6 +96,26 @@ def verify(
         visible(f"  spec sha256 {proof.spec_sha256}: {_whose(proof, spec)}"),
         *(visible(f"    {line}") for line in _checks(spec)),
         *(visible(f"  {line}") for line in drawn),
+    )
+    return EXIT_VALID
+
+
+def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
+    """The parts of a watched stream, each by itself, and how they follow one another."""
+    from isolang.certify.errors import CertificateRejected
+    from isolang.watch import Stream, verify_chain
+
+    stream = Stream([log], follow=False)
+    try:
+        count = verify_chain(Path(folder), stream, by_definition=by_definition)
+    except CertificateRejected as error:
+        say(f"REJECTED  {visible(folder)}", f"  {visible(str(error))}")
+        return EXIT_REJECTED
+    finally:
+        stream.close()
+    say(
+        f"ACCEPTED  {visible(folder)}",
+        f"  {visible(log)} is valid: {count:,} transactions in parts, each of which holds",
     )
     return EXIT_VALID
 

@@ -29,12 +29,12 @@ Work is counted as the engine polls: some millions are a second. Raises ``Timeou
 """
 
 # All attempts together may take this much work, and building the part of an attempt counts as some.
-_WORK, _ATTEMPT = 4_000_000, 2_500
+EFFORT, _ATTEMPT = 4_000_000, 2_500
 # The whole history is searched without rw for a short while only. Its verdict without a relation is
-# part of what is told, and may take as much as deciding a history of that many operations does, and
-# then some.
+# part of what is told, and costs as much as the verdict itself: of a history with more operations
+# than this, who wants to know asks for the other level.
 _WITHOUT_RW = 250_000
-_RELAXED_WORK, _PER_OPERATION = 1_000_000, 4
+_RELAXED_WORK, _LARGEST_WHOLE = 1_000_000, 50_000
 
 # People follow as many cycles.
 _FOLLOWED = 4
@@ -95,7 +95,7 @@ class Finder:
         engine: Engine,
         *,
         stopped: Callable[[], bool] = lambda: False,
-        work: int = _WORK,
+        work: int = EFFORT,
     ) -> None:
         """Take what was refuted.
 
@@ -116,6 +116,11 @@ class Finder:
         self._relaxed: dict[str, Plan] = {}
         self._outcomes: dict[str, str] = {}  # relation -> of the whole history without it
         self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation without it
+
+    @property
+    def left(self) -> int:
+        """The work that attempts at parts may still take."""
+        return max(0, self._left)
 
     def _enough(self) -> bool:
         return self._left <= 0 or self._stopped()
@@ -286,12 +291,13 @@ class Finder:
         if relation in self._of_whole:
             return self._of_whole[relation]
         self._of_whole[relation] = None
+        self._outcomes[relation] = "unknown"
+        if self._problem.history.columns.operations() > _LARGEST_WHOLE:
+            return None
         automata = self._relaxed_plan(relation).automata
-        work = _RELAXED_WORK + _PER_OPERATION * self._problem.history.columns.operations()
         try:
-            found = self._refute_whole(automata, work, "auto")
+            found = self._refute_whole(automata, _RELAXED_WORK, "auto")
         except TimeoutError:
-            self._outcomes[relation] = "unknown"
             return None
         self._outcomes[relation] = "valid" if found is None else "invalid"
         exhausted = found is None or any(isinstance(step, ExhaustionStep) for step in found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from isolang.crosscheck import SECONDS, cross_check, partners
+from isolang.crosscheck import cross_check, partners
 from isolang.errors import IsolangError
 from isolang.output.report import ClaimReport, CrossCheckReport, Report
 from isolang.solvers.registry import choose_pair
@@ -30,7 +30,7 @@ def cross_checked(
     how = job.options
     chosen, _ = choose_pair(how.encoding, how.solver, how.prune, route=route)
     others = partners(chosen, job.cross_check, route)
-    seconds = SECONDS
+    seconds = None
     if how.timeout is not None:
         try:
             left = deadline.remaining() or 0.0

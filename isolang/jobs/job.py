@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 
-# All levels of a history of this many operations are judged in the time of a start; each may
-# take this many seconds.
+# All levels of a history of this many operations are judged in about the time of a start, with so
+# much work, and where the user's limit leaves this many seconds.
 _SMALL: Final = 20_000
-_AT_ONCE: Final = 0.1
+_AT_ONCE: Final = 4_000_000
+_LEFT: Final = 0.1
 _LARGE: Final = 250_000  # bytes of a history that is worth a heap in large pages
 _HEAP: Final = 64 << 20  # bytes; what is not used costs nothing
 
@@ -151,7 +152,7 @@ class _Beside:
         left = None
         if options.timeout is not None:
             left = options.timeout - report.seconds.total
-            if left <= _AT_ONCE:
+            if left <= _LEFT:
                 return
         if self._job.all_anomalies:
             from isolang.findings import findings_of
@@ -162,12 +163,17 @@ class _Beside:
         elif self._history.columns.operations() > _SMALL or report.verdict == "unknown":
             self._standing = Standing(looked_for=False)
         else:
-            from isolang.language.hierarchy import IMPLIES
             from isolang.levels import levels_of
+            from isolang.limits import Deadline, Work
 
-            each = min(_AT_ONCE, _AT_ONCE if left is None else left / len(IMPLIES))
-            options = replace(options, timeout=each, certify=False)
-            levels = levels_of(self._history, options, progress=self._progress, simplest=False)
+            levels = levels_of(
+                self._history,
+                replace(options, certify=False),
+                progress=self._progress,
+                simplest=False,
+                deadline=Deadline(left),
+                work=Work(_AT_ONCE),
+            )
             self._standing = Standing(
                 strongest=levels.strongest(),
                 weakest_violated=levels.weakest_violated(),
@@ -323,7 +329,7 @@ def _draw(path: str, verdict: Verdict) -> str:
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     from isolang.history.writers import write_history
-    from isolang.minimal import minimise
+    from isolang.minimal import anomaly_of, minimise
 
     start = time.perf_counter()
     left = None
@@ -332,7 +338,8 @@ def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     part = minimise(verdict, route, seconds=left, seed=job.options.seed)
     written = write_history(part, job.minimal, format="edn", renumber=True)
     counts = part.counts()
+    anomaly = anomaly_of(part, route, seed=job.options.seed)
     return (
-        f"{job.minimal} ({counts['transactions']} transactions, {written.operations} operations, "
-        f"found in {time.perf_counter() - start:.1f} s)"
+        f"{job.minimal} ({counts['transactions']} transactions, {written.operations} operations"
+        f"{': ' if anomaly else ''}{anomaly}; found in {time.perf_counter() - start:.1f} s)"
     )

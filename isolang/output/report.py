@@ -117,7 +117,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     Attributes:
         strongest: the satisfied levels that no other satisfied one implies.
         weakest_violated: the violated levels that imply no other violated one.
-        unknown: whether some level was not decided in time.
+        unknown: whether some level was not decided with the work, or in the time, allowed.
         looked_for: whether this was looked for at all; not in large histories.
     """
 

@@ -17,7 +17,7 @@ from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
 from isolang.language.meaning.facts import mentioned, uses_groups
 from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
-from isolang.limits import Deadline, Seconds
+from isolang.limits import Deadline, Seconds, Work
 from isolang.options import Options
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
 from isolang.solvers.answer import Answer, Undecided, Unproved
@@ -60,7 +60,7 @@ def decide(
     *,
     problem: Problem | None = None,
     simplest: bool = True,
-    work: int = 0,
+    work: Work | None = None,
 ) -> Verdict:
     """Decide whether a history satisfies a spec.
 
@@ -73,7 +73,7 @@ def decide(
         problem: of the history, if it was built before.
         simplest: whether to look for the simplest violation, for those who read it; else the first
             one that is found is told.
-        work: how often the native engine may poll its budget; 0 for no limit.
+        work: what deciding and explaining may do; ``None`` for no limit.
 
     Raises:
         HistoryError: the spec needs real time, or groups, and the history has none, or the columns
@@ -312,7 +312,10 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
         with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
+            allowed = finder.left
             simpler = finder.simplest(first.steps)
+            if run.work is not None:
+                run.work.spend(allowed - finder.left)
             found = [finder.shortened(simpler), simpler, first.steps]
             refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
     certification = _NOBODY
@@ -385,7 +388,7 @@ def refuter(seed: int, left: Callable[[], float | None] | None = None) -> Engine
 
 def _finder(run: Run) -> Finder:
     """The search for simpler refutations, with a quarter of the time that the user allows."""
-    from isolang.explain.smaller import Finder
+    from isolang.explain.smaller import EFFORT, Finder
 
     assert isinstance(run.route, Plan)
     left = run.deadline.remaining()
@@ -398,6 +401,7 @@ def _finder(run: Run) -> Finder:
         run.problem,
         run.route,
         refuter(run.options.seed, seconds),
+        work=EFFORT if run.work is None else min(EFFORT, run.work.left),
         stopped=lambda: until is not None and time.perf_counter() > until,
     )
 

@@ -16,7 +16,7 @@ from isolang.certify.proofs import Witness
 from isolang.errors import IsolangError
 from isolang.history.look_alikes import look_alikes
 from isolang.language.classify.event_graph import Plan
-from isolang.limits import Deadline
+from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide
 from isolang.verdict import Unknown, Valid, Verdict
@@ -71,8 +71,7 @@ def _gives(
     try:
         left = deadline.remaining()
         declared = _declared(verdict.history, loader)
-        options = replace(options, threads=1)
-        other = decide(declared, route, Deadline(left), options, simplest=False, work=_WORK)
+        other = decide(declared, route, Deadline(left), options, simplest=False, work=Work(_WORK))
     except TimeoutError:
         return ""
     except IsolangError as error:  # a list cannot be loaded, say

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from isolang.pipeline.run import Run
     from isolang.solvers.answer import Answer
 
-# Looking for an unsat core may take twice as long as the answer, within these bounds.
-_CORE_SECONDS = (2.0, 20.0)
+# Of the time that the user allows, an unsat core may take this much of what is left; and the native
+# solver's opinion so much work.
+_OF_TIME, _OPINION = 1 / 3, 10_000_000
 
 
 def prove(run: Run, answer: Answer) -> Witness | Relations | Refutation | UnsatCore:
@@ -41,11 +42,11 @@ def prove(run: Run, answer: Answer) -> Witness | Relations | Refutation | UnsatC
     """
     assert isinstance(answer.says, Unproved)
     if isinstance(run.route, Relational):
-        seconds = _patience(run)
-        model = _other_opinion(run, answer, seconds)
+        until = _until(run)
+        model = _other_opinion(run, answer, until)
         if model is not None:
             return model
-        return unsat_core(run.problem, run.route, seed=run.options.seed, seconds=seconds)
+        return unsat_core(run.problem, run.route, seed=run.options.seed, work=run.work, until=until)
     if answer.says.core is not None:
         refutation = _from_core(run, answer.says.core)
         if refutation is not None:
@@ -84,7 +85,7 @@ def _from_core(run: Run, core: Sequence[int]) -> Refutation | None:
     return refutation
 
 
-def _other_opinion(run: Run, answer: Answer, seconds: float) -> Relations | None:
+def _other_opinion(run: Run, answer: Answer, until: float | None) -> Relations | None:
     """The native solver's model of the same encoding, where another solver claims there is none."""
     from isolang.encodings.relational.formula import (
         RelationalFormula,
@@ -95,20 +96,17 @@ def _other_opinion(run: Run, answer: Answer, seconds: float) -> Relations | None
     if run.pair.solver == NATIVE or not isinstance(answer.formula, RelationalFormula):
         return None
     formula = formula_of(answer.formula.relations)
-    until = time.perf_counter() + seconds
     try:
-        solution = SOLVERS[NATIVE].solve(formula, until=until, seed=run.options.seed)
+        solution = SOLVERS[NATIVE].solve(formula, until=until, seed=run.options.seed, work=_OPINION)
     except TimeoutError:
         return None  # the unsat core has the last word
     return None if solution.values is None else decode_relations(formula, solution.values)
 
 
-def _patience(run: Run) -> float:
-    """The seconds to spend on an unsat core."""
-    least, most = _CORE_SECONDS
-    seconds = min(max(least, 2 * run.deadline.seconds().solve), most)
+def _until(run: Run) -> float | None:
+    """The moment at which to stop, where the user set a limit."""
     try:
         left = run.deadline.remaining()
     except TimeoutError:
-        return 0.0
-    return seconds if left is None else min(seconds, left / 3)
+        left = 0.0
+    return None if left is None else time.perf_counter() + left * _OF_TIME

@@ -13,11 +13,11 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import UnsupportedError
 from isolang.explain import names
 from isolang.language.classify.event_graph import Plan
-from isolang.limits import Deadline, out_of_memory
+from isolang.limits import Deadline, Work, out_of_memory
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
 from isolang.solvers import engine
-from isolang.solvers.answer import Answer, Undecided, Unproved
+from isolang.solvers.answer import Answer, Undecided, Unproved, work_of
 from isolang.solvers.registry import Pair, solver_of, theory_of
 from isolang.verdict import AnomalyCount
 
@@ -45,6 +45,8 @@ _WHAT = {
 }
 # Seconds for each pair of transactions to make and check a visibility on a slow machine.
 _SECONDS_PER_PAIR = 1e-5
+# What encoding takes, as work: for each clause, and for each step of a relational encoding.
+_PER_CLAUSE, _PER_STEP = 5, 5
 
 
 class Certification(Struct, frozen=True, kw_only=True):
@@ -84,6 +86,7 @@ class Run:
         choice: why this pair, where the user left it open.
         progress: called with the name of each phase as it begins.
         simplest: whether to look for the simplest violation.
+        work: what deciding and explaining may still do; ``None`` for no limit.
         asked: whether the pair was used; the pre-pass alone may decide.
         statistics: what the solver did, by name, once it has answered.
         notes: how the verdict was found where that is worth knowing, one sentence each.
@@ -101,7 +104,7 @@ class Run:
         choice: str = "",
         problem: Problem | None = None,
         simplest: bool = True,
-        work: int = 0,
+        work: Work | None = None,
     ) -> None:
         """Begin.
 
@@ -115,7 +118,7 @@ class Run:
             choice: why this pair, where the user left it open.
             problem: of the history, if it was built before.
             simplest: whether to look for the simplest violation.
-            work: how often the native engine may poll its budget; 0 for no limit.
+            work: what deciding and explaining may do; ``None`` for no limit.
         """
         self.history = history
         self.route = route
@@ -125,7 +128,7 @@ class Run:
         self.progress = progress
         self.choice = choice
         self.simplest = simplest
-        self._work = work
+        self.work = work
         self.asked = False
         self.statistics: Mapping[str, float] = {}
         self.notes: list[str] = []
@@ -212,7 +215,8 @@ class Run:
             MemoryError: the process may not have more memory.
         """
         assert isinstance(self.route, Plan)
-        return engine.solve(
+        allowed = 0 if self.work is None else self.work.take()
+        answer = engine.solve(
             problem.history.columns,
             problem.native,
             self.route.automata,
@@ -220,9 +224,34 @@ class Run:
             seed=self.options.seed,
             progress=self.progress,
             search_bytes=self.options.search_bytes(),
-            threads=self.options.thread_count(),
-            work=self._work,
+            # Equal runs do equal work in one thread only.
+            threads=1 if allowed else self.options.thread_count(),
+            work=allowed,
         )
+        if self.work is not None:
+            self.work.give_back(allowed - answer.work)
+        return answer
+
+    def _spend(self, amount: int) -> None:
+        """Count work that is about to be done.
+
+        Raises:
+            TimeoutError: it is more than is left.
+        """
+        if self.work is not None:
+            self.work.spend(amount)
+            if not self.work.left:
+                raise TimeoutError
+
+    def out_of_work(self) -> bool:
+        """Whether it was the work that ended it, and not the time."""
+        if self.work is None or self.work.left:
+            return False
+        try:
+            self.deadline.remaining()
+        except TimeoutError:
+            return False
+        return True
 
     def _ask(self) -> Answer:
         """Encode, solve and decode."""
@@ -243,19 +272,30 @@ class Run:
             assert subject.cost is not None
             more["open_pairs"] = float(subject.cost.pairs)
         else:
-            from isolang.problem.polygraph import build_polygraph
+            from isolang.problem.polygraph import build_polygraph, clauses_of, pairs_of
 
             assert isinstance(self.route, Plan)
             self.progress("prune")
+            if pair.prune != "fixpoint":
+                self._spend(pairs_of(problem))
             subject = build_polygraph(problem, self.route.automata, pair.prune, until=until)  # type: ignore[arg-type]
             watch.lap("seconds_prune")
+            self._spend(_PER_CLAUSE * clauses_of(subject))
         self.progress("encode")
         formula = ENCODINGS[pair.encoding].encode(subject, theory, until=until)
         watch.lap("seconds_encode")
         self.progress("solve")
+        allowed = 0 if self.work is None else self.work.take()
         solution = solver.solve(
-            formula, until=until, seed=self.options.seed, part=part, progress=self.progress
+            formula,
+            until=until,
+            seed=self.options.seed,
+            part=part,
+            progress=self.progress,
+            work=allowed,
         )
+        if self.work is not None:
+            self.work.give_back(allowed - work_of(solution, formula))
         watch.lap("seconds_solve")
         says: Proof | Unproved | Undecided
         if solution.values is not None:
@@ -290,6 +330,7 @@ class Run:
         cost = affordable(problem, spec, self.deadline.remaining)
         self.notes.append(str(cost))
         self.progress(str(cost))
+        self._spend(_PER_STEP * cost.steps)
         return Question(problem=problem, spec=spec, cost=cost)
 
     # --- prove ---
@@ -425,7 +466,8 @@ def limited(run: Run, body: Callable[[], T]) -> T | Undecided:
     try:
         return body()
     except TimeoutError:
-        reason = f"the time ran out in phase {run.deadline.phase}{run.hardness()}"
+        what = "it took more work than it may" if run.out_of_work() else "the time ran out"
+        reason = f"{what} in phase {run.deadline.phase}{run.hardness()}"
         return Undecided(cause="timeout", reason=reason)
     except MemoryError as error:
         reason = out_of_memory(error, run.deadline.phase)

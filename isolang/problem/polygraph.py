@@ -132,6 +132,24 @@ def build_polygraph(
     )
 
 
+def pairs_of(problem: Problem) -> int:
+    """How many pairs of writers of one key there are."""
+    writers = np.diff(problem.native.key_start).astype(np.int64)
+    return int((writers * (writers - 1) // 2).sum())
+
+
+def clauses_of(polygraph: Polygraph) -> int:
+    """How many clauses an encoding makes, about.
+
+    For each open pair, and for each source that a read may have, and each other writer of its key.
+    """
+    native = polygraph.problem.native
+    writers = np.diff(native.key_start).astype(np.int64)
+    of_reads = writers[native.read_key]
+    settled = of_reads[polygraph.source >= 0].sum()
+    return int(len(polygraph.open) + settled + of_reads[polygraph.choice_read].sum())
+
+
 def remaining(until: float | None) -> float:
     """Seconds until a moment, for native calls (0: no limit).
 

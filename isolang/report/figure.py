@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -214,16 +214,41 @@ def _node(number: int, name: str, views: dict[int, TransactionView]) -> _Node:
 
 
 def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> Drawn:
-    """The transactions around an ellipse, in the order of the cycle, and its edges."""
-    ends = [(edge.ends[0], edge.source) for edge in cycle.edges]
-    nodes = _placed({number: _node(number, name, views) for number, name in ends}, cycle.edges)
+    """The transactions in the order of the cycle, and its edges."""
+    return _graph({edge.ends[0]: edge.source for edge in cycle.edges}, cycle.edges, views)
+
+
+def drawn_graph(
+    names: Mapping[int, str],
+    edges: Sequence[EdgeView],
+    views: Sequence[TransactionView],
+    title: str,
+) -> Picture:
+    """Draw transactions and edges between them.
+
+    Args:
+        names: of the transactions, by number, in the order in which they stand around.
+        edges: between them.
+        views: what stands in their boxes; T0 has none.
+        title: of the picture.
+    """
+    return _framed(_graph(names, edges, {view.number: view for view in views}), visible(title))
+
+
+def _graph(
+    names: Mapping[int, str], edges: Sequence[EdgeView], views: dict[int, TransactionView]
+) -> Drawn:
+    """The transactions around an ellipse, and the edges between them."""
+    nodes = _placed({number: _node(number, name, views) for number, name in names.items()}, edges)
     shapes: list[Box | Line | Shape | Words] = []
     labels: list[Box | Words] = []
-    for edge, points in zip(cycle.edges, _ways(nodes, cycle.edges), strict=True):
+    taken: list[Point] = []
+    for edge, points in zip(edges, _ways(nodes, edges), strict=True):
         style = style_of(edge.relation)
         shapes.append(Line(points=points, line=style.colour, dash=style.dash))
         shapes.append(tip(points[-1], on_curve(points, 0.9), style.colour))
-        x, y = on_curve(points, 0.5)
+        x, y = _spot(points, taken)
+        taken.append((x, y))
         text = _label(edge)
         half = width_of(text, 11, bold=True) / 2 + 3
         labels.append(
@@ -235,6 +260,13 @@ def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> Drawn:
     for node in nodes.values():
         shapes += _box(node)
     return _fitted([*shapes, *labels])
+
+
+def _spot(points: Sequence[Point], taken: Sequence[Point]) -> Point:
+    """Where on an edge its label stands: in the middle, if no other label is there."""
+    spots = [on_curve(points, t) for t in (0.5, 0.36, 0.64, 0.22, 0.78)]
+    free = ((x, y) for x, y in spots if all(abs(x - a) > 34 or abs(y - b) > 16 for a, b in taken))
+    return next(free, spots[0])
 
 
 def _label(edge: EdgeView) -> str:

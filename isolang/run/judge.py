@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.verdict import Invalid, Verdict
 
-_LEVEL: Final = 10.0  # seconds for each level of the library
-_LEVELS: Final = 20.0  # seconds for all of them
+_LEVELS: Final = 60_000_000  # the work of all levels of the library: some ten seconds
 _SHOWN: Final = 12  # statements of a transaction
 
 
@@ -34,6 +32,8 @@ class Judged(Struct, frozen=True, kw_only=True):
         certificate: where it was saved; ``None`` if there is none.
         minimal: where the smallest part that is still invalid was saved; ``None`` also where it has
             a part of a predicate read, which no file can say.
+        smallest: of that part, how many transactions it has, and its anomaly, explained afresh: it
+            need not be that of the whole.
         strongest: the strongest levels of the library that the history satisfies.
         statements: of each transaction of the counterexample, what was sent, by its name.
         anomaly: of a violation, its name.
@@ -48,6 +48,7 @@ class Judged(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     certificate: Path | None = None
     minimal: Path | None = None
+    smallest: str = ""
     strongest: tuple[str, ...] = ()
     statements: Mapping[str, tuple[str, ...]] = {}
     anomaly: str = ""
@@ -62,7 +63,6 @@ def judge(
     target: Target,
     *,
     levels: bool = True,
-    level_seconds: float = _LEVEL,
     smallest: bool = True,
 ) -> Judged:
     """Judge a run, and save the certificate and the smallest part beside the history.
@@ -71,7 +71,6 @@ def judge(
         recorded: the run.
         target: its database, which says what was sent; it may be closed.
         levels: also find the strongest levels that held.
-        level_seconds: for each level of the library.
         smallest: also look for the smallest part that is still invalid.
 
     Raises:
@@ -113,47 +112,45 @@ def judge(
         lost=lost_commits(recorded.path) if recorded.state.faults.get("kill") else (),
     )
     if isinstance(verdict, Invalid) and smallest:
-        judged = replace(judged, minimal=_save_smallest(verdict, recorded))
-    return with_levels(judged, level_seconds) if levels else judged
+        minimal, said = _save_smallest(verdict, recorded)
+        judged = replace(judged, minimal=minimal, smallest=said)
+    return with_levels(judged) if levels else judged
 
 
 def with_levels(
-    judged: Judged,
-    level_seconds: float = _LEVEL,
-    *,
-    progress: Callable[[str], object] = lambda phase: None,
+    judged: Judged, *, progress: Callable[[str], object] = lambda phase: None
 ) -> Judged:
-    """Find the strongest levels of the library that held, in ``_LEVELS`` seconds at most.
+    """Find the strongest levels of the library that held, with a limited amount of work.
 
     Args:
         judged: a run.
-        level_seconds: for each level.
         progress: called with the name of each level as it begins.
     """
-    strongest, all_known = _strongest(
-        judged.verdict, judged.recorded.claims, level_seconds, progress
-    )
+    strongest, all_known = _strongest(judged.verdict, judged.recorded.claims, progress)
     return replace(judged, strongest=strongest, all_levels=all_known)
 
 
-def _save_smallest(verdict: Invalid, recorded: Run) -> Path | None:
+def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str]:
+    """Save the smallest part; also gives what it is, in a few words."""
     from isolang.errors import HistoryError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
-    from isolang.minimal import minimise
+    from isolang.minimal import anomaly_of, minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
-    part = minimise(verdict, route(verdict.spec), seed=recorded.settings.seed)
+    way, seed = route(verdict.spec), recorded.settings.seed
+    part = minimise(verdict, way, seed=seed)
     try:
         write_history(part, str(path), format="edn", renumber=True)
     except HistoryError:
         path.unlink(missing_ok=True)
-        return None
-    return path
+        return None, ""
+    anomaly = anomaly_of(part, way, seed=seed)
+    return path, f"{part.t0:,} transactions{': ' if anomaly else ''}{anomaly}"
 
 
 def _strongest(
-    verdict: Verdict, claims: str, seconds: float, progress: Callable[[str], object]
+    verdict: Verdict, claims: str, progress: Callable[[str], object]
 ) -> tuple[tuple[str, ...], bool]:
     """The strongest levels that held, and whether all were decided.
 
@@ -161,22 +158,10 @@ def _strongest(
     """
     from isolang.language.hierarchy import IMPLIES, implied_by
     from isolang.levels import levels_of
-    from isolang.options import Options
+    from isolang.limits import Work
     from isolang.verdict import Valid
 
-    until = perf_counter() + _LEVELS
-
-    def begin(phase: str) -> None:
-        progress(phase)
-        if phase in IMPLIES and perf_counter() > until:
-            raise TimeoutError
-
-    try:
-        levels = levels_of(
-            verdict.history, options=Options(timeout=seconds), progress=begin, simplest=False
-        )
-    except TimeoutError:
-        return ((claims,) if isinstance(verdict, Valid) else ()), False
+    levels = levels_of(verdict.history, progress=progress, simplest=False, work=Work(_LEVELS))
     found = levels.strongest()
     held = isinstance(verdict, Valid) and claims in IMPLIES
     if held and not any(claims in implied_by(name) for name in found):

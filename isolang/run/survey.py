@@ -6,7 +6,6 @@ import os
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
 ALL: Final = ("scripted", *NAMES)
 """The workloads that a survey plays where none is named."""
 
-_COUNTING: Final = 5.0  # seconds to count the anomalies of a history
-_LEVEL: Final = 2.0  # seconds for each level of the library
+# Work to count the anomalies of a history; what each costs beside that of the engine, and what
+# each operation does then.
+_COUNTING: Final = 15_000_000
+_EACH, _PER_OPERATION = 50_000, 8
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class Cell(Struct, frozen=True, kw_only=True):
         strongest: the strongest levels of the library that held.
         anomalies: what was seen of what serializability forbids, allowed by the level or not, and
             how often: counterexamples of which no two share a transaction's reads.
-        all_counted: whether the time sufficed to count them all.
+        all_counted: whether the work allowed sufficed to count them all.
         committed: transactions.
         aborted: transactions.
         maybe: transactions of unknown outcome.
@@ -202,9 +203,9 @@ def _cell(
     if not recorded.state.committed:
         cell = _unplayed(settings, target, "failed", nothing_committed(recorded))
         return replace(cell, aborted=recorded.state.aborted, maybe=recorded.state.maybe), recorded
-    judged = judge(recorded, target, level_seconds=_LEVEL)
+    judged = judge(recorded, target)
     state, verdict = recorded.state, judged.verdict
-    counted, everything = count_anomalies(verdict.history, seconds=_COUNTING)
+    counted, everything = count_anomalies(verdict.history)
     return Cell(
         level=level.name,
         claims=claims,
@@ -239,7 +240,7 @@ def _save_page(judged: Judged) -> str:
 
 
 def count_anomalies(
-    history: History, spec: str = "ser", *, seconds: float
+    history: History, spec: str = "ser", *, work: int = _COUNTING
 ) -> tuple[Counter[str], bool]:
     """Count the anomalies of a history, by name.
 
@@ -250,22 +251,27 @@ def count_anomalies(
     Args:
         history: any.
         spec: what forbids the anomalies.
-        seconds: when to stop.
+        work: how much to do.
 
     Returns:
         How many there are of each name, and whether these are all that can be found so.
     """
-    from isolang.api import check
     from isolang.errors import IsolangError
     from isolang.history.columns import READ, READ_LIST
     from isolang.history.select import sub_history
+    from isolang.language.classify.route import route
+    from isolang.language.load import load_spec
+    from isolang.limits import Deadline, Work
+    from isolang.options import Options
+    from isolang.pipeline import decide
     from isolang.verdict import Invalid, Valid
 
     counted: Counter[str] = Counter()
-    until = perf_counter() + seconds
-    while (left := until - perf_counter()) > 0:
+    way, options, left = route(load_spec(spec)), Options(certify=False), Work(work)
+    while left.left:
+        left.spend(_EACH + _PER_OPERATION * history.columns.operations())
         try:
-            verdict = check(history, spec, timeout=left, certify=False)
+            verdict = decide(history, way, Deadline(), options, work=left)
         except IsolangError:
             return counted, False
         if not isinstance(verdict, Invalid):

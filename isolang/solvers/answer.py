@@ -84,6 +84,24 @@ class Answer(Struct, frozen=True, kw_only=True):
         return "valid" if isinstance(self.says, Witness | Relations) else "invalid"
 
 
+# Work of a conflict in a formula of no size, and the clauses and edges that add one more each.
+_CONFLICT, _SIZE = 300, 20
+
+
+def conflicts_for(work: int, formula: Formula) -> int:
+    """How many conflicts of a solver of clauses are so much work; 0 for no limit."""
+    return max(1, work // _of_conflict(formula)) if work else 0
+
+
+def work_of(solution: Solution, formula: Formula) -> int:
+    """The work that a solution took."""
+    return int(solution.statistics.get("conflicts", 0)) * _of_conflict(formula)
+
+
+def _of_conflict(formula: Formula) -> int:
+    return _CONFLICT + (formula.clause_count + len(formula.edges)) // _SIZE
+
+
 def seconds_left(until: float | None) -> float | None:
     """Seconds until a moment of ``time.perf_counter``; ``None`` if there is no limit.
 

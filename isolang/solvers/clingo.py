@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isolang.solvers.answer import Solution, seconds_left
+from isolang.solvers.answer import Solution, conflicts_for, seconds_left
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 
-def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Solution:
+def solve(
+    formula: Formula, *, until: float | None = None, seed: int = 0, work: int = 0
+) -> Solution:
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
     """
     import clingo
 
@@ -34,6 +36,9 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Sol
         if formula.theory == "acyclicity":
             for u, v, literal in formula.edges.tolist():
                 backend.add_acyc_edge(u, v, [atom(literal)] if literal else [])
+    if conflicts := conflicts_for(work, formula):
+        limits: Any = control.configuration.solve
+        limits.solve_limit = str(conflicts)
     found: list[Any] = []
     with control.solve(
         on_model=lambda m: found.append(_true(m, formula, atoms)), async_=True
@@ -44,7 +49,9 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Sol
         elif not run.wait(left):
             run.cancel()
             raise TimeoutError
-        satisfiable = bool(run.get().satisfiable)
+        satisfiable = run.get().satisfiable
+        if satisfiable is None:
+            raise TimeoutError
     solvers = control.statistics["solving"]["solvers"]
     statistics = {"conflicts": float(solvers["conflicts"]), "decisions": float(solvers["choices"])}
     if not satisfiable:

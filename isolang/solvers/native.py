@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isolang.solvers.answer import Solution, seconds_left
+from isolang.solvers.answer import Solution, conflicts_for, seconds_left
 from isolang.solvers.clauses import with_selectors
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
+
+_NO_LIMIT = 1 << 62
 
 
 def solve(
@@ -20,11 +22,12 @@ def solve(
     until: float | None = None,
     seed: int = 0,
     progress: Callable[[str], object] | None = None,
+    work: int = 0,
 ) -> Solution:
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
     """
     from isolang import _native
 
@@ -36,8 +39,13 @@ def solve(
     if graph:
         solver.add_edges(np.ascontiguousarray(formula.edges, np.int32))
     found = solver.solve(
-        seconds=seconds_left(until) or 0.0, assumptions=selectors, progress=progress
+        seconds=seconds_left(until) or 0.0,
+        max_conflicts=conflicts_for(work, formula) or _NO_LIMIT,
+        assumptions=selectors,
+        progress=progress,
     )
+    if found is None:
+        raise TimeoutError
     statistics = {name: float(value) for name, value in solver.statistics().items()}
     if found:
         values = solver.model()[: formula.variables + 1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from isolang.errors import SolverError
 from isolang.solvers.answer import Solution, seconds_left
-from isolang.solvers.z3 import counts
+from isolang.solvers.z3 import counts, resources
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
@@ -83,14 +83,19 @@ def to_smtlib(formula: Formula) -> str:
 
 
 def solve(
-    formula: Formula, *, until: float | None = None, seed: int = 0, name: str = ""
+    formula: Formula,
+    *,
+    until: float | None = None,
+    seed: int = 0,
+    name: str = "",
+    work: int = 0,
 ) -> Solution:
     """Solve a formula whose theory is ``difference``, ``bitvector`` or ``none``.
 
-    Only Z3 takes a deadline through pySMT.
+    Only Z3 takes limits through pySMT.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
         SolverError: pySMT finds no SMT solver, or the one named does not know the theory.
     """
     from pysmt.environment import Environment
@@ -112,7 +117,10 @@ def solve(
     with Environment() as environment:
         said, symbol = terms(formula, environment)
         left = seconds_left(until)
-        limit = {"timeout": max(1, int(left * 1000))} if left is not None and name == "z3" else {}
+        limit: dict[str, int] = {}
+        if name == "z3":
+            limit |= {"timeout": max(1, int(left * 1000))} if left is not None else {}
+            limit |= {"rlimit": resources(work)} if work else {}
         with found[name](environment=environment, logic=logic, solver_options=limit) as solver:
             for assertion in said:
                 solver.add_assertion(assertion)

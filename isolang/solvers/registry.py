@@ -72,6 +72,7 @@ class Solver(Struct, frozen=True, kw_only=True):
         seed: int,
         part: str = "",
         progress: Callable[[str], object] | None = None,
+        work: int = 0,
     ) -> Solution:
         """Solve a formula of one of its theories; imports the package.
 
@@ -81,14 +82,18 @@ class Solver(Struct, frozen=True, kw_only=True):
             seed: breaks ties.
             part: which of its solvers, if it has ``parts``.
             progress: called now and then with the current phase.
+            work: how much it may do, as ``isolang.limits.Work`` counts; 0 for no limit. A solver
+                that cannot be limited so is not.
 
         Raises:
-            TimeoutError: the moment ``until`` came.
+            TimeoutError: the moment ``until`` came, or the work is done.
         """
         function: Callable[..., Solution] = import_module(self.module).solve
         more: dict[str, object] = {"name": part} if part else {}
         if self.progress:
             more["progress"] = progress
+        if work:
+            more["work"] = work
         return function(formula, until=until, seed=seed, **more)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isolang.encodings.formula import split_clauses
-from isolang.solvers.answer import Solution, seconds_left
+from isolang.solvers.answer import Solution, conflicts_for, seconds_left
 from isolang.solvers.clauses import with_selectors
 
 if TYPE_CHECKING:
@@ -36,21 +36,27 @@ def names() -> list[str]:
 
 
 def solve(
-    formula: Formula, *, until: float | None = None, seed: int = 0, name: str = DEFAULT
+    formula: Formula,
+    *,
+    until: float | None = None,
+    seed: int = 0,
+    name: str = DEFAULT,
+    work: int = 0,
 ) -> Solution:
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     The deadline is looked at between two calls of the SAT solver, and by those solvers that can be
-    interrupted (CaDiCaL cannot).
+    interrupted (CaDiCaL cannot). Lingeling and CryptoMiniSat cannot be limited to ``work``.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
     """
     from pysat.solvers import Solver
 
     clauses, selectors = with_selectors(formula)
     graph = _Graph(formula) if formula.theory == "acyclicity" else None
     rounds = cycles = 0
+    counted: dict[str, float] = {}
     with Solver(name=name) as solver:
         top = formula.variables + len(selectors)
         if top:  # all variables have a value in a model
@@ -58,8 +64,14 @@ def solve(
         solver.append_formula(split_clauses(clauses))
         while True:
             rounds += 1
-            satisfiable = _call(solver, selectors, until)
-            statistics = {"rounds": rounds, "cycles": cycles, **_counts(solver)}
+            # A round looks at each edge; what is left is for conflicts.
+            rest = work - rounds * (formula.variables + len(formula.edges))
+            left = conflicts_for(rest, formula) - int(counted.get("conflicts", 0))
+            if work and (rest <= 0 or left <= 0):
+                raise TimeoutError
+            satisfiable = _call(solver, selectors, until, left if work else 0)
+            counted = _counts(solver)
+            statistics = {"rounds": rounds, "cycles": cycles, **counted}
             if not satisfiable:
                 first = formula.variables + 1
                 core = tuple(sorted(one - first for one in solver.get_core() or () if one >= first))
@@ -80,10 +92,20 @@ def solve(
                 solver.add_clause(clause)
 
 
-def _call(solver: Any, assumptions: list[int], until: float | None) -> bool:
+def _call(solver: Any, assumptions: list[int], until: float | None, conflicts: int) -> bool:
     left = seconds_left(until)
+    if conflicts:
+        try:
+            solver.conf_budget(conflicts)
+        except NotImplementedError:
+            conflicts = 0
     if left is None or not _interruptible(solver):
-        return bool(solver.solve(assumptions=assumptions))
+        if not conflicts:
+            return bool(solver.solve(assumptions=assumptions))
+        found = solver.solve_limited(assumptions=assumptions)
+        if found is None:
+            raise TimeoutError
+        return bool(found)
     from threading import Timer
 
     timer = Timer(left, solver.interrupt)

@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 
-def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Solution:
+# Of its own count, unlike its conflicts also of what propagates much.
+_WORK_PER_RESOURCE = 6
+
+
+def solve(
+    formula: Formula, *, until: float | None = None, seed: int = 0, work: int = 0
+) -> Solution:
     """Solve a formula of any theory.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
     """
     import z3
 
@@ -39,6 +45,7 @@ def solve(formula: Formula, *, until: float | None = None, seed: int = 0) -> Sol
         left = seconds_left(until)
         if left is not None:
             solver.set("timeout", max(1, int(left * 1000)))
+        solver.set("rlimit", resources(work))
         found = solver.check(*z3.Bools(list(selectors), context))
     finally:
         if propagator is not None:
@@ -61,6 +68,11 @@ def new_context() -> Any:
     import z3
 
     return z3.Context()
+
+
+def resources(work: int) -> int:
+    """Z3's own limit for so much work; 0 for none."""
+    return min(-(-work // _WORK_PER_RESOURCE), (1 << 32) - 1)
 
 
 def _text(formula: Formula) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.history.history import History
 from isolang.language.hierarchy import implied_by
@@ -106,6 +108,29 @@ class Truth(Struct, frozen=True, kw_only=True):
         ]
         return tuple(said)
 
+    def named_as_in(self, written: History, read: History) -> Truth:
+        """The same with the names that planted transactions have where the history is read again.
+
+        A format may give transactions numbers of its own. They are found by what they did to their
+        keys, which nobody else uses. Those that the format leaves out keep their names.
+
+        Args:
+            written: the history that this is the truth of.
+            read: what a reader makes of the file that it was written to.
+        """
+        name_of = {written.label(txn): txn for txn in range(written.t0)}
+        planted = []
+        for plant in self.planted:
+            keys = {str(key) for key in plant.keys}
+            found = {_done(read, txn, keys): txn for txn in range(read.t0)}
+            names = (found.get(_done(written, name_of[name], keys)) for name in plant.transactions)
+            named = tuple(
+                before if txn is None else read.label(txn)
+                for before, txn in zip(plant.transactions, names, strict=True)
+            )
+            planted.append(replace(plant, transactions=named))
+        return replace(self, planted=tuple(planted))
+
     def as_json(self) -> dict[str, Any]:
         """Give it as a JSON object, for a file beside the history."""
         return {
@@ -124,6 +149,16 @@ class Truth(Struct, frozen=True, kw_only=True):
                 for plant in self.planted
             ],
         }
+
+
+def _done(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
+    """What a transaction did to some keys; the initial state is one under each of its names."""
+    texts = []
+    for op in history.operations_of(txn):
+        if history.key(int(history.columns.op_key[op])) in keys:
+            text = history.describe_op(op)
+            texts.append(re.sub(r", (nil|0|\[\])\)", ", nil)", text))
+    return tuple(texts)
 
 
 def _ordered(levels: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@
 #include "bindings/bindings.hpp"
 #include "core/faults.hpp"
 #include "core/large_pages.hpp"
+#include "core/append.hpp"
 #include "core/part.hpp"
 #include "readers/predicates.hpp"
 
@@ -337,6 +338,25 @@ void register_history(nb::module_& m) {
       },
       "earlier"_a, "later"_a,
       "A copy in which each session's begins are so much earlier, and its ends so much later.");
+  c.def(
+      "append",
+      [](History& h, const History& from,
+         nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig> transactions,
+         nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig> sessions, bool in_flight) {
+        if (&h == &from) throw nb::value_error("a history appended to itself");
+        if (sessions.size() != static_cast<std::size_t>(from.sessions))
+          throw nb::value_error("one number for each session");
+        const std::span txns(transactions.data(), transactions.size());
+        const std::span of(sessions.data(), sessions.size());
+        for (const std::int32_t t : txns)
+          if (t < 0 || t >= from.transactions()) throw nb::value_error("transactions out of range");
+        for (const std::int32_t s : of)
+          if (s < 0) throw nb::value_error("sessions out of range");
+        append(h, from, txns, of, in_flight);
+      },
+      "other"_a, "transactions"_a, "sessions"_a, "in_flight"_a = false,
+      "Append transactions of another history; each of its sessions gets the number given here.\n\n"
+      "In flight they are as before their outcome was known: indeterminate, their reads unknown.");
   c.def("validate", &History::validate);
   c.def("__getstate__", [](const History& h) { return state_of(h); });
   c.def("__setstate__", [](History& h, const nb::tuple& state) {

@@ -1,5 +1,6 @@
 #include "readers/readers.hpp"
 
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +13,7 @@
 
 #include "bindings/bindings.hpp"
 #include "core/large_pages.hpp"
+#include "readers/jepsen.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -78,6 +80,48 @@ class Files {
   std::vector<NamedBytes> named_;
 };
 
+nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> as_array(std::vector<std::int64_t>&& numbers) {
+  auto held = std::make_unique<std::vector<std::int64_t>>(std::move(numbers));
+  const std::size_t size = held->size();
+  std::int64_t* const data = held->data();
+  const nb::capsule owner(held.release(), [](void* p) noexcept {
+    delete static_cast<std::vector<std::int64_t>*>(p);
+  });
+  return {data, {size}, owner};
+}
+
+// A block of a file of operation maps; `before` says what came before it, as jepsen::Following has it.
+nb::tuple follow(nb::object data, const std::string& file_name, const nb::dict& before, double timeout) {
+  const Buffer buffer(data);
+  jepsen::Following following;
+  const auto number = [&](const char* name) { return nb::cast<std::int64_t>(before[name]); };
+  const auto numbers = [&](const char* name) { return nb::cast<std::vector<std::int64_t>>(before[name]); };
+  following.file = static_cast<std::int32_t>(number("file"));
+  following.carried_bytes = number("carried_bytes");
+  following.carried_offset = numbers("carried_offset");
+  following.carried_file = numbers("carried_file");
+  following.carried_moment = numbers("carried_moment");
+  following.carried_label = numbers("carried_label");
+  const std::size_t carried = following.carried_offset.size();
+  for (const auto* one : {&following.carried_file, &following.carried_moment, &following.carried_label})
+    if (one->size() != carried) throw nb::value_error("one file, offset, moment and label for each carried map");
+  following.lines = number("lines");
+  following.bytes = number("bytes");
+  following.moment = number("moment");
+  following.begun = number("begun");
+  following.front = number("front");
+  following.by_time = nb::cast<bool>(before["by_time"]);
+  following.json = nb::cast<bool>(before["json"]);
+  following.by_index = nb::cast<bool>(before["by_index"]);
+  following.has_process = static_cast<int>(number("has_process"));
+  const nb::tuple read = without_gil(timeout, [&](Budget& budget) {
+    return follow_edn(buffer.bytes(), file_name, following, budget);
+  });
+  return nb::make_tuple(read[0], read[1], as_array(std::move(following.invoked_at)),
+                        as_array(std::move(following.completed_at)),
+                        as_array(std::move(following.completed_when)));
+}
+
 // The next `size` bytes of a file, fewer where it ends. Reading is interrupted by Ctrl-C between pieces.
 nb::bytes read_in_large_pages(int file, std::size_t size) {
   constexpr std::size_t kPiece = std::size_t{1} << 26;
@@ -133,6 +177,7 @@ void register_readers(nb::module_& m) {
     }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
   };
   one_file("read_edn", read_edn);
+  m.def("follow_edn", &follow, "data"_a, "file_name"_a, "before"_a, "timeout"_a = 0.0);
   m.def("read_registers", [](nb::object data, const std::string& file_name, const std::string& failed_cas, double timeout) {
     const FailedCas taken = failed_cas == "compared"  ? FailedCas::compared
                             : failed_cas == "nothing" ? FailedCas::nothing

@@ -17,13 +17,15 @@ namespace isolang {
 
 class Forms {
  public:
-  Forms(std::string_view data, const std::string& name)
-      : begin_(data.data()), p_(data.data()), end_(data.data() + data.size()), name_(name) {}
+  // `line`: the number of the first line, for messages.
+  Forms(std::string_view data, const std::string& name, std::int64_t line = 1)
+      : begin_(data.data()), p_(data.data()), end_(data.data() + data.size()), name_(name), line_(line) {}
 
   // From here on JSON. All of the text has to be, from its beginning: fails where it is not.
   void read_json(Budget& budget);
   bool json() const { return json_; }
   std::int64_t line() const { return line_; }
+  std::int64_t offset() const { return p_ - begin_; }  // bytes before this place
 
   // A place to come back to.
   struct Mark {
@@ -172,7 +174,7 @@ class Forms {
   const char* p_;
   const char* end_;
   const std::string& name_;
-  std::int64_t line_ = 1;
+  std::int64_t line_;
   bool json_ = false;
   std::string scratch_;  // a string with escapes
   std::string open_;     // the closing brackets that skip() waits for

@@ -42,7 +42,7 @@ struct Operation {
   bool transactional = true;  // :f is :txn, or missing
   bool initial = false;       // :f is :init: its :value, a map, is the initial state
   bool short_read = false;    // a read without a value, as an :invoke may have it
-  std::int64_t line = 0;
+  std::int64_t line = 0, offset = 0;  // where its map begins
   std::int64_t process = 0, index = 0, time = 0;
   std::size_t first = 0, last = 0;  // its micro-operations
   // Their times, in Operations, and when COMMIT was sent and answered: :times [[b e] …], :commit [b e].
@@ -68,12 +68,37 @@ struct Operations {
   std::vector<std::string> skipped_functions;  // what these are, the first few, distinct
   std::int64_t skipped_line = 0;    // where the first of them stands
   std::int64_t independent = 0;     // operations whose :value is [key micro-operations]
+  std::int64_t unlike_lines = 0;    // where the first map is that has not a line of its own; 0: none is
+};
+
+// A block of a file that is read piece by piece. The maps of the open invocations of the blocks before
+// stand in front of it again, each on a line of its own, in the order in which they stood.
+struct Following {
+  std::int32_t file = 0;
+  std::int64_t carried_bytes = 0;  // how long the maps in front are
+  // Of each of them: the file and the byte where it stands, when it was, and which of all transactions.
+  std::vector<std::int64_t> carried_file, carried_offset, carried_moment, carried_label;
+  // What comes before the block itself: lines and bytes of its file, bytes of all files, and
+  // transactions begun.
+  std::int64_t lines = 0, bytes = 0, moment = 0, begun = 0;
+  bool by_time = false;   // begins and ends are :time, which all maps must have
+  bool by_index = false;  // transactions are called by :index
+  std::int64_t front = kTimeUnknownBegin;  // the latest :time of the maps before
+  bool json = false;      // whether the maps before were JSON
+  int has_process = -1;   // whether the maps before had a :process; -1: there was none
+  // Results: where the invocation and the completion of each transaction stand, and when it was
+  // completed, whatever the outcome; or -1.
+  std::vector<std::int64_t> invoked_at, completed_at, completed_when;
 };
 
 // Pass 1: bytes → operation maps; atoms go to `history`.
-Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget);
+Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget,
+                 std::int64_t first_line = 1, bool json = false);
 
 // Pass 2: operation maps → transactions of `history`.
-void pair(const Operations& operations, const std::string& name, History& history, Remarks& remarks, Budget& budget);
+// Of a block of a file, the places are bytes, the times are bytes of all files (or :time), and predicate reads are left
+// as they stand: other blocks have other rows.
+void pair(const Operations& operations, const std::string& name, History& history, Remarks& remarks, Budget& budget,
+          Following* following = nullptr);
 
 }  // namespace isolang::jepsen

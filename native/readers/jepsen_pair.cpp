@@ -33,30 +33,33 @@ struct Transaction {
 
 class Pairing {
  public:
-  Pairing(const Operations& in, const std::string& name, History& history, Remarks& remarks, Budget& budget)
-      : in_(in), ops_(in.operations), name_(name), h_(history), remarks_(remarks), budget_(budget) {}
+  Pairing(const Operations& in, const std::string& name, History& history, Remarks& remarks, Budget& budget,
+          Following* following)
+      : in_(in), ops_(in.operations), name_(name), h_(history), remarks_(remarks), budget_(budget),
+        f_(following) {}
 
   void run() {
     any_process_ =
         std::any_of(ops_.begin(), ops_.end(), [](const Operation& o) { return o.process_kind != Process::missing; });
     in_order();
+    if (f_ != nullptr) check_block();
     for (std::size_t i = 0; i < order_.size(); ++i) {
       budget_.poll();
       step(static_cast<std::int64_t>(order_[i]), static_cast<std::int64_t>(i));
     }
-    if (transactions_.empty() && in_.skipped > 0)
+    if (f_ == nullptr && transactions_.empty() && in_.skipped > 0)
       unsupported_line(name_, in_.skipped_line,
                        "the operation :f " + in_.skipped_functions.front() +
                            " is not a transaction (expected :f :txn); hint: only rw-register and list-append "
                            "transactions, [[:w k v] [:r k v] …] or [[:append k v] [:r k [v …]] …], can be checked");
-    h_.has_time = invocations_ > 0;
+    h_.has_time = invocations_ > 0 || f_ != nullptr;
     for (const Transaction& t : transactions_) {
       budget_.poll();
       emit(t);
     }
     take_times();
     try {
-      lower_predicates(h_);
+      if (f_ == nullptr) lower_predicates(h_);
     } catch (const PredicateError& e) {
       fail_line(name_, e.position, e.what);
     }
@@ -72,7 +75,8 @@ class Pairing {
     const auto indexed = static_cast<std::size_t>(
         std::count_if(ops_.begin(), ops_.end(), [](const Operation& o) { return o.has_index; }));
     index_note_ = indexed == 0 ? "missing" : "incomplete";
-    if (indexed < ops_.size()) return;
+    if (f_ != nullptr) follow_index(indexed);
+    if (indexed < ops_.size() || f_ != nullptr) return;
     const auto earlier = [&](std::size_t a, std::size_t b) { return ops_[a].index < ops_[b].index; };
     std::vector<std::size_t> sorted = order_;
     if (!std::is_sorted(sorted.begin(), sorted.end(), earlier)) {
@@ -92,6 +96,73 @@ class Pairing {
     by_index_ = true;
   }
 
+  // What the blocks together say of :index is for their reader to judge.
+  void follow_index(std::size_t indexed) {
+    const std::size_t first = f_->carried_offset.size();
+    bool increasing = true, contiguous = true;
+    for (std::size_t i = first + 1; i < ops_.size(); ++i) {
+      increasing = increasing && ops_[i].index > ops_[i - 1].index;
+      contiguous = contiguous && ops_[i].index == ops_[i - 1].index + 1;
+    }
+    const bool some = first < ops_.size();
+    std::vector<std::int64_t> sorted;
+    if (!increasing)
+      for (std::size_t i = first; i < ops_.size(); ++i) sorted.push_back(ops_[i].index);
+    std::ranges::sort(sorted);
+    remarks_.emplace_back("index_repeats", std::ranges::adjacent_find(sorted) != sorted.end());
+    remarks_.emplace_back("all_timed", std::ranges::all_of(ops_, [](const Operation& op) {
+                            return op.has_time || op.process_kind == Process::other;
+                          }));
+    remarks_.emplace_back("all_indexed", indexed == ops_.size());
+    remarks_.emplace_back("index_increases", increasing);
+    remarks_.emplace_back("index_contiguous", contiguous);
+    remarks_.emplace_back("index_first", some ? ops_[first].index : std::int64_t{0});
+    remarks_.emplace_back("index_last", some ? ops_.back().index : std::int64_t{0});
+    by_index_ = f_->by_index && indexed == ops_.size();
+  }
+
+  // A block of a file can be read by itself only if each map has a line, and all agree on what a session is.
+  void check_block() {
+    const auto carried = f_->carried_offset.size();
+    if (in_.enclosed)
+      unsupported_line(name_, f_->lines + 1,
+                       "an enclosing vector cannot be followed (expected one operation map a line)");
+    if (in_.unlike_lines != 0)
+      unsupported_line(name_, in_.unlike_lines,
+                       "an operation map that has not one line of its own cannot be followed (expected one map a "
+                       "line); hint: isocheck check reads the file as a whole");
+    if (f_->has_process == 1) any_process_ = true;
+    if (f_->has_process == 0 && any_process_)
+      fail_line(name_, f_->lines + 1,
+                "operations with a :process from here on, while those before have none (expected it in all or in "
+                "none)");
+    for (std::size_t i = 0; f_->by_time && i < ops_.size(); ++i)
+      if (!ops_[i].has_time && ops_[i].process_kind != Process::other)
+        fail_line(name_, ops_[i].line,
+                  "an operation without :time (got none, expected whole nanoseconds); hint: the files of several "
+                  "clients are put in order by it");
+    if (ops_.size() < carried) throw std::logic_error("fewer maps than were carried");
+  }
+
+  // Where an operation stands, for the columns: its line, or its byte in a file that is followed.
+  std::int64_t place(std::int64_t number) const {
+    const Operation& op = ops_[idx(number)];
+    if (f_ == nullptr) return op.line;
+    return idx(number) < f_->carried_offset.size() ? f_->carried_offset[idx(number)]
+                                                   : op.offset - f_->carried_bytes + f_->bytes;
+  }
+
+  std::int32_t file_of(std::int64_t number) const {
+    if (f_ == nullptr) return 0;
+    return idx(number) < f_->carried_file.size() ? static_cast<std::int32_t>(f_->carried_file[idx(number)]) : f_->file;
+  }
+  // When an operation was, in the order of the file: its number, or its byte in a file that is followed.
+  std::int64_t moment(std::int64_t number, std::int64_t position) const {
+    if (f_ == nullptr) return position;
+    return idx(number) < f_->carried_moment.size() ? f_->carried_moment[idx(number)]
+                                                   : place(number) - f_->bytes + f_->moment;
+  }
+
   void step(std::int64_t number, std::int64_t position) {
     const Operation& op = ops_[static_cast<std::size_t>(number)];
     if (op.process_kind == Process::other || (op.process_kind == Process::missing && !op.transactional)) {
@@ -109,9 +180,14 @@ class Pairing {
     if (op.type == Type::invoke) {
       ++invocations_;
       if (!open.empty()) overlapping_[process] = 1;
+      if (f_ != nullptr && any_process_ && !open.empty())
+        unsupported_line(name_, op.line,
+                         "process " + std::to_string(op.process) +
+                             " invokes an operation while another one of it is open, which cannot be followed "
+                             "(expected one at a time); hint: isocheck check reads the file as a whole");
       open.push_back(begin(process));
       transactions_.back().invocation = number;
-      transactions_.back().begin = position;
+      transactions_.back().begin = moment(number, position);
       return;
     }
     if (open.empty()) {
@@ -126,7 +202,7 @@ class Pairing {
     Transaction& t = transactions_[static_cast<std::size_t>(*completed)];
     open.erase(completed);
     t.completion = number;
-    if (op.type != Type::info) t.end = position;
+    if (op.type != Type::info) t.end = moment(number, position);
     if (op.initial) become_initial(op);
     if (op.type == Type::ok && t.invocation != kNone) compare(ops_[static_cast<std::size_t>(t.invocation)], op);
     if (op.value_kind == Value::other) ++odd_values_;
@@ -136,7 +212,9 @@ class Pairing {
   void become_initial(const Operation& op) const {
     if (op.type != Type::ok)
       fail_line(name_, op.line, "an :init whose outcome is not :ok (expected the state that was there at first)");
-    if (transactions_.size() > 1)
+    const std::size_t before =
+        f_ == nullptr ? 0 : static_cast<std::size_t>(f_->begun) - f_->carried_label.size();
+    if (before + transactions_.size() > 1)
       fail_line(name_, op.line, "an :init after or beside other transactions (expected it before all of them)");
   }
 
@@ -230,13 +308,22 @@ class Pairing {
       if (status == Status::indeterminate || overlaps) session_of_[process] = -1;
     }
     if (shown->initial) initial_ = h_.transactions();
-    const std::int64_t label = by_index_ ? shown->index : h_.transactions() + 1;
-    h_.begin_transaction(session, status, label, shown->line, 0, h_.has_time ? t.begin : kTimeUnknownBegin,
+    const std::int64_t label = by_index_ ? shown->index : ordinal_label();
+    const auto at = [&](const Operation* op) { return place(op - ops_.data()); };
+    const std::int64_t from_at = at(from);
+    if (f_ != nullptr) {
+      f_->invoked_at.push_back(invocation == nullptr ? kNone : at(invocation));
+      f_->completed_at.push_back(completion == nullptr ? kNone : at(completion));
+      f_->completed_when.push_back(completion == nullptr ? kNone
+                                   : f_->by_time         ? completion->time
+                                                         : moment(t.completion, 0));
+    }
+    h_.begin_transaction(session, status, label, at(shown), file_of(shown - ops_.data()), h_.has_time ? t.begin : kTimeUnknownBegin,
                          h_.has_time ? t.end : kTimeUnknownEnd);
     for (std::size_t i = from->first; i < from->last; ++i) {
       const MicroOp& op = in_.micro_ops[i];
       if (op.scan >= 0) {
-        emit_scan(in_.scans[idx(op.scan)], op.line, from->type != Type::invoke);
+        emit_scan(in_.scans[idx(op.scan)], f_ == nullptr ? op.line : from_at, from->type != Type::invoke);
         continue;
       }
       OpKind kind = op.kind;
@@ -256,10 +343,18 @@ class Pairing {
         value = static_cast<std::int32_t>(h_.list_start.size()) - 1;
         h_.list_start.push_back(static_cast<std::int64_t>(h_.list_values.size()));
       }
-      h_.add_op(kind, h_.key_of(op.key), value, op.line);
+      h_.add_op(kind, h_.key_of(op.key), value, f_ == nullptr ? op.line : from_at);
     }
     if (from == completion) times_of_operations(*completion, status);
     group(invocation, completion);
+  }
+
+  // Transactions are counted from 1, as they begin.
+  std::int64_t ordinal_label() const {
+    const std::int64_t t = h_.transactions();
+    if (f_ == nullptr) return t + 1;
+    const auto carried = static_cast<std::int64_t>(f_->carried_label.size());
+    return t < carried ? f_->carried_label[idx(t)] : f_->begun + t - carried + 1;
   }
 
   // Of the transaction begun last: what one of its two maps says, or both.
@@ -306,7 +401,7 @@ class Pairing {
 
   // Where operations have times, they and the transactions have them by one clock, :time.
   void take_times() {
-    if (timed_ == 0 || !h_.has_time) return;
+    if (f_ != nullptr ? !f_->by_time : timed_ == 0 || !h_.has_time) return;
     for (const Transaction& t : transactions_)
       for (const std::int64_t number : {t.invocation, t.completion})
         if (number != kNone && !ops_[static_cast<std::size_t>(number)].has_time) return;
@@ -331,6 +426,21 @@ class Pairing {
     h_.end_statement();
   }
 
+  // By how much :time is behind what it was before, at most.
+  std::int64_t behind() const {
+    std::int64_t front = f_->front, most = 0;
+    for (std::size_t i = f_->carried_offset.size(); i < ops_.size(); ++i) {
+      if (!ops_[i].has_time) continue;
+      if (front != kTimeUnknownBegin && ops_[i].time < front) {
+        std::int64_t by = 0;
+        if (__builtin_sub_overflow(front, ops_[i].time, &by)) by = kTimeUnknownEnd;
+        most = std::max(most, by);
+      }
+      front = std::max(front, ops_[i].time);
+    }
+    return most;
+  }
+
   // :time is not used for the order; whether it agrees with it is worth knowing.
   void time_remarks() {
     std::int64_t with_time = 0, least = 0, most = 0, previous = 0, back = 0, first_back = 0;
@@ -349,6 +459,8 @@ class Pairing {
     const auto span = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least);
     const auto longest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     remarks_.emplace_back("timed_maps", with_time);
+    remarks_.emplace_back("time_most", most);
+    if (f_ != nullptr) remarks_.emplace_back("time_behind", behind());
     remarks_.emplace_back("time_span_ns", static_cast<std::int64_t>(std::min(span, longest)));
     remarks_.emplace_back("time_goes_back", back);
     remarks_.emplace_back("time_goes_back_first_line", first_back);
@@ -397,6 +509,7 @@ class Pairing {
   History& h_;
   Remarks& remarks_;
   Budget& budget_;
+  Following* const f_;  // null: this is a whole file
 
   std::vector<std::size_t> order_;
   bool by_index_ = false, any_process_ = false;
@@ -420,8 +533,8 @@ class Pairing {
 }  // namespace
 
 void pair(const Operations& operations, const std::string& name, History& history, Remarks& remarks,
-          Budget& budget) {
-  Pairing(operations, name, history, remarks, budget).run();
+          Budget& budget, Following* following) {
+  Pairing(operations, name, history, remarks, budget, following).run();
 }
 
 }  // namespace isolang::jepsen
@@ -432,6 +545,15 @@ Reading read_edn(std::string_view data, const std::string& name, Budget& budget)
   Reading out;
   const jepsen::Operations operations = jepsen::parse(data, name, out.history, budget);
   jepsen::pair(operations, name, out.history, out.remarks, budget);
+  return out;
+}
+
+Reading follow_edn(std::string_view data, const std::string& name, jepsen::Following& following, Budget& budget) {
+  Reading out;
+  const auto carried = static_cast<std::int64_t>(following.carried_offset.size());
+  const jepsen::Operations operations =
+      jepsen::parse(data, name, out.history, budget, following.lines - carried + 1, following.json);
+  jepsen::pair(operations, name, out.history, out.remarks, budget, &following);
   return out;
 }
 

@@ -10,12 +10,13 @@ constexpr std::size_t kOthersShown = 8;
 
 class Parser {
  public:
-  Parser(std::string_view data, const std::string& name, History& history, Budget& budget)
-      : forms_(data, name), name_(name), history_(history), keys_(history.key_atoms), values_(history.values),
+  Parser(std::string_view data, const std::string& name, History& history, Budget& budget, std::int64_t first_line)
+      : forms_(data, name, first_line), name_(name), history_(history), keys_(history.key_atoms), values_(history.values),
         groups_(history.groups),
         budget_(budget) {}
 
-  Operations parse() {
+  Operations parse(bool json) {
+    if (json) forms_.read_json(budget_);
     forms_.blank();
     char close = '\0';
     std::int64_t opened = 0;
@@ -26,7 +27,7 @@ class Parser {
       forms_.next();
       forms_.blank();
     }
-    look_for_json();
+    if (!json) look_for_json();
     while (true) {
       forms_.blank();
       if (forms_.at_end()) {
@@ -70,6 +71,8 @@ class Parser {
     if (forms_.peek() != '{') forms_.expected("an operation map {…}");
     Operation op;
     op.line = forms_.line();
+    op.offset = forms_.offset();
+    if (op.line == last_line_ && out_.unlike_lines == 0) out_.unlike_lines = op.line;
     op.first = op.last = out_.micro_ops.size();
     forms_.next();
     unsigned seen = 0;
@@ -113,6 +116,8 @@ class Parser {
       }
     }
     forms_.next();
+    last_line_ = forms_.line();
+    if (last_line_ != op.line && out_.unlike_lines == 0) out_.unlike_lines = op.line;
     accept(op);
   }
 
@@ -477,6 +482,7 @@ class Parser {
   std::vector<std::string> transactions_;  // the other :f under which there were micro-operations
   Forms::Mark map_{};         // its :value, if that is a map
   bool short_read_ = false;   // it has a read without a value
+  std::int64_t last_line_ = 0;  // where the map before ended
   std::string group_, pair_;  // the independent key here, and with a key of its own
 };
 
@@ -493,9 +499,10 @@ Type read_type(Forms& forms) {
   forms.expected("a :type of :invoke, :ok, :fail or :info");
 }
 
-Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget) {
+Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget,
+                 std::int64_t first_line, bool json) {
   check_size(name, data.size());
-  return Parser(without_byte_order_mark(data), name, history, budget).parse();
+  return Parser(without_byte_order_mark(data), name, history, budget, first_line).parse(json);
 }
 
 }  // namespace isolang::jepsen

@@ -46,6 +46,11 @@ struct NamedBytes {
 
 // Jepsen/Elle EDN, and the same operation maps in JSON. `name`, if given, starts the messages.
 Reading read_edn(std::string_view data, const std::string& name, Budget& budget);
+namespace jepsen {
+struct Following;
+}
+// A block of such a file, with the invocations in front whose completions have not come yet.
+Reading follow_edn(std::string_view data, const std::string& name, jepsen::Following& following, Budget& budget);
 // What a comparison (a :cas, an :acquire, a :release) that failed without saying why is taken for: one
 // that ran and saw something else, or, as Jepsen means :fail, one that did not happen. By default the
 // lines of a log are of the first kind, as Porcupine's are read, and maps of the second.

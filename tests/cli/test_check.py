@@ -292,7 +292,7 @@ def test_minimal_shows_the_same_anomaly(files, capfd, spec):
     (report,) = run_here(
         capfd, "-s", spec, "-o", "json", "--minimal", "min.edn", "large.txt"
     ).reports()
-    assert report["minimal"].startswith("min.edn (2 transactions, 4 operations")
+    assert report["minimal"].startswith("min.edn (2 transactions, 4 operations: lost update; ")
     (small,) = run_here(capfd, "-s", spec, "-o", "json", "min.edn").reports()
     assert small["anomaly"] == report["anomaly"] == "lost update"
     assert small["transactions"] == 2

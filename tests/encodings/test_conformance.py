@@ -33,6 +33,7 @@ from isolang.api import load_spec
 from isolang.cli.encode import THEORIES, written
 from isolang.encodings.registry import ENCODINGS
 from isolang.errors import UnsupportedError
+from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import NotAnEventGraph, classify
 from isolang.solvers.registry import SOLVERS, applicable, stages_of
 
@@ -185,6 +186,21 @@ def test_specifications_nobody_wrote() -> None:
 
 def test_specifications_that_stress_the_version_order() -> None:
     expressions(random.Random(78), list(HARD), 4)
+
+
+@pytest.mark.parametrize("relation", ["pwr", "prw"])
+def test_without_predicate_reads_none_is_by_predicate(relation: str) -> None:
+    """A history in which all reads are by key has no edges of reads by predicate."""
+    route = classify(load_spec(f'spec own\ninclude "adya.iso"\nacyclic so | {relation} as c\n'))
+    history = {
+        "pwr": [[("r", "x", 1)], [("w", "x", 1)]],
+        "prw": [[("w", "x", 1)], [("r", "x", None)]],
+    }[relation]
+    one_session = [Transaction(ops=ops, session=0) for ops in history]
+    runs = Conformance(pairs=OUR_PAIRS)
+    runs.run(History.from_transactions(one_session), route, "valid")
+    assert runs.verdicts["valid"] == 1
+    assert not runs.wrong
 
 
 def test_reads_of_keys_told_from_reads_of_predicates() -> None:

@@ -17,7 +17,7 @@ from isolang.explain.shrink import shrink
 from isolang.explain.smaller import Finder, cost
 from isolang.explain.violation import plain
 from isolang.language.classify.event_graph import classify
-from isolang.minimal import minimise
+from isolang.minimal import anomaly_of, minimise
 from isolang.problem import build_problem
 from isolang.solvers import engine as native_engine
 
@@ -212,13 +212,13 @@ def test_runs_of_session_edges_are_one_edge():
     ]
 
 
-def test_the_whole_is_looked_at_again_for_a_limited_amount_of_work(monkeypatch):
+@pytest.mark.parametrize(("limit", "amount"), [("_RELAXED_WORK", 1), ("_LARGEST_WHOLE", 5000)])
+def test_the_whole_is_looked_at_again_for_a_limited_amount_of_work(monkeypatch, limit, amount):
     """Beyond it the cycle is shortened all the same, and what is not known is not claimed."""
     session = [[("w", "x", 1)], *([("w", f"p{i}", 1)] for i in range(5000)), [("r", "x", None)]]
     history = History.from_transactions([Transaction(ops, session=0) for ops in session])
     enough = check(history, load_spec("ser"))
-    monkeypatch.setattr(smaller, "_RELAXED_WORK", 1)
-    monkeypatch.setattr(smaller, "_PER_OPERATION", 0)
+    monkeypatch.setattr(smaller, limit, amount)
     too_little = check(history, load_spec("ser"))
     assert dict(enough.violation.relaxed) == {"without sessions": "valid"}
     assert dict(too_little.violation.relaxed) == {"without sessions": "unknown"}
@@ -287,3 +287,15 @@ def test_the_smallest_part_may_be_invalid_under_another_name():
     assert verdict.violation.anomaly == "lost update"
     renamed = replace(verdict, violation=replace(verdict.violation, anomaly="G-single"))
     assert minimise(renamed, classify(load_spec("ser"))).t0 == 2
+
+
+def test_the_smallest_part_is_explained_afresh():
+    """Its name is that of what is left, whatever the violation of the whole is called."""
+    lost = [
+        Transaction([("r", "x", None), ("w", "x", 1)], session="a"),
+        Transaction([("r", "x", None), ("w", "x", 2)], session="b"),
+    ]
+    plan = classify(load_spec("ser"))
+    verdict = check(History.from_transactions(lost), plan)
+    renamed = replace(verdict, violation=replace(verdict.violation, anomaly="G-single"))
+    assert anomaly_of(minimise(renamed, plan), plan) == "lost update"

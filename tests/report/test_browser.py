@@ -239,3 +239,25 @@ def test_a_column_of_the_contest_sorts_when_it_is_chosen(chromium, tmp_path):
     assert tab.locator("th[aria-sort=descending]").count() == 1
     assert tab.locator("td").first.inner_text() == "<h>"
     assert said == []
+
+
+def test_the_timeline_says_how_many_it_draws(chromium, tmp_path):
+    """On its first scale those of the argument, of all that there are."""
+    quiet = [Transaction([("w", f"p{i}", 1)], session=f"p{i}") for i in range(3)]
+    lost = [Transaction([("r", "x", None), ("w", "x", i)], session=f"s{i}") for i in (1, 2)]
+    file = tmp_path / "page.html"
+    file.write_text(page(isolang.check(History.from_transactions([*quiet, *lost]), "ser")))
+    tab = chromium.new_page(viewport={"width": 1300, "height": 800})
+    tab.add_init_script("""
+        window.written = [];
+        const plain = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+          window.written.push(String(text).trim());
+          return plain.call(this, text, ...where);
+        };
+    """)
+    tab.goto(file.as_uri())
+    tab.wait_for_function("window.written.some((text) => text.endsWith(' transactions'))")
+    counts = {text for text in tab.evaluate("window.written") if text.endswith(" transactions")}
+    tab.close()
+    assert counts == {"2 of 5 transactions"}

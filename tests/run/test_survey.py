@@ -30,14 +30,14 @@ def test_anomalies_are_counted_each_once():
             reading_and_writing("f", "q", "p", value=1),
         ]
     )
-    counted, everything = count_anomalies(history, seconds=60)
+    counted, everything = count_anomalies(history)
     assert counted == {"lost update": 2, "write skew": 1}
     assert everything
 
 
 def test_what_is_valid_has_no_anomalies():
     history = History.from_transactions([reading_and_writing("a", "x", value=1)])
-    assert count_anomalies(history, seconds=60) == ({}, True)
+    assert count_anomalies(history) == ({}, True)
 
 
 @pytest.fixture

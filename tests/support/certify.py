@@ -365,6 +365,10 @@ def refute(h, s, cycles, accepts):
     return steps if close([], variables) else None
 
 
+#: What :func:`both` says of a witness of more transactions than the checker by definition takes.
+TOO_MANY_BY_DEFINITION = ("not certified", "accepted")
+
+
 def both(h, s, proof):
     """The verdicts of the Python and the native checker; a list is a refutation in plain form."""
     return _verdict(_check_in_python, h, s, proof), _verdict(_check_natively, h, s, proof)

@@ -86,7 +86,7 @@ class Model:
             if o.kind in (READ, READ_LIST, *SETS)
             and o.ok
             and self.live(o.txn)
-            and not (o.value is None and (o.source == BY_VALUE or o.kind == READ_LIST))
+            and o.value is not None
         ]
 
     def updates(self, key: int) -> list[Op]:
@@ -343,11 +343,7 @@ class Model:
         result = Result(inclusion=self.inclusion())
         result.failed = sum(not o.ok for o in self.ops)
         result.unknown = sum(
-            o.kind in (READ, READ_LIST, *SETS)
-            and o.ok
-            and self.live(o.txn)
-            and o.value is None
-            and (o.source == BY_VALUE or o.kind == READ_LIST)
+            o.kind in (READ, READ_LIST, *SETS) and o.ok and self.live(o.txn) and o.value is None
             for o in self.ops
         )
         included = [t for t in range(self.n) if result.inclusion[t]]

@@ -233,7 +233,8 @@ import sys
 
 def test_it():
     loaded = {name for name in sys.modules if name.split(".")[0] == "isolang"}
-    assert loaded <= {"isolang", "isolang.testing", "isolang.testing.pytest_plugin"}
+    root = {"isolang", "isolang.shown"}
+    assert loaded <= root | {"isolang.testing", "isolang.testing.pytest_plugin"}
     assert not {"numpy", "rich", "msgspec", "lark", "z3"} & set(sys.modules)
 """,
         apart=True,

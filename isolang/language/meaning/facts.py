@@ -149,7 +149,7 @@ def without_sessions(spec: Spec) -> Spec:
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """The same without what compares transactions by time; where it contains ``init``, that stays."""
+    """The same without what compares transactions by time, except what contains ``init``."""
     return _replaced(spec, _least(COMPARING_TIMES - OF_EVENTS), "without real time")
 
 

@@ -637,7 +637,9 @@ function timelinePane(pane) {
     c.fillStyle = palette.faint;
     c.fillText(L.names.some((name) => name) ? "session" : "rows are shared", 6, 8);
     c.fillText(`${L.says} →`, SIDE + 4, 8);
-    const count = ` ${M.n.toLocaleString("en")}${H.of > M.n ? ` of ${H.of.toLocaleString("en")}` : ""} transactions`;
+    const drawn = L.rows.reduce((sum, row) => sum + row.length, 0);
+    const all = Math.max(H.of, M.n);
+    const count = ` ${drawn.toLocaleString("en")}${all > drawn ? ` of ${all.toLocaleString("en")}` : ""} transactions`;
     c.fillText(count, view.width - c.measureText(count).width - 6, 8);
   }
 

@@ -114,7 +114,7 @@ def _results(line: bytes, asked: list[list[Any]]) -> list[Any]:
     if kind != "ok" or not isinstance(value, list):
         raise BadAnswer(f"not an answer (got {shown}, {_EXPECTED})")
     if len(value) != len(asked):
-        what = f"{len(value)} operations answered, {len(asked)} asked for"
+        what = f"{len(value)} operations answered, {len(asked)} asked for{_SHIFTED}"
         raise BadAnswer(f"not an answer: {what} (got {shown}, {_EXPECTED})")
     for number, (one, question) in enumerate(zip(value, asked, strict=True), 1):
         fields = len(one) if isinstance(one, list) else 0
@@ -122,12 +122,14 @@ def _results(line: bytes, asked: list[list[Any]]) -> list[Any]:
             what = f"operation {number} has {fields} fields, not {len(question)}"
             raise BadAnswer(f"not an answer: {what} (got {shown}, {_EXPECTED})")
         if one[:2] != question[:2]:
-            what = f"operation {number} is another one than was asked for"
+            what = f"operation {number} is another one than was asked for{_SHIFTED}"
             raise BadAnswer(f"not an answer: {what} (got {shown}, {_EXPECTED})")
     return [one[2] for one in value]
 
 
 _EXPECTED: Final = 'expected {"type": "ok", "value": [the operations that were asked for]}'
+# The second of two answers, if it comes late, is taken for that to the next question.
+_SHIFTED: Final = ", or two answers to one question"
 
 
 class Talk:

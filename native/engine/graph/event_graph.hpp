@@ -132,7 +132,7 @@ class EventGraph {
   std::vector<Edge> edges;
   // Those that are of the same kind as this one.
   std::uint8_t reads_of_kind(std::int32_t read) const {
-    if (problem.read_predicate.empty()) return kAllReads;
+    if (problem.read_predicate.empty()) return kItemReads;
     return problem.read_predicate[read] != 0 ? kPredicateReads : kItemReads;
   }
   // All product edges that one pair of the relation adds, in every check.

@@ -100,7 +100,7 @@ def test_search_by_itself() -> None:
     """Without the stronger checks that are tried first; both checkers accept what is said."""
     plans = {name: native_plan(load_spec(name)) for name in LEVELS}
     oracle, seen = Levels(LEVELS), Counter[tuple[str, str]]()
-    for number, history in enumerate(histories(7, 250)):
+    for number, history in enumerate(histories(7, 600)):
         given = to_tool(history)
         problem = build_problem(given)
         if not given.columns.transactions() or problem.anomalies(limit=1):

@@ -76,13 +76,16 @@ def test_logs_say_what_was_written(logs: list[list[list[Any]]]) -> None:
             ok.append(flags)
         sessions += bool(log)
     txns = transactions(columns)
-    assert [(t.session, t.ops) for t in txns] == wanted
-    assert [t.ok for t in txns] == ok
     written = {(k, repr(v)) for _, ops in wanted for o, k, v in ops if o == "w"}
-    for t in txns:
-        for (kind, key, found), source in zip(t.ops, t.source, strict=True):
+    for t, (session, meant) in zip(txns, wanted, strict=True):
+        assert t.session == session
+        for (kind, key, found), op, source in zip(meant, t.ops, t.source, strict=True):
             unexplained = kind == "r" and found is not None and (key, repr(found)) not in written
+            # A 0 that nobody wrote says that no row was there.
+            absent = unexplained and found in (0, "0")
+            assert op == (kind, key, None if absent else found)
             assert source == (FROM_INITIAL if unexplained else BY_VALUE)
+    assert [t.ok for t in txns] == ok
     assert not remarks["outcomes"]
 
 

@@ -1,0 +1,65 @@
+"""Random streams, watched: the verdict must be the whole file's, and each chain must be verified.
+
+python benchmarks/watching.py --histories 500 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.watching import LEVELS, random_history, watched
+
+from isolang import api
+from isolang.errors import IsolangError
+from isolang.history import save_history
+from isolang.watch import Stream, verify_chain
+
+
+def main() -> None:
+    """Compare, and say where they differ."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--histories", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true")
+    given = parser.parse_args()
+    counts: Counter[str] = Counter()
+    for number in range(given.histories):
+        rng = random.Random(f"{given.seed} {number}")
+        level = rng.choice(LEVELS)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            path = folder / "log.edn"
+            save_history(random_history(rng), path, format="edn")
+            whole = api.check(api.load_history(path), level, simplest=False, timeout=3)
+            if given.verbose:
+                print(number, level, whole.outcome, flush=True)
+            try:
+                found = watched(rng, path, level, folder / "state", counts)
+            except (IsolangError, AssertionError):
+                traceback.print_exc()
+                print(f"ERROR {number} {level}")
+                counts["error"] += 1
+                continue
+            counts[f"{level} {whole.outcome} {found.outcome}"] += 1
+            counts["parts"] += found.parts
+            decided = {whole.outcome, found.outcome} <= {"valid", "invalid"}
+            if decided and found.outcome != whole.outcome:
+                print(f"WRONG {number} {level}: {found.outcome}, the whole is {whole.outcome}")
+                counts["wrong"] += 1
+            if found.outcome == "valid":
+                verify_chain(folder / "state", Stream([path], follow=False))
+                counts["verified"] += 1
+    for kind, count in sorted(counts.items()):
+        print(f"{kind:40}{count:10,}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""``isocheck outcomes``: what a small program may observe at each level."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from msgspec import Struct
+
+from isolang.cli.choices import number
+from isolang.cli.parameters import OUTPUT, Include, Mistake, Only, Specs, one_of
+from isolang.cli.progress import Bar
+from isolang.options import Options
+from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.terminal import complain, data, say, visible
+
+if TYPE_CHECKING:
+    from isolang.programs.outcomes import Outcome, Table
+    from isolang.verdict import Verdict
+
+
+class OutcomeAtLevel(Struct, frozen=True, kw_only=True):
+    """What one level says of one outcome.
+
+    Attributes:
+        level: as named on the command line.
+        standing: whether the level allows the outcome.
+        certified: whether an independent checker accepted the proof.
+        anomaly: of a forbidden outcome, the name of the violation.
+        reason: of an unknown one, why.
+    """
+
+    level: str
+    standing: Literal["allowed", "forbidden", "unknown"]
+    certified: bool
+    anomaly: str | None = None
+    reason: str | None = None
+
+
+class ProgramOutcome(Struct, frozen=True, kw_only=True):
+    """One outcome of the program.
+
+    Attributes:
+        number: from 1; the files of --save begin with it.
+        reads: what each read returned, by name.
+        aborted: the transactions that aborted, from 1.
+        history: what clients saw, in EDN.
+        levels: what each level says of it.
+    """
+
+    number: int
+    reads: dict[str, int]
+    aborted: tuple[int, ...]
+    history: str
+    levels: tuple[OutcomeAtLevel, ...]
+
+
+class TargetAtLevel(Struct, frozen=True, kw_only=True):
+    """Whether a level allows some outcome that satisfies a condition of the program.
+
+    Attributes:
+        level: as named on the command line.
+        standing: allowed, if it allows one of them.
+    """
+
+    level: str
+    standing: Literal["allowed", "forbidden", "unknown"]
+
+
+class TargetReport(Struct, frozen=True, kw_only=True):
+    """A condition of the program.
+
+    Attributes:
+        exists: the condition.
+        title: what the program calls it; may be empty.
+        outcomes: the numbers of the outcomes that satisfy it.
+        levels: whether each level allows one of them.
+    """
+
+    exists: str
+    title: str
+    outcomes: tuple[int, ...]
+    levels: tuple[TargetAtLevel, ...]
+
+
+class OutcomesReport(Struct, frozen=True, kw_only=True):
+    """What a program may observe at each level.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        program: its name.
+        title: its title; may be empty.
+        sessions: per session the texts of its transactions.
+        levels: as named on the command line.
+        reads: the names of all reads.
+        outcomes: each once.
+        exists: the conditions that the program asks about.
+        seconds: how long it took.
+    """
+
+    schema: Literal[1] = 1
+    program: str
+    title: str
+    sessions: tuple[tuple[str, ...], ...]
+    levels: tuple[str, ...]
+    reads: tuple[str, ...]
+    outcomes: tuple[ProgramOutcome, ...]
+    exists: tuple[TargetReport, ...]
+    seconds: float
+
+
+def outcomes(
+    *,
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="A file, or the text itself.")],
+    specs: Specs = [],  # noqa: B006
+    options: Annotated[Options, Only("timeout", "memory", "seed")],
+    most: Annotated[
+        int,
+        typer.Option(
+            "--most", metavar="N", help="Combinations of sources of reads that are tried.",
+            parser=number(int, 1, 10_000_000),
+        ),
+    ] = 100_000,
+    save: Annotated[
+        str,
+        typer.Option(
+            "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
+            help="Save each outcome here: its history, its certificates, its pictures.",
+        ),
+    ] = "",
+    page: Annotated[
+        str,
+        typer.Option(
+            "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
+            help="Write the table as a page, with an argument for each forbidden outcome.",
+        ),
+    ] = "",
+    include: Include = [],  # noqa: B006
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
+            **one_of("text", "json", "latex"),
+        ),
+    ] = "text",
+) -> int:  # fmt: skip
+    """List all outcomes of a small program, and which levels allow each of them.
+
+    The exit code is 3 if some verdict is unknown, else 0.
+    """
+    from isolang.jobs.job import Unloaded
+    from isolang.jobs.routes import load_routes
+    from isolang.programs.outcomes import outcomes as table_of
+    from isolang.programs.outcomes import save as save_files
+    from isolang.programs.syntax import load_program, parse_program
+
+    if not specs:
+        raise Mistake("--spec/-s SPEC is missing", "isocheck outcomes PROGRAM --spec si --spec ser")
+    if len(set(specs)) < len(specs):
+        raise Mistake("--spec: a level is named twice")
+    is_text = "(" in program and not os.path.exists(program)
+    read = parse_program(program) if is_text else load_program(program)
+    levels = []
+    for name, route in load_routes(specs, include, options):
+        if isinstance(route, Unloaded):
+            complain(f"isocheck: {name}: {route.reason}")
+            return EXIT_UNKNOWN
+        levels.append((name, route))
+    with Bar(1, options.timeout) as bar:
+        table = table_of(read, levels, options, most=int(most), progress=bar.phase)
+    if save:
+        save_files(table, Path(save))
+    if page:
+        from isolang.programs.page import html
+        from isolang.report import save_page
+
+        save_page(html(table), Path(page))
+    if output == "json":
+        data(json_text(_report(table)))
+    elif output == "latex":
+        from isolang.programs.page import latex
+
+        data(latex(table))
+    else:
+        say(*map(visible, _text(table)))
+    return EXIT_VALID if table.decided else EXIT_UNKNOWN
+
+
+# --- JSON ---
+
+
+def _report(table: Table) -> OutcomesReport:
+    numbers = {id(one): number_ for number_, one in enumerate(table.outcomes, 1)}
+    return OutcomesReport(
+        program=table.program.name,
+        title=table.program.title,
+        sessions=table.program.texts,
+        levels=table.levels,
+        reads=table.reads,
+        outcomes=tuple(_outcome(table, numbers[id(one)], one) for one in table.outcomes),
+        exists=tuple(
+            TargetReport(
+                exists=target.text,
+                title=target.title,
+                outcomes=tuple(numbers[id(one)] for one in table.of_target(target)),
+                levels=tuple(
+                    TargetAtLevel(level=name, standing=table.standing_of(target, level))
+                    for level, name in enumerate(table.levels)
+                ),
+            )
+            for target in table.program.targets
+        ),
+        seconds=round(table.seconds, 6),
+    )
+
+
+def _outcome(table: Table, number_: int, one: Outcome) -> ProgramOutcome:
+    return ProgramOutcome(
+        number=number_,
+        reads=one.reads,
+        aborted=one.aborted,
+        history=one.edn.decode(),
+        levels=tuple(
+            _at_level(name, verdict)
+            for name, verdict in zip(table.levels, one.verdicts, strict=True)
+        ),
+    )
+
+
+def _at_level(name: str, verdict: Verdict) -> OutcomeAtLevel:
+    from isolang.programs.outcomes import standing
+    from isolang.verdict import Invalid, Unknown
+
+    return OutcomeAtLevel(
+        level=name,
+        standing=standing(verdict),
+        certified=verdict.certified,
+        anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else None,
+        reason=verdict.reason if isinstance(verdict, Unknown) else None,
+    )
+
+
+# --- text ---
+
+
+def _text(table: Table) -> Iterator[str]:
+    from isolang.programs.page import aborted, aborts, cell, program_lines, values
+
+    program = table.program
+    yield f"{program.name}  {program.title}".rstrip()
+    if program.initial:
+        first = ", ".join(f"{key} = {value}" for key, value in program.initial.items())
+        yield f"  initially   {first}"
+    yield from (f"  {line}" for line in program_lines(table))
+    yield ""
+    heads = ["", *table.reads, *(["aborted"] if aborts(table) else []), *table.levels]
+    rows = [
+        [
+            str(number_),
+            *values(table, one),
+            *([aborted(one)] if aborts(table) else []),
+            *map(cell, one.verdicts),
+        ]
+        for number_, one in enumerate(table.outcomes, 1)
+    ]
+    yield from _aligned([heads, *rows])
+    if program.targets:
+        yield ""
+        yield from _aligned(
+            [
+                ["exists", *table.levels, ""],
+                *(
+                    [
+                        target.text,
+                        *(table.standing_of(target, i) for i in range(len(table.levels))),
+                        target.title,
+                    ]
+                    for target in program.targets
+                ),
+            ]
+        )
+    unknown = [
+        f"  unknown: {name}, outcome {number_}: {found.reason}"
+        for number_, one in enumerate(table.outcomes, 1)
+        for name, verdict in zip(table.levels, one.verdicts, strict=True)
+        if (found := _at_level(name, verdict)).reason is not None
+    ]
+    yield from unknown
+    uncertified = sum(not v.certified for one in table.outcomes for v in one.verdicts)
+    many = len(table.outcomes) * len(table.levels)
+    said = "all certified" if not uncertified else f"{many - uncertified:,} certified"
+    yield ""
+    yield (f"  {len(table.outcomes):,} outcomes, {many:,} verdicts, {said}, {table.seconds:.1f} s")
+
+
+def _aligned(rows: list[list[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (one.ljust(width) for one, width in zip(row, widths, strict=True))
+        yield f"  {'  '.join(cells)}".rstrip()

@@ -1,0 +1,173 @@
+"""``isocheck watch``: a history that somebody is still writing, judged as it grows."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import typer
+
+from isolang.cli.choices import number
+from isolang.cli.parameters import Output
+from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
+from isolang.output.terminal import complain, data, say, visible
+
+if TYPE_CHECKING:
+    from isolang.watch import Report, Round, Stream, Watch
+
+_EXITS: Final = {
+    "valid": EXIT_VALID,
+    "invalid": EXIT_INVALID,
+    "suspected": EXIT_UNKNOWN,
+    "unknown": EXIT_UNKNOWN,
+}
+
+
+def watch(
+    *,
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Logs that grow, folders of them, or - (stdin)."),
+    ],
+    spec: Annotated[
+        str, typer.Option("--spec", "-s", metavar="SPEC", help="A level, or a .iso file.")
+    ],
+    format: Annotated[  # noqa: A002
+        str, typer.Option("--from", metavar="FORMAT", help="The format of the logs.")
+    ] = "auto",
+    until_idle: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", parser=number(float, 0, 1e8), show_default=False,
+            help="End when nothing new has come for so long; 0: at the end of what is there. "
+            "Without, Ctrl-C ends it.",
+        ),
+    ] = None,
+    state: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR", show_default=False,
+            help="Keep the certificate there, a part for each cut; `isocheck verify DIR LOG` "
+            "checks it.",
+        ),
+    ] = "",
+    round: Annotated[  # noqa: A002
+        int, typer.Option(
+            metavar="N", parser=number(int, 1, 1_000_000),
+            help="Transactions that are judged at a time.",
+        ),
+    ] = 1000,
+    most: Annotated[
+        int,
+        typer.Option(
+            metavar="N", parser=number(int, 1, 100_000_000),
+            help="Transactions that may be held at once; where more would have to be, a "
+            "violation is only suspected.",
+        ),
+    ] = 200_000,
+    clock_error: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", show_default=False,
+            help="How far the clocks of two clients may differ, such as 5ms.",
+        ),
+    ] = "",
+    output: Output = "text",
+) -> int:  # fmt: skip
+    """Judge a history while it is being written, in bounded memory."""
+    from isolang.history.clock_error import nanoseconds
+    from isolang.watch import Stream, Watch
+
+    error = nanoseconds(clock_error) if clock_error else 0
+    with ExitStack() as open_:
+        if state:
+            folder = Path(state)
+        else:
+            folder = Path(tempfile.mkdtemp(prefix="isolang-watch-"))
+            open_.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        spool = None
+        if "-" in paths:
+            spool = open_.enter_context((folder / "input").open("x+b"))
+        stream = Stream(
+            [sys.stdin.buffer if path == "-" else path for path in paths],
+            format=format,
+            follow=until_idle != 0,
+            until_idle=until_idle or None,
+            clock_error=error,
+            spool=spool,
+        )
+        open_.callback(stream.close)
+        watched = Watch(
+            spec, log=stream.log, folder=folder, sources=paths,
+            round=round, clock_error=error, most=most,
+        )  # fmt: skip
+        report = _followed(watched, stream, output=output)
+    return _told(report, watched, state=state, output=output)
+
+
+def _followed(watched: Watch, stream: Stream, *, output: str) -> Report:
+    """Read until the stream ends, a violation is found, or Ctrl-C ends it."""
+    batches = iter(stream)
+    while watched.report is None:
+        try:
+            batch = next(batches)
+            for found in watched.feed(batch):
+                _show(found, waiting=batch.waiting, output=output)
+        except KeyboardInterrupt:
+            if stream.ended:
+                raise
+            stream.stop()
+    return watched.report
+
+
+def _show(found: Round, *, waiting: int, output: str) -> None:
+    if output == "json":
+        data(msgspec.json.encode(found).decode() + "\n")
+    elif sys.stderr.isatty():
+        held = f"; {found.holding}" if found.holding else ""
+        complain(
+            f"\x1b[A\x1b[2K{found.seen:,} transactions, {found.kept:,} in the window, "
+            f"{found.parts:,} parts, {waiting:,} bytes behind: {found.outcome}{visible(held)}"
+        )
+
+
+def _told(report: Report, watched: Watch, *, state: str, output: str) -> int:
+    verdict = report.verdict
+    if output == "json":
+        data(
+            msgspec.json.encode(
+                {
+                    "outcome": report.outcome,
+                    "note": report.note,
+                    "transactions": report.seen,
+                    "parts": report.parts,
+                    "places": report.places,
+                    "verdict": None if verdict is None else str(verdict),
+                }
+            ).decode()
+            + "\n"
+        )
+        return _EXITS[report.outcome]
+    lines = [
+        f"{report.outcome.upper()}  {watched.plan.spec.name}",
+        f"  {report.seen:,} transactions in {report.parts:,} parts, each certified by itself",
+    ]
+    if report.note:
+        lines.append(f"  {report.note}")
+    if verdict is not None:
+        lines += ["", *(f"  {line}" for line in str(verdict).splitlines()), ""]
+    lines += [f"  in the log: {place}" for place in report.places]
+    lines += [
+        f"  assumed: no other transaction writes {value!r} to {key!r}"
+        for key, value in report.assumed
+    ]
+    if state and report.outcome == "valid":
+        lines.append(f"  isocheck verify {state} LOG checks it again")
+    say(*(visible(line) for line in lines))
+    return _EXITS[report.outcome]

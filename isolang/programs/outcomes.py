@@ -1,0 +1,264 @@
+"""Which outcomes of a program each level allows: a verdict, with its proof, for each pair.
+
+An outcome becomes a history: what its clients saw, values alone. A level allows the outcome iff the
+history satisfies it, which the checker of histories decides and certifies. Nothing here knows a
+level.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from isolang.api import check, load_history
+from isolang.history.history import History
+from isolang.history.transaction import Transaction
+from isolang.history.writers import write_history
+from isolang.language.classify.route import Route
+from isolang.options import Options
+from isolang.programs.explore import MOST, Done, Operation, explore, satisfies
+from isolang.programs.syntax import Program, ProgramError, Target
+from isolang.verdict import Invalid, Unknown, Valid, Verdict
+
+Standing: TypeAlias = Literal["allowed", "forbidden", "unknown"]
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """One outcome, and what the levels say of it.
+
+    Attributes:
+        transactions: as they happened.
+        reads: what each read returned, by its name.
+        aborted: which transactions aborted, from 1.
+        history: what clients saw, as the file has it.
+        edn: the bytes of that file.
+        verdicts: one for each level, in their order.
+    """
+
+    transactions: tuple[Done, ...]
+    reads: dict[str, int]
+    aborted: tuple[int, ...]
+    history: History
+    edn: bytes
+    verdicts: tuple[Verdict, ...]
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """The outcomes of a program, and what the levels say of them.
+
+    Attributes:
+        program: what ran.
+        levels: the names of the levels.
+        reads: the names of all reads, in the order of the program.
+        outcomes: each once.
+        seconds: how long it took.
+    """
+
+    program: Program
+    levels: tuple[str, ...]
+    reads: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+
+    def of_target(self, target: Target) -> list[Outcome]:
+        """The outcomes that satisfy the condition of a target."""
+        return [one for one in self.outcomes if satisfies(one.transactions, target.condition)]
+
+    def standing_of(self, target: Target, level: int) -> Standing:
+        """Whether a level allows some outcome that satisfies the condition of a target."""
+        found = {standing(one.verdicts[level]) for one in self.of_target(target)}
+        return "allowed" if "allowed" in found else "unknown" if "unknown" in found else "forbidden"
+
+    @property
+    def decided(self) -> bool:
+        """Whether no verdict is unknown."""
+        return not any(isinstance(v, Unknown) for one in self.outcomes for v in one.verdicts)
+
+
+def standing(verdict: Verdict) -> Standing:
+    """What a verdict says of an outcome."""
+    match verdict:
+        case Valid():
+            return "allowed"
+        case Invalid():
+            return "forbidden"
+        case Unknown():
+            return "unknown"
+
+
+def outcomes(
+    program: Program,
+    levels: Sequence[tuple[str, Route]],
+    options: Options = Options(),  # noqa: B008 - frozen
+    *,
+    most: int = MOST,
+    progress: Callable[[str], object] = lambda phase: None,
+) -> Table:
+    """List the outcomes of a program, and judge each by several levels.
+
+    Args:
+        program: of ``parse_program``.
+        levels: the names of the levels and their routes.
+        options: how to check; the timeout is for each verdict.
+        most: how many combinations of sources are tried.
+        progress: called with the phase as it begins.
+
+    Raises:
+        ProgramError: it has too many outcomes.
+        HistoryError: a level compares times, which outcomes have not.
+
+    >>> from isolang.api import load_spec
+    >>> from isolang.language.classify.route import route
+    >>> from isolang.programs.syntax import parse_program
+    >>> skew = parse_program("r(x) w(y, 1) || r(y) w(x, 1)")
+    >>> table = outcomes(skew, [(name, route(load_spec(name))) for name in ("si", "ser")])
+    >>> [[standing(v) for v in one.verdicts] for one in table.outcomes][0]
+    ['allowed', 'forbidden']
+    """
+    begun = time.perf_counter()
+    progress("list outcomes")
+    every = explore(program, most=most)
+    sessions = [session for session, _ in program.transactions()]
+    rows = []
+    for number, transactions in enumerate(every, 1):
+        progress(f"judge outcome {number} of {len(every)}")
+        edn, history = _history(program, sessions, transactions, number)
+        verdicts = tuple(
+            check(
+                history,
+                route,
+                timeout=options.timeout,
+                memory=options.memory,
+                certify=options.certify,
+                seed=options.seed,
+            )
+            for _, route in levels
+        )
+        rows.append(
+            Outcome(
+                transactions=transactions,
+                reads=dict(_reads(transactions)),
+                aborted=tuple(t for t, one in enumerate(transactions, 1) if one.aborted),
+                history=history,
+                edn=edn,
+                verdicts=verdicts,
+            )
+        )
+    return Table(
+        program=program,
+        levels=tuple(name for name, _ in levels),
+        reads=_columns(rows),
+        outcomes=tuple(rows),
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def _reads(transactions: Sequence[Done]) -> Iterator[tuple[str, int]]:
+    """The reads by name: the program's, else the transaction and the key: ``T1.x``, ``T1.x.2``."""
+    for t, one in enumerate(transactions, 1):
+        seen: dict[str, int] = {}
+        for op in one.operations:
+            if op.kind == "r":
+                seen[op.key] = count = seen.get(op.key, 0) + 1
+                yield op.name or f"T{t}.{op.key}{f'.{count}' if count > 1 else ''}", op.value
+
+
+def _columns(rows: Sequence[Outcome]) -> tuple[str, ...]:
+    """The names of all reads: those of one transaction stand together, in program order."""
+    places: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        for t, one in enumerate(row.transactions):
+            for place, (name, _) in enumerate(_reads([*[Done(())] * t, one])):
+                places[name] = max(places.get(name, (t, 0)), (t, place))
+    return tuple(sorted(places, key=lambda name: places[name]))
+
+
+def _history(
+    program: Program, sessions: Sequence[int], transactions: Sequence[Done], number: int
+) -> tuple[bytes, History]:
+    """The history that the clients saw, as EDN, and as it is read from there.
+
+    It is judged as it was read, so that certificates are of the file.
+    """
+    written: dict[str, set[int]] = {}
+    for one in transactions:
+        for op in one.operations:
+            if op.kind == "w":
+                written.setdefault(op.key, set()).add(op.value)
+    history = History.from_transactions(
+        [
+            Transaction(
+                [_op(op, program.initial.get(op.key, 0), written) for op in one.operations],
+                session=session,
+                status="aborted" if one.aborted else "committed",
+            )
+            for session, one in zip(sessions, transactions, strict=True)
+        ]
+    )
+    stream = io.BytesIO()
+    write_history(history, stream, format="edn")
+    edn = stream.getvalue()
+    stream = io.BytesIO(edn)
+    stream.name = f"{program.name}-{number}.edn"
+    return edn, load_history(stream, "edn")
+
+
+def _op(op: Operation, initial: int, written: dict[str, set[int]]) -> tuple[Any, ...]:
+    """An operation of a history, in which the initial value is nil.
+
+    A value that is the initial one and was written, too, is a read that returned one of the two.
+    """
+    if op.kind == "w" or op.own or op.value != initial:
+        return op.kind, op.key, op.value
+    if op.value in written.get(op.key, ()):
+        return "r-in", op.key, [None, op.value]
+    return "r", op.key, None
+
+
+def save(table: Table, folder: Path) -> list[Path]:
+    """Save the history of each outcome, and of each level its certificate and its picture.
+
+    The picture of a forbidden outcome shows why it is; that of another one, the dependencies of its
+    witness, if that has some.
+
+    Returns:
+        The files.
+
+    Raises:
+        ProgramError: they cannot be written.
+    """
+    from isolang.files import replacing, write_whole
+    from isolang.report.dependencies import dependencies
+    from isolang.report.figure import figure
+    from isolang.report.picture import save_picture
+
+    files = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, one in enumerate(table.outcomes, 1):
+            path = folder / f"{number}.edn"
+            with replacing(path) as stream:
+                stream.write(one.edn)
+            files.append(path)
+            for level, verdict in zip(table.levels, one.verdicts, strict=True):
+                stem = f"{number}.{file_name(level)}"
+                if isinstance(verdict, Unknown):
+                    continue
+                files.append(folder / f"{stem}.certificate.json")
+                write_whole(files[-1], verdict.certificate().to_json())
+                found = figure(verdict) if isinstance(verdict, Invalid) else dependencies(verdict)
+                if found is not None:
+                    files.append(Path(save_picture(found, folder / f"{stem}.svg")))
+    except OSError as error:
+        raise ProgramError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    return files
+
+
+def file_name(level: str) -> str:
+    """What the files of a level are called: the last part of its path, without odd characters."""
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(level).stem) or "level"

@@ -1,0 +1,165 @@
+"""The table of outcomes for pages and papers: HTML and LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from isolang.programs.outcomes import Outcome, Table, standing
+from isolang.report.dependencies import dependencies
+from isolang.report.figure import figure
+from isolang.report.picture import visible
+from isolang.report.plain import figure as drawn
+from isolang.report.plain import plain_page, text
+from isolang.verdict import Invalid, Unknown, Valid, Verdict
+
+_WITNESS: Final = (
+    "The dependencies of the witness; a read without an edge returned the initial value."
+)
+_CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unknown"}
+
+
+def cell(verdict: Verdict) -> str:
+    """What the table says of an outcome at a level: of a forbidden one, the anomaly."""
+    return verdict.violation.anomaly if isinstance(verdict, Invalid) else standing(verdict)
+
+
+def values(table: Table, outcome: Outcome) -> list[str]:
+    """The values of the reads, in the order of the columns; ``-`` for one that did not happen."""
+    return [str(outcome.reads.get(name, "-")) for name in table.reads]
+
+
+def aborts(table: Table) -> bool:
+    """Whether some transaction aborts in some outcome, so that the table has a column for it."""
+    return any(one.aborted for one in table.outcomes)
+
+
+def aborted(outcome: Outcome) -> str:
+    """Which transactions aborted."""
+    return " ".join(f"T{t}" for t in outcome.aborted)
+
+
+def program_lines(table: Table) -> Iterator[str]:
+    """The program, a line for each transaction."""
+    number = 0
+    for session, own in enumerate(table.program.texts, 1):
+        for written in own:
+            number += 1
+            yield f"session {session}   T{number}   {written}"
+
+
+# --- HTML ---
+
+
+def html(table: Table) -> str:
+    """The page: the table, and below it each outcome with its history and its arguments."""
+    program = table.program
+    title = f"{program.name}: {program.title}" if program.title else program.name
+    lines = "\n".join(text(line) for line in program_lines(table))
+    first = ", ".join(f"{key} = {value}" for key, value in program.initial.items())
+    body = [f"<h1>{text(title)}</h1><pre>{lines}</pre>"]
+    body.append(f'<p class="note">Initially {text(first or "every key is 0")}.</p>')
+    body.append(_table(table))
+    if program.targets:
+        body.append(_targets(table))
+    for number, one in enumerate(table.outcomes, 1):
+        body += _outcome(table, number, one)
+    return plain_page(title, "".join(body))
+
+
+def _table(table: Table) -> str:
+    columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
+    heads = "".join(f'<th scope="col">{text(name)}</th>' for name in ["", *columns, *table.levels])
+    rows = []
+    for number, one in enumerate(table.outcomes, 1):
+        cells = [f'<td><a href="#o{number}">{number}</a></td>']
+        cells += [f'<td class="number">{text(value)}</td>' for value in values(table, one)]
+        cells += [f"<td>{text(aborted(one))}</td>"] if aborts(table) else []
+        cells += [
+            f'<td class="{_CLASSES[standing(verdict)]}">{text(cell(verdict))}</td>'
+            for verdict in one.verdicts
+        ]
+        rows.append(f"<tr>{''.join(cells)}</tr>\n")
+    return (
+        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _targets(table: Table) -> str:
+    heads = "".join(f'<th scope="col">{text(name)}</th>' for name in ["exists", *table.levels])
+    rows = []
+    for target in table.program.targets:
+        title = f"<small>{text(target.title)}</small>" if target.title else ""
+        cells = [f"<td>{text(target.text)}{title}</td>"]
+        for level in range(len(table.levels)):
+            said = table.standing_of(target, level)
+            cells.append(f'<td class="{_CLASSES[said]}">{said}</td>')
+        rows.append(f"<tr>{''.join(cells)}</tr>\n")
+    return (
+        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _outcome(table: Table, number: int, one: Outcome) -> Iterator[str]:
+    said = ", ".join(f"{name} = {value}" for name, value in one.reads.items())
+    yield f'<h2 id="o{number}">{number}. {text(said or "no reads")}</h2>'
+    yield f"<pre>{_lines(one.edn.decode())}</pre>"
+    yield '<div class="beside">'
+    for level, verdict in zip(table.levels, one.verdicts, strict=True):
+        yield f'<div><h3>{text(level)}: <span class="{_CLASSES[standing(verdict)]}">'
+        yield f"{text(cell(verdict))}</span></h3>"
+        match verdict:
+            case Invalid():
+                yield drawn(figure(verdict), caption=verdict.violation.headline())
+            case Unknown():
+                yield f"<p>{text(verdict.reason)}</p>"
+            case Valid():
+                if (picture := dependencies(verdict)) is not None:
+                    yield drawn(picture, caption=_WITNESS)
+        certified = "certified" if verdict.certified else "not certified"
+        yield f'<p class="note">{certified}: {text(verdict.certified_reason)}</p></div>'
+    yield "</div>"
+
+
+def _lines(value: str) -> str:
+    return "\n".join(text(line) for line in value.splitlines())
+
+
+# --- LaTeX ---
+
+_ESCAPES: Final = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+        "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        "<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}",
+    }
+)  # fmt: skip
+
+
+def latex(table: Table) -> str:
+    r"""The table as a ``tabular``: ``\checkmark`` (amssymb) where a level allows the outcome."""
+    columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
+    lines = [f"% {line}" for line in map(visible, program_lines(table))]
+    lines.append(rf"\begin{{tabular}}{{{'r' * len(columns)}{'l' * len(table.levels)}}}")
+    lines.append(r"\hline")
+    lines.append(_row([*columns, *table.levels]))
+    lines.append(r"\hline")
+    for one in table.outcomes:
+        found = values(table, one) + ([aborted(one)] if aborts(table) else [])
+        said = [
+            r"\checkmark" if isinstance(verdict, Valid) else escaped(cell(verdict))
+            for verdict in one.verdicts
+        ]
+        lines.append(" & ".join([*map(escaped, found), *said]) + r" \\")
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+def _row(cells: list[str]) -> str:
+    return " & ".join(map(escaped, cells)) + r" \\"
+
+
+def escaped(value: str) -> str:
+    """Text as LaTeX that is nothing but this text."""
+    return visible(value).translate(_ESCAPES)

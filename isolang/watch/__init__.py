@@ -1,0 +1,39 @@
+"""Watching a stream of transactions: judged round by round, in bounded memory (docs/watch.md).
+
+>>> import io, tempfile
+>>> from pathlib import Path
+>>> from isolang.watch import Stream, Watch
+>>> text = b'''{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}
+... {:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}
+... '''
+>>> spool = tempfile.TemporaryFile()
+>>> stream = Stream([io.BytesIO(text)], follow=False, spool=spool)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     watch = Watch("ser", log=stream.log, folder=Path(folder))
+...     for batch in stream:
+...         rounds = list(watch.feed(batch))
+>>> watch.report.outcome, watch.report.seen
+('valid', 1)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Report", "Round", "Stream", "Watch", "verify_chain"]
+
+_WHERE = {
+    "Report": "isolang.watch.watch",
+    "Round": "isolang.watch.watch",
+    "Stream": "isolang.watch.stream",
+    "Watch": "isolang.watch.watch",
+    "verify_chain": "isolang.watch.verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)

@@ -1,0 +1,71 @@
+"""Which levels can be watched, and the stricter ones by whose witnesses windows are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from isolang.errors import SpecError
+from isolang.language.classify.event_graph import Plan
+from isolang.language.classify.plan import Route
+from isolang.language.classify.route import route
+from isolang.language.hierarchy import IMPLIES, implied_by
+from isolang.language.load import load_spec
+from isolang.language.meaning.core import Spec
+
+#: The edges that a cut looks at. Whatever walks are made of these, none leads back over a cut.
+_FORWARD: Final = frozenset(
+    ("so", "rt", "wr", "ww", "rw", "iwr", "irw", "pwr", "prw", "W", "R"),
+)
+
+#: Tried before the level itself: their witnesses have the order that later reads confirm.
+_STRICT: Final = ("sser", "strong-si")
+
+
+def watched(spec: Spec | str) -> Plan:
+    """The route of a level that can be judged part by part.
+
+    A violation must be a closed walk of ``so``, ``rt``, ``wr``, ``ww`` and ``rw``: no edge leads
+    from what comes after a cut to what went before it, so that such a walk stays in one part
+    (docs/routes.md, *Cuts of a stream*).
+
+    Raises:
+        SpecError: the level is not of that kind; the message says why.
+    """
+    chosen = route(load_spec(spec) if isinstance(spec, str) else spec)
+    if reason := _why_not(chosen):
+        raise SpecError(
+            f"{chosen.spec.name}: it cannot be watched: {reason}; "
+            "hint: isocheck check judges the whole history"
+        )
+    assert isinstance(chosen, Plan)
+    return chosen
+
+
+def _why_not(chosen: Route) -> str:
+    if not isinstance(chosen, Plan):
+        return "it is decided by relations of the whole history, which has no parts"
+    for automaton in chosen.automata:
+        if automaton.of_one_key or automaton.by_statement or automaton.by_operation:
+            return f"its check {automaton.check} walks over single operations"
+        used = {*automaton.steps, *automaton.closing}
+        if foreign := sorted(used - _FORWARD - {""}):
+            return (
+                f"its check {automaton.check} uses {', '.join(foreign)} "
+                "(expected so, rt, wr, ww and rw alone)"
+            )
+    return ""
+
+
+def stricter(plan: Plan, *, timed: bool) -> Iterator[Plan]:
+    """The levels by whose witness a window is cut if it has one, the level itself last.
+
+    Args:
+        plan: of the level.
+        timed: whether the stream has real time.
+    """
+    name = plan.spec.name
+    for strict in _STRICT:
+        if timed and strict in IMPLIES and strict != name and name in implied_by(strict):
+            yield watched(strict)
+    yield plan

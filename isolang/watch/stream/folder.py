@@ -1,0 +1,38 @@
+"""Which files of a folder are logs of clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from isolang.errors import HistoryError
+from isolang.history.sources import natural, plain_name
+from isolang.watch.stream.segments import log_of
+
+_SIDE_FILES = (".debug", ".error", ".wlog", ".tmp", ".part")
+_OF_A_RUN = ("history.edn", "history.jsonl", "history.json")
+
+
+def logs_in(folder: Path) -> list[Path]:
+    """The logs of a folder, in natural order of their names; rotated files are parts of theirs.
+
+    Where there is the history of a run of Jepsen's, it is the only one.
+
+    Raises:
+        HistoryError: the folder cannot be read.
+    """
+    try:
+        files = [path for path in folder.iterdir() if path.is_file()]
+    except OSError as e:
+        raise HistoryError(f"{folder}: cannot be read: {e.strerror or e}") from None
+    names = {path.name for path in files}
+    logs = [
+        path
+        for path in files
+        if not path.name.startswith(".")
+        and not plain_name(path.name).endswith(_SIDE_FILES)
+        and log_of(path, names) is None
+    ]
+    for name in _OF_A_RUN:
+        if name in names:
+            return [folder / name]
+    return sorted(logs, key=lambda path: natural(path.name))

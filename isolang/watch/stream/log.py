@@ -1,0 +1,277 @@
+"""The log again, at a place: one transaction, the writers of a value, the hash of some bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.history import History
+from isolang.history.transaction import Transaction
+from isolang.history.values import Value, encode
+from isolang.watch.stream.batch import Place
+from isolang.watch.stream.operations import Block, Follower, Open
+from isolang.watch.stream.records import transactions
+from isolang.watch.stream.segments import Segment, locate, open_bytes, read_some, seek
+from isolang.watch.stream.tail import Piece, Tail
+
+if TYPE_CHECKING:
+    from isolang.watch.stream.client import Client
+
+_BLOCK = 4 << 20
+_LINE = 1 << 12
+
+
+class Log:
+    """Reads what a stream has read, again.
+
+    Args:
+        segments: the files, as the stream numbers them.
+        clients: the logs that they are of.
+
+    Attributes:
+        segments: the files.
+    """
+
+    def __init__(self, segments: list[Segment], clients: Mapping[str, Client]) -> None:
+        self.segments = segments
+        self._clients = clients
+
+    def transaction_at(self, place: Place) -> Transaction:
+        """Read one transaction: its session, its times, and what it did.
+
+        Without a completion in ``place`` it is in flight. Its label is its :index; ``None`` if it
+        has none.
+
+        Raises:
+            HistoryError: it cannot be read again, or is not there.
+        """
+        client = self._client(place.file)
+        follower = self._follower(client)
+        at = (place.file, place.offset)
+        alone = place.done < 0 or (place.done_file, place.done) == at
+        if not alone:
+            follower.state.open = [
+                Open(
+                    file=place.file,
+                    offset=place.offset,
+                    moment=self.segments[place.file].base + place.offset,
+                    label=1,
+                    session=0,
+                    text=self._line(*at),
+                )
+            ]
+            follower.state.begun = 1
+            at = (place.done_file, place.done)
+        text = self._line(*at)
+        follower.offer(
+            Piece(
+                file=at[0],
+                offset=at[1],
+                moment=self.segments[at[0]].base + at[1],
+                data=text,
+                size=len(text),
+            )
+        )
+        block = follower.take(last=True)
+        if block is None or block.columns.transactions() != 1:
+            name = self.segments[place.file].path
+            raise HistoryError(f"{name} byte {place.offset}: no transaction (expected one there)")
+        block.columns.has_time = client.follower.state.timed
+        (found,) = transactions(
+            History(columns=block.columns, name=client.name, format="edn", position_unit="byte")
+        )
+        moment = self.segments[int(block.file[0])].base + int(block.offset[0])
+        session = block.names[0]
+        processes = [p for p, _ in follower.state.sessions.items()]
+        if processes:
+            before = client.follower.state.resumed.get(processes[0], [])
+            session = follower.session_name(processes[0], 1 + bisect_right(before, moment))
+        return replace(
+            found, session=session, label=found.label if follower.state.indexed else None
+        )
+
+    def writers_of(self, key: Value, value: Value) -> list[Place]:
+        """Find all transactions that write a value of a key, whatever their outcome.
+
+        Reads the whole log; for several pairs at once use :meth:`writers`.
+
+        Raises:
+            HistoryError: a part of the log cannot be read again.
+        """
+        return self.writers([(key, value)])[0]
+
+    def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[Place]]:
+        """Find all transactions that write some values, each a pair of key and value.
+
+        Returns:
+            For each pair the places, in the order of each log. A transaction that is still in
+            flight has a place without completion.
+
+        Raises:
+            HistoryError: a part of the log cannot be read again.
+        """
+        found: list[dict[tuple[int, int], Place]] = [{} for _ in pairs]
+        atoms = [(encode(key, "the key"), encode(value, "the value")) for key, value in pairs]
+        for client in self._clients.values():
+            for block in self._blocks(client):
+                for pair, txn in _writes(block, atoms):
+                    place = Place(
+                        file=int(block.file[txn]),
+                        offset=int(block.offset[txn]),
+                        done_file=int(block.done_file[txn]),
+                        done=int(block.done[txn]),
+                    )
+                    found[pair][place.file, place.offset] = place
+        return [list(places.values()) for places in found]
+
+    def bytes_hash(self, file: int, start: int, end: int) -> str:
+        """The SHA-256 of some bytes, in hexadecimal.
+
+        Args:
+            file: where they begin.
+            start: the first one.
+            end: the one after the last; past the end of the file it is in the next of its log.
+
+        Raises:
+            HistoryError: they cannot be read again.
+        """
+        digest = hashlib.sha256()
+        left = end - start
+        for data in self._bytes(file, start):
+            digest.update(data[:left])
+            left -= min(left, len(data))
+            if not left:
+                return digest.hexdigest()
+        if left:
+            raise HistoryError(
+                f"{self.segments[file].path}: shorter than what was read of it (got {end - left} "
+                f"bytes, expected at least {end})"
+            )
+        return digest.hexdigest()
+
+    def line_of(self, place: Place) -> str:
+        """Where a transaction stands, for people: ``name:line``.
+
+        Raises:
+            HistoryError: the file cannot be read again.
+        """
+        path, left, lines = self.segments[place.file].path, place.offset, 1
+        with self._open(place.file) as opened:
+            while left and (data := read_some(opened, min(left, 1 << 20), path)):
+                lines += data.count(b"\n")
+                left -= len(data)
+        return f"{path}:{lines}"
+
+    # --- files ---
+
+    def _client(self, file: int) -> Client:
+        if not 0 <= file < len(self.segments):
+            raise HistoryError(f"no file {file} of {len(self.segments)} in the log")
+        name = self.segments[file].client
+        return next(client for client in self._clients.values() if client.name == name)
+
+    def _follower(self, client: Client) -> Follower:
+        state = client.follower.state
+        return client.follower.alike(clock=state.clock or "bytes")
+
+    def _open(self, file: int) -> IO[bytes]:
+        segment = self.segments[file]
+        if segment.pipe and segment.path == segment.client:
+            raise HistoryError(
+                f"{segment.client}: a pipe cannot be read again; hint: keep a copy of it (spool)"
+            )
+        opened, _ = open_bytes(locate(segment))
+        return opened
+
+    def _bytes(self, file: int, start: int, size: int = 1 << 20) -> Iterator[bytes]:
+        """The bytes of a log from a place on, file after file."""
+        client = self.segments[file].client
+        for number in range(file, len(self.segments)):
+            if self.segments[number].client != client:
+                continue
+            with self._open(number) as opened:
+                path = self.segments[number].path
+                seek(opened, start if number == file else 0, path)
+                while data := read_some(opened, size, path):
+                    yield data
+
+    def _line(self, file: int, offset: int) -> bytes:
+        """The line that begins at a place; it may end in the next file."""
+        text = b""
+        for data in self._bytes(file, offset, _LINE):
+            if text.rstrip()[-1:] == b"}" and data[:1] in (b"{", b"#"):
+                break  # a file that ends without an end of the line
+            text += data
+            if b"\n" in data:
+                return text[: text.index(b"\n") + 1]
+        return text + b"\n"
+
+    def _blocks(self, client: Client) -> Iterator[Block]:
+        """The blocks of a log, from its beginning to where the stream has read it."""
+        numbers = [i for i, s in enumerate(self.segments) if s.client == client.name]
+        again = _Again(client.name, self.segments, numbers, self)
+        follower = self._follower(client)
+        end = client.follower.state.reached.moment
+        while piece := again.read(_BLOCK):
+            if piece.moment >= end:
+                break
+            if piece.moment + piece.size > end:
+                size = end - piece.moment
+                piece = replace(piece, data=piece.data[:size], size=size)
+            follower.offer(piece)
+            if block := follower.take():
+                yield block
+        last = again.finish()
+        if last is not None and last.moment + last.size <= end:
+            follower.offer(last)
+            if block := follower.take():
+                yield block
+        again.close()
+
+
+class _Again(Tail):
+    """The files of a log that were read before, one after the other."""
+
+    def __init__(self, name: str, segments: list[Segment], numbers: list[int], log: Log) -> None:
+        super().__init__(IO, name, segments, follow=False)  # type: ignore[arg-type]
+        self._numbers = iter(numbers)
+        self._log = log
+
+    def _first(self) -> bool:
+        self.ended = not self._next()
+        return not self.ended
+
+    def _next(self) -> bool:
+        number = next(self._numbers, None)
+        if number is None:
+            self.ended = True
+            return False
+        self._go_on(self._segments[number], number, self._log._open(number))
+        return True
+
+    def _check_growth(self) -> None:
+        """What is behind the place that was reached does not matter."""
+
+
+def _writes(
+    block: Block, pairs: Sequence[tuple[tuple[int, Any], tuple[int, Any]]]
+) -> Iterator[tuple[int, int]]:
+    """The writes of some values in a block: the number of the pair, and the transaction."""
+    import numpy as np
+
+    columns = block.columns
+    keys = {columns.key(k): k for k in range(columns.n_keys())}
+    kind = columns.op_kind
+    writes = np.flatnonzero((kind == c.WRITE) | (kind == c.APPEND))
+    for pair, (key, value) in enumerate(pairs):
+        if key not in keys:
+            continue
+        for op in writes[columns.op_key[writes] == keys[key]].tolist():
+            if columns.value(int(columns.op_value[op])) == value:
+                yield pair, int(np.searchsorted(columns.op_start, op, side="right")) - 1

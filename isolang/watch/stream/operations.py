@@ -1,0 +1,401 @@
+"""Jepsen's operation maps, block by block: invocations meet completions that come later.
+
+The native reader reads each block by itself. The maps of invocations that are still open stand in
+front of it again, so that a completion finds its invocation, however long ago that was; what else
+is to be known of the past is here: which session a process is in, how many transactions there
+were.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from isolang import _native
+from isolang.errors import HistoryError, UnsupportedError
+from isolang.history import columns as c
+from isolang.history.initial import declare_initial
+from isolang.history.readers.reading import call_native
+from isolang.watch.stream.tail import Piece, Reached
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns
+
+_COUNTED: Final = (
+    "nonclient",
+    "skipped",
+    "stray_completions",
+    "odd_values",
+    "completion_differs",
+    "completions_without_invocation",
+    "resumed_after_info",
+    "time_goes_back",
+)
+_UNDECIDED: Final = 1 << 20  # bytes without an :ok, which tells whether there are times
+
+_MARK: Final = b"\xef\xbb\xbf"  # of the byte order; blanks in its place keep all offsets
+
+
+class Open(Struct, frozen=True, kw_only=True):
+    """An invocation that waits for its completion: where it stands, its session, and its map."""
+
+    file: int
+    offset: int
+    moment: int
+    label: int
+    session: int
+    text: bytes
+
+
+class State(Struct, kw_only=True):
+    """What is known after some blocks of one log.
+
+    Attributes:
+        reached: how far it was read.
+        lines: of its segment, before that place.
+        begun: transactions.
+        numbered: sessions.
+        open: the open invocations, in the order of the log.
+        sessions: for each process the number of its session in the stream, and which one of the
+            process it is, from 1; no number if the next transaction begins another one.
+        resumed: for each process that went on after an :info, the moments when its sessions but the
+            first began.
+        has_process: 1 if maps have a :process, 0 if none has, -1 if that is not known.
+        syntax: ``json`` or ``edn``; empty before the first map.
+        timed: whether there were invocations.
+        clock: ``bytes`` or ``time``; empty before the first block.
+        indexed: whether all maps so far had an increasing :index.
+        contiguous: whether these were without gaps.
+        first_index: the :index of the first map.
+        last_index: the :index of the last one.
+        front: the latest :time, or moment.
+        behind: by how much a :time was earlier than one before, at most.
+        counts: what has no influence, by kind.
+    """
+
+    reached: Reached = Reached()
+    lines: int = 0
+    begun: int = 0
+    numbered: int = 0
+    open: list[Open] = field(default_factory=list)
+    sessions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    resumed: dict[int, list[int]] = field(default_factory=dict)
+    has_process: int = -1
+    syntax: str = ""
+    timed: bool = False
+    clock: str = ""
+    indexed: bool = True
+    contiguous: bool = True
+    first_index: int | None = None
+    last_index: int | None = None
+    front: int | None = None
+    behind: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Block(Struct, frozen=True, kw_only=True, eq=False):
+    """The transactions of a block, those in flight at its end among them.
+
+    Attributes:
+        columns: where times are moments, or :time.
+        sessions: of each session of the columns its number in the stream.
+        names: of each session of the columns its name.
+        file: of each transaction, where its invocation stands, or without one its completion.
+        offset: the byte of that.
+        done_file: of its completion, -1 if that is to come.
+        done: the byte of that, or -1.
+        when: when it was completed; the greatest number if that is to come.
+        size: of the block, in bytes.
+    """
+
+    columns: Columns
+    sessions: NDArray[np.int64]
+    names: list[str]
+    file: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    done_file: NDArray[np.int32]
+    done: NDArray[np.int64]
+    when: NDArray[np.int64]
+    size: int
+
+    @property
+    def in_flight(self) -> NDArray[np.bool_]:
+        """Which transactions wait for their completion."""
+        flags: NDArray[np.bool_] = self.done < 0
+        return flags
+
+
+class Follower:
+    """Reads the blocks of one log.
+
+    Args:
+        name: of the log, for messages.
+        prefix: what the names of its sessions begin with.
+        clock: ``auto``, ``bytes`` or ``time``.
+        first: the number in the stream of its first session.
+    """
+
+    def __init__(self, name: str, *, prefix: str, clock: str, first: int) -> None:
+        self.state = State()
+        self._name = name
+        self._prefix = prefix
+        self._clock = clock
+        self._first = first
+        self._pieces: deque[Piece] = deque()
+        self._decided = clock != "auto"
+        self._timed, self._times = True, False  # whether all maps so far had :time, and some :times
+
+    def alike(self, *, clock: str) -> Follower:
+        """Another one for the same log, from its beginning."""
+        return Follower(self._name, prefix=self._prefix, clock=clock, first=self._first)
+
+    @property
+    def held(self) -> int:
+        """Bytes that were offered and not taken."""
+        return sum(piece.size for piece in self._pieces)
+
+    def offer(self, piece: Piece) -> None:
+        """Add the next lines.
+
+        Raises:
+            HistoryError: they cannot be read, with the line.
+        """
+        if not piece.offset and piece.data.startswith(_MARK):
+            piece = replace(piece, data=b"   " + piece.data.removeprefix(_MARK))
+        self._pieces.append(piece)  # also if it cannot be read
+        if not self._decided and not self.state.clock:
+            say = self._read(piece, "bytes")[1]
+            self._timed = self._timed and say["all_timed"]
+            self._times = self._times or bool(say["timed_operations"])
+            answered = say["ok"] - ("initial" in say)
+            self._decided = answered > 0 or self.held >= _UNDECIDED
+
+    def take(self, *, last: bool = False) -> Block | None:
+        """Read the next of the lines that were offered.
+
+        Until there is an :ok it is open whether operations have times, and all wait.
+
+        Args:
+            last: whether no more will be offered.
+
+        Raises:
+            HistoryError: they are not what the lines before were, with the line.
+            UnsupportedError: they can be read, but not piece by piece.
+        """
+        clock = self.state.clock or self._clock
+        if not self._pieces or not (clock != "auto" or self._decided or last):
+            return None
+        if clock == "auto":
+            clock = "time" if self._times and self._timed else "bytes"
+        piece = self._pieces[0]
+        block = self._accept(piece, self._read(piece, clock), clock)
+        self._pieces.popleft()
+        return block
+
+    def open_ones(self) -> Block | None:
+        """What is in flight after the state was put back."""
+        at = self.state.reached
+        if not self.state.open:
+            return None
+        nothing = Piece(file=at.file, offset=at.offset, moment=at.moment, data=b"", size=0)
+        clock = self.state.clock
+        return self._accept(nothing, self._read(nothing, clock), clock)
+
+    def drop(self) -> int:
+        """Leave out what was offered last; its size."""
+        return self._pieces.pop().size
+
+    def _number(self) -> int:
+        self.state.numbered += 1
+        return self._first + self.state.numbered - 1
+
+    def _read(self, piece: Piece, clock: str) -> Any:
+        state = self.state
+        same = state.reached.file == piece.file
+        text = b"".join(op.text for op in state.open)
+        read: Any = _native.follow_edn
+        return call_native(
+            read,
+            text + piece.data if text else piece.data,
+            self._name,
+            {
+                "file": piece.file,
+                "carried_bytes": len(text),
+                "carried_file": [op.file for op in state.open],
+                "carried_offset": [op.offset for op in state.open],
+                "carried_moment": [op.moment for op in state.open],
+                "carried_label": [op.label for op in state.open],
+                "lines": state.lines if same else 0,
+                "bytes": piece.offset,
+                "moment": piece.moment,
+                "begun": state.begun,
+                "front": c.UNKNOWN_BEGIN if state.front is None else state.front,
+                "by_time": clock == "time",
+                "by_index": state.indexed,
+                "json": state.syntax == "json",
+                "has_process": state.has_process,
+            },
+            timeout=0.0,
+        )
+
+    def _accept(self, piece: Piece, read: Any, clock: str) -> Block:
+        import numpy as np
+
+        columns, say, invoked, completed, when = read
+        state = self.state
+        fresh = say["maps"] - len(state.open)
+        if fresh:
+            self._index(say)
+            if state.syntax not in {"", say["syntax"]}:
+                raise HistoryError(
+                    f"{self._name}: {say['syntax']} after line {state.lines} (got {say['syntax']}, "
+                    f"expected {state.syntax} as before)"
+                )
+            state.syntax = say["syntax"]
+            state.clock = clock
+            state.timed = state.timed or bool(say["invocations"])
+            state.has_process = int(say["has_process"])
+        carried = len(state.open)
+        n = columns.transactions()
+        file = np.full(n, piece.file, np.int32)
+        file[:carried] = [op.file for op in state.open]
+        offset = np.where(invoked >= 0, invoked, completed)
+        done_file = np.where(completed >= 0, np.int32(piece.file), np.int32(-1))
+        if "initial" in say:
+            if state.begun - carried + say["initial"] > 0:
+                raise HistoryError(
+                    f"{self._name}: an :init after or beside other transactions (expected it "
+                    "before all of them)"
+                )
+            declare_initial(columns, say["initial"], self._name)
+        sessions, names = self._sessions(piece, columns, say, completed, file, offset)
+        still: list[Open] = []
+        for t in np.flatnonzero(completed < 0).tolist():
+            if t < carried:
+                still.append(state.open[t])
+                continue
+            at = int(offset[t]) - piece.offset
+            end = piece.data.find(b"\n", at)
+            still.append(
+                Open(
+                    file=piece.file,
+                    offset=piece.offset + at,
+                    moment=piece.moment + at,
+                    label=state.begun + t - carried + 1,
+                    session=int(sessions[columns.txn_session[t]]),
+                    text=piece.data[at : end if end >= 0 else None] + b"\n",
+                )
+            )
+        state.begun += n - carried
+        state.open = still
+        state.lines = (state.lines if state.reached.file == piece.file else 0) + piece.data.count(
+            b"\n"
+        )
+        state.reached = Reached(
+            file=piece.file, offset=piece.offset + piece.size, moment=piece.moment + piece.size
+        )
+        for kind in _COUNTED:
+            if say[kind]:
+                state.counts[kind] = state.counts.get(kind, 0) + say[kind]
+        self._front(piece, say, clock)
+        return Block(
+            columns=columns,
+            sessions=sessions,
+            names=names,
+            file=file,
+            offset=offset,
+            done_file=done_file.astype(np.int32),
+            done=completed,
+            when=np.where(completed >= 0, when, c.UNKNOWN_END),
+            size=piece.size,
+        )
+
+    def _front(self, piece: Piece, say: dict[str, Any], clock: str) -> None:
+        """How far the log has come: nothing that follows in it is earlier."""
+        state = self.state
+        if clock == "bytes":
+            state.front = piece.moment + piece.size
+        elif say["timed_maps"]:
+            most = say["time_most"]
+            state.front = most if state.front is None else max(state.front, most)
+            state.behind = max(state.behind, say["time_behind"])
+
+    def _index(self, say: dict[str, Any]) -> None:
+        """Where all maps have :index, its order has to be that of the lines.
+
+        Raises:
+            UnsupportedError: :index says another order.
+        """
+        state = self.state
+        if not state.indexed:
+            return
+        if not say["all_indexed"]:
+            state.indexed = False
+            return
+        first, last = state.first_index, state.last_index
+        joins = last is None or say["index_first"] > last
+        if joins and say["index_increases"]:
+            state.contiguous = bool(
+                state.contiguous
+                and say["index_contiguous"]
+                and (last is None or say["index_first"] == last + 1)
+            )
+            state.first_index = say["index_first"] if first is None else first
+            state.last_index = say["index_last"]
+            return
+        within = state.contiguous and first is not None and say["index_first"] >= first
+        if say["index_repeats"] or (not joins and within):
+            state.indexed = False  # it repeats: the order of lines counts
+            return
+        raise UnsupportedError(
+            f"{self._name}: :index says another order than the lines, which cannot be followed "
+            "(expected it to increase); hint: isocheck check reads the file as a whole"
+        )
+
+    def _sessions(  # noqa: PLR0917 — columns beside each other
+        self,
+        piece: Piece,
+        columns: Columns,
+        say: dict[str, Any],
+        completed: Any,
+        file: Any,
+        offset: Any,
+    ) -> tuple[Any, list[str]]:
+        """The number in the stream of each session of a block, and its name."""
+        import numpy as np
+
+        state = self.state
+        processes = say["session_labels"]
+        if not processes:  # each transaction is a session of its own, called by its place
+            places = zip(file.tolist(), offset.tolist(), strict=True)
+            carried = [op.session for op in state.open]
+            fresh = [self._number() for _ in range(columns.transactions() - len(carried))]
+            named = [f"{self._prefix}@{f}:{o}" for f, o in places]
+            return np.array(carried + fresh, np.int64), named
+        status = columns.txn_status
+        over = np.zeros(len(processes), bool)
+        over[columns.txn_session[(status == c.INDETERMINATE) & (completed >= 0)]] = True
+        numbers: list[int] = []
+        names: list[str] = []
+        for session, (process, is_over) in enumerate(zip(processes, over.tolist(), strict=True)):
+            number, which = state.sessions.get(process, (-1, 0))
+            if number < 0:
+                number, which = self._number(), which + 1
+                if which > 1:
+                    first = int(np.argmax(columns.txn_session == session))
+                    at = piece.moment - piece.offset + int(offset[first])
+                    state.resumed.setdefault(process, []).append(at)
+            state.sessions[process] = (-1 if is_over else number, which)
+            numbers.append(number)
+            names.append(self.session_name(process, which))
+        return np.array(numbers, np.int64), names
+
+    def session_name(self, process: int, which: int) -> str:
+        """The name in the stream of a session of a process, which is counted from 1."""
+        return f"{self._prefix}{process}" + (f".{which}" if which > 1 else "")

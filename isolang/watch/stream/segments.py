@@ -1,0 +1,236 @@
+"""The files of a log: one that grows, and those that it was rotated into before.
+
+A rotated file is called ``name.1``, the one before it ``name.2``, perhaps compressed. Together they
+are one log, whose bytes count from the first: the *moment* of a byte is its number in all of them.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+from msgspec import Struct
+
+from isolang.errors import HistoryError
+
+_MAGIC = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"BZh", "bzip2"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)
+HEAD = 256  # bytes by which a file is known again that was renamed and compressed
+_ROTATED = re.compile(r"(?P<name>.+?)\.(?P<number>\d+)(?:\.(?:gz|xz|bz2|zst|zstd))?")
+_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError, ValueError)
+
+
+class Segment(Struct, kw_only=True):
+    """One file of a log.
+
+    Attributes:
+        path: where it was last seen.
+        client: the log that it is a part of.
+        device: of its inode.
+        inode: by which it is known after it was renamed.
+        head: its first bytes, without compression, in hexadecimal: it is known by them after it was
+            compressed.
+        base: the moment of its first byte.
+        pipe: whether it can be read only once.
+    """
+
+    path: str
+    client: str
+    device: int = 0
+    inode: int = 0
+    head: str = ""
+    base: int = 0
+    pipe: bool = False
+
+
+def compression(head: bytes) -> str:
+    """Name how a file that begins so is compressed; empty if it is not."""
+    return next((name for magic, name in _MAGIC if head.startswith(magic)), "")
+
+
+def open_bytes(path: Path) -> tuple[IO[bytes], str]:
+    """Open a file for its bytes without compression; and how it is compressed, if it is.
+
+    Raises:
+        HistoryError: it cannot be read.
+    """
+    try:
+        file = path.open("rb", buffering=0)
+        kind = compression(os.pread(file.fileno(), 6, 0)) if file.seekable() else ""
+        if not kind:
+            return file, ""
+        file.close()
+        return cast("IO[bytes]", _OPEN[kind](path)), kind
+    except OSError as e:
+        raise HistoryError(f"{path}: cannot be read: {e.strerror or e}") from None
+
+
+def read_some(file: IO[bytes], size: int, path: str) -> bytes:
+    """Read the next bytes of a file; none at its end.
+
+    Raises:
+        HistoryError: it cannot be read, or its compressed data are damaged.
+    """
+    try:
+        return file.read(size) or b""
+    except _DAMAGE as e:
+        raise HistoryError(f"{path}: cannot be read: {e}; was it copied completely?") from None
+
+
+def seek(file: IO[bytes], offset: int, path: str) -> None:
+    """Go on from a byte; a compressed file is read up to it.
+
+    Raises:
+        HistoryError: the file is shorter, or damaged.
+    """
+    try:
+        at = file.seek(offset) if file.seekable() else _skip(file, offset)
+    except _DAMAGE as e:
+        raise HistoryError(f"{path}: cannot be read: {e}; was it copied completely?") from None
+    if at != offset:
+        raise HistoryError(
+            f"{path}: shorter than what was read of it (got {at} bytes, expected at least {offset})"
+        )
+
+
+def _skip(file: IO[bytes], size: int) -> int:
+    left = size
+    while left and (data := file.read(min(left, 1 << 20))):
+        left -= len(data)
+    return size - left
+
+
+class _Zstd(io.RawIOBase):
+    """Frame after frame of a file; the package's own reader passes over a cut in silence."""
+
+    def __init__(self, path: Path) -> None:
+        import zstandard
+
+        self._file = path.open("rb")
+        self._new = zstandard.ZstdDecompressor
+        self._frame: Any = None
+        self._ready = b""
+        self._error = zstandard.ZstdError
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            unused = self._frame.unused_data if self._frame is not None and self._frame.eof else b""
+            data = unused or self._file.read(1 << 17)
+            if not data:
+                if self._frame is not None and not self._frame.eof:
+                    raise EOFError("the data end inside a frame")
+                return 0
+            if self._frame is None or self._frame.eof:
+                self._frame = self._new().decompressobj()
+            try:
+                self._ready = self._frame.decompress(data)
+            except self._error as e:
+                raise ValueError(str(e)) from None
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _zstd(path: Path) -> IO[bytes]:
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        pass
+    else:
+        opened: IO[bytes] = zstd.open(path, "rb")
+        return opened
+    try:
+        return io.BufferedReader(_Zstd(path))
+    except ImportError:
+        raise HistoryError(
+            f"{path}: compressed with zstd, and the package zstandard is not installed; "
+            "pip install 'isolang[zstd]', or decompress it first: zstd -d"
+        ) from None
+
+
+_OPEN: Final[dict[str, Callable[[Path], Any]]] = {
+    "gzip": gzip.GzipFile,
+    "xz": lzma.LZMAFile,
+    "bzip2": bz2.BZ2File,
+    "zstd": _zstd,
+}
+
+
+def rotated(path: Path) -> list[tuple[int, Path]]:
+    """The files that a log was rotated into, with their numbers, the oldest first."""
+    try:
+        siblings = list(path.parent.iterdir())
+    except FileNotFoundError:
+        return []
+    found = []
+    for sibling in siblings:
+        match = _ROTATED.fullmatch(sibling.name)
+        if match and match["name"] == path.name and sibling.is_file():
+            found.append((int(match["number"]), sibling))
+    return sorted(found, reverse=True)
+
+
+def log_of(path: Path, names: set[str]) -> str | None:
+    """The name of the log that a file is a rotated part of, among some names of its folder."""
+    match = _ROTATED.fullmatch(path.name)
+    return match["name"] if match and match["name"] in names else None
+
+
+def head_of(path: Path) -> str:
+    """The first bytes of a file, without compression, in hexadecimal."""
+    file, _ = open_bytes(path)
+    with file:
+        return read_some(file, HEAD, str(path)).hex()
+
+
+def locate(segment: Segment) -> Path:
+    """Find a file again that may have been renamed, or compressed, since.
+
+    Raises:
+        HistoryError: it is gone.
+    """
+    path = Path(segment.path)
+    log = path.with_name(match["name"]) if (match := _ROTATED.fullmatch(path.name)) else path
+    others: list[Path] = []
+    for candidate in _candidates(path, log):
+        try:
+            info = candidate.stat()
+        except FileNotFoundError:
+            continue
+        if (info.st_dev, info.st_ino) == (segment.device, segment.inode):
+            others.insert(0, candidate)  # but an inode may have been given to another file since
+        else:
+            others.append(candidate)
+    for candidate in others:
+        if head_of(candidate).startswith(segment.head):
+            segment.path = str(candidate)
+            return candidate
+    raise HistoryError(
+        f"{segment.path}: a part of the log that is gone (expected it there, or beside "
+        "it); keep what was rotated while it is watched"
+    )
+
+
+def _candidates(path: Path, log: Path) -> Iterator[Path]:
+    yield path
+    yield from dict.fromkeys([log, *(p for _, p in rotated(log))])

@@ -1,0 +1,406 @@
+"""The stream: one log or several, read as they grow, and yielded batch by batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.history import History
+from isolang.history.sources import plain_name
+from isolang.watch.stream.batch import Batch
+from isolang.watch.stream.client import Client
+from isolang.watch.stream.folder import logs_in
+from isolang.watch.stream.fronts import Fronts, front
+from isolang.watch.stream.log import Log
+from isolang.watch.stream.release import Released, Releases, whole_block
+from isolang.watch.stream.segments import Segment
+
+if TYPE_CHECKING:
+    from isolang.watch.stream.operations import Block
+
+Clock: TypeAlias = Literal["auto", "bytes", "time"]
+
+_PAUSE: Final = 0.05  # seconds between looks at files that have nothing new
+_RESCAN: Final = 1.0  # seconds between looks for new clients
+_PIECE: Final = 1 << 20  # bytes of a block of one client among several
+_AHEAD: Final = 16 << 20  # bytes that a client may be read ahead of the watermark
+
+_REAL_TIME: Final = {
+    "bytes": "the order of lines, from :invoke to :ok or :fail",
+    "time": ":time, from :invoke to :ok or :fail",
+    "none": "none: the log has completions only, no :invoke",
+}
+
+
+class _Saved(Struct, kw_only=True):
+    """A place to go on from."""
+
+    segments: list[Segment]
+    clients: list[tuple[str, str, bytes, int]]  # path, name, state, how far it was read
+    watermark: int
+    handed: set[tuple[int, int]]
+    ended: bool
+
+
+class Stream:
+    """Transactions as they arrive.
+
+    Args:
+        sources: files, folders with one file for each client, ``-`` for the standard input, or
+            binary streams. Several are several clients.
+        format: as ``--from`` takes it, or ``auto``: by content. ``Stream`` refuses what cannot be
+            followed.
+        follow: whether to wait for more at the end of what is there.
+        until_idle: seconds without anything new after which the stream has ended; ``None``: never.
+        grace: seconds of silence after which a client no longer holds the watermark; ``None``:
+            never.
+        clock: ``bytes``: real time is the order of the log; ``time``: :time, which the files of
+            several clients are merged by; ``auto``: the latter for several clients, and where
+            operations have times.
+        clock_error: nanoseconds by which the clocks of two clients may differ: the watermark stays
+            so far behind. Where the times of one log go back, it also stays as far behind as they
+            ever went.
+        batch: how many bytes to read at most for a batch.
+        spool: where to copy what comes through a pipe, so that :attr:`log` can read it again.
+        resume: what :meth:`position` returned.
+
+    Attributes:
+        log: reads the same input again.
+        ended: whether the last batch was yielded.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[str | Path | IO[bytes]],
+        *,
+        format: str = "auto",  # noqa: A002 — the name users know from the command line
+        follow: bool = True,
+        until_idle: float | None = None,
+        grace: float | None = 30.0,
+        clock: Clock = "auto",
+        clock_error: int = 0,
+        batch: int = 1 << 20,
+        spool: IO[bytes] | None = None,
+        resume: bytes | None = None,
+    ) -> None:
+        if not sources:
+            raise HistoryError("nothing to watch (expected a file, a folder or -)")
+        self.ended = False
+        self._given = [Path(s) if isinstance(s, str) else s for s in sources]
+        self._format = format
+        self._follow = follow
+        self._until_idle = until_idle
+        self._fronts = Fronts(grace=grace, clock_error=clock_error)
+        self._clock = clock
+        self._batch = batch
+        self._spool = spool
+        self._segments: list[Segment] = []
+        self._clients: dict[str, Client] = {}  # by path or number
+        self._several = len(self._given) > 1 or any(
+            isinstance(s, Path) and s.is_dir() and len(logs_in(s)) != (0 if follow else 1)
+            for s in self._given
+        )
+        self._releases = Releases()
+        self._scanned = -_RESCAN
+        self._stopped = False
+        self._progress = False  # whether the last look found something, if not enough for a batch
+        self.log = Log(self._segments, self._clients)
+        if resume is not None:
+            self._resume(resume)
+        self._scan(time.monotonic())
+
+    # --- for those who use it ---
+
+    @property
+    def merged(self) -> bool:
+        """Whether there are several clients, whose files are merged by their times."""
+        return self._several
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The names of the logs."""
+        return tuple(client.name for client in self._clients.values())
+
+    @property
+    def torn(self) -> int:
+        """Bytes of unfinished last lines."""
+        clients = self._clients.values()
+        return sum(client.torn if client.over else client.tail.torn for client in clients)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was read and has no influence, by the names of the native reader's remarks."""
+        found: dict[str, int] = {}
+        for client in self._clients.values():
+            for kind, count in client.follower.state.counts.items():
+                found[kind] = found.get(kind, 0) + count
+        return found
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield batches until the stream ends; empty ones while nothing comes, one a second."""
+        while not self.ended:
+            yield self.next(1.0)
+
+    def next(self, timeout: float) -> Batch:
+        """Give the next batch; one without new transactions when the time is up.
+
+        Args:
+            timeout: seconds to wait for something new.
+
+        Raises:
+            HistoryError: the input cannot be read, or cannot be followed, with its place.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            now = time.monotonic()
+            self._progress = False
+            found = self._merge(now) if self._several else self._one_client(now)
+            if found is not None:
+                return found
+            if now >= deadline and not self._progress:
+                return self._quiet()
+            if self._progress:
+                continue
+            time.sleep(min(_PAUSE, max(deadline - now, 0.0)))
+
+    def stop(self) -> None:
+        """End the stream with what is there: what can be read now still comes."""
+        self._stopped = True
+
+    def position(self) -> bytes:
+        """What to give as ``resume``, to go on after the last batch that was yielded."""
+        return msgspec.msgpack.encode(
+            _Saved(
+                segments=self._segments,
+                clients=[
+                    (where, client.name, *client.restart())
+                    for where, client in self._clients.items()
+                ],
+                watermark=self._releases.watermark,
+                handed=self._releases.handed,
+                ended=self.ended,
+            )
+        )
+
+    def close(self) -> None:
+        """Close all files."""
+        for client in self._clients.values():
+            client.tail.close()
+
+    # --- clients ---
+
+    def _resume(self, saved: bytes) -> None:
+        was = msgspec.msgpack.decode(saved, type=_Saved)
+        self._segments += was.segments
+        self._several = self._several or len(was.clients) > 1
+        self._releases.watermark = was.watermark
+        self._releases.handed = was.handed
+        self.ended = was.ended
+        for where, name, state, read in was.clients:
+            if where.isdigit():
+                raise HistoryError(f"{name}: a pipe cannot be read again from where it was left")
+            client = self._add(where, Path(where), name, time.monotonic())
+            client.resume(state, read, was.watermark)
+
+    def _scan(self, now: float) -> None:
+        """Find the clients, new ones too."""
+        if now - self._scanned < _RESCAN:
+            return
+        self._scanned = now
+        for number, source in enumerate(self._given):
+            if not isinstance(source, Path):
+                where, name = str(number), getattr(source, "name", "<stream>")
+                if where not in self._clients:
+                    self._add(where, source, str(name), now)
+            elif str(source) == "-":
+                if str(number) not in self._clients:
+                    self._add(str(number), source, "<stdin>", now)
+            else:
+                for path in logs_in(source) if source.is_dir() else [source]:
+                    if str(path) not in self._clients:
+                        self._add(str(path), path, str(path), now)
+
+    def _add(self, where: str, source: Path | IO[bytes], name: str, now: float) -> Client:
+        prefix = ""
+        if self._several:
+            short = Path(plain_name(name)).stem
+            taken = {Path(plain_name(client.name)).stem for client in self._clients.values()}
+            prefix = f"{name if short in taken else short}/"
+        client = Client(
+            source,
+            name,
+            len(self._clients),
+            self._segments,
+            format=self._format,
+            clock="time" if self._several and self._clock == "auto" else self._clock,
+            prefix=prefix,
+            follow=self._follow,
+            spool=self._spool,
+            now=now,
+        )
+        self._clients[where] = client
+        return client
+
+    def _is_over(self, now: float) -> bool:
+        """Whether the stream ends now, whatever else may come."""
+        if self._stopped:
+            return True
+        if self._until_idle is None:
+            return False
+        heard = max((client.heard for client in self._clients.values()), default=self._scanned)
+        return now - heard >= self._until_idle
+
+    # --- one log, in its own order ---
+
+    def _one_client(self, now: float) -> Batch | None:
+        self._scan(now)
+        client = next(iter(self._clients.values()), None)
+        if client is None:
+            self.ended = self._is_over(now) or not self._follow
+            return self._quiet() if self.ended else None
+        if client.follower.state.clock == "time":
+            return self._merge(now)
+        before = b"" if client.follower.state.clock else client.snapshot()
+        reached = client.tail.reached
+        block = None if client.over else client.read(self._batch, now)
+        self._progress = block is None and client.tail.reached != reached
+        if block is None and not client.over and not self._progress and self._is_over(now):
+            block = client.finish()
+        if client.follower.state.clock == "time":
+            if block is not None:
+                client.hold(block, before)
+            return self._release(now, read=True)
+        self.ended = client.over
+        if block is not None:
+            return self._as_batch(whole_block(block), self._watermark_of(client))
+        return self._quiet() if self.ended else None
+
+    def _watermark_of(self, client: Client) -> int | None:
+        state = client.follower.state
+        return state.front if state.timed else None
+
+    # --- several logs, or one, in the order of their times ---
+
+    def _merge(self, now: float) -> Batch | None:
+        self._scan(now)
+        left = self._batch
+        read = False
+        stuck: set[str] = set()
+        while left > 0:
+            slowest = self._fronts.slowest(self._clients.values(), now)
+            ready = [
+                client
+                for client in self._clients.values()
+                if not client.over
+                and client.name not in stuck
+                and (client.waits < _AHEAD or client is slowest)
+            ]
+            if not ready:
+                break
+            client = min(ready, key=front)
+            block, before, moved = self._next_block(client, now)
+            if block is not None:
+                client.hold(block, before)
+                left -= block.size
+            elif not moved:
+                stuck.add(client.name)
+            read = read or moved
+        if not read and self._is_over(now):
+            for client in self._clients.values():
+                while not client.over:
+                    before = client.snapshot()
+                    if (block := client.finish()) is not None:
+                        client.hold(block, before)
+            self.ended = True
+        return self._release(now, read=read)
+
+    def _next_block(self, client: Client, now: float) -> tuple[Block | None, bytes, bool]:
+        """The next block of a client, the state before it, and whether anything happened."""
+        before, reached = client.snapshot(), client.tail.reached
+        block = client.read(min(_PIECE, self._batch), now)
+        moved = block is not None or client.over or client.tail.reached != reached
+        return block, before, moved
+
+    def _release(self, now: float, *, read: bool) -> Batch | None:
+        """What the watermark lets through; ``None`` if it stays where it is."""
+        clients = list(self._clients.values())
+        if all(client.over for client in clients) and (not self._follow or not self._folders()):
+            self.ended = True
+        self._progress = read
+        watermark = self._watermark(now)
+        if not self.ended and watermark <= self._releases.watermark and not read:
+            return None
+        released = self._releases.release(clients, watermark)
+        if not self.ended and not len(released.in_flight) and not self._spans_wait():
+            return None
+        return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
+
+    def _watermark(self, now: float) -> int:
+        before = self._releases.watermark
+        return self._fronts.watermark(self._clients.values(), before, now, ended=self.ended)
+
+    def _folders(self) -> bool:
+        return any(isinstance(source, Path) and source.is_dir() for source in self._given)
+
+    def _spans_wait(self) -> bool:
+        return any(client.spans for client in self._clients.values())
+
+    # --- batches ---
+
+    def _quiet(self) -> Batch:
+        """A batch without anything new: what is in flight."""
+        clients = list(self._clients.values())
+        if self._several or any(client.follower.state.clock == "time" for client in clients):
+            watermark = self._watermark(time.monotonic())
+            released = self._releases.release(clients, watermark)
+            return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
+        found = Releases().release(clients, c.UNKNOWN_END)
+        return self._as_batch(found, self._watermark_of(clients[0]) if clients else None)
+
+    def _as_batch(self, found: Released, watermark: int | None) -> Batch:
+        now = time.monotonic()
+        clients = list(self._clients.values())
+        timed = any(client.follower.state.timed for client in clients)
+        by_time = any(client.follower.state.clock == "time" for client in clients)
+        clock = "none" if not timed else "time" if by_time else "bytes"
+        found.columns.has_time = timed
+        slowest = self._fronts.slowest(self._clients.values(), now) if self._several else None
+        spans = tuple(span for client in clients for span in client.spans)
+        for client in clients:
+            client.spans.clear()
+        return Batch(
+            history=History(
+                columns=found.columns,
+                name=clients[0].name if len(clients) == 1 else f"{len(clients)} logs",
+                format=clients[0].format if clients else "edn",
+                files=tuple(segment.path for segment in self._segments),
+                position_unit="byte",
+                initial="a read of nil or of the empty list",
+                session="one :process" + (" of one file" if self._several else ""),
+                real_time=_REAL_TIME[clock],
+                session_names=found.names,
+            ),
+            places=found.places,
+            sessions=found.sessions,
+            in_flight=found.in_flight,
+            late=found.late,
+            watermark=watermark if timed or self._several else None,
+            clock=clock,
+            idle=tuple(
+                client.name
+                for client in clients
+                if self._several and not client.over and self._fronts.is_idle(client, now)
+            ),
+            holding=slowest.name if slowest is not None else "",
+            waiting=sum(client.waits for client in clients),
+            spans=spans,
+            torn=self.torn,
+            ended=self.ended,
+        )

@@ -1,0 +1,368 @@
+"""Complete lines of a log as it grows, through its rotated files to the one that is written."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from pathlib import Path
+from typing import IO, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.errors import HistoryError
+from isolang.watch.stream.segments import (
+    HEAD,
+    Segment,
+    compression,
+    head_of,
+    locate,
+    open_bytes,
+    read_some,
+    rotated,
+    seek,
+)
+
+_LONGEST: Final = 64 << 20  # bytes of a line
+_SEEN: Final = 64  # bytes before the place where reading goes on: other ones are another file
+
+
+class Piece(Struct, frozen=True, kw_only=True):
+    """Some complete lines.
+
+    Attributes:
+        file: the segment where they begin.
+        offset: the byte of it.
+        moment: of that byte, in all segments.
+        data: the lines. A line that goes on in the next segment is a piece by itself.
+        size: how many bytes of the log they are.
+        last: whether the log has ended here, so that the line may be torn.
+    """
+
+    file: int
+    offset: int
+    moment: int
+    data: bytes
+    size: int
+    last: bool = False
+
+
+class Reached(Struct, frozen=True, kw_only=True):
+    """How far a log was read.
+
+    Attributes:
+        file: the segment; -1 if none was opened yet.
+        offset: the first byte that no piece has had.
+        moment: of that byte, in all segments.
+    """
+
+    file: int = -1
+    offset: int = 0
+    moment: int = 0
+
+
+class Tail:
+    """Reads one log.
+
+    Args:
+        source: a path, ``-``, or a binary stream.
+        client: the name of the log.
+        segments: of all logs; this one adds its own.
+        spool: a copy of what comes through a pipe.
+        follow: whether the log may grow.
+    """
+
+    def __init__(
+        self,
+        source: Path | IO[bytes],
+        client: str,
+        segments: list[Segment],
+        *,
+        spool: IO[bytes] | None = None,
+        follow: bool = True,
+    ) -> None:
+        self.client = client
+        self.reached = Reached()
+        self.ended = False
+        self._source = source
+        self._segments = segments
+        self._spool = spool
+        self._follow = follow
+        self._file: IO[bytes] | None = None
+        self._segment = Segment(path=client, client=client)
+        self._number = -1
+        self._compressed = self._pipe = False
+        self._position = 0  # the byte of the segment where reading goes on
+        self._rest = b""  # what no piece has had yet: the beginning of a line
+        self._searched = 0  # so much of it holds no end of a line
+        self._border = -1  # where in it the next segment begins, if it does
+        self._seen = b""
+
+    @property
+    def torn(self) -> int:
+        """Bytes of the last line that are there, while its end is not."""
+        return len(self._rest)
+
+    def resume(self, reached: Reached) -> None:
+        """Go on where an earlier reading ended.
+
+        Raises:
+            HistoryError: the file is gone, or shorter than it was, or a pipe.
+        """
+        if reached.file < 0:
+            return
+        if not isinstance(self._source, Path) or str(self._source) == "-":
+            raise HistoryError(f"{self.client}: a pipe cannot be read again from where it was left")
+        self.reached = reached
+        self._segment, self._number = self._segments[reached.file], reached.file
+        self._file, kind = open_bytes(locate(self._segment))
+        self._compressed = bool(kind)
+        seek(self._file, reached.offset, self._segment.path)
+        self._position = reached.offset
+
+    def read(self, size: int) -> Piece | None:
+        """Give the next complete lines; ``None`` if there are none for now.
+
+        Raises:
+            HistoryError: the file cannot be read, became shorter, or was replaced.
+        """
+        while not self.ended:
+            if piece := self._cut():
+                return piece
+            if self._file is None and not self._first():
+                return None
+            if data := self._more(size):
+                self._rest += data
+            elif self._pipe or not self._next():
+                return None
+        return None
+
+    def finish(self) -> Piece | None:
+        """End the log here: the line that has no end, if there is one."""
+        self.ended = True
+        return self._piece(len(self._rest), last=True) if self._rest else None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None and isinstance(self._source, Path):
+            self._file.close()
+
+    # --- lines ---
+
+    def _cut(self) -> Piece | None:
+        """Take the complete lines of what was read."""
+        rest, border = self._rest, self._border
+        if border < 0:
+            end = rest.rfind(b"\n", self._searched) + 1
+        elif rest[border : border + 1] in (b"{", b"#") and rest[:border].rstrip()[-1:] == b"}":
+            end = border  # the segment before has no end of a line where it ends, and needs none
+        else:
+            end = rest.find(b"\n", max(border, self._searched)) + 1
+        if not end:
+            self._searched = len(rest)
+            if len(rest) > _LONGEST:
+                raise HistoryError(
+                    f"{self._segment.path}: a line of more than {_LONGEST >> 20} MiB, from byte "
+                    f"{self.reached.offset}"
+                )
+            return None
+        piece = self._piece(end)
+        self._rest, self._searched, self._border = rest[end:], 0, -1
+        at = self.reached
+        self.reached = (
+            Reached(file=at.file, offset=at.offset + end, moment=at.moment + end)
+            if border < 0
+            else Reached(file=self._number, offset=end - border, moment=at.moment + end)
+        )
+        return piece
+
+    def _piece(self, size: int, *, last: bool = False) -> Piece:
+        at, data = self.reached, self._rest[:size]
+        if not last and not data.endswith(b"\n"):
+            data += b"\n"
+        return Piece(
+            file=at.file, offset=at.offset, moment=at.moment, data=data, size=size, last=last
+        )
+
+    # --- bytes ---
+
+    def _more(self, size: int) -> bytes:
+        assert self._file is not None
+        if self._pipe:
+            data = self._from_pipe(size)
+        else:
+            if not self._compressed:
+                self._check_growth()
+            data = read_some(self._file, size, self._segment.path)
+        if len(self._segment.head) == 2 * self._position < 2 * HEAD:
+            self._segment.head += data[: HEAD - self._position].hex()
+        self._position += len(data)
+        self._seen = (self._seen + data)[-_SEEN:] if len(data) < _SEEN else data[-_SEEN:]
+        return data
+
+    def _from_pipe(self, size: int) -> bytes:
+        assert self._file is not None
+        try:
+            number = self._file.fileno()
+        except (OSError, AttributeError):
+            data = self._file.read(size) or b""
+        else:
+            if not select.select([number], [], [], 0)[0]:
+                return b""
+            data = os.read(number, size)
+        self.ended = not data
+        if not self._position and (kind := compression(data)):
+            raise HistoryError(
+                f"{self.client}: compressed with {kind} (expected text from a pipe); "
+                "decompress it in the pipe: zcat, zstdcat"
+            )
+        if data and self._spool is not None:
+            self._spool.write(data)
+            self._spool.flush()
+        return data
+
+    def _check_growth(self) -> None:
+        """A file that is followed only grows.
+
+        Raises:
+            HistoryError: it is shorter than what was read of it, or has other bytes there.
+        """
+        assert self._file is not None
+        size = os.fstat(self._file.fileno()).st_size
+        hint = "hint: rotate it by renaming it, not by copying and truncating it"
+        if size < self._position:
+            raise HistoryError(
+                f"{self._segment.path}: became shorter while it was followed (got {size} bytes, "
+                f"expected at least the {self._position} that were read); {hint}"
+            )
+        if size > self._position and self._seen:
+            at = self._position - len(self._seen)
+            if os.pread(self._file.fileno(), len(self._seen), at) != self._seen:
+                raise HistoryError(
+                    f"{self._segment.path}: was overwritten while it was followed (got other bytes "
+                    f"before byte {self._position} than were read there); {hint}"
+                )
+
+    # --- segments ---
+
+    def _first(self) -> bool:
+        """Open the oldest segment, if there is one."""
+        source = self._source
+        if isinstance(source, Path) and str(source) == "-":
+            self._enter(sys.stdin.buffer, pipe=True)
+        elif not isinstance(source, Path):
+            self._enter(source, pipe=True)
+        else:
+            paths = [path for _, path in rotated(source)]
+            if source.exists():
+                paths.append(source)
+            elif not paths:
+                if not self._follow:
+                    raise HistoryError(f"{source}: cannot be read: No such file or directory")
+                return False
+            self._open(paths[0])
+        return True
+
+    def _open(self, path: Path) -> None:
+        pipe = stat.S_ISFIFO(path.stat().st_mode)
+        file, kind = open_bytes(path)
+        self._enter(file, path, pipe=pipe, compressed=bool(kind))
+
+    def _enter(
+        self,
+        file: IO[bytes],
+        path: Path | None = None,
+        *,
+        pipe: bool = False,
+        compressed: bool = False,
+    ) -> None:
+        """Go on with a segment, of which nothing was read yet."""
+        base = self.reached.moment + len(self._rest)
+        name = str(path) if path is not None else self.client
+        if pipe and self._spool is not None:
+            name = str(self._spool.name)
+        segment = Segment(path=name, client=self.client, base=base, pipe=pipe)
+        if path is not None:
+            info = os.stat(path) if pipe or compressed else os.fstat(file.fileno())
+            segment.device, segment.inode = info.st_dev, info.st_ino
+        number = self._number_of(segment)
+        self._go_on(self._segments[number], number, file, pipe=pipe, compressed=compressed)
+
+    def _number_of(self, segment: Segment) -> int:
+        """The number of a segment, which may have been opened before the watch was resumed."""
+        same = (segment.client, segment.device, segment.inode, segment.base)
+        for number, known in enumerate(self._segments):
+            if (known.client, known.device, known.inode, known.base) == same and known.inode:
+                return number
+        self._segments.append(segment)
+        return len(self._segments) - 1
+
+    def _go_on(
+        self,
+        segment: Segment,
+        number: int,
+        file: IO[bytes],
+        *,
+        pipe: bool = False,
+        compressed: bool = True,
+    ) -> None:
+        if self._file is not None:
+            self.close()
+        self._segment, self._number, self._file = segment, number, file
+        self._pipe, self._compressed = pipe, compressed
+        self._position, self._seen = 0, b""
+        if self._rest:
+            self._border = len(self._rest)
+        else:
+            self.reached = replace(self.reached, file=number, offset=0)
+
+    def _next(self) -> bool:
+        """Leave a segment that was read to its end, if there is another one after it."""
+        assert isinstance(self._source, Path)
+        following = self._following()
+        waits = following == self._source and not self._compressed and self._follow
+        if following is None or (waits and not following.stat().st_size):
+            self.ended = not self._follow or (self._compressed and self._segment_is_live())
+            return False
+        if data := self._more(1 << 20):  # written before the file was renamed
+            self._rest += data
+        else:
+            self._open(following)
+        return True
+
+    def _segment_is_live(self) -> bool:
+        return self._segment.path == str(self._source)
+
+    def _following(self) -> Path | None:
+        """The segment after this one."""
+        source, mine = self._source, self._segment
+        assert isinstance(source, Path)
+        files = [path for _, path in rotated(source)] if not self._is_mine(source) else []
+        if source.exists():
+            files.append(source)
+        for i, path in enumerate(files):
+            if self._is_mine(path):
+                return files[i + 1] if i + 1 < len(files) else None
+        for path in files:  # this one was compressed since, or is gone
+            if mine.head and head_of(path).startswith(mine.head):
+                after = files[files.index(path) + 1 :]
+                return after[0] if after else None
+        return next((path for path in files if not self._was_read(path)), None)
+
+    def _was_read(self, path: Path) -> bool:
+        info = path.stat()
+        return any(
+            (s.device, s.inode) == (info.st_dev, info.st_ino)
+            and s.client == self.client
+            and head_of(path).startswith(s.head)  # an inode may be given to another file
+            for s in self._segments
+        )
+
+    def _is_mine(self, path: Path) -> bool:
+        try:
+            info = path.stat()
+        except FileNotFoundError:
+            return False
+        return (info.st_dev, info.st_ino) == (self._segment.device, self._segment.inode)

@@ -1,0 +1,56 @@
+"""``isocheck watch``, and ``isocheck verify`` of its chain."""
+
+from __future__ import annotations
+
+import json
+
+from support.cli import run_here
+
+GOOD = """{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}
+{:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}
+{:type :invoke, :process 1, :f :txn, :value [[:r :x nil]]}
+{:type :ok, :process 1, :f :txn, :value [[:r :x 1]]}
+"""
+
+
+def test_a_valid_log_and_its_chain(tmp_path, capfd):
+    """The verdict is printed, the chain kept, and verified against the log alone."""
+    log, state = tmp_path / "log.edn", tmp_path / "state"
+    log.write_text(GOOD)
+    run = run_here(capfd, "watch", log, "--spec", "sser", "--until-idle", "0", "--state", state)
+    assert run.code == 0
+    assert run.out.startswith("VALID")
+    run = run_here(capfd, "verify", state, log)
+    assert (run.code, run.out.split()[0]) == (0, "ACCEPTED")
+    log.write_text(GOOD.replace("[:r :x 1]", "[:r :x 2]"))
+    run = run_here(capfd, "verify", state, log)
+    assert (run.code, run.out.split()[0]) == (4, "REJECTED")
+
+
+def test_a_violation(tmp_path, capfd):
+    """It has exit code 1, its places in the log, and a line for each round as JSON."""
+    log = tmp_path / "log.edn"
+    log.write_text(GOOD + GOOD.replace("[:r :x 1]", "[:r :x nil]").replace("x 1", "x 3"))
+    text = (
+        log.read_text()
+        + GOOD.splitlines()[2]
+        + "\n"
+        + GOOD.splitlines()[2].replace(":invoke", ":ok")
+    )
+    log.write_text(text + "\n")
+    run = run_here(capfd, "watch", log, "--spec", "sser", "--until-idle", "0", "-o", "json")
+    assert run.code == 1
+    *rounds, last = [json.loads(line) for line in run.out.splitlines()]
+    assert last["outcome"] == "invalid"
+    assert last["places"]
+    assert rounds[-1]["seen"] == 5
+
+
+def test_what_cannot_be_watched(tmp_path, capfd):
+    """A level without cuts, and a file that is not there, have exit code 2."""
+    log = tmp_path / "log.edn"
+    log.write_text(GOOD)
+    run = run_here(capfd, "watch", log, "--spec", "ryw", "--until-idle", "0")
+    assert (run.code, "cannot be watched" in run.err) == (2, True)
+    run = run_here(capfd, "watch", tmp_path / "missing", "--spec", "ser", "--until-idle", "0")
+    assert run.code == 2

@@ -1,0 +1,79 @@
+"""Random streams of registers, and a watch that reads them in small pieces."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from isolang.history import History, Transaction
+from isolang.watch import Report, Stream, Watch
+from isolang.workload import BUGS, RULES, Workload, generate
+
+LEVELS = ("ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-2", "pl-3")
+
+
+def random_history(rng: random.Random) -> History:
+    """Simulated, with whatever can go wrong in it; of registers."""
+    workload = Workload(
+        rule=rng.choice(sorted(RULES)),
+        bugs=tuple(rng.sample(sorted(BUGS), rng.choice((0, 0, 1)))),
+        sessions=rng.randint(4, 9),
+        transactions=rng.randint(20, 250),
+        operations=rng.randint(2, 5),
+        read_share=rng.uniform(0.3, 0.8),
+        keys=rng.choice((2, 4, 10, 40)),
+        values=rng.choice((0, 0, 2, 10, 40)),
+        read_modify_write=rng.choice((0.0, 0.2)),
+        info_rate=rng.choice((0.0, 0.0, 0.05, 0.2)),
+        abort_rate=rng.choice((0.0, 0.1)),
+        lag=rng.choice((0, 10, 60)),
+        seed=rng.randrange(1 << 30),
+    )
+    made: Any = generate(workload)
+    history: History = getattr(made, "history", made)
+    return with_stale_reads(rng, history) if rng.random() < 0.3 else history
+
+
+def with_stale_reads(rng: random.Random, history: History) -> History:
+    """The same with some reads that return an older value of their key.
+
+    Never one that was not invoked yet: by the order of a log that is no value but a thin-air read.
+    """
+    written: dict[object, list[tuple[int, object]]] = {}
+    given = list(history.transactions())
+    for t in given:
+        for op in t.ops:
+            if op[0] == "w" and isinstance(t.begin, int):
+                written.setdefault(op[1], []).append((t.begin, op[2]))
+    made = []
+    for t in given:
+        ops = []
+        for op in t.ops:
+            if op[0] == "r" and t.status == "committed" and rng.random() < 0.03:
+                end = t.end if isinstance(t.end, int) else 0
+                old = [value for begin, value in written.get(op[1], ()) if begin < end]
+                ops.append(("r", op[1], rng.choice([None, *old[-4:]])))
+            else:
+                ops.append(op)
+        made.append(
+            Transaction(ops=ops, session=t.session, status=t.status, begin=t.begin, end=t.end)
+        )
+    return History.from_transactions(made)
+
+
+def watched(
+    rng: random.Random, path: Path, level: str, folder: Path, counts: Counter[str]
+) -> Report:
+    """Watch a file in small rounds."""
+    stream = Stream([path], follow=False, batch=rng.choice((100, 400, 2000)))
+    watch = Watch(level, log=stream.log, folder=folder, round=rng.randint(3, 50), timeout=3)
+    for batch in stream:
+        for found in watch.feed(batch):
+            counts["rounds"] += 1
+            counts["put back"] += found.put_back
+            counts["cuts"] += found.cut > 0
+    stream.close()
+    assert watch.report is not None
+    return watch.report

@@ -1,0 +1,21 @@
+"""However the bytes of a log arrive, the stream says what the whole file says."""
+
+import random
+
+import pytest
+from support.streams import Dripping, by_session, finished, log_of, whole
+
+from isolang.watch.stream import Stream
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_chunks_say_what_the_whole_says(seed, tmp_path):
+    """Random features, random chunks, random limits of a batch."""
+    data, _ = log_of(seed)
+    path = tmp_path / "log.edn"
+    path.write_bytes(data)
+    rng = random.Random(seed)
+    source = Dripping(data, rng, rng.choice([2, 30, 500, 5000]))
+    stream = Stream([source], follow=False, batch=rng.choice([64, 1000, 1 << 20]))
+    batches = list(stream)
+    assert by_session(finished(batches)) == by_session(whole(path))

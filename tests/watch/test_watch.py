@@ -1,0 +1,213 @@
+"""Watching: rounds, cuts, what is put back, and the chain that proves the whole."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support.watching import LEVELS, random_history, watched
+
+from isolang.api import check, load_history
+from isolang.errors import HistoryError, IsolangError, SpecError
+from isolang.history import save_history
+from isolang.watch import Stream, Watch, verify_chain
+from isolang.watch.chain import NAME
+from isolang.workload import Workload, generate
+
+
+def lines(*transactions: str) -> str:
+    """A log in which each transaction follows the one before; a leading number is its process."""
+    text = ""
+    for given in transactions:
+        process, _, value = given.partition(" ")
+        for kind in ("invoke", "ok"):
+            text += f"{{:type :{kind}, :process {process}, :f :txn, :value [{value}]}}\n"
+    return text
+
+
+def log_of(folder: Path, text: str) -> Path:
+    path = folder / "log.edn"
+    path.write_text(text)
+    return path
+
+
+def watch_of(path: Path, level: str, folder: Path, *, size: int = 1) -> Watch:
+    """Watch a file that is complete, in rounds of so many transactions."""
+    stream = Stream([path], follow=False, batch=150)
+    watch = Watch(level, log=stream.log, folder=folder, round=size)
+    for batch in stream:
+        list(watch.feed(batch))
+    stream.close()
+    assert watch.report is not None
+    return watch
+
+
+def test_the_verdict_is_that_of_the_whole(tmp_path):
+    """Random streams in rounds of 3 to 50: one verdict, each chain verified, cuts put back."""
+    counts: Counter[str] = Counter()
+    for number in range(60):
+        rng = random.Random(f"test {number}")
+        level = rng.choice(LEVELS)
+        path = tmp_path / f"{number}.edn"
+        save_history(random_history(rng), path, format="edn")
+        whole = check(load_history(path), level, simplest=False, timeout=2)
+        found = watched(rng, path, level, tmp_path / str(number), counts)
+        counts[found.outcome] += 1
+        if {whole.outcome, found.outcome} <= {"valid", "invalid"}:
+            assert found.outcome == whole.outcome, (number, level)
+        if found.outcome == "valid":
+            stream = Stream([path], follow=False)
+            assert verify_chain(tmp_path / str(number), stream) > 0
+        if found.outcome == "invalid":
+            assert found.verdict.certified
+            assert found.places
+    assert min(counts["valid"], counts["invalid"], counts["cuts"]) >= 10, counts
+
+
+STALE = lines("0 [:w x 1]", "1 [:w x 2]", "2 [:r x 2]", "3 [:w y 1]", "0 [:w z 1]", "4 [:r x 1]")
+
+
+def test_a_stale_read_puts_a_cut_back(tmp_path):
+    """What a cut forgot may still be read, where the level allows it; then the cut was a guess."""
+    path = log_of(tmp_path, STALE)
+    watch = watch_of(path, "ser", tmp_path / "state")
+    assert watch.report.outcome == check(load_history(path), "ser").outcome == "valid"
+    chain = (tmp_path / "state" / NAME).read_text()
+    assert '"entry":"undo"' in chain
+    assert verify_chain(tmp_path / "state", Stream([path], follow=False)) == 6
+
+
+def test_real_time_forbids_the_stale_read(tmp_path):
+    """With real time the same log violates the level, and the certificate says so by itself."""
+    path = log_of(tmp_path, STALE)
+    report = watch_of(path, "sser", tmp_path / "state").report
+    assert report.outcome == "invalid"
+    assert report.verdict.certified
+    assert report.verdict.history.counts()["committed"] <= 3
+    assert all(place.startswith(str(path)) for place in report.places)
+
+
+def test_a_stale_nil_after_a_cut(tmp_path):
+    """The initial state of a window is what the last cut left: nil is not it."""
+    given = lines("0 [:w x 1]", "1 [:r x 1]", "2 [:w y 1]", "3 [:w z 1]", "1 [:r x nil]")
+    report = watch_of(log_of(tmp_path, given), "ser", tmp_path / "state").report
+    assert report.outcome == "invalid"
+
+
+@pytest.fixture(name="chain")
+def _chain(tmp_path):
+    workload = Workload(
+        rule="strict-serializable", transactions=150, sessions=4, keys=10, info_rate=0.05, seed=5
+    )
+    path = tmp_path / "log.edn"
+    save_history(generate(workload), path, format="edn")
+    assert watch_of(path, "ser", tmp_path / "state", size=20).report.outcome == "valid"
+    return path, tmp_path / "state"
+
+
+def changed(text: bytes, at: int, rng: random.Random) -> bytes:
+    """The same with one bit of one byte changed."""
+    return text[:at] + bytes([text[at] ^ 1 << rng.randrange(7)]) + text[at + 1 :]
+
+
+def test_each_changed_byte_of_a_chain_is_refused(chain):
+    """A chain with one byte changed proves nothing, wherever that is."""
+    path, folder = chain
+    text = (folder / NAME).read_bytes()
+    rng = random.Random(1)
+    for _ in range(60):
+        at = rng.randrange(len(text))
+        (folder / NAME).write_bytes(
+            text[:at] + bytes([text[at] ^ 1 << rng.randrange(7)]) + text[at + 1 :]
+        )
+        with pytest.raises(IsolangError):
+            verify_chain(folder, Stream([path], follow=False))
+
+
+def test_each_changed_byte_of_the_log_is_refused(chain):
+    """So is a log that is no longer the one that was judged."""
+    path, folder = chain
+    text = path.read_bytes()
+    rng = random.Random(2)
+    for _ in range(30):
+        at = rng.randrange(len(text))
+        path.write_bytes(changed(text, at, rng))
+        with pytest.raises(IsolangError):
+            verify_chain(folder, Stream([path], follow=False))
+
+
+def rechained(entries: list[dict[str, object]]) -> bytes:
+    """A chain of entries, each with the hash of the line before."""
+    import hashlib
+
+    previous, text = "", b""
+    for entry in entries:
+        line = json.dumps({**entry, "previous": previous}).encode() + b"\n"
+        text, previous = text + line, hashlib.sha256(line).hexdigest()
+    return text
+
+
+def test_forged_chains_are_refused(chain):
+    """With right hashes: parts swapped, left out, or twice; other values left; another source."""
+    path, folder = chain
+    entries = [json.loads(line) for line in (folder / NAME).read_text().splitlines()]
+    parts = [i for i, entry in enumerate(entries) if entry["entry"] == "part"]
+    assert len(parts) > 2
+    assert all(entry["entry"] != "undo" for entry in entries)
+    a, b = parts[0], parts[1]
+    forged = []
+    swapped = list(entries)
+    swapped[a], swapped[b] = swapped[b], swapped[a]
+    forged += [swapped, entries[:a] + entries[b:], entries[: b + 1] + entries[b:]]
+    for field in ("left", "members", "order_txn"):
+        part = {**entries[a], field: entries[a][field][:-1]}
+        forged.append([*entries[:a], part, *entries[a + 1 :]])
+    sources = entries[a]["source"]
+    read = next(i for i, source in enumerate(sources) if source >= 0)
+    other = (sources[read] + 1) % len(entries[a]["members"])
+    part = {**entries[a], "source": [*sources[:read], other, *sources[read + 1 :]]}
+    forged.append([*entries[:a], part, *entries[a + 1 :]])
+    refused = 0
+    for number, made in enumerate(forged):
+        (folder / NAME).write_bytes(rechained(made))
+        with pytest.raises(IsolangError):
+            verify_chain(folder, Stream([path], follow=False))
+        refused = number + 1
+    assert refused == len(forged)
+    (folder / NAME).write_bytes(rechained(entries))
+    assert verify_chain(folder, Stream([path], follow=False)) > 0
+
+
+@pytest.mark.parametrize("level", ["ryw", "per-key-causal", "pl-2l", "consistent-read"])
+def test_levels_that_have_no_cuts_are_refused(tmp_path, level):
+    """Before anything is read, with the reason."""
+    path = log_of(tmp_path, STALE)
+    stream = Stream([path], follow=False)
+    with pytest.raises(SpecError, match="cannot be watched"):
+        Watch(level, log=stream.log, folder=tmp_path / "state")
+
+
+def test_what_cannot_be_watched_is_refused(tmp_path):
+    """Lists are refused, not misjudged; and a folder with a chain is not written over."""
+    path = log_of(tmp_path, lines("0 [:append x 1]", "1 [:r x [1]]"))
+    with pytest.raises(HistoryError, match=r"append of .* cannot be watched"):
+        watch_of(path, "ser", tmp_path / "state")
+    with pytest.raises(HistoryError, match="a watch has been there"):
+        watch_of(path, "ser", tmp_path / "state")
+
+
+def test_memory_is_bounded(tmp_path):
+    """A window of a stream without stale reads has a few rounds, however long that is."""
+    made = generate(
+        Workload(rule="strict-serializable", transactions=3000, sessions=6, keys=50, seed=1)
+    )
+    path = tmp_path / "log.edn"
+    save_history(made, path, format="edn")
+    stream = Stream([path], follow=False, batch=5000)
+    watch = Watch("ser", log=stream.log, folder=tmp_path / "state", round=100)
+    kept = [found.kept for batch in stream for found in watch.feed(batch)]
+    assert watch.report.outcome == "valid"
+    assert max(kept) < 300
