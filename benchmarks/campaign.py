@@ -9,6 +9,7 @@
     python benchmarks/campaign.py small --scope rows --step 10 --log runs.jsonl
     python benchmarks/campaign.py expressions --specs 2000 --seed 0 --log runs.jsonl
     python benchmarks/campaign.py expressions --operations --specs 500 --log runs.jsonl
+    python benchmarks/campaign.py expressions --beside --specs 500 --log runs.jsonl
     python benchmarks/campaign.py report --log runs.jsonl
     python benchmarks/campaign.py forge --pairs 1e5 --kinds times,rows
 
@@ -88,9 +89,11 @@ from oracle.levels import (
     WEAK_ADJACENT,
     WEAK_STYLES,
 )
+from oracle.parts import compare as compare_in_parts
 from oracle.pipeline import DEFINED, Levels, keep, level_of, shrink, to_tool, tool_verdict
 from oracle.simulate import disturbed, timed_history
 from oracle.small_scopes import SCOPES, small_histories
+from oracle.specifications import random_text_beside_a_level
 
 from isolang._native import strategies
 from isolang.api import check, load_spec
@@ -824,7 +827,23 @@ def small(arguments: argparse.Namespace, result: Slice) -> None:
     run_histories(histories, result, name, names_of(arguments), 6)
 
 
+def beside(arguments: argparse.Namespace, result: Slice) -> None:
+    """Any checks beside a level that the engine decides."""
+    rng = random.Random(arguments.seed)
+    for _ in range(arguments.specs):
+        text = random_text_beside_a_level(rng)
+        spec = load_spec(text)
+        for _ in range(arguments.per_spec):
+            wrong, way = compare_in_parts(rng, spec)
+            result.counts[way] += 1
+            if wrong:
+                result.disagreements.append(f"{text}{wrong}")
+
+
 def expressions(arguments: argparse.Namespace, result: Slice) -> None:
+    if arguments.beside:
+        beside(arguments, result)
+        return
     rng = random.Random(arguments.seed)
     for number in range(arguments.specs):
         if arguments.operations:
@@ -911,6 +930,7 @@ def main(words: Sequence[str] | None = None) -> int:
     run.add_argument("--specs", type=int, default=2_000)
     run.add_argument("--per-spec", type=int, default=15)
     run.add_argument("--operations", action="store_true", help="walks over single operations")
+    run.add_argument("--beside", action="store_true", help="any checks beside a native level")
     run.add_argument("--seed", type=int, default=0)
     commands.add_parser("report")
     commands.choices["small"].add_argument("--weak", action="store_true")

@@ -359,7 +359,7 @@ class Searches:
     def _found(self, allows, forbids, size):
         pair = self.levels[allows], self.levels[forbids]
         for some in range(1, self.keys + 1) if self.lists else (self.keys,):
-            bounds = Bounds(transactions=size, keys=some, reads=1)
+            bounds = Bounds(transactions=size, keys=some, reads=1, overlap=True)
             scope = scope_of(pair, bounds, size)
             scope = replace(scope, lists=self.lists, predicates=self.predicates)
             if (forbids, scope) not in self._separators:
@@ -388,7 +388,7 @@ def disagreements(levels, args):
                 one = small_of(histories[where[0]], missed[where[0]], timed=args.times)
                 shown.setdefault((a, b), str(one))
         print(f"{size} transactions, {keys} keys: {len(histories):,} histories", flush=True)
-    known = order(levels, bounds=Bounds(transactions=1))
+    known = order(levels, bounds=Bounds(transactions=1, overlap=True))
     searches = Searches(levels, args.keys, lists=args.lists, predicates=args.predicates)
     asked = 0
     for a, b in permutations(levels, 2):
@@ -416,7 +416,7 @@ def main():
     # operations with times are not enumerated.
     args.orders = not args.times and not args.predicates and (args.size, args.keys) != (3, 2)
     levels = library_levels()
-    known = order(levels, bounds=Bounds(transactions=1))
+    known = order(levels, bounds=Bounds(transactions=1, overlap=True))
     first = {}
     for name in (same[0] for same in known.classes):
         mentioned = facts.mentioned(levels[name].spec)

@@ -345,6 +345,9 @@ def prune(
 
 # --- problem ---
 
+def reduced_edges(nodes: int, edges: NDArray[np.int32], seconds: float = ...) -> NDArray[np.int32]:
+    """The edges of a graph without most that two others replace; all of one with a cycle."""
+
 class NotExpressible(ValueError):  # noqa: N818 - as the core calls it
     """A well-formed history that the neutral problem cannot express; the message is complete."""
 

@@ -8,10 +8,15 @@ from msgspec import Struct
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Proof, Refutation, Witness, check_proof
+from isolang.certify.steps import AnomalyStep
+from isolang.language.classify.relational import Relational
+from isolang.language.classify.route import route
 from isolang.language.classify.theorems import event_graph_form
+from isolang.language.meaning.facts import uses_reads_from
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.language.classify.split import Split
     from isolang.language.meaning.core import Spec
 
 
@@ -23,15 +28,19 @@ class Acceptance(Struct, frozen=True, kw_only=True):
         beyond_native: why it does not; empty if it does.
         by_definition: what was accepted by definition, in words; empty if nothing was.
         beyond_definition: why that is not all; empty if it is.
+        rest_natively: whether the native checker accepts all that was not by definition.
     """
 
     natively: bool
     beyond_native: str
     by_definition: str
     beyond_definition: str
+    rest_natively: bool = False
 
     def __str__(self) -> str:
         """Who accepted what, in one line."""
+        if self.rest_natively:
+            return f"native checker (all but {self.by_definition}), by definition (these)"
         who = ["native checker (all)"] if self.natively else []
         if self.by_definition:
             inside = "; ".join(
@@ -62,6 +71,9 @@ def accept(
     except CertificateRejected as error:
         raise CertificateRejected(f"by definition: {error}") from None
     if beyond_native and beyond:
+        parts = _parts_of(spec, proof)
+        if isinstance(proof, Witness) and parts is not None and parts.beside and not parts.unmade:
+            return _in_parts(history, spec, parts, proof, seconds)
         native = "" if beyond_native == _NO_NATIVE else f" (natively: {beyond_native})"
         raise NotCertifiedError(f"not certified: {beyond}{native}")
     return Acceptance(
@@ -69,6 +81,34 @@ def accept(
         beyond_native=beyond_native,
         by_definition=said,
         beyond_definition=beyond,
+    )
+
+
+def _parts_of(spec: Spec, proof: Proof) -> Split | None:
+    """The parts of a specification that is decided in parts; ``None`` if the proof is of all."""
+    way = route(spec)
+    if not isinstance(way, Relational) or way.parts is None:
+        return None
+    anomaly = isinstance(proof, Refutation) and any(
+        isinstance(step, AnomalyStep) for step in proof.steps
+    )
+    # That reads contradict themselves violates what looks at reads, perhaps no part of it.
+    return None if anomaly and not uses_reads_from(way.parts.part) else way.parts
+
+
+def _in_parts(
+    history: History, spec: Spec, parts: Split, proof: Witness, seconds: float | None
+) -> Acceptance:
+    """Put each check of a witness to the checker that decides it."""
+    from isolang.certify.parts import check_in_parts
+
+    check_in_parts(history, spec, parts, proof, seconds or 0.0)
+    return Acceptance(
+        natively=False,
+        beyond_native="",
+        by_definition=", ".join(f"check {check.name}" for check in parts.beside),
+        beyond_definition="",
+        rest_natively=True,
     )
 
 
@@ -81,13 +121,24 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
 
     if not isinstance(proof, Witness | Refutation):
         return _NO_NATIVE
-    # It speaks of version orders; a theorem may say that the spec does, too.
-    theorem = event_graph_form(spec)
+    parts = _parts_of(spec, proof)
+    if parts is None:
+        # It speaks of version orders; a theorem may say that the spec does, too.
+        theorem = event_graph_form(spec)
+        judged = theorem.spec if theorem else spec
+    elif isinstance(proof, Witness) and not parts.is_all:
+        names = [*(check.name for check in parts.beside), *(e.name for e in parts.unmade)]
+        return f"{names[0]} is nothing of the native checker"
+    else:
+        # A refutation by some of the checks is one of all; flags count for nothing.
+        judged = parts.plan.spec
     try:
-        check_natively(history, theorem.spec if theorem else spec, proof, seconds or 0.0)
+        check_natively(history, judged, proof, seconds or 0.0)
     except NotCertifiedError as error:
         return _reason(error)
     except CertificateRejected as error:
+        if parts is None and isinstance(route(spec), Relational):
+            return str(error)  # it was not made for such checks, and refuses some of them
         raise CertificateRejected(f"native checker: {error}") from None
     return ""
 
@@ -102,7 +153,9 @@ def _by_definition(
             return "all", ""
         from isolang.certify.refutation import follow
 
-        followed = follow(history, spec, proof.steps)
+        # A refutation by some of the checks is one of all.
+        parts = _parts_of(spec, proof)
+        followed = follow(history, spec if parts is None else parts.part, proof.steps)
     except NotCertifiedError as error:
         return "", _reason(error)
     said = f"{followed.accepted:,} of {followed.cycles:,} cycle steps"

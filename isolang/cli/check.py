@@ -14,7 +14,16 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from isolang.cli.choices import levels, near, number
-from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Specs, one_of
+from isolang.cli.parameters import (
+    OUTPUT,
+    Color,
+    HistoryPaths,
+    Include,
+    Mistake,
+    Plugins,
+    Specs,
+    one_of,
+)
 from isolang.cli.plot import Plot, require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.several import brief, expanded, summary
@@ -115,6 +124,7 @@ def check(
             "encoding/solver/prune.",
         ),
     ] = "",
+    plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006 - Typer's way to say that it may be left out
 ) -> int:  # fmt: skip
     """Check histories against isolation levels."""

@@ -34,16 +34,20 @@ def written_formats() -> list[str]:
 
 def solvers() -> list[str]:
     """The solvers, installed or not."""
+    from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import SOLVERS
 
+    load_plugins()
     return ["auto", *SOLVERS]
 
 
 def encodings() -> list[str]:
     """The encodings."""
     from isolang.encodings.registry import ENCODINGS
+    from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import EVENT_GRAPH
 
+    load_plugins()
     return ["auto", EVENT_GRAPH, *ENCODINGS]
 
 

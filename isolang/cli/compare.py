@@ -18,6 +18,7 @@ from isolang.cli.parameters import (
     Mistake,
     OneSpec,
     Only,
+    Plugins,
     named,
     one_of,
 )
@@ -86,6 +87,7 @@ def compare(
             help="Write a page: time against size, and a table that can be sorted.",
         ),
     ] = "",
+    plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Run every encoding with every solver on the same histories."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from isolang.cli import choices
-from isolang.cli.parameters import HistoryPath, Include, OneSpec, Only, named, one_of
+from isolang.cli.parameters import HistoryPath, Include, OneSpec, Only, Plugins, named, one_of
 from isolang.errors import OptionError, SolverError
 from isolang.files import write_whole
 from isolang.jobs.routes import load_route
@@ -43,6 +43,7 @@ def encode(
     ],
     options: Annotated[Options, Only("prune")],
     reading: ReadOptions,
+    plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006
 ) -> int:
     """Write what a solver would get, for any solver there is."""

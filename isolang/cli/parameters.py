@@ -100,6 +100,24 @@ Color: TypeAlias = Annotated[
         **one_of("auto", "always", "never"),
     ),
 ]  # fmt: skip
+
+
+def _taken_up(files: list[str]) -> list[str]:
+    from isolang.solvers.plugins import add_file
+
+    for file in files:
+        add_file(file)
+    return files
+
+
+Plugins: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--plugin", metavar="FILE.py", is_eager=True, callback=_taken_up, show_default=False,
+        rich_help_panel="How it is decided",
+        help="Run a Python file that adds encodings or solvers; may be repeated.",
+    ),
+]  # fmt: skip
 Include: TypeAlias = Annotated[
     list[str],
     typer.Option("--include", metavar="DIR", help="Where to look for includes; may be repeated."),

@@ -43,6 +43,14 @@ Seconds = Annotated[
     ),
 ]  # fmt: skip
 
+Overlap = Annotated[
+    bool,
+    typer.Option(
+        "--overlap", rich_help_panel=_HOW_FAR,
+        help="Also histories in which transactions of a session overlap in time.",
+    ),
+]  # fmt: skip
+
 
 class ProofReport(Struct, frozen=True, kw_only=True):
     """Why one specification implies another.
@@ -51,11 +59,13 @@ class ProofReport(Struct, frozen=True, kw_only=True):
         stronger: the one.
         weaker: the other.
         argument: a sentence at a time.
+        one_at_a_time: whether it needs that sessions do one thing at a time.
     """
 
     stronger: str
     weaker: str
     argument: tuple[str, ...]
+    one_at_a_time: bool
 
 
 class WitnessReport(Struct, frozen=True, kw_only=True):
@@ -71,7 +81,8 @@ class WitnessReport(Struct, frozen=True, kw_only=True):
         anomaly: the name of the violation.
         certified: whether the independent checker accepted both verdicts.
         shown: the operations in a line: `->` within a session, `||` between sessions.
-        history: the same as EDN.
+        history: the same as EDN; null if EDN cannot express it.
+        not_written: why it cannot; empty if it can.
     """
 
     allowed_by: str
@@ -83,7 +94,8 @@ class WitnessReport(Struct, frozen=True, kw_only=True):
     anomaly: str
     certified: bool
     shown: str
-    history: str
+    history: str | None
+    not_written: str = ""
 
 
 class ComparisonReport(Struct, frozen=True, kw_only=True):
@@ -98,6 +110,10 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
         witnesses: for each direction in which it does not, a history.
         searched: where there is neither, from ``a implies b`` on: up to how many transactions there
             is no witness; null where there is one or the other.
+        bounded: of an unknown relation, what it is on all histories of up to ``up_to``
+            transactions; null if no size was searched through.
+        up_to: how many transactions these have; null if ``bounded`` is.
+        one_at_a_time: whether the relation is known only where sessions do one thing at a time.
         lacking: where there is neither: relations of which the histories that were looked at have
             only what times of whole transactions say.
         keys: of which a witness would have had at most this many.
@@ -111,6 +127,9 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
     proof: tuple[ProofReport, ...]
     witnesses: tuple[WitnessReport, ...]
     searched: tuple[int | None, int | None]
+    bounded: Literal["equal", "stronger", "weaker"] | None
+    up_to: int | None
+    one_at_a_time: bool
     lacking: tuple[str, ...]
     keys: int
     seconds: float
@@ -123,6 +142,7 @@ def compare(
     transactions: Transactions = 5,
     keys: Keys = 3,
     seconds: Seconds = 120.0,
+    overlap: Overlap = False,
     save: Save = "",
     include: Include = [],  # noqa: B006
     output: Output = "text",
@@ -135,7 +155,11 @@ def compare(
     complain(*(f"note: {note}" for spec in (one, other) for note in spec.notes))
     with Bar(1) as bar:
         found = compare_specs(
-            one, other, bounds=bounds_of(transactions, keys), seconds=seconds, progress=bar.phase
+            one,
+            other,
+            bounds=bounds_of(transactions, keys, overlap=overlap),
+            seconds=seconds,
+            progress=bar.phase,
         )
     if save:
         for half in (found.forth, found.back):
@@ -148,11 +172,11 @@ def compare(
     return EXIT_UNKNOWN if found.relation == "unknown" else EXIT_VALID
 
 
-def bounds_of(transactions: int, keys: int) -> Bounds:
+def bounds_of(transactions: int, keys: int, *, overlap: bool = False) -> Bounds:
     """How far to look, as the command line says it."""
     from isolang.comparison.separate import Bounds
 
-    return Bounds(transactions=int(transactions), keys=int(keys))
+    return Bounds(transactions=int(transactions), keys=int(keys), overlap=overlap)
 
 
 def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
@@ -172,6 +196,9 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
             witness_report(x, y, half.witness) for x, y, half in halves if half.witness is not None
         ),
         searched=(searched(found.forth), searched(found.back)),
+        bounded=found.bounded[0] if found.bounded else None,
+        up_to=found.bounded[1] if found.bounded else None,
+        one_at_a_time=found.one_at_a_time,
         lacking=tuple(sorted({*found.forth.lacking, *found.back.lacking})),
         keys=found.bounds.keys,
         seconds=round(found.seconds, 6),
@@ -180,12 +207,18 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
 
 def proof_report(stronger: str, weaker: str, proof: Implication) -> ProofReport:
     """What is said of a proof."""
-    return ProofReport(stronger=stronger, weaker=weaker, argument=tuple(proof.argument()))
+    return ProofReport(
+        stronger=stronger,
+        weaker=weaker,
+        argument=tuple(proof.argument()),
+        one_at_a_time=proof.one_at_a_time,
+    )
 
 
 def witness_report(allowed_by: str, forbidden_by: str, witness: Witness) -> WitnessReport:
     """What is said of a history that tells two specifications apart."""
     small = witness.small
+    history, why_not = _written(witness)
     return WitnessReport(
         allowed_by=allowed_by,
         forbidden_by=forbidden_by,
@@ -196,8 +229,19 @@ def witness_report(allowed_by: str, forbidden_by: str, witness: Witness) -> Witn
         anomaly=witness.violation.violation.anomaly,
         certified=witness.certified,
         shown=str(small),
-        history=witness.edn(),
+        history=history,
+        not_written=why_not,
     )
+
+
+def _written(witness: Witness) -> tuple[str | None, str]:
+    """A witness as EDN; or why EDN cannot express it, which must not cost the answer."""
+    from isolang.errors import HistoryError
+
+    try:
+        return witness.edn(), ""
+    except HistoryError as error:
+        return None, str(error)
 
 
 def _save(witness: Witness, folder: Path) -> None:
@@ -205,7 +249,11 @@ def _save(witness: Witness, folder: Path) -> None:
 
     stem = witness.history.name
     save_page(page(witness.violation, name=stem), folder / f"{stem}.html")
-    (folder / f"{stem}.edn").write_text(witness.edn(), encoding="utf-8")
+    text, why_not = _written(witness)
+    if text is None:
+        complain(f"note: {stem}.edn is not written: {why_not}")
+    else:
+        (folder / f"{stem}.edn").write_text(text, encoding="utf-8")
 
 
 _SAID = {
@@ -217,8 +265,20 @@ _SAID = {
 }
 
 
+def headline(a: str, b: str, found: Comparison) -> str:
+    """What one specification is to another, in a line."""
+    known, up_to = found.bounded or (found.relation, 0)
+    said = _SAID[known].format(a=visible(a), b=visible(b))
+    if up_to:
+        said += f" up to {up_to} transactions"
+    return said + (f", {WHEN_ONE_AT_A_TIME}" if found.one_at_a_time else "")
+
+
+WHEN_ONE_AT_A_TIME = "when sessions do one thing at a time"
+
+
 def _print(a: str, b: str, found: Comparison) -> None:
-    say(_SAID[found.relation].format(a=visible(a), b=visible(b)))
+    say(headline(a, b, found))
     for x, y, half in ((a, b, found.forth), (b, a, found.back)):
         say("")
         for line in said_of_half(x, y, half, found.bounds):
@@ -231,7 +291,8 @@ def said_of_half(a: str, b: str, half: Half, bounds: Bounds) -> Iterator[str]:
     """Whether one specification implies another, in lines."""
     a, b = visible(a), visible(b)
     if half.proof is not None:
-        yield f"  {a} implies {b}, for histories of any size:"
+        when = f", {WHEN_ONE_AT_A_TIME}" if half.one_at_a_time else ""
+        yield f"  {a} implies {b}, for histories of any size{when}:"
         yield from (f"    {sentence}" for sentence in half.proof.argument())
     elif half.witness is not None:
         small = half.witness.small
@@ -274,4 +335,8 @@ def _explain(witness: Witness) -> None:
     render_violation(
         report_of(witness.history.name, verdict.spec.name, verdict), console(sys.stdout)
     )
-    say("  As EDN:", *(f"    {line}" for line in witness.edn().splitlines()))
+    text, why_not = _written(witness)
+    if text is None:
+        say(f"  not shown as EDN: {visible(why_not)}")
+    else:
+        say("  As EDN:", *(f"    {line}" for line in text.splitlines()))

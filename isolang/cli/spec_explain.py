@@ -124,7 +124,9 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
         for name in weaker:
             bar.phase(f"a history that {name} allows")
             both = normal(load_spec(name)), normal(spec)
-            apart.append(Apart(weaker=name, half=half(*both, bounds=Bounds(), seconds=10.0)))
+            apart.append(
+                Apart(weaker=name, half=half(*both, bounds=Bounds(overlap=True), seconds=10.0))
+            )
             bar.step()
     save_page(html(found, spec.texts, examples, apart), Path(page))
 

@@ -126,11 +126,11 @@ def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bo
     spec = load_spec(name, include_path=include)
     texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
     texts += [*_implied(spec), *_settled(spec)]
-    more, searched = _searched(spec, seconds, said="\n".join(texts))
+    more, unsure, searched = _searched(spec, seconds, said="\n".join(texts))
     found = [_warning(text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
     others = [f for f in found if f.file != spec.source]
-    return Linted(name, (*own, *others), tuple(spec.notes), searched), False
+    return Linted(name, (*own, *others), (*spec.notes, *unsure), searched), False
 
 
 def _unchecked(spec: Spec) -> Iterator[str]:
@@ -194,37 +194,49 @@ def _routed(spec: Spec) -> Sequence[str]:
         return spec.warnings
 
 
-def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], str]:
-    """What small histories show, and which were looked at."""
+def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], list[str], str]:
+    """What small histories show, what they may show if the time was over, and which there were."""
     from isolang.comparison.search import search
     from isolang.language.syntax.source import Position, message_at
 
     if not any(not check.flag for check in spec.checks) or not seconds:
-        return [], ""
+        return [], [], ""
     settled = {c.name for c in spec.checks if _cannot_fail(c) in said}
     findings = search(spec, seconds=seconds, settled=settled)
-    texts = []
+    texts: list[str] = []
+    unsure: list[str] = []
+
+    def said_of_none(where: Position, what: str, hint: str) -> None:
+        """That no history was found is a warning if all were looked at."""
+        if findings.complete:
+            hint = f"{hint}searched {findings.bound()}"
+            texts.append(message_at(where, spec.texts, f"warning: {what}", hint=hint))
+        else:
+            unsure.append(f"perhaps {what}: searched {findings.bound()}; --seconds gives more")
+
     first = next(check for check in spec.checks if not check.flag)
     own = next((check for check in spec.checks if check.file == spec.source), first)
     where = own.pos if own.file == spec.source else Position(spec.source, 0, 0)
     if findings.satisfied is None:
-        what = "warning: no history satisfies this specification"
-        hint = f"searched {findings.bound()}"
-        texts.append(message_at(where, spec.texts, what, hint=hint))
+        said_of_none(where, "no history satisfies this specification", "")
     else:
-        if findings.written_twice is None:
-            what = "warning: no history in which two transactions write one key satisfies this"
-            hint = f"`empty` forbids each step, `acyclic` only cycles; searched {findings.bound()}"
+        if findings.refused is not None:
+            what = f"warning: a serial history is refused: {findings.refused}"
+            hint = (
+                "one transaction after the other violates this; a step may be the wrong way round"
+            )
             texts.append(message_at(where, spec.texts, what, hint=hint))
+        if findings.written_twice is None:
+            what = "no history in which two transactions write one key satisfies this"
+            said_of_none(where, what, "`empty` forbids each step, `acyclic` only cycles; ")
         for check in findings.cannot_fail:
-            hint = f"no history violates it; searched {findings.bound()}"
-            texts.append(message_at(check.pos, spec.texts, _cannot_fail(check), hint=hint))
+            said_of_none(check.pos, _cannot_fail(check), "no history violates it; ")
     open_questions = findings.written_twice is None or findings.cannot_fail
-    return texts, f"searched {findings.bound()}" if open_questions else ""
+    return texts, unsure, f"searched {findings.bound()}" if open_questions else ""
 
 
 def _cannot_fail(check: Check) -> str:
-    return f"warning: check `{check.name}` cannot fail"
+    return f"check `{check.name}` cannot fail"
 
 
 def _warning(text: str, spec: Spec) -> Finding:

@@ -12,7 +12,9 @@ from msgspec import Struct
 from isolang.cli.parameters import OUTPUT, Include, Output, SpecName, one_of
 from isolang.cli.progress import Bar
 from isolang.cli.spec_compare import (
+    WHEN_ONE_AT_A_TIME,
     Keys,
+    Overlap,
     ProofReport,
     Seconds,
     Transactions,
@@ -47,6 +49,20 @@ class Neighbour(Struct, frozen=True, kw_only=True):
     witness: WitnessReport | None
 
 
+class BoundedRelation(Struct, frozen=True, kw_only=True):
+    """What a specification is to a level on all histories up to a size.
+
+    Attributes:
+        name: of the level.
+        relation: of the specification to it.
+        up_to: how many transactions these histories have.
+    """
+
+    name: str
+    relation: Literal["equal", "stronger", "weaker"]
+    up_to: int
+
+
 class PlaceReport(Struct, frozen=True, kw_only=True):
     """Where a specification lies in the library.
 
@@ -56,7 +72,10 @@ class PlaceReport(Struct, frozen=True, kw_only=True):
         equal: the levels that say the same.
         above: the weakest levels that are stronger.
         below: the strongest levels that are weaker.
-        unknown: the levels of which that was not found out.
+        bounded: the levels for which there is neither a proof nor a history for a direction, with
+            what is known of all histories up to a size: those that it equals, or the nearest ones.
+        unknown: the levels of which not even that was found out.
+        one_at_a_time: whether this is known only where sessions do one thing at a time.
         seconds: how long it took.
     """
 
@@ -65,6 +84,8 @@ class PlaceReport(Struct, frozen=True, kw_only=True):
     equal: tuple[str, ...]
     above: tuple[Neighbour, ...]
     below: tuple[Neighbour, ...]
+    bounded: tuple[BoundedRelation, ...]
+    one_at_a_time: bool
     unknown: tuple[str, ...]
     seconds: float
 
@@ -109,6 +130,7 @@ def place(
     transactions: Transactions = 4,
     keys: Keys = 3,
     seconds: Seconds = 60.0,
+    overlap: Overlap = False,
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:
@@ -117,14 +139,15 @@ def place(
 
     spec = load_spec(name, include_path=include)
     complain(*(f"note: {note}" for note in spec.notes))
-    bounds = bounds_of(transactions, keys)
+    bounds = bounds_of(transactions, keys, overlap=overlap)
     with Bar(1) as bar:
         found = placed(spec, bounds=bounds, seconds=seconds, progress=bar.phase)
     if output == "json":
         data(json_text(place_report(found)))
     else:
         say(*said_of_place(found))
-    return EXIT_UNKNOWN if found.unknown and not found.equal else EXIT_VALID
+    left = found.unknown or found.bounded
+    return EXIT_UNKNOWN if left and not found.equal else EXIT_VALID
 
 
 def placed(
@@ -152,7 +175,12 @@ def place_report(found: Place) -> PlaceReport:
         equal=found.equal,
         above=tuple(_neighbours(found, found.above, above=True)),
         below=tuple(_neighbours(found, found.below, above=False)),
+        bounded=tuple(
+            BoundedRelation(name=name, relation=relation, up_to=up_to)
+            for name, (relation, up_to) in found.bounded.items()
+        ),
         unknown=found.unknown,
+        one_at_a_time=found.one_at_a_time,
         seconds=round(found.seconds, 6),
     )
 
@@ -168,6 +196,16 @@ def _neighbours(
 
 def said(place: PlaceReport) -> str:
     """The place of a specification, in a line."""
+    when = f", {WHEN_ONE_AT_A_TIME}" if place.one_at_a_time else ""
+    return _said(place) + "".join(map(_said_up_to, place.bounded)) + when
+
+
+def _said_up_to(one: BoundedRelation) -> str:
+    as_strong = "is equal to" if one.relation == "equal" else f"is {one.relation} than"
+    return f"; up to {one.up_to} transactions it {as_strong} {one.name}"
+
+
+def _said(place: PlaceReport) -> str:
     name = visible(place.name)
     if place.equal:
         first, *others = place.equal
@@ -196,6 +234,7 @@ def lattice(
     transactions: Transactions = 4,
     keys: Keys = 3,
     seconds: Seconds = 600.0,
+    overlap: Overlap = False,
     output: Annotated[
         str,
         typer.Option(
@@ -216,7 +255,7 @@ def lattice(
     with Bar(1) as bar:
         found = whole.lattice(
             whole.library_levels(),
-            bounds=bounds_of(transactions, keys),
+            bounds=bounds_of(transactions, keys, overlap=overlap),
             seconds=seconds,
             progress=bar.phase,
         )
@@ -251,6 +290,9 @@ def _lattice_report(found: Lattice) -> LatticeReport:
 
 
 def _lines(found: Lattice) -> Iterator[str]:
+    if not found.order.bounds.overlap:
+        yield f"{WHEN_ONE_AT_A_TIME}:"
+        yield ""
     for same in found.order.classes:
         if len(same) > 1:
             yield f"{' = '.join(same)}"

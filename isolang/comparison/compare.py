@@ -11,7 +11,7 @@ from msgspec import Struct
 from isolang.comparison.normal import Normal, normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
-from isolang.comparison.walks import Implication, implication
+from isolang.comparison.walks import Implication, implication, may_overlap
 from isolang.errors import IsolangError
 from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 Relation: TypeAlias = Literal["equal", "stronger", "weaker", "incomparable", "unknown"]
+
+Bounded: TypeAlias = Literal["equal", "stronger", "weaker"]
 
 Progress: TypeAlias = Callable[[str], object]
 
@@ -50,7 +52,11 @@ class Witness(Struct, frozen=True, kw_only=True):
         return self.violation.history
 
     def edn(self) -> str:
-        """The history as a file."""
+        """The history as a file.
+
+        Raises:
+            HistoryError: EDN cannot express it; where transactions of a session overlap, say.
+        """
         import tempfile
         from pathlib import Path
 
@@ -71,12 +77,14 @@ class Half(Struct, frozen=True, kw_only=True):
         searched: where there is neither: there is no witness of up to this many transactions.
         lacking: relations of which the histories that were looked at have only what times of whole
             transactions say.
+        one_at_a_time: whether this is known only where sessions do one thing at a time.
     """
 
     proof: Implication | None = None
     witness: Witness | None = None
     searched: int = 0
     lacking: tuple[str, ...] = ()
+    one_at_a_time: bool = False
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -111,6 +119,21 @@ class Comparison(Struct, frozen=True, kw_only=True):
             case Half(witness=Witness()), Half(witness=Witness()):
                 return "incomparable"
         return "unknown"
+
+    @property
+    def bounded(self) -> tuple[Bounded, int] | None:
+        """What an unknown relation is on all histories of up to so many transactions."""
+        halves = (self.forth, self.back)
+        sizes = [h.searched for h in halves if h.proof is None and h.witness is None]
+        if not sizes or not min(sizes):
+            return None
+        apart = tuple(half.witness is not None for half in halves)
+        return ("equal" if not any(apart) else "weaker" if apart[0] else "stronger"), min(sizes)
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether the relation is known only where sessions do one thing at a time."""
+        return self.forth.one_at_a_time or self.back.one_at_a_time
 
 
 def compare(
@@ -161,9 +184,9 @@ def half(
     progress: Progress = lambda phase: None,
 ) -> Half:
     """Whether one specification implies another; see :func:`compare`."""
-    proof = implication(stronger, weaker)
+    proof = implication(stronger, weaker, one_at_a_time=not bounds.overlap)
     if proof is not None:
-        return Half(proof=proof)
+        return Half(proof=proof, one_at_a_time=proof.one_at_a_time)
     until = time.perf_counter() + seconds
     done = 0
     for size in range(1, bounds.transactions + 1):
@@ -178,7 +201,11 @@ def half(
             return Half(witness=confirmed(small, stronger.spec, weaker.spec, smallest=least))
         done = size
     names = stronger.mentioned() | weaker.mentioned()
-    return Half(searched=done, lacking=tuple(sorted(names & {*MOMENTS, *OF_STATEMENTS})))
+    return Half(
+        searched=done,
+        lacking=tuple(sorted(names & {*MOMENTS, *OF_STATEMENTS})),
+        one_at_a_time=not bounds.overlap and may_overlap((stronger, weaker)),
+    )
 
 
 def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> Witness:

@@ -8,11 +8,12 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from isolang.comparison.compare import Half, Progress, half
+from isolang.comparison.compare import Bounded, Half, Progress, half
 from isolang.comparison.normal import Normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import Implication, implication
+from isolang.language.vocabulary import COMPARING_TIMES
 
 
 class Order(Struct, frozen=True, kw_only=True, dict=True):
@@ -83,8 +84,9 @@ def order(
     proofs: dict[tuple[str, str], Implication] = {}
     progress("proofs")
     for a, b in pairs:
-        if (found := implication(levels[a], levels[b])) is not None:
-            proofs[a, b] = found
+        proof = implication(levels[a], levels[b], one_at_a_time=not bounds.overlap)
+        if proof is not None:
+            proofs[a, b] = proof
     left = [pair for pair in pairs if pair not in proofs]
     weaker = {a: [a, *(b for b in levels if (a, b) in proofs)] for a in levels}
     stronger = {b: [b, *(a for a in levels if (a, b) in proofs)] for b in levels}
@@ -111,7 +113,7 @@ def order(
                 continue
             for allows in weaker[a]:
                 for forbids in stronger[b]:
-                    if (allows, forbids) in wanted:
+                    if (allows, forbids) in wanted and _says_enough(small, levels[forbids]):
                         separations.setdefault((allows, forbids), small)
     return Order(
         levels=levels,
@@ -121,6 +123,14 @@ def order(
         searched={pair: searched.get(pair, 0) for pair in left if pair not in separations},
         seconds=time.perf_counter() - start,
     )
+
+
+def _says_enough(small: Small, forbids: Normal) -> bool:
+    """Whether a history has the times that a level is judged by.
+
+    Where sessions do one thing at a time, a level may imply another by the times of sessions alone.
+    """
+    return small.timed or not forbids.mentioned() & COMPARING_TIMES
 
 
 class Lattice(Struct, frozen=True, kw_only=True):
@@ -171,7 +181,10 @@ class Place(Struct, frozen=True, kw_only=True):
         equal: the levels that say the same.
         above: the weakest levels that imply it, each with the proof, and what tells them apart.
         below: the strongest levels that it implies, likewise.
-        unknown: the levels of which that was not found out.
+        bounded: what it is on all histories of up to so many transactions, where there is neither
+            a proof nor a history for a direction: the levels that it equals, or the nearest ones.
+        unknown: the levels of which not even that was found out.
+        by_axiom: whether it is equal to those only where sessions do one thing at a time.
         bounds: how far was looked.
         seconds: how long it took.
     """
@@ -180,9 +193,17 @@ class Place(Struct, frozen=True, kw_only=True):
     equal: tuple[str, ...]
     above: Mapping[str, tuple[Implication, Half]]
     below: Mapping[str, tuple[Implication, Half]]
+    bounded: Mapping[str, tuple[Bounded, int]]
     unknown: tuple[str, ...]
+    by_axiom: bool
     bounds: Bounds
     seconds: float
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether the place is known only where sessions do one thing at a time."""
+        near = (*self.above.values(), *self.below.values())
+        return self.by_axiom or any(one.one_at_a_time for pair in near for one in pair)
 
 
 def place(
@@ -205,35 +226,64 @@ def place(
     start = time.perf_counter()
     progress("proofs")
     names = sorted(library, key=_plain)
-    stronger = {n: p for n in names if (p := implication(library[n], one)) is not None}
-    weaker = {n: p for n in names if (p := implication(one, library[n])) is not None}
+    alone = not bounds.overlap
+    stronger, weaker = (
+        {n: p for n, pair in pairs.items() if (p := implication(*pair, one_at_a_time=alone))}
+        for pairs in ({n: (library[n], one) for n in names}, {n: (one, library[n]) for n in names})
+    )
     equal = [name for name in stronger if name in weaker]
     if equal:
-        above, below, unknown = [], [], []
+        above, below, bounded, unknown = [], [], {}, []
     else:
-        near = Nearest(library)
+        near = Nearest(library, one_at_a_time=alone)
         above, below = near.weakest(stronger), near.strongest(weaker)
         own = "\0"
         rest = {n: library[n] for n in near.alone(n for n in names if n not in stronger | weaker)}
         known = order(
             {own: one, **rest}, bounds=bounds, seconds=seconds, about=own, progress=progress
         )
-        unknown = sorted({a if b == own else b for a, b in known.searched})
+        bounded = {n: found for n in rest if (found := _bounded(known, own, n)) is not None}
+        open_ones = {a if b == own else b for a, b in known.searched}
+        unknown = sorted(open_ones - bounded.keys())
+        nearest = {
+            *near.weakest(n for n, (relation, _) in bounded.items() if relation == "weaker"),
+            *near.strongest(n for n, (relation, _) in bounded.items() if relation == "stronger"),
+        }
+        bounded = {n: found for n, found in bounded.items() if found[0] == "equal" or n in nearest}
 
     def told(allows: Normal, forbids: Normal) -> Half:
         progress(f"{allows.spec.name}, not {forbids.spec.name}")
         left = max(1.0, start + seconds - time.perf_counter())
         return half(allows, forbids, bounds=bounds, seconds=left)
 
+    apart_above = {n: (stronger[n], told(one, library[n])) for n in above}
+    apart_below = {n: (weaker[n], told(library[n], one)) for n in below}
+    for n, (_, half_of) in (*apart_above.items(), *apart_below.items()):
+        if half_of.searched:  # the one direction by proof, the other one as far as was looked
+            bounded[n] = ("equal", half_of.searched)
+    if any(relation == "equal" for relation, _ in bounded.values()):
+        bounded = {n: found for n, found in bounded.items() if found[0] == "equal"}
     return Place(
         name=one.spec.name,
         equal=tuple(equal),
-        above={n: (stronger[n], told(one, library[n])) for n in above},
-        below={n: (weaker[n], told(library[n], one)) for n in below},
+        above=apart_above,
+        below=apart_below,
+        bounded=bounded,
         unknown=tuple(unknown),
+        by_axiom=any(p.one_at_a_time for n in equal for p in (stronger[n], weaker[n])),
         bounds=bounds,
         seconds=time.perf_counter() - start,
     )
+
+
+def _bounded(known: Order, own: str, level: str) -> tuple[Bounded, int] | None:
+    """What one level is to another on all histories up to a size; ``None`` without a size."""
+    pairs = ((own, level), (level, own))
+    sizes = [known.searched[pair] for pair in pairs if pair in known.searched]
+    if not sizes or not min(sizes):
+        return None
+    forth, back = (pair in known.separations for pair in pairs)
+    return ("weaker" if forth else "stronger" if back else "equal"), min(sizes)
 
 
 def _plain(name: str) -> tuple[int, str]:
@@ -244,9 +294,10 @@ def _plain(name: str) -> tuple[int, str]:
 class Nearest:
     """The extreme ones of some levels; of equal ones the one with the shortest name."""
 
-    def __init__(self, library: Mapping[str, Normal]) -> None:
-        """Take the levels by name."""
+    def __init__(self, library: Mapping[str, Normal], *, one_at_a_time: bool = False) -> None:
+        """Take the levels by name, and whether sessions do one thing at a time."""
         self._library = library
+        self._one_at_a_time = one_at_a_time
 
     def strongest(self, names: Iterable[str]) -> list[str]:
         """Those that no other one implies."""
@@ -267,7 +318,8 @@ class Nearest:
         return found
 
     def _implies(self, a: str, b: str) -> bool:
-        return implication(self._library[a], self._library[b]) is not None
+        pair = self._library[a], self._library[b]
+        return implication(*pair, one_at_a_time=self._one_at_a_time) is not None
 
 
 def library_levels() -> dict[str, Normal]:

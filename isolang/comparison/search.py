@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from isolang.comparison.normal import Axiom, Normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
+from isolang.comparison.symbolic import Scope
 from isolang.language.meaning.core import Check, Spec
 
 TRANSACTIONS = 3
@@ -24,6 +25,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     """The result of a search.
 
     Attributes:
+        refused: a serial history that violates the specification, or ``None``.
         satisfied: a history that satisfies the specification, or ``None``.
         written_twice: one that does in which two transactions write one key, or ``None``.
         failed: per check a history that violates it: whatever is chosen violates it, or what meets
@@ -33,6 +35,7 @@ class Findings(Struct, frozen=True, kw_only=True):
         complete: whether that is the size asked for.
     """
 
+    refused: Small | None
     satisfied: Small | None
     written_twice: Small | None
     failed: Mapping[str, Small]
@@ -60,13 +63,14 @@ class _Search:
         self._free = self._level(())
         self._until = until
         self.open = {check.name: check for check in self.checks if check.name not in settled}
+        self.refused: Small | None = None
         self.satisfied: Small | None = None
         self.written_twice: Small | None = None
         self.failed: dict[str, Small] = {}
 
     @property
     def done(self) -> bool:
-        return self.written_twice is not None and not self.open
+        return self.written_twice is not None and not self.open and self.refused is not None
 
     def _level(self, checks: Sequence[Check]) -> Normal:
         axioms = tuple(Axiom(check=check) for check in checks)
@@ -78,7 +82,15 @@ class _Search:
         Raises:
             TimeoutError: the time is up.
         """
-        scope = scope_of([self._whole], Bounds(keys=KEYS, reads=1), size)
+        scope = scope_of([self._whole], Bounds(keys=KEYS, reads=1, overlap=True), size)
+        if self.written_twice is None or self.open:
+            self._search_all(scope)
+        if self.refused is None:
+            serial = Separator(self._whole, replace(scope, serial=True, real_time=True))
+            found = serial.smallest(self._free, self._until)
+            self.refused = None if found is None else found[0]
+
+    def _search_all(self, scope: Scope) -> None:
         separator = Separator(self._whole, scope)
         if self.written_twice is None:
             twice = [separator.histories.written_twice]
@@ -122,6 +134,7 @@ def search(
     except TimeoutError:
         pass
     return Findings(
+        refused=run.refused,
         satisfied=run.satisfied,
         written_twice=run.written_twice,
         failed=run.failed,

@@ -29,12 +29,15 @@ class Bounds(Struct, frozen=True, kw_only=True):
         reads: of one key by one transaction, at most.
         one_by_one: only what a database can show that does one step after the other, to reads by
             key.
+        overlap: also histories of which a transaction of a session begins before the one before
+            it ended; else sessions do one thing at a time, in proofs, too.
     """
 
     transactions: int = 4
     keys: int = 3
     reads: int = 2
     one_by_one: bool = False
+    overlap: bool = False
 
 
 def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Scope:
@@ -50,6 +53,7 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         operations=bool(names & OF_EVENTS),
         predicates=not bounds.one_by_one and bool(names & {*SPLIT, "pred"}),
         one_by_one=bounds.one_by_one,
+        overlap=bounds.overlap,
     )
 
 

@@ -5,7 +5,8 @@ transaction writes a key at most once, and reads it at most ``Scope.reads`` time
 registers, or lists, whose reads show the order of what was appended before, and nothing that the
 reader itself appends later. Where predicates matter, a transaction may also ask for all rows of a
 register, and find none. Times, where they are asked for, do not contradict the order of a
-session.
+session, and unless overlap is allowed, each transaction of a session begins after the one before it
+ended.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Scope(Struct, frozen=True, kw_only=True):
         predicates: whether there are predicate reads.
         one_by_one: leave out what no database can show that does one step after the other: reads,
             sessions and times that contradict each other.
+        overlap: whether transactions of a session may overlap in time.
+        serial: only what one transaction after the other shows, in the order of their numbers.
     """
 
     transactions: int
@@ -52,6 +55,8 @@ class Scope(Struct, frozen=True, kw_only=True):
     operations: bool = False
     predicates: bool = False
     one_by_one: bool = False
+    overlap: bool = False
+    serial: bool = False
 
 
 class Symbolic(Interpretation[int]):
@@ -83,6 +88,8 @@ class Symbolic(Interpretation[int]):
         self._make_events()
         if scope.one_by_one:
             self._make_one_order()
+        if scope.serial:
+            self._make_serial()
 
     # --- variables ---
 
@@ -186,7 +193,7 @@ class Symbolic(Interpretation[int]):
                 elif b == c:
                     state((-first, -second, rt.get((a, d), FALSE)))
         for (i, j), literal in self._so.items():
-            state((-literal, -rt[j, i]))
+            state((-literal, -rt[j, i] if self.scope.overlap else rt[i, j]))
 
     def _make_groups(self) -> None:
         """A partition of the sessions."""
@@ -233,6 +240,23 @@ class Symbolic(Interpretation[int]):
                 if a != s:  # what stands before it in the list was read, too
                     there = (self.are_lists[x], literal, self._write[a, x], self._shown[x][a, s])
                     self.circuit.state((*(-one for one in there), before.get((a, t), FALSE)))
+
+    def _make_serial(self) -> None:
+        """Each transaction reads the last version before it, and begins after the one before."""
+        state = self.circuit.state
+        for (a, b), literal in self._so.items():
+            if a > b:
+                state((-literal,))
+        for (a, b), literal in self._rt.items():
+            state((literal if a < b else -literal,))
+        for shown in self._shown:
+            for (a, b), literal in shown.items():
+                state((literal if a < b else -literal,))
+        for (t, x, _, s), literal in self._read.items():
+            if s > t:
+                state((-literal,))
+            for u in range(s + 1 if s != T0 else 1, t):
+                state((-literal, -self._write[u, x]))
 
     def total_order(
         self, elements: Iterable[int], new: Callable[[], int]

@@ -11,7 +11,7 @@ whether it reads from outside, if one of the two specifications asks (`[W]`, `[R
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, combinations
@@ -62,6 +62,8 @@ from isolang.language.meaning.core import (
 from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.show import brief, show_check
 from isolang.language.vocabulary import (
+    COMPARING_SESSIONS,
+    COMPARING_TIMES,
     DEPENDENCIES,
     FILTERED,
     FILTERED_RELATIONS,
@@ -83,6 +85,10 @@ _PARTS = {
     for relation in FILTERED_RELATIONS
 }
 _PARTS["rt"] += ("group-rt",)
+_PARTS_ONE_AT_A_TIME = {
+    **_PARTS, "rt": (*_PARTS["rt"], "so"), "group-rt": (*_PARTS.get("group-rt", ()), "so")
+}  # fmt: skip
+"""Where sessions do one thing at a time, their order is of real time, and of their groups'."""
 _READS = OF_READS | {"rf"}
 _OF_VERSIONS = OVERWRITING | {"ww"}
 _ENDS: Mapping[str, tuple[str, ...]] = {
@@ -136,12 +142,14 @@ class Implication(Struct, frozen=True, kw_only=True):
         weaker: of the other.
         theorems: by which they were first said of dependencies.
         steps: one for each check of the weaker one.
+        one_at_a_time: whether it needs that sessions do one thing at a time.
     """
 
     stronger: str
     weaker: str
     theorems: tuple[str, ...]
     steps: tuple[Step, ...]
+    one_at_a_time: bool = False
 
     def holds(self) -> bool:
         """Whether the evidence of each step shows it."""
@@ -150,6 +158,8 @@ class Implication(Struct, frozen=True, kw_only=True):
     def argument(self) -> Iterator[str]:
         """The proof, a sentence at a time."""
         yield from self.theorems
+        if self.one_at_a_time:
+            yield f"{ONE_AT_A_TIME}: `so` is within `rt`"
         yield (
             f"take sources and version orders for which `{self.stronger}` is satisfied; "
             f"`{self.weaker}` is satisfied for the same ones:"
@@ -157,15 +167,41 @@ class Implication(Struct, frozen=True, kw_only=True):
         yield from map(str, self.steps)
 
 
-def implication(stronger: Normal, weaker: Normal) -> Implication | None:
-    """A proof that ``stronger`` implies ``weaker``; ``None`` says nothing."""
+ONE_AT_A_TIME = "sessions do one thing at a time"
+"""Each transaction of a session begins after the one before it ended (docs/comparison.md)."""
+
+
+def implication(
+    stronger: Normal, weaker: Normal, *, one_at_a_time: bool = False
+) -> Implication | None:
+    """A proof that ``stronger`` implies ``weaker``; ``None`` says nothing.
+
+    Args:
+        stronger: the one.
+        weaker: the other.
+        one_at_a_time: whether the proof may use that sessions do one thing at a time. No history
+            that was read need obey that: what follows about one must be proved without.
+    """
+    found = _implication(stronger, weaker, one_at_a_time=False)
+    if found is None and one_at_a_time and may_overlap((stronger, weaker)):
+        found = _implication(stronger, weaker, one_at_a_time=True)
+    return found
+
+
+def may_overlap(levels: Sequence[Normal]) -> bool:
+    """Whether it matters to some levels together that sessions do one thing at a time."""
+    names = frozenset().union(*(level.mentioned() for level in levels))
+    return bool(names & COMPARING_TIMES and names & COMPARING_SESSIONS)
+
+
+def _implication(stronger: Normal, weaker: Normal, *, one_at_a_time: bool) -> Implication | None:
     if weaker.uses_reads_from and not stronger.uses_reads_from:
         return None  # an aborted read violates only the weaker one
     if stronger.exists != weaker.exists:
         return None
     steps = []
     for axiom in weaker.axioms:
-        step = _step(stronger, axiom)
+        step = _step(stronger, axiom, one_at_a_time=one_at_a_time)
         if step is None:
             return None
         steps.append(step)
@@ -175,11 +211,12 @@ def implication(stronger: Normal, weaker: Normal) -> Implication | None:
         weaker=weaker.spec.name,
         theorems=tuple(theorems),
         steps=tuple(steps),
+        one_at_a_time=one_at_a_time,
     )
     return found if found.holds() else None
 
 
-def _step(stronger: Normal, axiom: Axiom) -> Step | None:
+def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Step | None:
     shown = _shown(axiom.check)
     splits = any(SPLIT & names(check.expr) for check in (axiom.check, *stronger.checks))
     for check in stronger.checks:
@@ -218,8 +255,11 @@ def _step(stronger: Normal, axiom: Axiom) -> Step | None:
         known = [(k, e, c) for k, e, c in about if _forbidden(k, e) is not None]
         tests = spelled.letters.union(*(w.letters for k, e, _ in known if (w := _forbidden(k, e))))
         tests &= _TESTS
-        left = _possible(form, expr, tests)
-        right = [(_shown(check), _known_walks(k, e, tests)) for k, e, check in known]
+        left = _possible(form, expr, tests, one_at_a_time=one_at_a_time)
+        right = [
+            (_shown(check), _known_walks(k, e, tests, one_at_a_time=one_at_a_time))
+            for k, e, check in known
+        ]
         for some in chain(([one] for one in right), [right] if len(right) > 1 else []):
             language = union(*(words for _, words in some))
             if (inclusion := prove(left, language)) is not None:
@@ -421,24 +461,25 @@ def _without_keys(e: Core) -> Core:
 
 
 @lru_cache(maxsize=1024)
-def _known_walks(form: str, e: Core, tests: frozenset[str]) -> Dfa:
+def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
     """The same as ``_walks``, or only what single steps spell, if that is too large."""
     steps = tuple(part for part in e.parts if isinstance(part, Rel)) if isinstance(e, Union) else ()
     try:
-        return _walks(form, e, tests)
+        return _walks(form, e, tests, one_at_a_time=one_at_a_time)
     except TooLargeError:
         if not steps:
             raise
-    return _walks(form, Union(steps), tests)
+    return _walks(form, Union(steps), tests, one_at_a_time=one_at_a_time)
 
 
 @lru_cache(maxsize=1024)
-def _walks(form: str, e: Core, tests: frozenset[str]) -> Dfa:
+def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
     """What closed walks that violate a check spell, read from any of their transactions.
 
     A `so` or `rt` step may stand for several, and a step of any two transactions for one between
     those that access one key. Nothing leads to T0, so `init` is in no closed walk.
     """
+    parts = _PARTS_ONE_AT_A_TIME if one_at_a_time else _PARTS
     words = _forbidden(form, e)
     assert words is not None
     cyclic = rotations(words)
@@ -453,7 +494,7 @@ def _walks(form: str, e: Core, tests: frozenset[str]) -> Dfa:
         for kind in kinds:
             for step, target in _steps(cyclic, q, kind):
                 after, middle = places[target], nfa.state() if step in _ORDERS else None
-                for part in (step, *_PARTS.get(step, ())):
+                for part in (step, *parts.get(step, ())):
                     nfa.move(here, f"{kind}:{part}", after)
                     if middle is not None:
                         nfa.move(here, f"{kind}:{part}", middle)
@@ -464,12 +505,17 @@ def _walks(form: str, e: Core, tests: frozenset[str]) -> Dfa:
 
 
 @lru_cache(maxsize=1024)
-def _possible(form: str, e: Core, tests: frozenset[str]) -> Dfa:
+def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
     """The same, without what no history has, and not read from within steps of one order.
 
     What a step leaves and enters writes, or reads, as the step says; and steps of `so` alone, or of
-    `rt` alone, do not come back.
+    `rt` alone, do not come back. Where sessions do one thing at a time, all these are of real time,
+    and do not come back together.
     """
+
+    def within_one_order(last: str, step: str) -> bool:
+        return step in _ORDERS and (last in _ORDERS if one_at_a_time else last == step)
+
     words = violating(form, e)
     assert words is not None
     cyclic = rotations(words)
@@ -498,7 +544,7 @@ def _possible(form: str, e: Core, tests: frozenset[str]) -> Dfa:
         here = number[q, entered, last, first]
         needed = set(entered) & tests
         kind, _, step = first.partition(":")
-        if q in cyclic.final and needed <= set(kind) and not (step == last and step in _ORDERS):
+        if q in cyclic.final and needed <= set(kind) and not within_one_order(last, step):
             nfa.skip(here, nfa.final)
         for kind in kinds:
             if needed <= set(kind):

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from isolang.encodings.formula import Builder, Ints, PolygraphFormula, Theory
 from isolang.problem.chains import Chains, combine
+from isolang.problem.distinct import among
 from isolang.problem.polygraph import spread
 from isolang.problem.problem import Inclusion
 
@@ -27,7 +28,8 @@ class Dependencies(Struct, frozen=True, kw_only=True):
 
     Attributes:
         chains: the writers, combined or not.
-        known: int32[m, 2]; edges that hold whatever is chosen, the polygraph's among them.
+        known: int32[m, 2]; edges that hold whatever is chosen, the polygraph's among them, but for
+            those that others replace.
         ww_first: int32; writers, from …
         ww_second: int32; … to; ``ww_order`` says under which order.
         ww_order: int32.
@@ -63,7 +65,8 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     if not graph.uses_orders:
         empty = dict.fromkeys(("ww_first", "ww_second", "ww_order", "rw_read"), none)
         more = dict.fromkeys(("rw_writer", "rw_choice", "rw_order"), none)
-        return Dependencies(chains=chains, known=polygraph.known, **empty, **more)
+        least = polygraph.reduced(polygraph.known)
+        return Dependencies(chains=chains, known=least, **empty, **more)
     ordered = _Ordered(
         np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([number, -number])
     )
@@ -101,7 +104,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
         known.append(np.stack((u, v), axis=1))
     return Dependencies(
         chains=chains,
-        known=np.concatenate(known),
+        known=polygraph.reduced(np.concatenate(known)),
         ww_first=chains.tail[ordered.first],
         ww_second=ordered.second,
         ww_order=ordered.order,
@@ -175,9 +178,11 @@ def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
     """Settled pairs of chains whose tail and head are not a settled pair of writers."""
     native = polygraph.problem.native
     count = len(native.writer_txn)
+    if (chains.next < 0).all():  # each is one writer
+        return chains.settled[:0, 0], chains.settled[:0, 1]
     tail, head = chains.tail[chains.settled[:, 0]].astype(np.int64), chains.settled[:, 1]
     known = polygraph.settled[:, 0].astype(np.int64) * count + polygraph.settled[:, 1]
-    fresh = ~np.isin(tail * count + head, known) & (native.writer_txn[tail] != native.n)
+    fresh = ~among(tail * count + head, known) & (native.writer_txn[tail] != native.n)
     return chains.settled[fresh, 0], chains.settled[fresh, 1]
 
 

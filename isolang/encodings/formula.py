@@ -18,6 +18,8 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from isolang.problem.distinct import distinct_rows
+
 if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
 
@@ -132,5 +134,5 @@ class Builder(Struct):
     def all_edges(self) -> Ints:
         """The edges so far, those that are always there first, each only once."""
         edges = np.concatenate([np.zeros((0, 3), np.int32), *self._edges])
-        edges = np.unique(edges, axis=0) if len(edges) else edges
+        edges = distinct_rows(edges)
         return edges[np.argsort(edges[:, 2] != 0, kind="stable")]

@@ -112,9 +112,11 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
     from isolang.limits import Deadline
     from isolang.pipeline.run import Run
     from isolang.solvers.answer import Undecided, Unproved
+    from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import solver_of
 
     phase("read")
+    load_plugins()
     solver_of(entry.pair.solver)  # imports what it needs
     history = read(entry.history, entry.reading)
     phase("prepare")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict, assert_never
 
 from msgspec.structs import replace
@@ -12,7 +13,6 @@ from msgspec.structs import replace
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.errors import HistoryError
-from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
 from isolang.language.meaning.facts import mentioned, uses_groups
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
     from isolang.pipeline.unsat_core import UnsatCore
     from isolang.problem import Problem
-
-# How many indeterminate transactions a line names.
-_NAMED = 12
 
 _NOTHING_OBSERVED = (
     f"{NOTHING_OBSERVED}: no session read, or missed, what another session wrote, so that this "
@@ -95,6 +92,25 @@ def decide(
             "history names one; hint: `:group` of operation maps, `group` of transactions"
         )
         raise HistoryError(msg)
+    open_choice = {options.encoding, options.solver, options.prune} == {"auto"}
+    if route.kind == "relational" and open_choice:
+        from isolang.language.classify.relational import Relational
+        from isolang.pipeline.parts import decide_in_parts
+
+        assert isinstance(route, Relational)
+
+        def by(way: Route, problem: Problem) -> Verdict:
+            return decide(
+                history, way, deadline, options, progress, problem=problem, simplest=simplest,
+                work=work,
+            )  # fmt: skip
+
+        # What costs too much is left to the search, which says so.
+        with suppress(TimeoutError, MemoryError):
+            if route.parts is not None and not _says_nothing_of(route.spec, history):
+                verdict = decide_in_parts(history, route, deadline, by, problem=problem)
+                if verdict is not None:
+                    return verdict
     pair, choice = choose_pair(options.encoding, options.solver, options.prune, route=route)
     if pair.of_specification and isinstance(route, Plan):
         from isolang.language.classify.relational import relational
@@ -146,7 +162,9 @@ def _verdict(run: Run) -> Verdict:
         contradiction = run.contradiction()
     if contradiction is not None:
         return _refuted(run, contradiction)
-    with run.deadline.during("solve"):
+    run.deadline.remaining()
+    # What was found counts, also if the deadline has passed meanwhile.
+    with run.deadline.during("solve", to_the_end=True):
         run.progress("solve")
         answer = run.solve()
         if isinstance(answer.says, Relations):
@@ -171,10 +189,11 @@ def _unproved(run: Run, answer: Answer) -> Verdict:
     try:
         with run.deadline.during("solve", to_the_end=True):
             proved = run.prove(answer)
-    except TimeoutError:
+    except (TimeoutError, MemoryError) as error:
         from isolang.explain.explain import explain_no_model
 
-        reason = f"{run.pair} finds no model, and there was no time for the native engine's proof"
+        lacking = "time" if isinstance(error, TimeoutError) else "memory"
+        reason = f"{run.pair} finds no model, and there was no {lacking} for a proof"
         return Invalid(
             violation=explain_no_model(run.problem, str(run.pair)),
             refutation=Refutation(()),
@@ -207,8 +226,12 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
     certification = run.certify(proof)
     if certification.rejected:
         return _rejected(run, proof, certification)
-    if isinstance(proof, Relations):
-        run.notes += _kept(run, proof)
+    if isinstance(proof, Relations) and not isinstance(run.route, Plan):
+        from isolang.language.classify.relational import Relational
+        from isolang.pipeline.parts import took_effect
+
+        assert isinstance(run.route, Relational)
+        run.notes += took_effect(run.history, run.route, proof.included)
     keys = not run.history.levels  # else what was observed is in what the keys stand for
     if keys and isinstance(found, Witness) and not _observed(run.history, found):
         run.notes.append(_NOTHING_OBSERVED)
@@ -252,23 +275,6 @@ def _observed(history: History, witness: Witness) -> bool:
     return bool(((least[keys] != own) | (most[keys] != own)).any())
 
 
-def _kept(run: Run, proof: Relations) -> list[str]:
-    """Name the indeterminate transactions that took effect, if some may do so without a read."""
-    from isolang.language.classify.relational import Relational
-
-    if not (isinstance(run.route, Relational) and run.route.unread_matter):
-        return []
-    history = run.history
-    status = history.columns.txn_status
-    indeterminate = {t for t in range(history.t0) if status[t] == INDETERMINATE}
-    if not indeterminate:
-        return []
-    kept = [history.label(t) for t in proof.included if t in indeterminate]
-    named = ", ".join(kept[:_NAMED]) + (", …" if len(kept) > _NAMED else "")
-    these = f"these took effect: {named or 'none'}"
-    return [f"of {len(indeterminate)} transactions of unknown outcome {these}"]
-
-
 def _judge_flags(run: Run, answer: Answer) -> None:
     """A flag holds iff no model of the other checks meets the flag's own check."""
     from isolang.encodings.relational.formula import RelationalFormula, with_units
@@ -276,15 +282,19 @@ def _judge_flags(run: Run, answer: Answer) -> None:
 
     assert isinstance(answer.formula, RelationalFormula)
     for name, met in answer.formula.relations.flags.items():
-        left = run.deadline.remaining()
         solver, part = solver_of(run.pair.solver)
-        found = solver.solve(
-            with_units(answer.formula, [met]),
-            until=None if left is None else time.perf_counter() + left,
-            seed=run.options.seed,
-            part=part,
-        )
-        word = "does not hold: some choice meets it" if found.satisfiable else "holds"
+        try:
+            left = run.deadline.remaining()
+            found = solver.solve(
+                with_units(answer.formula, [met]),
+                until=None if left is None else time.perf_counter() + left,
+                seed=run.options.seed,
+                part=part,
+            )
+        except TimeoutError:
+            word = "was not found out: the time ran out"
+        else:
+            word = "does not hold: some choice meets it" if found.satisfiable else "holds"
         run.notes.append(f"flag `{name}` {word}")
 
 
@@ -300,7 +310,8 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
     refutations = [first]
     finder = None
     if run.simplest and any(isinstance(step, CycleStep) for step in first.steps):
-        with run.deadline.during("solve"):
+        # A violation is not given up for lack of time, or memory, to find a simpler one.
+        with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
             allowed = finder.left

@@ -357,38 +357,47 @@ class Run:
         from isolang.pipeline.reconstruct import LARGEST, reconstruct
 
         n = self.history.columns.transactions()
-        left = self.deadline.remaining()
+        try:
+            left = self.deadline.remaining()
+        except TimeoutError:
+            return witness
         soon = left is None or n * n * _SECONDS_PER_PAIR < left / 2
         if n > LARGEST or not soon:
             return witness
-        with self.deadline.during("certify"):
+        with self.deadline.during("certify", to_the_end=True):
             self.progress("certify")
-            return reconstruct(self.history, theorem, witness)
+            try:
+                return reconstruct(self.history, theorem, witness)
+            except MemoryError:
+                return witness
 
     # --- certify ---
 
     def certify(self, proof: Proof, *, needed: bool = False) -> Certification:
         """Have an independent checker look at a proof.
 
+        That time or memory runs out here costs the certificate, and not the verdict.
+
         Args:
             proof: what to check.
             needed: check it even if the user wants no certificate.
-
-        Raises:
-            TimeoutError: the deadline has passed.
         """
         if not self.options.certify and not needed:
             return UNCHECKED
-        with self.deadline.during("certify"):
+        with self.deadline.during("certify", to_the_end=True):
             self.progress("certify")
-            left = self.deadline.remaining()
             try:
-                self._check(proof, left)
+                self._check(proof, self.deadline.remaining())
             except CertificateRejected as error:
                 return Certification(outcome="rejected", reason=str(error))
             except NotCertifiedError as error:
-                self.deadline.remaining()  # it may have been the time
                 reason = str(error).removeprefix("not certified: ")
+                return Certification(outcome="not certified", reason=reason)
+            except TimeoutError:
+                reason = "the time ran out before the proof was checked"
+                return Certification(outcome="not certified", reason=reason)
+            except MemoryError as error:
+                reason = out_of_memory(error, "certify")
                 return Certification(outcome="not certified", reason=reason)
         reason = f"an independent checker accepted the {_WHAT[type(proof)]}"
         return Certification(outcome="accepted", reason=reason)

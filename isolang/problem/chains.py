@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from isolang.language.vocabulary import OVERWRITING
+from isolang.problem.distinct import among, distinct
 from isolang.problem.event_graph import Ints, reached_inside
 from isolang.problem.problem import Inclusion
 
@@ -101,19 +102,19 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
     heads = np.flatnonzero((head == np.arange(count)) & (head != head[of_key]))
     initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
-    beside = np.isin(open_pairs, initial).any(axis=1)  # T0's chain is first
+    beside = among(open_pairs, initial).any(axis=1)  # T0's chain is first
     settled = _distinct(np.concatenate([settled, initial_first]), count)
     known = np.concatenate([settled, settled[:, ::-1]])
     open_pairs = _distinct(np.sort(open_pairs[~beside], axis=1), count)
     code = open_pairs[:, 0].astype(np.int64) * count + open_pairs[:, 1]
-    taken = np.isin(code, known[:, 0].astype(np.int64) * count + known[:, 1])
+    taken = among(code, known[:, 0].astype(np.int64) * count + known[:, 1])
     return Chains(next=follows, head=head, tail=tail, open=open_pairs[~taken], settled=settled)
 
 
 def _distinct(pairs: Ints, count: int) -> Ints:
     """The pairs of two different writers, each once."""
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    code = np.unique(pairs[:, 0].astype(np.int64) * count + pairs[:, 1])
+    code = distinct(pairs[:, 0].astype(np.int64) * count + pairs[:, 1])
     return np.stack(np.divmod(code, max(count, 1)), axis=1).astype(np.int32)
 
 

@@ -25,6 +25,7 @@ from isolang.language.vocabulary import (
     ends_of,
     relation_of,
 )
+from isolang.problem.distinct import distinct
 
 if TYPE_CHECKING:
     from isolang import _native
@@ -135,7 +136,7 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
             chunks.add(first + everyone * states + q, first + everyone * states + r)
         for test, passing in (("W", native.writer_txn), ("R", native.read_txn)):
             for q, r in automaton.steps.get(test, ()):
-                some = np.unique(passing).astype(np.int64)
+                some = distinct(passing).astype(np.int64)
                 chunks.add(first + some * states + q, first + some * states + r)
         for q, r in automaton.steps.get("init", ()):
             chunks.add(np.full(len(present), first + n * states + q), first + present * states + r)

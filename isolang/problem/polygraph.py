@@ -21,6 +21,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.problem.distinct import among, distinct
 from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
 from isolang.problem.problem import Inclusion, Problem
 from isolang.rows import bits
@@ -67,6 +68,12 @@ class Polygraph(Struct, frozen=True, kw_only=True):
         """The problem it was made of."""
         return self.graph.problem
 
+    def reduced(self, edges: Ints) -> Ints:
+        """Edges that reach the same, without most of those that others replace."""
+        from isolang import _native
+
+        return _native.reduced_edges(self.graph.nodes, edges)
+
     def choosing_reads(self) -> NDArray[np.intp]:
         """The reads without a settled source, whether or not they have candidates."""
         if not self.graph.uses_reads:
@@ -104,7 +111,7 @@ def build_polygraph(
     edges = [graph.facts]
     if prune == "known":
         if graph.uses_reads:
-            alive = ~np.isin(native.writer_txn[native.candidate], native.impossible)
+            alive = ~among(native.writer_txn[native.candidate], native.impossible)
             source = _only_candidates(problem, alive)
             taken = native.writer_txn[source[source >= 0]]
             inclusion[taken] = int(Inclusion.IN)
@@ -288,7 +295,7 @@ def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
     """The pairs of writers of one key, T0's left out, that are not settled."""
     native = problem.native
     count = len(native.writer_txn)
-    known = np.unique(settled.min(axis=1).astype(np.int64) * count + settled.max(axis=1))
+    known = distinct(settled.min(axis=1).astype(np.int64) * count + settled.max(axis=1))
     pairs = [np.zeros((0, 2), np.int32)]
     starts = native.key_start.tolist()
     for first, last in pairwise(starts):
@@ -296,7 +303,7 @@ def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
         i, j = np.triu_indices(last - first - 1, 1)
         a, b = first + 1 + i, first + 1 + j
         if len(known):
-            free = ~np.isin(a.astype(np.int64) * count + b, known)
+            free = ~among(a.astype(np.int64) * count + b, known)
             a, b = a[free], b[free]
         pairs.append(np.stack((a, b), axis=1).astype(np.int32))
     return np.concatenate(pairs)

@@ -25,6 +25,11 @@ _HISTORIES = (
     "sessions, `@` the time from and to; `rp(x,none)` is a predicate read of the rows of x, which "
     "found none."
 )
+_ONE_AT_A_TIME = (
+    "In all of this sessions "
+    "[do one thing at a time](comparison.md#sessions-do-one-thing-at-a-time). Proofs that need "
+    "that say so; `--overlap` compares without."
+)
 _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 
 
@@ -102,6 +107,9 @@ def _page(found: Lattice) -> Iterator[str]:
     yield "## Equal levels"
     yield ""
     yield "Each implies the others by proof."
+    if not order.bounds.overlap:
+        yield ""
+        yield from wrap(_ONE_AT_A_TIME, 100)
     yield ""
     yield from (
         f"* {' = '.join(f'`{name}`' for name in same)}" for same in order.classes if len(same) > 1

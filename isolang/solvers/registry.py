@@ -12,6 +12,7 @@ from msgspec import Struct
 from isolang.encodings.registry import ENCODINGS, Encoding
 from isolang.errors import SolverError
 from isolang.problem.polygraph import PRUNE
+from isolang.solvers.plugins import load_plugins
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
@@ -163,6 +164,8 @@ def solver_of(name: str) -> tuple[Solver, str]:
         SolverError: there is none, or it is not installed.
     """
     base, _, part = name.partition(":")
+    if base not in SOLVERS:
+        load_plugins()
     solver = SOLVERS.get(base)
     if solver is None:
         raise SolverError(f"no such solver (got {name!r}, expected {_listed(SOLVERS)})")
@@ -207,12 +210,13 @@ def stages_of(encoding: str) -> tuple[str, ...]:
 
 
 def fitting(route: Route | None = None, *, installed: bool = True) -> Iterator[tuple[str, str]]:
-    """All pairs (encoding, solver) that fit, the engine's own first.
+    """All pairs (encoding, solver) that fit, the engine's own first, and those of plugins.
 
     Args:
         route: of the specification; ``None``: one that all encodings are of.
         installed: only those whose solver is installed.
     """
+    load_plugins()
     for encoding in applicable(route):
         if encoding == EVENT_GRAPH:
             yield EVENT_GRAPH, NATIVE
@@ -244,6 +248,8 @@ def choose_pair(
         SolverError: there is no such pair, it is not installed, or does not apply to the
             specification.
     """
+    if encoding not in ("auto", EVENT_GRAPH, *ENCODINGS):
+        load_plugins()
     if encoding != "auto":
         _require_encoding(encoding, (EVENT_GRAPH, *ENCODINGS), route)
     _require_stage(prune, PRUNE)
@@ -297,6 +303,8 @@ def take_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, st
     Raises:
         SolverError: there is none, or it does not apply to the specification.
     """
+    if encoding not in ENCODINGS:
+        load_plugins()
     _require_encoding(encoding, tuple(ENCODINGS), route)
     _require_stage(prune, PRUNE)
     return ENCODINGS[encoding], _stage(encoding, prune)

@@ -1,9 +1,12 @@
 #include <nanobind/stl/string.h>
 
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "bindings/bindings.hpp"
 #include "engine/graph/known_edges.hpp"
+#include "engine/graph/reduced_edges.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -58,6 +61,26 @@ KnownGraph* known_graph(const Problem& problem, std::int32_t low, std::int32_t h
   return new KnownGraph(problem, low, high, effort, budget);
 }
 
+nb::object reduced(std::int32_t nodes,
+                   nb::ndarray<const std::int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>
+                       edges,
+                   double seconds) {
+  const std::span<const std::int32_t> all(edges.data(), 2 * edges.shape(0));
+  for (const std::int32_t v : all)
+    if (v < 0 || v >= nodes) throw nb::value_error("edges: no such node");
+  Budget budget = interruptible_budget(seconds);
+  std::vector<std::int32_t> kept;
+  {
+    nb::gil_scoped_release release;
+    kept = reduced_edges(nodes, all, budget);
+  }
+  auto* owned = new std::vector<std::int32_t>(std::move(kept));
+  const nb::capsule owner(
+      owned, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>>(
+      owned->data(), {owned->size() / 2, 2}, owner));
+}
+
 }  // namespace
 
 void register_known(nb::module_& m) {
@@ -65,6 +88,8 @@ void register_known(nb::module_& m) {
       .def(nb::new_(&known_graph), "problem"_a, "low"_a, "high"_a, "effort"_a)
       .def("short_cycles", &short_cycles, "back"_a, "closing"_a, "longest"_a, "most"_a,
            "effort"_a);
+  m.def("reduced_edges", &reduced, "nodes"_a, "edges"_a, "seconds"_a = 0.0,
+        "The edges of a graph without most that two others replace; all of one with a cycle.");
 }
 
 }  // namespace isolang

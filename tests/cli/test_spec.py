@@ -278,3 +278,31 @@ def test_without_a_command_the_help_is_shown(capfd):
     assert run.code == 2
     assert "Usage: isocheck spec" in run.err
     assert run_here(capfd, "spec", "lnt").code == 2
+
+
+def test_lint_says_perhaps_where_the_clock_ran_out(capfd, folder, monkeypatch):
+    """Only who has looked at all histories of three transactions may say that it cannot fail."""
+    from isolang.comparison import search
+
+    (folder / "a.iso").write_text('include "adya.iso"\nacyclic so & wr as c\nacyclic wr as d\n')
+    looked = search._Search.search
+
+    def slow(self, size):
+        if size == 3:
+            raise TimeoutError
+        looked(self, size)
+
+    monkeypatch.setattr(search._Search, "search", slow)
+    run = run_here(capfd, "spec", "lint", "a.iso")
+    assert run.code == 0
+    assert run.out == "a.iso: nothing found\n"
+    assert "note: perhaps check `c` cannot fail: searched all histories of up to 2" in run.err
+
+
+def test_lint_finds_a_serial_history_that_is_refused(capfd, folder):
+    """The direction of `rw` is easily mistaken."""
+    (folder / "a.iso").write_text('include "adya.iso"\nacyclic so | wr | ww | rw^-1 as c\n')
+    run = run_here(capfd, "spec", "lint", "a.iso")
+    assert run.code == 1
+    said = "a.iso:2:1: warning: a serial history is refused: r(x,nil) @0-1 -> w(x,2) @2-5\n"
+    assert said in run.out

@@ -79,9 +79,59 @@ def test_what_is_not_found_out_says_how_far_it_was_looked(folder, capfd):
     )
     code, found = compared(capfd, "a.iso", "b.iso", "--transactions", "2", "--keys", "2")
     assert (code, found["relation"]) == (3, "unknown")
+    assert (found["bounded"], found["up_to"], found["one_at_a_time"]) == ("equal", 2, False)
     assert found["searched"] == [2, None]
     run = run_here(capfd, "spec", "compare", "a.iso", "b.iso", "--transactions", "2", "--keys", "2")
+    assert run.out.startswith("a.iso and b.iso are equal up to 2 transactions\n")
     assert "on all histories of up to 2 of 2 transactions and 2 keys" in run.out
+
+
+def test_a_bounded_answer_is_part_of_the_headline(folder, capfd):
+    """One direction has a history, the other one neither that nor a proof."""
+    (folder / "a.iso").write_text('include "adya.iso"\nacyclic wr | ww as c\n')
+    (folder / "b.iso").write_text('include "adya.iso"\nempty (wr & ww) & (wr & ww)^-1 as d\n')
+    code, found = compared(capfd, "a.iso", "b.iso", "--transactions", "2", "--keys", "2")
+    assert (code, found["relation"], found["bounded"], found["up_to"]) == (
+        3, "unknown", "stronger", 2,
+    )  # fmt: skip
+    run = run_here(capfd, "spec", "compare", "b.iso", "a.iso", "--transactions", "2", "--keys", "2")
+    assert run.out.startswith("b.iso is weaker than a.iso up to 2 transactions\n")
+    run = run_here(capfd, "spec", "compare", "b.iso", "a.iso", "--seconds", "0")
+    assert run.out.startswith("b.iso and a.iso: not found out\n")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "relation"),
+    [
+        ("sser", "sser-nosession", "equal"),
+        ("cc", "strong-pl-2-nosession", "incomparable"),
+        ("pl-fcv", "si", "incomparable"),
+        ("strong-partition-si-nosession", "strong-partition-si", "equal"),
+    ],
+)
+def test_sessions_do_one_thing_at_a_time_where_levels_are_compared(folder, capfd, a, b, relation):
+    """Else a session that overlaps tells them apart, which no client makes and EDN cannot say."""
+    code, found = compared(capfd, a, b)
+    assert (code, found["relation"]) == (0, relation)
+    assert all(one["history"] for one in found["witnesses"])
+    assert found["one_at_a_time"] == (relation == "equal")
+    text = run_here(capfd, "spec", "compare", a, b).out
+    assert (", when sessions do one thing at a time\n" in text) == (relation == "equal")
+
+
+def test_what_edn_refuses_is_still_answered(folder, capfd):
+    """With --overlap there is such a history; the answer has it as a table, and says why no EDN."""
+    code, found = compared(capfd, "sser", "sser-nosession", "--overlap")
+    assert (code, found["relation"], found["one_at_a_time"]) == (0, "stronger", False)
+    (witness,) = found["witnesses"]
+    assert witness["history"] is None
+    assert "a process in EDN does one thing at a time" in witness["not_written"]
+    assert witness["shown"] == "w(x,1) @0-5 -> r(x,nil) @0-5"
+    run = run_here(capfd, "spec", "compare", "sser", "sser-nosession", "--overlap", "--save", "out")
+    assert run.code == 0
+    assert "not shown as EDN: " in run.out
+    assert ".edn is not written: " in run.err
+    assert [path.suffix for path in (folder / "out").iterdir()] == [".html"]
 
 
 def test_a_mistake_names_the_specification(folder, capfd):
@@ -109,6 +159,36 @@ def test_the_place_of_another_level_has_what_tells_it_from_its_neighbours(folder
     found = valid("spec-place", run_here(capfd, "spec", "place", "-o", "json", "mine.iso").out)
     assert [one["name"] for one in found["above"]] == ["update-atomic"]
     assert found["below"][0]["witness"]["allowed_by"] == "pl-cs"
+
+
+def test_a_place_uses_what_is_known_up_to_a_size(folder, capfd):
+    """That a level has no lost step is no proof, but all small histories say that it is PL-2."""
+    (folder / "mine.iso").write_text(
+        'include "adya.iso"\nacyclic wr | ww as c\nempty (wr & ww) & (wr & ww)^-1 as d\n'
+    )
+    arguments = ("mine.iso", "--transactions", "2", "--keys", "2")
+    run = run_here(capfd, "spec", "place", *arguments)
+    assert run.code == 3
+    assert "stronger than pl-2; up to 2 transactions it is equal to " in run.out.splitlines()[0]
+    found = valid("spec-place", run_here(capfd, "spec", "place", "-o", "json", *arguments).out)
+    assert {"name": "pl-2", "relation": "equal", "up_to": 2} in found["bounded"]
+    assert found["unknown"] == []
+
+
+def test_a_place_with_real_time_and_no_sessions_is_found(folder, capfd):
+    (folder / "mine.iso").write_text('include "adya.iso"\nacyclic rt | wr | ww | rw as c\n')
+    found = valid("spec-place", run_here(capfd, "spec", "place", "-o", "json", "mine.iso").out)
+    assert {"sser", "sser-nosession"} <= set(found["equal"])
+    assert found["one_at_a_time"]
+    run = run_here(capfd, "spec", "place", "mine.iso", "--overlap")
+    assert run.out.startswith("mine is sser-nosession (also called sser-co-nosession, ")
+    (folder / "w.edn").write_text(
+        "{:type :invoke :f :txn :process 0 :value [[:w 0 1]]}\n"
+        "{:type :ok :f :txn :process 0 :value [[:w 0 1]]}\n"
+    )
+    run = run_here(capfd, "levels", "--spec", "mine.iso", "w.edn")
+    assert run.code == 0
+    assert "when sessions do one thing at a time" in run.out
 
 
 def test_levels_tell_where_a_specification_of_one_s_own_lies(folder, capfd):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from oracle import relational
 from oracle.concrete import EVENT_NAMES, given, satisfiable
@@ -10,6 +12,7 @@ from oracle.history import parse
 
 from isolang.comparison.compare import compare
 from isolang.comparison.search import search
+from isolang.language.library import list_library
 from isolang.language.load import load_spec
 from isolang.language.meaning import facts
 
@@ -94,3 +97,38 @@ def test_the_time_ends_the_search_and_the_bound_says_so() -> None:
     assert not found.complete
     assert found.bound() == "some histories, then the time was over"
     assert [check.name for check in found.cannot_fail] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("acyclic so | wr | ww | rw as c", False),
+        ("acyclic so | wr | ww | rw^-1 as c", True),
+        ("acyclic so | rt | wr | ww | rw as c", False),
+        ("acyclic so | rt^-1 as c", True),
+        ("empty rw ; ww as c", True),
+        ("empty wr \\ (so | init) as c", True),
+        ("empty pwr \\ init as c", False),
+        ("irreflexive rw ; ww^-1 as c", True),
+        ("acyclic (wr | ww)^-1 | rw as c", True),
+    ],
+)
+def test_a_serial_history_that_is_refused(text: str, refused: bool) -> None:
+    """It is one: the oracle finds it strictly serializable, and a violation."""
+    spec = load_spec(f'include "adya.iso"\n{text}\n')
+    found = search(spec, seconds=60).refused
+    assert (found is not None) == refused
+    if found is not None:
+        history = parse(str(found))
+        assert relational.satisfied(history, load_spec("sser"))
+        assert not relational.satisfied(history, spec)
+        begins = [begin for begin, _ in found.intervals()]
+        ends = [end for _, end in found.intervals()]
+        order = sorted(range(len(begins)), key=begins.__getitem__)
+        assert all(ends[a] < begins[b] for a, b in pairwise(order))
+
+
+def test_no_level_of_the_library_refuses_a_serial_history() -> None:
+    for entry in list_library():
+        if not entry.alias_of:
+            assert search(load_spec(entry.name), seconds=60).refused is None, entry.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from itertools import product
 
@@ -9,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from oracle import relational
 from oracle.generate import any_history, well_formed
-from oracle.history import is_list_key, keys, timed
+from oracle.history import is_list_key, keys, sort_by_session, timed
 
 from isolang.comparison.lattice import library_levels
 from isolang.comparison.normal import normal
@@ -354,3 +355,73 @@ def test_single_keys_are_not_implied_by_less():
     """A lost update has no cycle of `(so | wr | ww)^+`, nor of a causal one."""
     for weak in ("cc", "rc", "pl-2"):
         assert implication(normal(load_spec(weak)), normal(load_spec("per-key-sequential"))) is None
+
+
+def one_at_a_time(rng, history):
+    """The history with times: each transaction of a session begins after the one before ended.
+
+    An indeterminate transaction never ends, and no session order leads from it.
+    """
+    now, txns = {}, []
+    for txn in history:
+        begin = now.get(txn.session, 0) + rng.randint(1, 3)
+        now[txn.session] = begin + rng.randint(1, 5)
+        end = None if txn.status == "maybe" else now[txn.session]
+        group = "ab"[txn.session % 2]
+        txns.append(
+            dataclasses.replace(txn, begin=begin, end=end, times=None, commit=None, group=group)
+        )
+    return tuple(txns)
+
+
+@pytest.mark.parametrize(
+    ("stronger", "weaker"),
+    [
+        ("sser-nosession", "sser"), ("strong-si-nosession", "strong-si"), ("pl-fcv", "psi"),
+        ("strong-pl-2-nosession", "strong-pl-2"), ("strong-pl-1-nosession", "strong-pl-1"),
+        ("rss", "strong-pl-1"), ("rss-nosession", "ryw"), ("rss-nosession", "mw"),
+        ("strong-partition-si-nosession", "strong-partition-si"),
+        ("strong-si-nosession", "strong-partition-si"), ("pl-fcv", "pram"),
+    ],
+)  # fmt: skip
+def test_sessions_that_do_one_thing_at_a_time_are_of_real_time(stronger, weaker):
+    """Such a proof says that it needs that, and no such history contradicts it."""
+    one, other = normal(load_spec(stronger)), normal(load_spec(weaker))
+    assert implication(one, other) is None
+    proof = implication(one, other, one_at_a_time=True)
+    assert proof.holds()
+    assert proof.one_at_a_time
+    assert any("sessions do one thing at a time" in line for line in proof.argument())
+    rng, violated, looked = random.Random(stronger), 0, 0
+    while looked < 150:
+        history = sort_by_session(one_at_a_time(rng, any_history(rng)))
+        if not well_formed(history) or len(history) > 5:
+            continue
+        looked += 1
+        if not relational.satisfied(history, other.spec):
+            violated += 1
+            assert not relational.satisfied(history, one.spec), history
+    assert violated > 5
+
+
+def test_no_proof_rests_on_that_where_it_is_not_asked_for():
+    """A history of a session that overlaps tells them apart: `levels` may not conclude it."""
+    for stronger, weaker in ((a, b) for a, below in IMPLIES.items() for b in below):
+        proof = implication(normal(load_spec(stronger)), normal(load_spec(weaker)))
+        assert not proof.one_at_a_time
+
+
+@pytest.mark.parametrize(
+    ("stronger", "weaker"),
+    [
+        # Real time is not of sessions.
+        ("acyclic so | wr | ww as c", "acyclic rt | wr | ww as c"),
+        # A step of one order alone does not forbid steps of the other one.
+        ("acyclic so ; wr | ww as c", "acyclic rt ; wr | ww as c"),
+        # What a group does, in real time, is less than real time.
+        ("acyclic group-rt | wr as c", "acyclic rt | wr as c"),
+    ],
+)
+def test_the_order_of_sessions_is_not_all_of_real_time(stronger, weaker):
+    one, other = (normal(load_spec(f'include "adya.iso"\n{t}\n')) for t in (stronger, weaker))
+    assert implication(one, other, one_at_a_time=True) is None

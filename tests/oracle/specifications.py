@@ -65,3 +65,21 @@ def _set(rng: random.Random, depth: int, names: tuple[str, ...]) -> str:
     if depth == 0 or rng.random() < 0.7:
         return rng.choice(("T", "W", "R"))
     return f"{rng.choice(('domain', 'range'))}({_expr(rng, depth - 1, names)})"
+
+
+#: Levels that the native engine decides, and what a check beside them may speak of.
+BASES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    *((name, ("ww", "rw")) for name in ("si", "ser", "psi", "pc", "pl-2", "pl-3", "cc-adya")),
+    *((name, ("ww", "rw")) for name in ("si-nosession", "ra-adya", "sser", "pl-fcv", "pl-1")),
+    *((name, ("co",)) for name in ("cc", "ra", "rc", "ser-co", "si-co", "pc-co")),
+    *((name, ("ar", "vis")) for name in ("cc-vis", "ser-vis", "si-vis", "pc-vis", "mr", "ryw")),
+)
+
+
+def random_text_beside_a_level(rng: random.Random) -> str:
+    """A level of the library, checks beside it, and now and then a flag."""
+    name, names = rng.choice(BASES)
+    count = rng.choice((0, 1, 1, 1, 2))
+    checks = "".join(_check(rng, f"c{i}", names) for i in range(count))
+    flag = f"flag {_check(rng, 'f', names)}" if not count or rng.random() < 0.3 else ""
+    return f'include "{name}.iso"\n{checks}{flag}'

@@ -52,16 +52,23 @@ class Cost(Struct, frozen=True, kw_only=True):
         )
 
 
-def cost_of(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
+def cost_of(
+    problem: Problem,
+    spec: Spec,
+    tick: Callable[[], object] = lambda: None,
+    *,
+    most: int | None = None,
+) -> Cost:
     """Estimate the cost.
 
     Args:
         problem: the problem.
         spec: the specification.
         tick: called now and then; may raise ``TimeoutError``.
+        most: raise as soon as there are more steps than this.
     """
     bounded = _AnySource(problem, Circuit(), events=speaks_of_events(spec))
-    return _Estimate(bounded, spec, tick).cost()
+    return _Estimate(bounded, spec, tick, most).cost()
 
 
 def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
@@ -75,15 +82,19 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
     Raises:
         UnsupportedError: the encoding is too large.
     """
-    cost = cost_of(problem, spec, tick)
-    if cost.steps > LARGEST:
+    try:
+        return cost_of(problem, spec, tick, most=LARGEST)
+    except _TooManyStepsError:
+        transactions = problem.history.columns.transactions()
         raise UnsupportedError(
             f"{problem.history.name}: {spec.name} would run relationally, and that is too much "
-            f"({cost.transactions} transactions make about {cost.steps} steps, expected at most "
-            f"{LARGEST}); check a part of the history, or a level with a faster form "
-            "(`isocheck spec list`)"
-        )
-    return cost
+            f"({transactions} transactions make more than {LARGEST} steps); check a part of the "
+            "history, or a level with a faster form (`isocheck spec list`)"
+        ) from None
+
+
+class _TooManyStepsError(Exception):
+    """The estimate is beyond what anyone wants to know."""
 
 
 class _Bounds(Struct, frozen=True):
@@ -99,10 +110,17 @@ _NOTHING = _Bounds({}, {})
 class _Sizes:
     """The operators on bounds; counts what they would cost with gates."""
 
-    def __init__(self, everything: Relation, tick: Callable[[], object]) -> None:
+    def __init__(self, everything: Relation, tick: Callable[[], object], most: int | None) -> None:
         self.identity = self.lift(_of(everything))
         self.steps = 0
         self._tick = tick
+        self._most = most
+
+    def count(self, steps: int) -> None:
+        """Add steps, unless it is settled that there are too many."""
+        self.steps += steps
+        if self._most is not None and self.steps > self._most:
+            raise _TooManyStepsError
 
     def constant(self, a: _Bounds) -> bool:
         return a.least == a.most
@@ -135,7 +153,7 @@ class _Sizes:
             if row == sure and row.bit_count() == 1:
                 continue  # a row of `[S] ; b` is shared
             for k in bits(row & live):
-                self.steps += sizes[k] - (certain.get(k, 0) if sure >> k & 1 else 0)
+                self.count(sizes[k] - (certain.get(k, 0) if sure >> k & 1 else 0))
         return _Bounds(_composed(a.least, b.least), _composed(a.most, b.most))
 
     def inverse(self, a: _Bounds) -> _Bounds:
@@ -162,14 +180,15 @@ class _Sizes:
             sizes = {k: row.bit_count() for k, row in most.items()}
             rounds = max(1, len(most)).bit_length()
             through = sum(sizes.get(k, 0) for row in most.values() for k in bits(row))
-            self.steps += rounds * through
+            self.count(rounds * through)
         return _Bounds(least, most)
 
     def plus_from_above(self, a: _Bounds) -> _Bounds:
         least, most = closure(a.least), closure(a.most)
         if a.least != a.most:
             sizes = {k: row.bit_count() for k, row in most.items()}
-            self.steps += sum(sizes.get(k, 0) for row in a.most.values() for k in bits(row))
+            for row in a.most.values():
+                self.count(sum(sizes.get(k, 0) for k in bits(row)))
         return _Bounds(least, most)
 
     def with_identity(self, a: _Bounds) -> _Bounds:
@@ -185,10 +204,12 @@ class _AnySource(Bounded):
 
 
 class _Estimate:
-    def __init__(self, bounded: Bounded, spec: Spec, tick: Callable[[], object]) -> None:
+    def __init__(
+        self, bounded: Bounded, spec: Spec, tick: Callable[[], object], most: int | None
+    ) -> None:
         self._interpretation = bounded
         self._spec = spec
-        self._sizes = _Sizes(bounded.everything, tick)
+        self._sizes = _Sizes(bounded.everything, tick, most)
         self._evaluator: Evaluator[_Bounds] = Evaluator(
             self._sizes, self._given, bounded.keys, spec.exists
         )
@@ -205,9 +226,10 @@ class _Estimate:
                 within = self._evaluator.value(check.bound, Side.BELOW)
             if check.flag or check.negated:
                 value = self._sizes.plus(value) if check.kind == "acyclic" else value
-            self._sizes.steps += _size(value.most) - _size(
-                self._sizes.inter(value, within).least if not isinstance(check.expr, ForKey) else {}
-            )
+            settled: Mapping[int, int] = {}
+            if not isinstance(check.expr, ForKey):
+                settled = self._sizes.inter(value, within).least
+            self._sizes.count(_size(value.most) - _size(settled))
         return Cost(
             transactions=len(self._interpretation.txns) - 1,
             pairs=self._open,

@@ -153,6 +153,8 @@ class _Rules(Struct):
         match len(places):
             case 0:
                 self.base.append(check.expr)
+            case 1 if not rest:
+                pass  # `vis in vis`
             case 1 if places[0] == 0:
                 self.right.append(Seq(tuple(rest)))
             case 1 if places[0] == len(parts) - 1:

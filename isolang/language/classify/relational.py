@@ -7,6 +7,8 @@ decided here, and its proof.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from isolang.language.classify.plan import Kind, Route
 from isolang.language.meaning import facts
 from isolang.language.meaning.core import (
@@ -26,6 +28,9 @@ from isolang.language.meaning.facts import children, names
 from isolang.language.meaning.show import brief
 from isolang.language.vocabulary import OF_READS
 
+if TYPE_CHECKING:
+    from isolang.language.classify.split import Split
+
 
 class Relational(Route, frozen=True, kw_only=True):
     """The relational route, which decides any specification on a history small enough.
@@ -34,11 +39,14 @@ class Relational(Route, frozen=True, kw_only=True):
         not_closed: why a part of a history says nothing about the whole; empty if it does.
         unread_matter: whether a transaction of unknown outcome that nobody reads from is tried both
             in and out.
+        parts: what the native engine decides of it, before anything is searched for; ``None`` if
+            that is nothing.
     """
 
     kind: Kind = "relational"
     not_closed: str = ""
     unread_matter: bool = False
+    parts: Split | None = None
 
 
 def _contains_shown_order(exists: Exists) -> bool:
@@ -47,8 +55,14 @@ def _contains_shown_order(exists: Exists) -> bool:
     return exists.kind == "order" and shown is not None and "vo" in facts.names(shown)
 
 
-def relational(spec: Spec, reasons: tuple[str, ...] = ()) -> Relational:
-    """The relational route of a specification that has a check; ``reasons`` say why this one."""
+def relational(spec: Spec, reasons: tuple[str, ...] = (), parts: Split | None = None) -> Relational:
+    """The relational route of a specification that has a check.
+
+    Args:
+        spec: the specification.
+        reasons: why this one, a sentence each.
+        parts: what the native engine decides of it.
+    """
     return Relational(
         spec=spec,
         uses_reads_from=facts.uses_reads_from(spec),
@@ -56,7 +70,8 @@ def relational(spec: Spec, reasons: tuple[str, ...] = ()) -> Relational:
         uses_sessions=facts.uses_sessions(spec),
         uses_real_time=facts.uses_real_time(spec),
         warnings=spec.warnings,
-        reasons=reasons,
+        reasons=reasons if parts is None else (*reasons, parts.sentence()),
+        parts=parts,
         not_closed=why_not_closed(spec),
         unread_matter=unread_matter(spec),
     )

@@ -101,6 +101,13 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     except TooLargeError:
         pos = spec.checks[0].pos
         raise NotAnEventGraph(spec, pos, "its automata are too large", check="", hint="") from None
+    if facts.uses_reads_from(spec) and not any(
+        OF_READS & a.steps.keys() or a.back for a in automata
+    ):
+        # The engine chooses sources only where a walk can follow a read; without a walk it would
+        # not heed which reads are anomalies.
+        pos, reason = spec.checks[0].pos, "it looks at reads, but no walk of its checks has any"
+        raise NotAnEventGraph(spec, pos, reason, check="", hint="")
     saturates = not any(
         a.of_one_key
         or OVERWRITING & a.steps.keys()

@@ -28,6 +28,7 @@ def route(spec: Spec) -> Route:
     except NotAnEventGraph as error:
         reasons = error.reasons()
     from isolang.language.classify.relational import relational
+    from isolang.language.classify.split import split
     from isolang.language.classify.theorems import event_graph_form
 
     theorem = event_graph_form(spec)
@@ -35,7 +36,7 @@ def route(spec: Spec) -> Route:
         with suppress(NotAnEventGraph):
             plan = native_plan(theorem.spec)
             return replace(plan, theorem=theorem, reasons=(*reasons, theorem.sentence))
-    return relational(spec, reasons)
+    return relational(spec, reasons, split(spec, native_plan))
 
 
 def native_plan(spec: Spec) -> Plan:

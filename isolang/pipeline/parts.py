@@ -1,0 +1,194 @@
+"""A specification in two parts: the engine decides the one, and its model may meet the other.
+
+docs/routes.md#in-parts has the argument. What is left open is searched for, all together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace
+
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.parts import check_beside
+from isolang.certify.proofs import Relations, Witness
+from isolang.certify.relations import LARGEST, check_relations
+from isolang.errors import UnsupportedError
+from isolang.history.columns import INDETERMINATE
+from isolang.language.meaning.facts import names, uses_groups, uses_reads_from, uses_real_time
+from isolang.pipeline.reconstruct import reconstruct
+from isolang.pipeline.run import contradiction
+from isolang.problem import build_problem
+from isolang.rows import bits
+from isolang.verdict import Invalid, Unknown, Valid
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.classify.relational import Relational
+    from isolang.language.classify.route import Route
+    from isolang.language.classify.split import Split
+    from isolang.language.meaning.core import Check, Spec
+    from isolang.limits import Deadline
+    from isolang.problem import Problem
+    from isolang.verdict import Verdict
+
+    _Decide: TypeAlias = Callable[["Route", "Problem"], "Verdict"]
+
+# How many indeterminate transactions a line names.
+_NAMED = 12
+
+
+def decide_in_parts(
+    history: History,
+    route: Relational,
+    deadline: Deadline,
+    decide: _Decide,
+    *,
+    problem: Problem | None,
+) -> Verdict | None:
+    """Decide what the engine's part alone, or a model of it, decides.
+
+    Args:
+        history: the history.
+        route: of a specification in parts.
+        deadline: the clock.
+        decide: by another route, with the same clock.
+        problem: of the history, if it was built before.
+
+    Returns:
+        The verdict; ``None`` if all checks together must be searched for.
+    """
+    parts, spec = route.parts, route.spec
+    assert parts is not None
+    with deadline.during("prepare"):
+        problem = problem or build_problem(history)
+    try:
+        if contradiction(problem, route) is not None:
+            return None  # it needs no part
+    except UnsupportedError:
+        return None
+    if any(_asks_more(history, problem, spec, flag) for flag in parts.flags):
+        return None
+    found = decide(parts.plan, problem)
+    if not isinstance(found, Valid):
+        return _of_part(found, parts)
+    if parts.unmade:
+        return None
+    if parts.beside:
+        with deadline.during("certify", to_the_end=True):
+            met = _met_beside(history, route, parts, found)
+        if met is None:
+            return None
+        found = met
+    notes = [*found.notes]
+    if spec.shows:
+        from isolang.pipeline.shown import shown_of, shown_of_witness
+
+        if isinstance(found.witness, Relations):
+            notes += shown_of(history, spec, found.witness)
+        else:
+            notes += shown_of_witness(history, spec, found.witness)
+    notes += _flags(spec, parts.flags, lambda way: decide(way, problem))
+    seconds = replace(deadline.seconds(), read=found.seconds.read)
+    return replace(found, spec=spec, notes=tuple(notes), seconds=seconds)
+
+
+def _of_part(found: Verdict, parts: Split) -> Verdict:
+    """The verdict on the part, which is one on the whole unless it is valid."""
+    if isinstance(found, Invalid) and parts.beside:
+        beside = ", ".join(f"`{check.name}`" for check in parts.beside)
+        note = f"violated whatever {beside} says: the other checks decide"
+        return replace(found, notes=(*found.notes, note))
+    return found
+
+
+# --- valid ---
+
+
+def _met_beside(history: History, route: Relational, parts: Split, found: Valid) -> Valid | None:
+    """The verdict on the whole, if what was found for the part meets the other checks, too."""
+    proof: Witness | Relations | None = found.witness
+    try:
+        if isinstance(proof, Witness) and not _speak_of(parts.beside, parts.made):
+            world = check_beside(history, route.spec, parts, proof)
+            members = [t for t in bits(world.transactions) if t != world.t0]
+        else:
+            proof = _made(history, parts, found.witness)
+            if proof is None:
+                return None
+            check_relations(history, route.spec, proof.included, proof.chosen)
+            members = list(proof.included)
+    except (CertificateRejected, NotCertifiedError):
+        return None
+    return replace(
+        found, witness=proof, notes=(*found.notes, *took_effect(history, route, members))
+    )
+
+
+def _speak_of(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
+    parts = (e for check in checks for e in (check.expr, check.bound) if e is not None)
+    return any(chosen & names(e) for e in parts)
+
+
+def _made(history: History, parts: Split, proof: Witness | Relations) -> Relations | None:
+    """The order, and the visibility, that a theorem makes of version orders, if they are few."""
+    theorem = parts.plan.theorem
+    if isinstance(proof, Relations):
+        return proof
+    if theorem is None or history.columns.transactions() > LARGEST:
+        return None
+    return reconstruct(history, theorem, proof)
+
+
+def took_effect(history: History, route: Relational, members: Sequence[int]) -> list[str]:
+    """Name the indeterminate transactions that took effect, if some may do so without a read."""
+    if not route.unread_matter:
+        return []
+    status = history.columns.txn_status
+    indeterminate = {t for t in range(history.t0) if status[t] == INDETERMINATE}
+    if not indeterminate:
+        return []
+    kept = [history.label(t) for t in members if t in indeterminate]
+    named = ", ".join(kept[:_NAMED]) + (", …" if len(kept) > _NAMED else "")
+    these = f"these took effect: {named or 'none'}"
+    return [f"of {len(indeterminate)} transactions of unknown outcome {these}"]
+
+
+# --- flags ---
+
+
+def _asks_more(history: History, problem: Problem, spec: Spec, flag: Check) -> bool:
+    """Whether a history could be violated by a flag made an axiom without any choice failing it.
+
+    An axiom that speaks of reads has reads judged, and one that speaks of times needs some.
+    """
+    met = _with_flag(spec, flag)
+    if uses_real_time(met) and not history.columns.has_time:
+        return not uses_real_time(spec)
+    if uses_groups(met) and not history.columns.has_groups:
+        return not uses_groups(spec)
+    if uses_reads_from(met) and not uses_reads_from(spec):
+        # Reads of an indeterminate transaction that nobody reads from are not among these.
+        indeterminate = (history.columns.txn_status == INDETERMINATE).any()
+        return bool(indeterminate or problem.anomalies(limit=1))
+    return False
+
+
+def _with_flag(spec: Spec, flag: Check) -> Spec:
+    judged = tuple(check for check in spec.checks if not check.flag)
+    return replace(spec, checks=(*judged, replace(flag, flag=False)), shows=())
+
+
+def _flags(spec: Spec, flags: Sequence[Check], decide: Callable[[Route], Verdict]) -> Iterator[str]:
+    """What is to be said of each flag, which holds iff no model of the other checks meets it."""
+    from isolang.language.classify.route import route
+
+    for flag in flags:
+        match found := decide(route(_with_flag(spec, flag))):
+            case Valid():
+                yield f"flag `{flag.name}` does not hold: some choice meets it"
+            case Invalid():
+                yield f"flag `{flag.name}` holds"
+            case Unknown():
+                yield f"flag `{flag.name}` was not found out: {found.reason}"

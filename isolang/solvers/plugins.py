@@ -1,0 +1,100 @@
+"""Encodings and solvers beside those of the package: of other packages, and of one's own files.
+
+Other packages add theirs by entry points of the groups ``isolang.encodings`` and
+``isolang.solvers``, whose objects are rows of the registries. A file adds its rows itself, when it
+is run: ``ENCODINGS["mine"] = Encoding(...)``. The names of files stand in the environment, so that
+the processes which solve have them, too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import MutableMapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from isolang.encodings.registry import ENCODINGS, Encoding
+from isolang.errors import SolverError
+
+VARIABLE: Final = "ISOLANG_PLUGINS"
+"""Files, as in PATH."""
+_HINT = 'hint: `ENCODINGS["mine"] = Encoding(...)`, docs/adding-an-encoding.md'
+
+
+def add_file(path: str) -> None:
+    """Take up the encodings and solvers of a file, here and in all processes begun from here.
+
+    Raises:
+        SolverError: it cannot be run, adds nothing, or replaces what is there.
+    """
+    whole = str(Path(path).resolve())
+    known = os.environ.get(VARIABLE, "").split(os.pathsep)
+    _load_file(whole)
+    if whole not in known:
+        os.environ[VARIABLE] = os.pathsep.join([*filter(None, known), whole])
+
+
+@cache
+def load_plugins() -> None:
+    """Take up the files that the environment names, and what other packages have installed.
+
+    Raises:
+        SolverError: one of them cannot be taken up.
+    """
+    for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        _load_file(path)
+    from importlib.metadata import entry_points
+
+    for group, (rows, kind) in _registries().items():
+        for entry in entry_points(group=f"isolang.{group}"):
+            where = f"entry point {entry.name} of isolang.{group}"
+            try:
+                row = entry.load()
+            except Exception as error:
+                msg = f"{where}: cannot be loaded ({type(error).__name__}: {error})"
+                raise SolverError(msg) from error
+            if not isinstance(row, kind) or row.name != entry.name:
+                msg = f"{where}: no {kind.__name__} of that name (got {row!r:.80})"
+                raise SolverError(msg)
+            if rows.setdefault(row.name, row) is not row:
+                raise SolverError(f"{where}: another one has this name")
+
+
+def _registries() -> dict[str, tuple[MutableMapping[str, Any], type[Any]]]:
+    from isolang.solvers.registry import SOLVERS, Solver
+
+    return {"encodings": (ENCODINGS, Encoding), "solvers": (SOLVERS, Solver)}
+
+
+@cache
+def _load_file(path: str) -> None:
+    registries = _registries()
+    before = {group: dict(rows) for group, (rows, _) in registries.items()}
+    name = f"isolang_plugin_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise SolverError(f"{path}: no plugin (got no Python file, expected FILE.py)")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where the rows say that their functions are
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise SolverError(
+            f"{path}: cannot be run as a plugin ({type(error).__name__}: {error})"
+        ) from error
+    added = 0
+    for group, (rows, kind) in registries.items():
+        for key, row in rows.items():
+            old = before[group].get(key)
+            if old is not None and row is not old:
+                rows[key] = old
+                raise SolverError(f"{path}: {key} is the name of another one (in {group})")
+            if old is None and (not isinstance(row, kind) or row.name != key):
+                msg = f"{path}: no {kind.__name__} of the name {key} (got {row!r:.80}); {_HINT}"
+                raise SolverError(msg)
+            added += old is None
+    if not added:
+        raise SolverError(f"{path}: adds no encoding and no solver; {_HINT}")
