@@ -52,7 +52,7 @@ DIRECT = {
     "strategies": {"testing"},
     "watch": {"api"},
     "jobs": {"api", "crosscheck", "findings", "report"},
-    "cli": {"jobs", "programs", "run", "workload"},
+    "cli": {"jobs", "programs", "run", "watch", "workload"},
     "__init__": {"many", "testing"},
 }
 

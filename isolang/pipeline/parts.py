@@ -6,7 +6,7 @@ docs/routes.md#in-parts has the argument. What is left open is searched for, all
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
@@ -192,3 +192,5 @@ def _flags(spec: Spec, flags: Sequence[Check], decide: Callable[[Route], Verdict
                 yield f"flag `{flag.name}` holds"
             case Unknown():
                 yield f"flag `{flag.name}` was not found out: {found.reason}"
+            case _:
+                assert_never(found)

@@ -11,7 +11,7 @@ import io
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -89,6 +89,8 @@ def standing(verdict: Verdict) -> Standing:
             return "forbidden"
         case Unknown():
             return "unknown"
+        case _:
+            assert_never(verdict)
 
 
 def outcomes(

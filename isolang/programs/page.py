@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, assert_never
 
 from isolang.programs.outcomes import Outcome, Table, standing
 from isolang.report.dependencies import dependencies
@@ -118,6 +118,8 @@ def _outcome(table: Table, number: int, one: Outcome) -> Iterator[str]:
             case Valid():
                 if (picture := dependencies(verdict)) is not None:
                     yield drawn(picture, caption=_WITNESS)
+            case _:
+                assert_never(verdict)
         certified = "certified" if verdict.certified else "not certified"
         yield f'<p class="note">{certified}: {text(verdict.certified_reason)}</p></div>'
     yield "</div>"
