@@ -52,8 +52,8 @@ def with_stale_reads(rng: random.Random, history: History) -> History:
         ops = []
         for op in t.ops:
             if op[0] == "r" and t.status == "committed" and rng.random() < 0.03:
-                end = t.end if isinstance(t.end, int) else 0
-                old = [value for begin, value in written.get(op[1], ()) if begin < end]
+                now = t.begin if isinstance(t.begin, int) else 0
+                old = [value for begin, value in written.get(op[1], ()) if begin < now]
                 ops.append(("r", op[1], rng.choice([None, *old[-4:]])))
             else:
                 ops.append(op)
