@@ -80,8 +80,10 @@ def watch(
     output: Output = "text",
 ) -> int:  # fmt: skip
     """Judge a history while it is being written, in bounded memory."""
+    from isolang.errors import HistoryError
     from isolang.history.clock_error import nanoseconds
-    from isolang.watch import Stream, Watch
+    from isolang.watch import Stream, Watch, position_in
+    from isolang.watch.chain import NAME
 
     error = nanoseconds(clock_error) if clock_error else 0
     with ExitStack() as open_:
@@ -91,8 +93,13 @@ def watch(
             folder = Path(tempfile.mkdtemp(prefix="isolang-watch-"))
             open_.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
+        position = position_in(folder / NAME)
         spool = None
         if "-" in paths:
+            if position is not None:
+                raise HistoryError(
+                    "-: what came through a pipe is gone; a watch of it cannot go on"
+                )
             spool = open_.enter_context((folder / "input").open("x+b"))
         stream = Stream(
             [sys.stdin.buffer if path == "-" else path for path in paths],
@@ -101,10 +108,11 @@ def watch(
             until_idle=until_idle or None,
             clock_error=error,
             spool=spool,
+            resume=position,
         )
         open_.callback(stream.close)
         watched = Watch(
-            spec, log=stream.log, folder=folder, sources=paths,
+            spec, stream=stream, folder=folder, sources=paths,
             round=round, clock_error=error, most=most,
         )  # fmt: skip
         report = _followed(watched, stream, output=output)

@@ -9,7 +9,7 @@
 >>> spool = tempfile.TemporaryFile()
 >>> stream = Stream([io.BytesIO(text)], follow=False, spool=spool)
 >>> with tempfile.TemporaryDirectory() as folder:
-...     watch = Watch("ser", log=stream.log, folder=Path(folder))
+...     watch = Watch("ser", stream=stream, folder=Path(folder))
 ...     for batch in stream:
 ...         rounds = list(watch.feed(batch))
 >>> watch.report.outcome, watch.report.seen
@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Report", "Round", "Stream", "Watch", "verify_chain"]
+__all__ = ["Report", "Round", "Stream", "Watch", "position_in", "verify_chain"]
 
 _WHERE = {
     "Report": "isolang.watch.watch",
     "Round": "isolang.watch.watch",
     "Stream": "isolang.watch.stream",
     "Watch": "isolang.watch.watch",
+    "position_in": "isolang.watch.chain",
     "verify_chain": "isolang.watch.verify",
 }
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history.values import decode, encode
-from isolang.watch.state import Before, Change, Key, Last
+from isolang.watch.state import Before, Change, Key, Last, State
 from isolang.watch.stream import Place
 
 #: The version of the format.
@@ -69,6 +69,10 @@ class Part(Struct, frozen=True, kw_only=True, tag="part", tag_field="entry"):
         before: what stood there before.
         begin: the greatest begin of the members; ``None`` without times.
         spans: the bytes that were read since the entry before: file, start, end, SHA-256.
+        window: number and place of each finished transaction that stayed.
+        deleted: the keys of which something was deleted since the entry before.
+        seen: how many finished transactions had come.
+        position: where the stream was.
     """
 
     previous: str
@@ -81,6 +85,10 @@ class Part(Struct, frozen=True, kw_only=True, tag="part", tag_field="entry"):
     before: tuple[Kept, ...]
     begin: int | None = None
     spans: tuple[tuple[int, int, int, str], ...] = ()
+    window: tuple[tuple[int, _Place], ...] = ()
+    deleted: tuple[_Atom, ...] = ()
+    seen: int = 0
+    position: bytes = b""
 
 
 class Undo(Struct, frozen=True, kw_only=True, tag="undo", tag_field="entry"):
@@ -112,22 +120,49 @@ class End(Struct, frozen=True, kw_only=True, tag="end", tag_field="entry"):
 Entry = Head | Part | Undo | End
 
 
+class Paused(Struct, frozen=True, kw_only=True, eq=False):
+    """Where a watch that was killed goes on.
+
+    Attributes:
+        state: the last values of all parts.
+        last: the last part that was written, perhaps taken back since.
+        undone: the parts that were taken back since, the latest first.
+        deleted: the keys of which something was deleted.
+    """
+
+    state: State
+    last: Part | None
+    undone: list[Part]
+    deleted: set[Key]
+
+
 class Chain:
     """The entries of a watch, appended to a file.
 
     Args:
-        path: the file; it must not exist, or be empty.
+        path: the file; if it exists, its watch goes on.
         head: what is watched.
+
+    Attributes:
+        paused: where it goes on.
+
+    Raises:
+        HistoryError: the file is of another watch, or of one that has ended, or was changed.
     """
 
     def __init__(self, path: Path, head: Head) -> None:
-        self._file: IO[bytes] = path.open("x+b")
+        self.paused: Paused | None = None
         self._previous = ""
         #: Where the entries of the parts begin that were not taken back.
         self._parts: list[int] = []
         #: The greatest begin of those parts and all before each.
         self._begins: list[int] = []
-        self._append(head)
+        if path.exists():
+            self._file: IO[bytes] = path.open("r+b")
+            self.paused = self._replay(path, head)
+        else:
+            self._file = path.open("x+b")
+            self._append(head)
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -144,18 +179,59 @@ class Chain:
 
     def add(self, part: Part) -> None:
         """Append a part."""
-        self._parts.append(self._append(part))
+        self._count(part, self._append(part))
+
+    def _count(self, part: Part, at: int) -> None:
+        self._parts.append(at)
         before = self._begins[-1] if self._begins else _NEVER
         self._begins.append(max(before, _NEVER if part.begin is None else part.begin))
 
+    def _replay(self, path: Path, head: Head) -> Paused:
+        """Go through a chain whose watch was killed; a torn last line is cut off."""
+        state, undone = State(), list[Part]()
+        last: Part | None = None
+        deleted: set[Key] = set()
+        whole = 0
+        for at, line, entry in _lines(path):
+            if not line.endswith(b"\n"):
+                break
+            whole = at + len(line)
+            self._previous = hashlib.sha256(line).hexdigest()
+            if isinstance(entry, Head) and entry != head:
+                raise HistoryError(
+                    f"{path}: the chain of another watch (expected the level, the sources and the "
+                    "clock error that it began with)"
+                )
+            if isinstance(entry, End):
+                raise HistoryError(
+                    f"{path}: its watch has ended ({entry.outcome}); expected another folder"
+                )
+            if isinstance(entry, Part):
+                self._count(entry, at)
+                state.apply({k: v for k, v in as_values(entry.left).items() if v is not None})
+                last, undone = entry, []
+                deleted.update((kind, text) for kind, text in entry.deleted)
+            elif isinstance(entry, Undo):
+                for part in self._take_back(entry.parts):
+                    state.undo(as_values(part.before))
+                    undone.append(part)
+        self._file.truncate(whole)
+        if not whole:
+            self._append(head)
+        return Paused(state=state, last=last, undone=undone, deleted=deleted)
+
     def undo(self, parts: int) -> list[Part]:
         """Take the last parts back; returns them, the latest first."""
+        found = self._take_back(parts)
+        self._append(Undo(previous=self._previous, parts=parts))
+        return found
+
+    def _take_back(self, parts: int) -> list[Part]:
         found = []
         for _ in range(parts):
             self._file.seek(self._parts.pop())
             self._begins.pop()
             found.append(msgspec.json.decode(self._file.readline(), type=Part))
-        self._append(Undo(previous=self._previous, parts=parts))
         return found
 
     def end(self, end: End) -> None:
@@ -181,22 +257,48 @@ def read_chain(path: Path) -> Iterator[Entry]:
     Raises:
         HistoryError: it cannot be read, or an entry was changed.
     """
-    previous = ""
+    for _, line, entry in _lines(path):
+        if not line.endswith(b"\n"):
+            raise HistoryError(f"{path}: the last line is torn")
+        yield entry
+
+
+def position_in(path: Path) -> bytes | None:
+    """Where a stream goes on, as ``Stream`` takes it for ``resume``; ``None``: at its beginning.
+
+    Args:
+        path: of a chain; it need not exist.
+
+    Raises:
+        HistoryError: it cannot be read, or an entry was changed.
+    """
+    found = None
+    if path.exists():
+        for _, line, entry in _lines(path):
+            if isinstance(entry, Part) and line.endswith(b"\n"):
+                found = entry.position
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes, Entry]]:
+    """The entries with the bytes of their lines, and where these begin; a torn last one is left."""
+    previous, at = "", 0
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             where = f"{path}:{number}"
             try:
                 entry = msgspec.json.decode(line, type=Entry, strict=True)
             except msgspec.DecodeError as error:
+                if not line.endswith(b"\n"):
+                    return
                 raise HistoryError(f"{where}: no entry of a chain ({error})") from None
             if entry.previous != previous:
                 raise HistoryError(f"{where}: not the entry that follows the line before it")
             if isinstance(entry, Head) != (number == 1):
                 raise HistoryError(f"{where}: a chain has one head, in its first line")
-            if not line.endswith(b"\n"):
-                raise HistoryError(f"{where}: the line is torn")
             previous = hashlib.sha256(line).hexdigest()
-            yield entry
+            yield at, line, entry
+            at += len(line)
 
 
 def live_parts(entries: Sequence[Entry]) -> list[Part]:

@@ -24,6 +24,7 @@ from isolang.watch.chain import (
     End,
     Head,
     Part,
+    Paused,
     as_place,
     as_values,
     kept_of,
@@ -32,11 +33,11 @@ from isolang.watch.chain import (
 from isolang.watch.cut import Limits, cut, everything
 from isolang.watch.levels import stricter, watched
 from isolang.watch.state import NOTHING, Change, Key, State, as_watched
-from isolang.watch.stream import Batch, Place, transactions
+from isolang.watch.stream import Batch, Place, Stream, transactions
 from isolang.watch.window import Watched, history_of, judge, satisfies
 
 if TYPE_CHECKING:
-    from isolang.watch.stream import Log
+    from isolang.language.classify.event_graph import Plan
 
 Outcome: TypeAlias = Literal["valid", "invalid", "suspected", "unknown"]
 
@@ -97,8 +98,9 @@ class Watch:
 
     Args:
         spec: the level.
-        log: reads the stream again, at a place.
-        folder: where the chain of parts is kept; it must have none yet.
+        stream: what is fed; where the folder has a chain, resumed at the position that this has
+            (:func:`isolang.watch.position_in`).
+        folder: where the chain of parts is kept. A watch that was killed goes on with its chain.
         sources: names of what is read, for the chain.
         round: transactions that make a round.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
@@ -110,13 +112,14 @@ class Watch:
 
     Raises:
         SpecError: the level cannot be watched.
+        HistoryError: the chain is of another watch, or of one that has ended.
     """
 
     def __init__(
         self,
         spec: Spec | str,
         *,
-        log: Log,
+        stream: Stream,
         folder: Path,
         sources: Sequence[str] = (),
         round: int = 1000,  # noqa: A002 — the word of the field
@@ -126,7 +129,8 @@ class Watch:
         timeout: float | None = None,
     ) -> None:
         self.plan = watched(spec)
-        self.log, self.state = log, State()
+        self.log, self.state = stream.log, State()
+        self._stream = stream
         self._sources = tuple(sources)
         self._round, self._clock_error = round, clock_error
         self._most, self._grace, self._timeout = most, grace, timeout
@@ -136,19 +140,16 @@ class Watch:
         self._seen = 0
         self._watermark: int | None = None
         self._timed = False
-        self._plans = [self.plan]
+        self._plans: list[Plan] = []
         self._strict = 0
         self._rounds = 0
         self._put_back = 0
         self._spans: list[tuple[int, int, int, str]] = []
         self._deleted: set[Key] = set()
+        self._deleted_now: list[Key] = []
         self._report: Report | None = None
         self._recent: deque[tuple[tuple[Watched, ...], tuple[Watched, ...]]] = deque(maxlen=8)
         folder.mkdir(parents=True, exist_ok=True)
-        if (folder / NAME).exists():
-            raise HistoryError(
-                f"{folder / NAME}: a watch has been there (expected a folder without a chain)"
-            )
         head = Head(
             spec_name=self.plan.spec.name,
             spec_texts=dict(self.plan.spec.texts),
@@ -156,6 +157,8 @@ class Watch:
             reading={"clock_error": clock_error},
         )
         self.chain = Chain(folder / NAME, head)
+        if self.chain.paused is not None:
+            self._go_on(self.chain.paused)
 
     @property
     def report(self) -> Report | None:
@@ -174,12 +177,23 @@ class Watch:
         if self._new >= self._round or batch.ended:
             yield self._judge(ended=batch.ended)
 
+    def _go_on(self, paused: Paused) -> None:
+        """Take up the state and the window of a watch that was killed."""
+        self.state, self._deleted = paused.state, paused.deleted
+        if (last := paused.last) is None:
+            return
+        self._seen = last.seen
+        held = [*last.window]
+        for part in paused.undone:
+            held += [*part.members, *part.aside]
+        self._window = [self._again(n, as_place(p)) for n, p in sorted(held)]
+
     # --- what comes ---
 
     def _take(self, batch: Batch) -> None:
         self._timed = batch.watermark is not None or (batch.ended and self._timed)
         self._watermark = batch.watermark
-        if self._rounds == 0:
+        if not self._plans:
             self._plans = list(stricter(self.plan, timed=self._timed))
         self._flying = []
         for span in batch.spans:
@@ -198,7 +212,10 @@ class Watch:
                 place=batch.places[at],
                 in_flight=flags[at],
             )
-            self._deleted |= {encode(op[1], where) for op in given.ops if op[0] == "delete"}
+            for op in given.ops:
+                if op[0] == "delete" and (key := encode(op[1], where)) not in self._deleted:
+                    self._deleted.add(key)
+                    self._deleted_now.append(key)
             if one.in_flight:
                 self._flying.append(one)
                 continue
@@ -327,6 +344,7 @@ class Watch:
         left: Change,
     ) -> None:
         members, others = [window[i] for i in going], [window[i] for i in aside]
+        taken = {*going, *aside}
         before = self.state.apply(left)
         begins = [m.given.begin for m in members if isinstance(m.given.begin, int)]
         self.chain.add(
@@ -341,9 +359,17 @@ class Watch:
                 before=kept_of(before),
                 begin=max(begins, default=None),
                 spans=tuple(self._spans),
+                window=tuple(
+                    (one.number, place_of(one.place))
+                    for i, one in enumerate(window)
+                    if i not in taken and not one.in_flight
+                ),
+                deleted=tuple(self._deleted_now),
+                seen=self._seen,
+                position=self._stream.position(),
             )
         )
-        self._spans = []
+        self._spans, self._deleted_now = [], []
         self._recent.append((tuple(members), tuple(others)))
 
     def _back(self, parts: int) -> None:

@@ -68,7 +68,7 @@ def watched(
 ) -> Report:
     """Watch a file in small rounds."""
     stream = Stream([path], follow=False, batch=rng.choice((100, 400, 2000)))
-    watch = Watch(level, log=stream.log, folder=folder, round=rng.randint(3, 50), timeout=3)
+    watch = Watch(level, stream=stream, folder=folder, round=rng.randint(3, 50), timeout=3)
     for batch in stream:
         for found in watch.feed(batch):
             counts["rounds"] += 1

@@ -13,7 +13,7 @@ from support.watching import LEVELS, random_history, watched
 from isolang.api import check, load_history
 from isolang.errors import HistoryError, IsolangError, SpecError
 from isolang.history import save_history
-from isolang.watch import Stream, Watch, verify_chain
+from isolang.watch import Stream, Watch, position_in, verify_chain
 from isolang.watch.chain import NAME
 from isolang.workload import Workload, generate
 
@@ -37,7 +37,7 @@ def log_of(folder: Path, text: str) -> Path:
 def watch_of(path: Path, level: str, folder: Path, *, size: int = 1) -> Watch:
     """Watch a file that is complete, in rounds of so many transactions."""
     stream = Stream([path], follow=False, batch=150)
-    watch = Watch(level, log=stream.log, folder=folder, round=size)
+    watch = Watch(level, stream=stream, folder=folder, round=size)
     for batch in stream:
         list(watch.feed(batch))
     stream.close()
@@ -187,15 +187,13 @@ def test_levels_that_have_no_cuts_are_refused(tmp_path, level):
     path = log_of(tmp_path, STALE)
     stream = Stream([path], follow=False)
     with pytest.raises(SpecError, match="cannot be watched"):
-        Watch(level, log=stream.log, folder=tmp_path / "state")
+        Watch(level, stream=stream, folder=tmp_path / "state")
 
 
 def test_what_cannot_be_watched_is_refused(tmp_path):
-    """Lists are refused, not misjudged; and a folder with a chain is not written over."""
+    """Lists are refused, not misjudged."""
     path = log_of(tmp_path, lines("0 [:append x 1]", "1 [:r x [1]]"))
     with pytest.raises(HistoryError, match=r"append of .* cannot be watched"):
-        watch_of(path, "ser", tmp_path / "state")
-    with pytest.raises(HistoryError, match="a watch has been there"):
         watch_of(path, "ser", tmp_path / "state")
 
 
@@ -207,7 +205,49 @@ def test_memory_is_bounded(tmp_path):
     path = tmp_path / "log.edn"
     save_history(made, path, format="edn")
     stream = Stream([path], follow=False, batch=5000)
-    watch = Watch("ser", log=stream.log, folder=tmp_path / "state", round=100)
+    watch = Watch("ser", stream=stream, folder=tmp_path / "state", round=100)
     kept = [found.kept for batch in stream for found in watch.feed(batch)]
     assert watch.report.outcome == "valid"
     assert max(kept) < 300
+
+
+def test_a_watch_that_was_killed_goes_on(tmp_path):
+    """Wherever the chain was torn: the same verdict, what was written stays, the chain holds."""
+    for number in range(12):
+        rng = random.Random(f"killed {number}")
+        level = rng.choice(("ser", "si", "sser"))
+        path = tmp_path / f"{number}.edn"
+        save_history(random_history(rng), path, format="edn")
+        folder = tmp_path / str(number)
+        expected = resumed(path, level, folder).report.outcome
+        text = (folder / NAME).read_bytes()
+        for _ in range(3):
+            kept = text[: rng.randrange(text.rindex(b"\n", 0, -1))]
+            (folder / NAME).write_bytes(kept)
+            assert resumed(path, level, folder).report.outcome == expected
+            again = (folder / NAME).read_bytes()
+            assert again.startswith(kept[: kept.rfind(b"\n") + 1])
+            if expected == "valid":
+                assert verify_chain(folder, Stream([path], follow=False)) > 0
+
+
+def resumed(path: Path, level: str, folder: Path) -> Watch:
+    """Watch a file, from where the chain ends."""
+    position = position_in(folder / NAME)
+    stream = Stream([path], follow=False, batch=400, resume=position)
+    watch = Watch(level, stream=stream, folder=folder, round=15)
+    for batch in stream:
+        list(watch.feed(batch))
+    stream.close()
+    return watch
+
+
+def test_a_chain_of_another_watch_is_not_gone_on_with(chain):
+    """Another level, or a watch that has ended."""
+    path, folder = chain
+    with pytest.raises(HistoryError, match="has ended"):
+        resumed(path, "ser", folder)
+    text = (folder / NAME).read_bytes()
+    (folder / NAME).write_bytes(text[: text.rindex(b"\n", 0, -1) + 1])
+    with pytest.raises(HistoryError, match="another watch"):
+        resumed(path, "si", folder)
