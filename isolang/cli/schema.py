@@ -17,6 +17,7 @@ from isolang.output.terminal import data
 RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "check": ("isolang.output.report:Report", False),
     "levels": ("isolang.cli.levels:LevelsReport", False),
+    "watch": ("isolang.cli.watch:WatchLine", False),
     "run": ("isolang.cli.run:RunReport", False),
     "run-effectiveness": ("isolang.run.effectiveness:Effectiveness", False),
     "run-survey": ("isolang.run.survey:Survey", False),
@@ -40,7 +41,7 @@ def schema(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="Of which command; check and compare print an object a line.",
+            help="Of which command; check, watch and compare print an object a line.",
             parser=choices.taken_from(lambda: list(RECORDS)),
             autocompletion=choices.completed(lambda: list(RECORDS)),
         ),

@@ -134,9 +134,43 @@ def _followed(watched: Watch, stream: Stream, *, output: str) -> Report:
     return watched.report
 
 
+class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What one line of ``--output json`` says: of a round, or in the end of the whole.
+
+    Attributes:
+        outcome: ``valid`` so far, or what was found: ``invalid``, ``suspected``, ``unknown``.
+        ended: whether this is the last line.
+        transactions: how many have been seen, those in flight left out.
+        parts: how many parts the certificate has.
+        window: how many transactions are held in memory.
+        put_back: how many cuts were put back for this round.
+        waiting: bytes that were read and are not judged yet.
+        holding: what keeps the window long, in words.
+        note: what the outcome rests on, in words.
+        places: where the transactions of a violation stand: ``file:line``.
+        verdict: the violation, or why nothing is known, as text.
+    """
+
+    outcome: str
+    ended: bool
+    transactions: int
+    parts: int
+    window: int = 0
+    put_back: int = 0
+    waiting: int = 0
+    holding: str = ""
+    note: str = ""
+    places: tuple[str, ...] = ()
+    verdict: str | None = None
+
+
 def _show(found: Round, *, waiting: int, output: str) -> None:
     if output == "json":
-        data(msgspec.json.encode(found).decode() + "\n")
+        line = WatchLine(
+            outcome=found.outcome, ended=False, transactions=found.seen, parts=found.parts,
+            window=found.kept, put_back=found.put_back, waiting=waiting, holding=found.holding,
+        )  # fmt: skip
+        data(msgspec.json.encode(line).decode() + "\n")
     elif sys.stderr.isatty():
         held = f"; {found.holding}" if found.holding else ""
         complain(
@@ -148,19 +182,12 @@ def _show(found: Round, *, waiting: int, output: str) -> None:
 def _told(report: Report, watched: Watch, *, state: str, output: str) -> int:
     verdict = report.verdict
     if output == "json":
-        data(
-            msgspec.json.encode(
-                {
-                    "outcome": report.outcome,
-                    "note": report.note,
-                    "transactions": report.seen,
-                    "parts": report.parts,
-                    "places": report.places,
-                    "verdict": None if verdict is None else str(verdict),
-                }
-            ).decode()
-            + "\n"
-        )
+        line = WatchLine(
+            outcome=report.outcome, ended=True, transactions=report.seen, parts=report.parts,
+            note=report.note, places=report.places,
+            verdict=None if verdict is None else str(verdict),
+        )  # fmt: skip
+        data(msgspec.json.encode(line).decode() + "\n")
         return _EXITS[report.outcome]
     lines = [
         f"{report.outcome.upper()}  {watched.plan.spec.name}",

@@ -275,7 +275,7 @@ class Finder:
         """A refutation without session or real-time order, where the current one has them."""
         best: Sequence[Step] | None = None
         for relation in ("rt", "so"):
-            if relation not in _relations(best or steps):
+            if relation not in _relations(best or steps) or not self._can_do_without(relation):
                 continue
             found = (
                 self._short(best or steps, relation)
@@ -292,6 +292,8 @@ class Finder:
             return self._of_whole[relation]
         self._of_whole[relation] = None
         self._outcomes[relation] = "unknown"
+        if not self._can_do_without(relation):
+            return None
         if self._problem.history.columns.operations() > _LARGEST_WHOLE:
             return None
         automata = self._relaxed_plan(relation).automata
@@ -325,6 +327,16 @@ class Finder:
             relaxed = without_sessions if relation == "so" else without_real_time
             self._relaxed[relation] = relaxed(self._plan)
         return self._relaxed[relation]
+
+    def _can_do_without(self, relation: str) -> bool:
+        """Whether the checks are still event graphs without a relation."""
+        from isolang.language.classify.event_graph import NotAnEventGraph
+
+        try:
+            self._relaxed_plan(relation)
+        except NotAnEventGraph:
+            return False
+        return True
 
     def _in_a_part(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
         """A refutation of a part of the history from which nothing more can be left out.

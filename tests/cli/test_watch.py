@@ -43,7 +43,7 @@ def test_a_violation(tmp_path, capfd):
     *rounds, last = [json.loads(line) for line in run.out.splitlines()]
     assert last["outcome"] == "invalid"
     assert last["places"]
-    assert rounds[-1]["seen"] == 5
+    assert (rounds[-1]["transactions"], rounds[-1]["ended"], last["ended"]) == (5, False, True)
 
 
 def test_what_cannot_be_watched(tmp_path, capfd):

@@ -70,5 +70,9 @@ def without_sessions(plan: Plan) -> Plan:
 
 
 def without_real_time(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``rt``."""
+    """The plan with ``init`` in place of ``rt``.
+
+    Raises:
+        NotAnEventGraph: only real time's own laws made a check one.
+    """
     return native_plan(facts.without_real_time(plan.spec))
