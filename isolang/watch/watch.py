@@ -476,7 +476,11 @@ class Watch:
     def _doubt(self, said: Invalid, window: Sequence[Watched], *, ended: bool) -> None:
         """All cuts are back, or more than the window may hold would have to be."""
         whole = not len(self.chain)
-        if whole and (ended or self._all_closed(window)):
+        if not said.certified:
+            # Its certificate was not checked in the time allowed, so that it convicts nobody.
+            if ended:
+                self._end("unknown", note=said.certified_reason, verdict=said)
+        elif whole and (ended or self._all_closed(window)):
             accused = _accused(said, window)
             # Nobody had begun to write anything else when they had their answers.
             assumed = () if ended else _values_read(accused)
