@@ -18,7 +18,6 @@ an accused one. So
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import threading
@@ -91,7 +90,7 @@ class Recorder:
         self._process: dict[Hashable, int] = {}
         self._busy: dict[Hashable, RecordedTransaction] = {}
         self._began = monotonic_ns()
-        self._torn = False
+        self._failure: OSError | None = None
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()).encode())
 
@@ -187,7 +186,7 @@ class Recorder:
         file, self._file = self._file, _CLOSED
         if file != _CLOSED:
             os.close(file)
-            if self._torn:
+            if self._failure is not None:
                 cut_torn_line(self.path)
 
     def __enter__(self) -> Self:
@@ -221,13 +220,13 @@ class Recorder:
         # SOUND BECAUSE: the order of events is that of :index, and the lines of one process have
         # one writer.
         try:
-            if self._torn:
-                raise OSError(errno.EIO, "an earlier line could not be written")
+            if self._failure is not None:  # nobody writes behind half a line
+                raise self._failure
             written = os.write(self._file, line)
             while written < len(line):  # a full disk raises at the second try
                 written += os.write(self._file, line[written:])
         except OSError as error:
-            self._torn = True  # nobody writes behind half a line
+            self._failure = self._failure or error  # the first one says why
             ended = self._file == _CLOSED
             what = "the recording has ended" if ended else f"cannot be written ({error.strerror})"
             raise HistoryError(f"{self.path}: {what}; nothing can be added") from None

@@ -244,7 +244,9 @@ def test_a_full_disk(capfd, tmp_path, monkeypatch):
     assert run.report, run.err
     assert (run.code, run.report["verdict"]) == (3, "valid")
     assert run.report["committed"] > 50
-    assert any("No space left on device" in doubt for doubt in run.report["doubts"])
+    assert any("No space left on device" in doubt for doubt in run.report["doubts"]), run.report[
+        "doubts"
+    ]
     assert Path(run.report["history"]).read_bytes().endswith(b"}\n")
 
 
