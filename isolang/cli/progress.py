@@ -1,16 +1,19 @@
-"""A progress bar on stderr: only on a terminal, and only when the work is long."""
+"""A progress bar, and a status line, on stderr: only on a terminal."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Generic, ParamSpec
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _LONG = 0.7  # seconds
+
+_What = ParamSpec("_What")
 
 
 class Bar:
@@ -92,3 +95,29 @@ class Bar:
         task = progress.add_task("", total=self._total, completed=self._done, phase=self._said())
         progress.start()
         self._shown = (progress, task)
+
+
+class StatusLine(Generic[_What]):
+    """A line that tells how something goes, written over itself; nothing where nobody looks."""
+
+    def __init__(self, stream: IO[str], said: Callable[_What, str]) -> None:
+        """Write to a stream, if that is a terminal, what ``said`` makes of what is shown."""
+        self._stream, self._said = stream, said
+        self._shown = stream.isatty()
+        self._wrote = False
+
+    def show(self, *what: _What.args, **named: _What.kwargs) -> None:
+        """Say how it goes now."""
+        if self._shown:
+            self._write(f"\r\x1b[K{self._said(*what, **named)}")
+            self._wrote = True
+
+    def end(self) -> None:
+        """Clear it."""
+        if self._wrote:
+            self._write("\r\x1b[K")
+            self._wrote = False
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import duration
 from isolang.cli.parameters import OUTPUT, one_of
+from isolang.cli.progress import StatusLine
 from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, Report, code_of, json_text, report_of
 from isolang.output.terminal import console, data, say, visible
 from isolang.run.settings import DATABASE, Settings
@@ -116,7 +117,7 @@ def run(
 
     if clean:
         return _clean(settings)
-    line = Line(sys.stderr)
+    line = StatusLine(sys.stderr, _how_it_goes)
     with _terminated_as_interrupted():
         if survey:
             from isolang.cli.survey import run_survey
@@ -289,40 +290,19 @@ def _print_rows(rows: Mapping[str, str]) -> None:
     sys.stdout.flush()
 
 
-class Line:
-    """The line that tells how a run goes; nothing where nobody looks."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        """Write to a stream, if that is a terminal."""
-        self._stream = stream
-        self._shown = stream.isatty()
-        self._wrote = False
-
-    def show(self, state: State) -> None:
-        """Say how it goes now."""
-        if not self._shown:
-            return
-        passed = time.monotonic() - state.began
-        look = state.look
-        verdict = "" if look is None else f"{look.outcome} up to {look.transactions:,}"
-        if look is not None and look.little:
-            verdict += ", but nothing could be violated yet"
-        silent = time.monotonic() - max(state.answered, state.began)
-        if silent > _QUIET:
-            verdict += f"  NOTHING ANSWERS for {silent:.0f} s"
-        text = (
-            f"{passed:4.0f} s  {state.level} {state.workload:<14} {state.committed:,} committed  "
-            f"{state.aborted:,} aborted  {state.maybe} maybe  "
-            f"{state.committed / max(passed, 0.1):,.0f}/s  "
-            f"{1000 * state.latency / max(1, state.committed):.1f} ms  {verdict}"
-        )
-        self._stream.write(f"\r\x1b[K{text}")
-        self._stream.flush()
-        self._wrote = True
-
-    def end(self) -> None:
-        """Clear it."""
-        if self._wrote:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-            self._wrote = False
+def _how_it_goes(state: State) -> str:
+    """What the status line says of a run."""
+    passed = time.monotonic() - state.began
+    look = state.look
+    verdict = "" if look is None else f"{look.outcome} up to {look.transactions:,}"
+    if look is not None and look.little:
+        verdict += ", but nothing could be violated yet"
+    silent = time.monotonic() - max(state.answered, state.began)
+    if silent > _QUIET:
+        verdict += f"  NOTHING ANSWERS for {silent:.0f} s"
+    return (
+        f"{passed:4.0f} s  {state.level} {state.workload:<14} {state.committed:,} committed  "
+        f"{state.aborted:,} aborted  {state.maybe} maybe  "
+        f"{state.committed / max(passed, 0.1):,.0f}/s  "
+        f"{1000 * state.latency / max(1, state.committed):.1f} ms  {verdict}"
+    )

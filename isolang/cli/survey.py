@@ -11,14 +11,15 @@ from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_t
 from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
-    from isolang.cli.run import Line
+    from isolang.cli.progress import StatusLine
     from isolang.run.settings import Settings
+    from isolang.run.state import State
     from isolang.run.survey import Cell, Survey
 
 _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 
 
-def run_survey(settings: Settings, *, page: str, output: str, line: Line) -> int:
+def run_survey(settings: Settings, *, page: str, output: str, line: StatusLine[[State]]) -> int:
     """Make a survey and print it; gives the exit code."""
     from isolang.report import save_page
     from isolang.run.survey import ALL, survey
@@ -54,7 +55,9 @@ def run_survey(settings: Settings, *, page: str, output: str, line: Line) -> int
     return EXIT_UNKNOWN if outcomes & {"unknown", "failed"} or nothing else EXIT_VALID
 
 
-def run_trials(settings: Settings, seconds: float, *, output: str, line: Line) -> int:
+def run_trials(
+    settings: Settings, seconds: float, *, output: str, line: StatusLine[[State]]
+) -> int:
     """Find out how effective workloads are, and print it; gives the exit code."""
     from isolang.run.effectiveness import effectiveness, markdown
     from isolang.run.phases import AUTO

@@ -93,7 +93,7 @@ def verify(
         visible(f"  accepted by: {accepted}"),
         visible(f"  history sha256 {proof.history_sha256}"),
         visible(f"  history read as {_read_as(proof)}"),
-        visible(f"  spec sha256 {proof.spec_sha256}: {_whose(proof, spec)}"),
+        visible(f"  spec sha256 {proof.spec_sha256}: {_whose(proof.spec_name, spec)}"),
         *(visible(f"    {line}") for line in _checks(spec)),
         *(visible(f"  {line}") for line in drawn),
     )
@@ -103,8 +103,9 @@ def verify(
 def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
     """The parts of a watched stream, each by itself, and how they follow one another."""
     from isolang.certify.errors import CertificateRejected
-    from isolang.watch import Stream, verify_chain
+    from isolang.watch import Stream, level_of, verify_chain
 
+    spec = level_of(Path(folder))
     stream = Stream([log], follow=False)
     try:
         count = verify_chain(Path(folder), stream, by_definition=by_definition)
@@ -115,7 +116,9 @@ def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
         stream.close()
     say(
         f"ACCEPTED  {visible(folder)}",
-        f"  {visible(log)} is valid: {count:,} transactions in parts, each of which holds",
+        visible(f"  {log} is valid under {spec.name}: {count:,} transactions, each part holds"),
+        visible(f"  spec sha256 {spec.sha256}: {_whose(spec.name, spec)}"),
+        *(visible(f"    {line}") for line in _checks(spec)),
     )
     return EXIT_VALID
 
@@ -194,12 +197,12 @@ def _text(path: str) -> str:
         raise CertificateError(f"{path}: cannot read the certificate ({error})") from error
 
 
-def _whose(certificate: Certificate, spec: Spec) -> str:
+def _whose(known_as: str, spec: Spec) -> str:
     """Whether the specification is the library's of this name: its texts say, not its name."""
     from isolang.language.load import load_spec
 
-    main = next(iter(certificate.spec_texts))
-    for name in (certificate.spec_name, PurePath(main.rpartition(":")[2]).stem):
+    main = next(iter(spec.texts))
+    for name in (known_as, PurePath(main.rpartition(":")[2]).stem):
         try:
             library = load_spec(name)
         except SpecError:

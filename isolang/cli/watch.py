@@ -14,8 +14,9 @@ import typer
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import Output
+from isolang.cli.progress import StatusLine
 from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
-from isolang.output.terminal import complain, data, say, visible
+from isolang.output.terminal import data, say, visible
 
 if TYPE_CHECKING:
     from isolang.watch import Report, Round, Stream, Watch
@@ -115,18 +116,22 @@ def watch(
             spec, stream=stream, folder=folder, sources=paths,
             round=round, clock_error=error, most=most,
         )  # fmt: skip
-        report = _followed(watched, stream, output=output)
+        line = StatusLine(sys.stderr, _how_it_goes)
+        open_.callback(line.end)
+        report = _followed(watched, stream, line, output=output)
     return _told(report, watched, state=state, output=output)
 
 
-def _followed(watched: Watch, stream: Stream, *, output: str) -> Report:
+def _followed(
+    watched: Watch, stream: Stream, line: StatusLine[[Round, int]], *, output: str
+) -> Report:
     """Read until the stream ends, a violation is found, or Ctrl-C ends it."""
     batches = iter(stream)
     while watched.report is None:
         try:
             batch = next(batches)
             for found in watched.feed(batch):
-                _show(found, waiting=batch.waiting, output=output)
+                _show(found, line, waiting=batch.waiting, output=output)
         except KeyboardInterrupt:
             if stream.ended:
                 raise
@@ -164,19 +169,23 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str | None = None
 
 
-def _show(found: Round, *, waiting: int, output: str) -> None:
+def _show(found: Round, line: StatusLine[[Round, int]], *, waiting: int, output: str) -> None:
     if output == "json":
-        line = WatchLine(
+        said = WatchLine(
             outcome=found.outcome, ended=False, transactions=found.seen, parts=found.parts,
             window=found.kept, put_back=found.put_back, waiting=waiting, holding=found.holding,
         )  # fmt: skip
-        data(msgspec.json.encode(line).decode() + "\n")
-    elif sys.stderr.isatty():
-        held = f"; {found.holding}" if found.holding else ""
-        complain(
-            f"\x1b[A\x1b[2K{found.seen:,} transactions, {found.kept:,} in the window, "
-            f"{found.parts:,} parts, {waiting:,} bytes behind: {found.outcome}{visible(held)}"
-        )
+        data(msgspec.json.encode(said).decode() + "\n")
+    else:
+        line.show(found, waiting)
+
+
+def _how_it_goes(found: Round, waiting: int) -> str:
+    held = f"; {found.holding}" if found.holding else ""
+    return visible(
+        f"{found.seen:,} transactions, {found.kept:,} in the window, {found.parts:,} parts, "
+        f"{waiting:,} bytes behind: {found.outcome}{held}"
+    )
 
 
 def _told(report: Report, watched: Watch, *, state: str, output: str) -> int:
@@ -191,7 +200,9 @@ def _told(report: Report, watched: Watch, *, state: str, output: str) -> int:
         return _EXITS[report.outcome]
     lines = [
         f"{report.outcome.upper()}  {watched.plan.spec.name}",
-        f"  {report.seen:,} transactions in {report.parts:,} parts, each certified by itself",
+        f"  {report.seen:,} transactions in {report.parts:,} parts, each certified by itself"
+        if report.outcome == "valid"
+        else f"  {report.seen:,} transactions seen",
     ]
     if report.note:
         lines.append(f"  {report.note}")

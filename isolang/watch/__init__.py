@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Report", "Round", "Stream", "Watch", "position_in", "verify_chain"]
+__all__ = ["Report", "Round", "Stream", "Watch", "level_of", "position_in", "verify_chain"]
 
 _WHERE = {
     "Report": "isolang.watch.watch",
     "Round": "isolang.watch.watch",
     "Stream": "isolang.watch.stream",
     "Watch": "isolang.watch.watch",
+    "level_of": "isolang.watch.verify",
     "position_in": "isolang.watch.chain",
     "verify_chain": "isolang.watch.verify",
 }

@@ -26,7 +26,9 @@ _Atom = tuple[int, Any]
 _Place = tuple[int, int, int, int]
 
 
-class Head(Struct, frozen=True, kw_only=True, tag="head", tag_field="entry"):
+class Head(
+    Struct, frozen=True, kw_only=True, tag="head", tag_field="entry", forbid_unknown_fields=True
+):
     """What is watched: the first entry.
 
     Attributes:
@@ -55,7 +57,9 @@ class Kept(Struct, frozen=True, kw_only=True, array_like=True):
     number: int
 
 
-class Part(Struct, frozen=True, kw_only=True, tag="part", tag_field="entry"):
+class Part(
+    Struct, frozen=True, kw_only=True, tag="part", tag_field="entry", forbid_unknown_fields=True
+):
     """What one cut took away.
 
     Attributes:
@@ -91,7 +95,9 @@ class Part(Struct, frozen=True, kw_only=True, tag="part", tag_field="entry"):
     position: bytes = b""
 
 
-class Undo(Struct, frozen=True, kw_only=True, tag="undo", tag_field="entry"):
+class Undo(
+    Struct, frozen=True, kw_only=True, tag="undo", tag_field="entry", forbid_unknown_fields=True
+):
     """The last parts are taken back; what they had comes again in later ones.
 
     Attributes:
@@ -103,7 +109,9 @@ class Undo(Struct, frozen=True, kw_only=True, tag="undo", tag_field="entry"):
     parts: int
 
 
-class End(Struct, frozen=True, kw_only=True, tag="end", tag_field="entry"):
+class End(
+    Struct, frozen=True, kw_only=True, tag="end", tag_field="entry", forbid_unknown_fields=True
+):
     """What was found.
 
     Attributes:

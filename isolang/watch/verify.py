@@ -12,7 +12,8 @@ from isolang.certify.native import check_natively
 from isolang.certify.proofs import Witness, check_proof
 from isolang.history.transaction import Transaction
 from isolang.language.classify.event_graph import Plan
-from isolang.language.load import load_spec
+from isolang.language.load import load_texts
+from isolang.language.meaning.core import Spec
 from isolang.watch.chain import NAME, End, Head, Part, as_place, as_values, live_parts, read_chain
 from isolang.watch.levels import watched
 from isolang.watch.state import Key, Last, State, as_watched, last_write
@@ -57,12 +58,13 @@ def verify_chain(folder: Path, stream: Stream, *, by_definition: bool = False) -
         ChainRejected: it does not prove it.
         HistoryError: the chain or the log cannot be read.
     """
+    plan = watched(level_of(folder))
     entries = list(read_chain(folder / NAME))
-    if not entries or not isinstance(head := entries[0], Head):
-        raise ChainRejected("the chain is empty")
+    head = entries[0]
+    assert isinstance(head, Head)
     if not isinstance(end := entries[-1], End) or end.outcome != "valid":
         raise ChainRejected("the chain does not end with a valid verdict")
-    checker = _Checker(watched(_level(head)), int(head.reading.get("clock_error", 0)))
+    checker = _Checker(plan, int(head.reading.get("clock_error", 0)))
     parts = deque(enumerate(live_parts(entries), 1))
     seen: dict[_At, Transaction] = {}
     count = 0
@@ -100,6 +102,19 @@ def verify_chain(folder: Path, stream: Stream, *, by_definition: bool = False) -
     return count
 
 
+def level_of(folder: Path) -> Spec:
+    """The level that a chain is about, by the texts that it holds.
+
+    Raises:
+        HistoryError: the chain cannot be read.
+        SpecError: its texts cannot be.
+    """
+    head = next(read_chain(folder / NAME), None)
+    if not isinstance(head, Head):
+        raise ChainRejected("the chain is empty")
+    return load_texts(head.spec_texts)
+
+
 class _Checker:
     """Checks parts, one after the other."""
 
@@ -121,14 +136,6 @@ class _Checker:
         if left != _left(members, history, witness):
             raise ChainRejected(f"{where}: it does not leave the values that it says")
         self._state.apply({key: last for key, last in left.items() if last is not None})
-
-
-def _level(head: Head) -> str:
-    texts = dict(head.spec_texts)
-    spec = load_spec(head.spec_name)
-    if dict(spec.texts) != texts:
-        raise ChainRejected(f"the level {head.spec_name} is not what it was (its text differs)")
-    return head.spec_name
 
 
 def _check_bytes(entries: Iterable[object], log: Log) -> None:

@@ -143,7 +143,6 @@ class Watch:
         self._plans: list[Plan] = []
         self._strict = 0
         self._rounds = 0
-        self._put_back = 0
         self._spans: list[tuple[int, int, int, str]] = []
         self._deleted: set[Key] = set()
         self._deleted_now: list[Key] = []
@@ -261,7 +260,6 @@ class Watch:
             gone = self._cut(window, history, said, ended=ended)
         elif isinstance(said, Unknown) and ended:
             self._end("unknown", note=said.reason, verdict=said)
-        self._put_back += put_back
         outcome: Outcome = "valid" if isinstance(said, Valid) else "suspected"
         if isinstance(said, Unknown):
             outcome = "unknown"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.watching import LEVELS, random_history, watched
 
-from isolang.api import check, load_history
+from isolang.api import check, load_history, load_spec
 from isolang.errors import HistoryError, IsolangError, SpecError
 from isolang.history import save_history
 from isolang.watch import Stream, Watch, position_in, verify_chain
@@ -90,6 +90,14 @@ def test_real_time_forbids_the_stale_read(tmp_path):
     assert all(place.startswith(str(path)) for place in report.places)
 
 
+def test_the_chain_of_a_level_of_ones_own(tmp_path):
+    """It is verified by the texts that it holds, whether or not the library has the name."""
+    path = log_of(tmp_path, STALE)
+    text = 'spec own\ninclude "adya.iso"\nacyclic so | wr | ww | rw as cyc\n'
+    assert watch_of(path, load_spec(text), tmp_path / "state").report.outcome == "valid"
+    assert verify_chain(tmp_path / "state", Stream([path], follow=False)) == 6
+
+
 def test_a_stale_nil_after_a_cut(tmp_path):
     """The initial state of a window is what the last cut left: nil is not it."""
     given = lines("0 [:w x 1]", "1 [:r x 1]", "2 [:w y 1]", "3 [:w z 1]", "1 [:r x nil]")
@@ -118,8 +126,8 @@ def test_each_changed_byte_of_a_chain_is_refused(chain):
     path, folder = chain
     text = (folder / NAME).read_bytes()
     rng = random.Random(1)
-    for _ in range(60):
-        at = rng.randrange(len(text))
+    last = range(text.rindex(b"\n", 0, -1) + 1, len(text))  # no hash is of the last line
+    for at in [*(rng.randrange(len(text)) for _ in range(60)), *last]:
         (folder / NAME).write_bytes(
             text[:at] + bytes([text[at] ^ 1 << rng.randrange(7)]) + text[at + 1 :]
         )
