@@ -17,6 +17,7 @@ from isolang.explain.violation import (
     TransactionView,
     Violation,
 )
+from isolang.output.callers import callers_of
 from isolang.output.terminal import visible_record
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ def _transactions(
             _styled(f"{_place(txn.where, report)}, {session}".rstrip(", "), "dim"),
             operations + more,
         )
+        for where, operation in callers_of(txn):
+            grid.add_row("", _styled(where, "dim"), operation)
     yield _padded(grid, indent)
     if others:
         places = (f"{txn.name} ({_place(txn.where, report)})" for txn in others)

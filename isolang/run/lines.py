@@ -6,6 +6,7 @@ that are seldom.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from isolang.history.values import Keyword, Literal, encode, show
@@ -40,6 +41,12 @@ def with_error(line: bytes, error: BaseException) -> bytes:
     # What UTF-8 cannot hold must not keep the outcome out of the file.
     text = text.encode(errors="backslashreplace").decode()
     return line.removesuffix(b"}\n") + f", :error {show(*encode(text, 'an error'))}}}\n".encode()
+
+
+def with_callers(line: bytes, callers: Sequence[str]) -> bytes:
+    """The line of a completion that also says where each operation comes from."""
+    shown = " ".join(show(*encode(one, "a caller")) for one in callers)
+    return line.removesuffix(b"}\n") + f", :callers [{shown}]}}\n".encode()
 
 
 def spell(value: Any) -> str:

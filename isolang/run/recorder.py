@@ -274,6 +274,7 @@ class RecordedTransaction:
         outcome: how it ended; ``None`` before.
         problem: what of it cannot be recorded; ``None`` if all can.
         operations: what it did so far.
+        callers: for each operation the ``file:line`` that it comes from; empty if not known.
     """
 
     def __init__(
@@ -297,6 +298,7 @@ class RecordedTransaction:
         self.outcome: Outcome | None = None
         self.problem: BadAnswer | None = None
         self.operations: list[Recorded] = []
+        self.callers: list[str] = []
 
     def __enter__(self) -> Self:
         began = self._recorder._begin(self, self._session)
@@ -411,6 +413,8 @@ class RecordedTransaction:
             line = self._line(_COMPLETION[outcome], done)
             if self.problem is not None and outcome == "committed":
                 outcome = "maybe"
+            if self.callers and self.problem is None:
+                line = lines.with_callers(line, self.callers)
             if error or self.problem:
                 line = lines.with_error(line, error or self.problem or BadAnswer())
             recorder._write(line)

@@ -10,14 +10,13 @@ history with fewer operations accuses nobody.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.run.drivers.postgres import classify
-from isolang.run.outcome import Driver, Failure, Phase, RolledBack
+from isolang.run.outcome import RolledBack
+from isolang.testing.observed import Observed, Unseen, Versions
 
 if TYPE_CHECKING:
     from typing import Self
@@ -25,17 +24,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.orm import Mapper, Session, registry
 
-    from isolang.run.lines import Recorded
     from isolang.run.recorder import Recorder
 
 _XMIN: Final = "isolang_xmin"  # the attribute of mapped objects
 _GONE: Final = Keyword("deleted")
-_HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _SAVEPOINT: Final = re.compile(
     r"\s*(?:savepoint|(rollback)\s+(?:(?:work|transaction)\s+)?to(?:\s+savepoint)?)\s+([^\s;]+)",
     re.IGNORECASE,
 )
-_FIRST: Final = 3  # smaller numbers stand for "before everything"
 
 
 class Watch:
@@ -50,11 +46,10 @@ class Watch:
         """Choose what to watch; see :func:`isolang.testing.isolation.Isolation.watch`."""
         self.engine = engine
         self.recorder = recorder
-        self.unseen: Counter[str] = Counter()
+        self.unseen = Unseen()
         self._mapped = mapped
-        self._before: int | None = None
+        self._versions = Versions()
         self._open: dict[Connection, _Open] = {}
-        self._written: set[tuple[str, int]] = set()
         self._sessions = count()
         self._listeners: list[tuple[Any, str, Any]] = []
 
@@ -73,7 +68,7 @@ class Watch:
                 f"watch: not such an engine (got {got}, expected postgresql+psycopg)"
             )
         # An asynchronous engine answers where its sessions do, and nowhere else.
-        self._before = None if self.engine.dialect.is_async else self._oldest()
+        self._versions.before = None if self.engine.dialect.is_async else self._oldest()
         self._listeners = [
             (Session, "after_begin", self._begin),
             (Session, "after_commit", self._committed),
@@ -129,11 +124,12 @@ class Watch:
     def _begin(self, session: Session, transaction: Any, connection: Connection) -> None:
         if connection.engine.pool is not self.engine.pool or connection in self._open:
             return
-        if self._before is None:
+        if self._versions.before is None:
             # SOUND BECAUSE: nothing is read or written before the first answer is kept, so that
             # what is older than any of the answers was written before everything that is watched.
             oldest = self._oldest()
-            self._before = oldest if self._before is None else self._before
+            if self._versions.before is None:
+                self._versions.before = oldest
         if connection.connection.driver_connection.autocommit:  # type: ignore[union-attr]
             raise IsolangError(
                 "watch: the connection is in autocommit mode; it has no transactions"
@@ -181,9 +177,9 @@ class Watch:
         if state.is_select and not state.is_column_load and not state.is_relationship_load:
             described = getattr(state.statement, "column_descriptions", [])
             if any(one["expr"] is not one["entity"] for one in described):
-                self.unseen["columns that were read without their objects"] += 1
+                self.unseen.note("columns that were read without their objects")
         elif state.is_insert or state.is_update or state.is_delete:
-            self.unseen["bulk statements"] += 1
+            self.unseen.note("bulk statements")
 
     def _load(self, target: Any, context: Any) -> None:
         self._read(target, context.session)
@@ -196,16 +192,14 @@ class Watch:
         one = next((one for one in list(self._open.values()) if one.session is session), None)
         found = target.__dict__.get(_XMIN)
         if one is None or found is None:
-            self.unseen["rows that were read without xmin"] += 1
+            self.unseen.note("rows that were read without xmin")
             return
         key, version = _key(target), int(found)
-        assert self._before is not None  # since the transaction began
-        if (key, version) in self._written:
-            one.operations.append(("r", key, version))
-        elif version < _FIRST or 0 < (self._before - version) % 2**32 < _HALF:
-            one.operations.append(("r", key, None))
+        value = self._versions.value(key, version)
+        if value:
+            one.read(key, value[0])
         else:
-            self.unseen["rows of writers that are not watched"] += 1
+            self.unseen.note("rows of writers that are not watched", key)
 
     def _update(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
         from sqlalchemy.orm import object_session
@@ -226,7 +220,7 @@ class Watch:
         # A savepoint has a number of its own, so that only the row knows by which it was written.
         found = connection.execute(select(table.c.xmin).where(and_(*where))).scalar_one()
         key, version = _key(target), int(found)
-        self._written.add((key, version))
+        self._versions.wrote(key, version)
         one.write(key, version)
 
     def _delete(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
@@ -234,56 +228,12 @@ class Watch:
             self._open[connection].write(_key(target), _GONE)
 
 
-class _Open:
-    """A transaction of the application."""
+class _Open(Observed):
+    """A transaction of the application, in the session of the ORM that it belongs to."""
 
     def __init__(self, session: Session, number: int, recorder: Recorder) -> None:
+        super().__init__(number, recorder)
         self.session = session
-        self.operations: list[Recorded] = []
-        self.committing = False
-        self.failed = False
-        self._savepoints: dict[str, int] = {}
-        driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
-        self._t = recorder.transaction(number, driver=driver).__enter__()
-
-    def write(self, key: str, value: Any) -> None:
-        """Note a write, once as long as its value stays."""
-        last = next(
-            (v for name, k, v in reversed(self.operations) if (name, k) == ("w", key)), None
-        )
-        if last != value:
-            self.operations.append(("w", key, value))
-
-    def savepoint(self, name: str) -> None:
-        """Remember what was done before a savepoint; of several of a name, before the first."""
-        self._savepoints.setdefault(name, len(self.operations))
-
-    def roll_back_to(self, name: str) -> None:
-        """Forget what was done after a savepoint."""
-        del self.operations[self._savepoints.get(name, 0) :]
-
-    def announce(self) -> None:
-        """Write down what was done; COMMIT is sent next."""
-        self.committing = True
-        self._tell()
-        self._t.announce()
-
-    def end(self, error: BaseException | None) -> None:
-        """Write down how it ended."""
-        if not self.committing:
-            self._tell()
-        self._t.__exit__(None if error is None else type(error), error, None)
-
-    def _tell(self) -> None:
-        for name, key, value in self.operations:
-            (self._t.read if name == "r" else self._t.write)(key, value)
-
-    def _classify(self, error: BaseException, phase: Phase) -> Failure:
-        return classify(error, "commit" if self.committing else "statement")
-
-
-def _nothing(connection: object) -> None:
-    """The application commits and rolls back itself."""
 
 
 def _key(target: Any) -> str:

@@ -1,6 +1,7 @@
 """An application's own transactions on PostgreSQL, recorded by ``xmin``."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -269,3 +270,25 @@ def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, 
     assert next(iter(history.transactions())).ops[0] == ("r", "account/a", None)
     verdict = isolang.check(history, "si")
     assert verdict.outcome == ("valid" if "aborted" in outcomes else "invalid")
+
+
+def test_the_report_shows_where_each_operation_comes_from(connect, recorder):
+    """The text names the lines of the application, not those of the libraries."""
+    engine = connect("READ COMMITTED")
+    with Watch(engine, Base.registry, recorder):
+        counters(engine)
+    text = str(isolang.check(recorder.history(), "si"))
+    source = Path(__file__).read_text().splitlines()
+    for statement in ("first, second =", "one.commit()", "two.commit()"):
+        number = next(n for n, line in enumerate(source, 1) if line.strip().startswith(statement))
+        assert f"test_passive.py:{number} " in text, text
+    assert "site-packages" not in text
+
+
+def test_what_is_not_seen_has_an_example(connect, recorder):
+    """Each kind names the line of its first statement."""
+    engine = connect("READ COMMITTED")
+    with Watch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+        session.execute(update(Account).values(balance=4))
+        session.rollback()
+    assert "test_passive.py:" in watch.unseen.examples["bulk statements"]

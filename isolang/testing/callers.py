@@ -1,0 +1,33 @@
+"""Where in the application a statement comes from: the nearest frame outside the libraries."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Final
+
+_LIBRARIES: Final = tuple(
+    f"{folder.rstrip('/')}/"
+    for folder in {
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        str(Path(__file__).resolve().parent.parent),
+    }
+)
+
+
+def caller() -> str:
+    """Give ``file:line`` of the nearest frame that is no library's; empty if there is none.
+
+    The path is relative to the working directory where the file lies below it.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((*_LIBRARIES, "<")) and "/site-packages/" not in name:
+            path = Path(name)
+            here = Path.cwd()
+            shown = path.relative_to(here) if path.is_relative_to(here) else path
+            return f"{shown}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

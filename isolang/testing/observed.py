@@ -1,0 +1,124 @@
+"""A transaction of the application while it is watched, and the versions that watched ones wrote.
+
+What cannot be observed is left out of the history and counted, never guessed: a history with fewer
+operations accuses nobody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Final
+
+from isolang.run.drivers.postgres import classify
+from isolang.run.outcome import Driver, Failure, Phase
+from isolang.testing.callers import caller
+
+if TYPE_CHECKING:
+    from isolang.run.lines import Recorded
+    from isolang.run.recorder import Recorder
+
+_HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
+_FIRST: Final = 3  # smaller numbers stand for "before everything"
+
+
+class Unseen(Counter[str]):
+    """What was left out, by kind, and how often.
+
+    Attributes:
+        examples: of each kind the first one: the statement or row, and the caller's ``file:line``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.examples: dict[str, str] = {}
+
+    def note(self, kind: str, example: str = "") -> None:
+        """Count one, with the caller's place if it is the first of its kind."""
+        self[kind] += 1
+        if kind not in self.examples:
+            shown = " ".join(example.split())[:120]
+            self.examples[kind] = ", ".join(filter(None, (shown, caller())))
+
+
+class Versions:
+    """Which versions of rows watched transactions have written."""
+
+    def __init__(self) -> None:
+        self.before: int | None = None  # the oldest transaction that ran as the watch began
+        self._written: set[tuple[str, int]] = set()
+
+    def wrote(self, key: str, version: int) -> None:
+        """Remember that a watched transaction wrote a version."""
+        self._written.add((key, version))
+
+    def value(self, key: str, version: int) -> tuple[int | None] | tuple[()]:
+        """The value of a version that was read; nothing if its writer is not watched."""
+        if (key, version) in self._written:
+            return (version,)
+        assert self.before is not None  # since the first transaction began
+        if version < _FIRST or 0 < (self.before - version) % 2**32 < _HALF:
+            return (None,)
+        return ()
+
+
+class Observed:
+    """A transaction of the application."""
+
+    def __init__(self, session: Hashable, recorder: Recorder) -> None:
+        self.operations: list[Recorded] = []
+        self.committing = False
+        self.failed = False
+        self._callers: list[str] = []
+        self._savepoints: dict[str, int] = {}
+        driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
+        self._t = recorder.transaction(session, driver=driver).__enter__()
+
+    def read(self, key: str, value: Any) -> None:
+        """Note a read."""
+        self._note(("r", key, value))
+
+    def write(self, key: str, value: Any) -> None:
+        """Note a write, once as long as its value stays."""
+        last = next(
+            (v for name, k, v in reversed(self.operations) if (name, k) == ("w", key)), None
+        )
+        if last != value:
+            self._note(("w", key, value))
+
+    def _note(self, operation: Recorded) -> None:
+        self.operations.append(operation)
+        self._callers.append(caller())
+
+    def savepoint(self, name: str) -> None:
+        """Remember what was done before a savepoint; of several of a name, before the first."""
+        self._savepoints.setdefault(name, len(self.operations))
+
+    def roll_back_to(self, name: str) -> None:
+        """Forget what was done after a savepoint."""
+        del self.operations[self._savepoints.get(name, 0) :]
+        del self._callers[len(self.operations) :]
+
+    def announce(self) -> None:
+        """Write down what was done; COMMIT is sent next."""
+        self.committing = True
+        self._record()
+        self._t.announce()
+
+    def end(self, error: BaseException | None) -> None:
+        """Write down how it ended."""
+        if not self.committing:
+            self._record()
+        self._t.__exit__(None if error is None else type(error), error, None)
+
+    def _record(self) -> None:
+        for name, key, value in self.operations:
+            (self._t.read if name == "r" else self._t.write)(key, value)
+        self._t.callers = self._callers
+
+    def _classify(self, error: BaseException, phase: Phase) -> Failure:
+        return classify(error, "commit" if self.committing else "statement")
+
+
+def _nothing(connection: object) -> None:
+    """The application commits and rolls back itself."""
