@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from isolang.run.lines import Recorded
     from isolang.run.outcome import Connection, Driver
     from isolang.run.recorder import RecordedTransaction, Recorder
+    from isolang.testing.driver import DriverWatch
     from isolang.testing.passive import Watch
     from isolang.verdict import Valid, Verdict
 
@@ -71,7 +72,7 @@ class Isolation:
         self._here = threading.local()
         self._lock = threading.Lock()
         self._ending = ExitStack()
-        self._watches: list[Watch] = []
+        self._watches: list[Watch | DriverWatch] = []
 
     # --- recording ---
 
@@ -261,6 +262,27 @@ class Isolation:
         from isolang.testing.passive import Watch
 
         watch = self._ending.enter_context(Watch(engine, mapped, self.recorder))
+        self._watches.append(watch)
+        return watch
+
+    def watch_psycopg(self, conninfo: str = "", **parameters: Any) -> DriverWatch:
+        """Record what an application does through psycopg on PostgreSQL, until the test ends.
+
+        Whatever goes through psycopg 3, synchronously or not, is seen: also Django and SQLAlchemy.
+
+        Args:
+            conninfo: the database, as ``psycopg.connect`` takes it.
+            parameters: of ``psycopg.connect``, too.
+
+        Returns:
+            The watch; its ``unseen`` counts what could not be recorded.
+
+        Raises:
+            IsolangError: the database cannot be reached.
+        """
+        from isolang.testing.driver import DriverWatch
+
+        watch = self._ending.enter_context(DriverWatch(conninfo, self.recorder, **parameters))
         self._watches.append(watch)
         return watch
 

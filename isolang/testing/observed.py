@@ -7,7 +7,7 @@ operations accuses nobody.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.run.drivers.postgres import classify
@@ -52,6 +52,10 @@ class Versions:
         """Remember that a watched transaction wrote a version."""
         self._written.add((key, version))
 
+    def forget(self, written: Iterable[tuple[str, int]]) -> None:
+        """What was written is not known any more."""
+        self._written.difference_update(written)
+
     def value(self, key: str, version: int) -> tuple[int | None] | tuple[()]:
         """The value of a version that was read; nothing if its writer is not watched."""
         if (key, version) in self._written:
@@ -70,7 +74,7 @@ class Observed:
         self.committing = False
         self.failed = False
         self._callers: list[str] = []
-        self._savepoints: dict[str, int] = {}
+        self._savepoints: list[tuple[str, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
 
@@ -91,13 +95,31 @@ class Observed:
         self._callers.append(caller())
 
     def savepoint(self, name: str) -> None:
-        """Remember what was done before a savepoint; of several of a name, before the first."""
-        self._savepoints.setdefault(name, len(self.operations))
+        """Remember what was done before a savepoint."""
+        self._savepoints.append((name, len(self.operations)))
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and those within it; their names may be used again."""
+        del self._savepoints[self._index(name) :]
 
     def roll_back_to(self, name: str) -> None:
-        """Forget what was done after a savepoint."""
-        del self.operations[self._savepoints.get(name, 0) :]
+        """Forget what was done after a savepoint, which stays."""
+        index = self._index(name)
+        del self.operations[self._savepoints[index][1] if self._savepoints else 0 :]
         del self._callers[len(self.operations) :]
+        del self._savepoints[index + 1 :]
+
+    def _index(self, name: str) -> int:
+        """The last savepoint of a name, or the first of all if there is none."""
+        found = [n for n, (one, _) in enumerate(self._savepoints) if one == name]
+        return found[-1] if found else 0
+
+    def clear(self) -> list[tuple[str, Any]]:
+        """Forget everything that was done, and give what was written."""
+        written = [(key, value) for name, key, value in self.operations if name == "w"]
+        self.operations.clear()
+        self._callers.clear()
+        return written
 
     def announce(self) -> None:
         """Write down what was done; COMMIT is sent next."""

@@ -1,0 +1,99 @@
+"""Methods of psycopg's public classes that are replaced for a while, in both of its worlds.
+
+What is done around a method is written once, as a generator that yields the calls of psycopg and is
+sent their results: for a connection of asyncio they are awaited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import wraps
+from typing import Any, Final
+
+_ASYNC: Final = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
+
+
+class Hooks:
+    """What was replaced, so that it can be put back."""
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[type, str, Any]] = []
+
+    def around(
+        self, owner: str, name: str, steps: Callable[..., Generator[Callable[[], Any], Any, Any]]
+    ) -> None:
+        """Replace a method by a generator that is given the original one and its arguments."""
+        import psycopg
+
+        later, sooner = _ASYNC.get(name, name), getattr(psycopg, owner)
+        original = getattr(sooner, name)
+
+        @wraps(original)
+        def now(*args: Any, **options: Any) -> Any:
+            return _run(steps(original, *args, **options))
+
+        awaited = getattr(getattr(psycopg, f"Async{owner}"), later)
+
+        @wraps(awaited)
+        async def then(*args: Any, **options: Any) -> Any:
+            return await _await(steps(awaited, *args, **options))
+
+        self._replace(sooner, name, now)
+        self._replace(getattr(psycopg, f"Async{owner}"), later, then)
+
+    def before(self, owner: str, name: str, note: Callable[..., None]) -> None:
+        """Call a function with the arguments before a method."""
+        import psycopg
+
+        for kind in (getattr(psycopg, owner), getattr(psycopg, f"Async{owner}")):
+            self._replace(kind, name, _after(note, getattr(kind, name)))
+
+    def _replace(self, owner: type, name: str, by: Any) -> None:
+        self._replaced.append((owner, name, vars(owner).get(name)))
+        setattr(owner, name, by)
+
+    def remove(self) -> None:
+        """Put everything back."""
+        for owner, name, original in reversed(self._replaced):
+            if original is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+        self._replaced = []
+
+
+def _after(note: Callable[..., None], original: Any) -> Any:
+    @wraps(original)
+    def replaced(*args: Any, **options: Any) -> Any:
+        note(*args, **options)
+        return original(*args, **options)
+
+    return replaced
+
+
+def _run(steps: Generator[Callable[[], Any], Any, Any]) -> Any:
+    try:
+        call = next(steps)
+        while True:
+            try:
+                result = call()
+            except BaseException as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(result)
+    except StopIteration as end:
+        return end.value
+
+
+async def _await(steps: Generator[Callable[[], Any], Any, Any]) -> Any:
+    try:
+        call = next(steps)
+        while True:
+            try:
+                result = await call()
+            except BaseException as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(result)
+    except StopIteration as end:
+        return end.value

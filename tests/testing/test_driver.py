@@ -1,0 +1,299 @@
+"""What applications do through psycopg, recorded by ``xmin`` without a change."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import isolang
+from isolang.errors import IsolangError
+from isolang.history.values import Keyword
+from isolang.run.recorder import Recorder
+from isolang.run.targets import target_named
+from isolang.testing.isolation import Isolation
+
+psycopg = pytest.importorskip("psycopg")
+
+from isolang.testing.driver import DriverWatch  # noqa: E402
+
+READ = "SELECT balance FROM account WHERE name = %s"
+SET = "UPDATE account SET balance = %s WHERE name = %s"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """An embedded PostgreSQL."""
+    target = target_named("postgres")
+    try:
+        target.start()
+        yield f"postgresql://postgres@/postgres?host={target.server.folder}"
+    finally:
+        target.close()
+
+
+@pytest.fixture
+def url(server):
+    """Two accounts are there."""
+    with psycopg.connect(server) as connection:
+        connection.execute("DROP TABLE IF EXISTS account, nokey")
+        connection.execute("CREATE TABLE account (name text PRIMARY KEY, balance int)")
+        connection.execute("INSERT INTO account VALUES ('a', 10), ('b', 10)")
+    return server
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    """A recorder of the test."""
+    with Recorder(tmp_path / "history.edn") as recorder:
+        yield recorder
+
+
+def counters(url, read=READ, level=None):
+    """Two read the balance, then both raise it and commit."""
+    with psycopg.connect(url) as one, psycopg.connect(url) as two:
+        one.isolation_level = two.isolation_level = level
+        (first,) = one.execute(read, ("a",)).fetchone()
+        (second,) = two.execute(read, ("a",)).fetchone()
+        one.execute(SET, (first + 1, "a"))
+        one.commit()
+        two.execute(SET, (second + 1, "a"))
+        two.commit()
+
+
+async def counters_awaited(url, read=READ, level=None):
+    """The same with asyncio."""
+    async with (
+        await psycopg.AsyncConnection.connect(url) as one,
+        await psycopg.AsyncConnection.connect(url) as two,
+    ):
+        await one.set_isolation_level(level)
+        await two.set_isolation_level(level)
+        (first,) = await (await one.execute(read, ("a",))).fetchone()
+        (second,) = await (await two.execute(read, ("a",))).fetchone()
+        await one.execute(SET, (first + 1, "a"))
+        await one.commit()
+        await two.execute(SET, (second + 1, "a"))
+        await two.commit()
+
+
+def both(function):
+    """A function that may be one of coroutines, as one that is not."""
+
+    def called(*args, **options):
+        result = function(*args, **options)
+        return asyncio.run(result) if asyncio.iscoroutine(result) else result
+
+    return called
+
+
+KINDS = pytest.mark.parametrize("counting", [counters, counters_awaited])
+
+
+@KINDS
+def test_a_lost_update_is_seen_with_its_lines(url, recorder, counting):
+    """At READ COMMITTED the second counter overwrites the first one; the text names both lines."""
+    with DriverWatch(url, recorder) as watch:
+        both(counting)(url)
+    assert not watch.unseen
+    history = recorder.history()
+    assert [t.status for t in history.transactions()] == ["committed", "committed"]
+    assert [t.ops[0] for t in history.transactions()] == [("r", "account/a", None)] * 2
+    assert isolang.check(history, "pl-2").outcome == "valid"
+    verdict = isolang.check(history, "si")
+    assert verdict.violation.anomaly.startswith("lost update")
+    text = str(verdict)
+    lines = Path(__file__).read_text().splitlines()
+    begin = next(n for n, line in enumerate(lines) if f"def {counting.__name__}(" in line)
+    for what in ("(first,) =", "(second,) =", "one.execute(SET", "two.execute(SET"):
+        number = next(n for n in range(begin, len(lines)) if what in lines[n]) + 1
+        assert f"test_driver.py:{number} " in text, text
+    assert "site-packages" not in text
+
+
+@KINDS
+def test_the_update_that_the_server_refuses_is_aborted(url, recorder, counting):
+    """At REPEATABLE READ nothing is lost."""
+    level = psycopg.IsolationLevel.REPEATABLE_READ
+    with DriverWatch(url, recorder), pytest.raises(psycopg.errors.SerializationFailure):
+        both(counting)(url, level=level)
+    assert [t.status for t in recorder.history().transactions()] == ["committed", "aborted"]
+    isolang.assert_level(recorder.history(), "strong-si")
+
+
+def increment(url, read, level=None):
+    """One counter, tried again as long as the server refuses it."""
+    while True:
+        try:
+            with psycopg.connect(url) as connection:
+                connection.isolation_level = level
+                (balance,) = connection.execute(read, ("a",)).fetchone()
+                connection.execute(SET, (balance + 1, "a"))
+            return
+        except psycopg.errors.SerializationFailure:
+            continue
+
+
+@pytest.mark.parametrize(
+    ("read", "level"),
+    [
+        (f"{READ} FOR UPDATE", None),
+        (READ, psycopg.IsolationLevel.SERIALIZABLE),
+    ],
+)
+def test_correct_programs_are_not_accused(url, tmp_path, read, level):
+    """Rows that are locked first, and SERIALIZABLE with retries: nothing is lost."""
+    isolation = Isolation(tmp_path)
+    watch = isolation.watch_psycopg(url)
+    isolation.concurrently(lambda: increment(url, read, level), times=10, clients=4)
+    assert not watch.unseen.keys() - {"rows that changed while they were read"}
+    (verdict,) = isolation.assert_level("sser")
+    isolation.close()
+    counts = verdict.history.counts()
+    assert counts["committed"] == 40
+    with psycopg.connect(url) as connection:
+        assert connection.execute(READ, ("a",)).fetchone() == (50,)
+
+
+def test_threads_that_lose_updates_are_found(url, tmp_path):
+    """The same counters at READ COMMITTED without a lock."""
+    isolation = Isolation(tmp_path)
+    isolation.watch_psycopg(url)
+    isolation.concurrently(lambda: increment(url, READ), times=10, clients=4)
+    with pytest.raises(isolang.IsolationError, match="lost update"):
+        isolation.assert_level("ser")
+    isolation.close()
+
+
+def test_blocks_savepoints_and_statements_of_the_application(url, recorder):
+    """What a block or a savepoint took back was never written; names are used again."""
+    with DriverWatch(url, recorder) as watch, psycopg.connect(url, autocommit=True) as connection:
+        with connection.transaction():
+            with connection.transaction():
+                connection.execute(SET, (11, "a"))
+            with connection.transaction(force_rollback=True):
+                connection.execute(SET, (12, "b"))
+            with connection.transaction() as inner:
+                connection.execute(SET, (13, "b"))
+                raise psycopg.Rollback(inner)
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO account VALUES ('c', 1)")
+        connection.execute('SAVEPOINT "s"')
+        connection.execute("DELETE FROM account WHERE name = 'a'")
+        connection.execute("ROLLBACK TO s")
+        assert len(connection.execute("SELECT * FROM account ORDER BY name").fetchall()) == 3
+        connection.execute("DELETE FROM account WHERE name = 'c'")
+        connection.execute("COMMIT")
+    first, second = recorder.history().transactions()
+    ((kind, key, version),) = first.ops
+    assert (kind, key) == ("w", "account/a")
+    written = next(value for kind, key, value in second.ops if key == "account/c")
+    assert list(second.ops) == [
+        ("w", "account/c", written),
+        ("r", "account/a", version),
+        ("r", "account/b", None),
+        ("r", "account/c", written),
+        ("w", "account/c", Keyword("deleted")),
+    ]
+    assert not watch.unseen
+    isolang.assert_level(recorder.history(), "sser")
+
+
+def test_the_application_finds_its_cursor_as_it_expects_it(url, recorder):
+    """A write without RETURNING has a row count and no rows; one with it has its own rows."""
+    with DriverWatch(url, recorder) as watch, psycopg.connect(url) as connection:
+        cursor = connection.execute(SET, (1, "a"))
+        assert (cursor.rowcount, cursor.description, cursor.statusmessage) == (1, None, "UPDATE 1")
+        with pytest.raises(psycopg.ProgrammingError, match="didn't produce"):
+            cursor.fetchone()
+        cursor = connection.execute("INSERT INTO account VALUES ('c', 2) RETURNING name, balance")
+        assert cursor.fetchall() == [("c", 2)]
+        cursor = connection.execute("UPDATE account SET balance = 3 RETURNING balance")
+        assert cursor.fetchall() == [(3,), (3,), (3,)]
+        cursor = connection.execute("SELECT count(*) FROM account")
+        assert cursor.fetchone() == (3,)
+    assert watch.unseen == {
+        "writes that return something else than the key": 1,
+        "rows of writers that are not watched": 1,
+    }
+    (only,) = recorder.history().transactions()
+    assert [key for kind, key, _ in only.ops if kind == "w"] == ["account/a", "account/c"]
+
+
+def test_what_cannot_be_seen_is_counted_and_left_out(url, recorder):
+    """Each kind has an example with its line: no guess, no accusation."""
+    with psycopg.connect(url) as own:
+        own.execute("CREATE TABLE nokey (n int)")
+    with DriverWatch(url, recorder) as watch:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(SET, (3, "a"))
+        with psycopg.connect(url) as connection:
+            connection.execute(READ, ("a",))
+            connection.execute("SELECT 1 FROM account x JOIN account y USING (name)")
+            connection.execute("INSERT INTO nokey VALUES (1)")
+            connection.cursor().executemany(SET, [(5, "a")])
+            with connection.cursor("named") as cursor:
+                cursor.execute("SELECT * FROM account")
+            connection.execute("SELECT * FROM account LIMIT 1")
+    assert watch.unseen == {
+        "statements outside a watched transaction": 1,
+        "rows of writers that are not watched": 1,
+        "statements of a shape that is not recognised": 2,
+        "executemany": 1,
+        "cursors of the server": 1,
+        "rows that LIMIT may have left out": 1,
+    }
+    assert all("test_driver.py:" in example for example in watch.unseen.examples.values())
+    assert "JOIN" in watch.unseen.examples["statements of a shape that is not recognised"]
+    (only,) = recorder.history().transactions()
+    assert list(only.ops) == []
+
+
+def test_ends_that_are_no_commits(url, recorder):
+    """A failed statement, a connection that is closed, and several statements in one text."""
+    with DriverWatch(url, recorder):
+        failed = psycopg.connect(url)
+        failed.execute(SET, (1, "a"))
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            failed.execute("SELECT * FROM nothing")
+        failed.commit()
+        failed.execute(SET, (2, "a"))
+        failed.close()
+        unclear = psycopg.connect(url)
+        unclear.execute(SET, (4, "a"))
+        unclear.execute("SELECT 1; COMMIT")
+        unclear.close()
+    assert [t.status for t in recorder.history().transactions()] == [
+        "aborted",
+        "aborted",
+        "maybe",
+    ]
+
+
+def test_transactions_that_are_not_followed_have_no_operations(url, recorder):
+    """What others read of them is left out, too: it is no read of a value that nobody wrote."""
+    with DriverWatch(url, recorder) as watch, psycopg.connect(url) as connection:
+        connection.execute(SET, (1, "a"))
+        connection.execute("COMMIT AND CHAIN")
+        connection.execute(SET, (2, "b"))
+        connection.commit()
+        assert len(connection.execute("SELECT * FROM account").fetchall()) == 2
+    first, second = recorder.history().transactions()
+    assert (first.status, list(first.ops)) == ("maybe", [])
+    assert (second.status, list(second.ops)) == ("committed", [])
+    assert watch.unseen["rows of writers that are not watched"] == 2
+    isolang.assert_level(recorder.history(), "sser")
+
+
+def test_psycopg_is_as_it_was_afterwards(url, recorder):
+    """Every method that was replaced is put back."""
+    classes = [getattr(psycopg, a + b) for a in ("", "Async") for b in ("Cursor", "Connection")]
+    before = [dict(vars(one)) for one in classes]
+    with DriverWatch(url, recorder):
+        assert vars(psycopg.Cursor)["execute"] is not before[0]["execute"]
+    assert [dict(vars(one)) for one in classes] == before
+
+
+def test_a_database_that_is_not_there(recorder):
+    """The message says what was tried."""
+    with pytest.raises(IsolangError, match="watch_psycopg: the database cannot be reached"):
+        DriverWatch("host=/nowhere", recorder).__enter__()
