@@ -12,7 +12,7 @@ differ the row is unseen. Rows that a statement has locked do not change after i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -35,7 +35,10 @@ Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
 """What is done, step by step: each yields a call of psycopg, and is sent its result."""
 
 _GONE: Final = Keyword("deleted")
-_QUIET: Final = ("set ", "show ", "reset ")
+# Nobody misses them: they ask and set what the connection is to be like.
+_QUIET: Final = re.compile(
+    r"\s*(?:(?:set|show|reset)\b|select\s+(?:set_config|(?:pg_catalog\.)?version)\s*\()", re.I
+)
 _ENDS: Final = re.compile(r";.*\S|\b(?:commit|rollback|abort|chain|prepare)\b", re.I | re.S)
 _SHAPE: Final = "statements of a shape that is not recognised"
 
@@ -59,11 +62,19 @@ class DriverWatch:
         unseen: what was left out, by kind; its ``examples`` name statement and ``file:line``.
     """
 
-    def __init__(self, conninfo: str, recorder: Recorder, **parameters: Any) -> None:
+    def __init__(
+        self,
+        conninfo: str,
+        recorder: Recorder,
+        *,
+        names: Mapping[str, str] | None = None,
+        **parameters: Any,
+    ) -> None:
         """Choose what to watch; see :meth:`isolang.testing.isolation.Isolation.watch_psycopg`."""
         self.recorder = recorder
         self.unseen = Unseen()
         self._connect = partial(server.connected, conninfo, parameters)
+        self._names = names or {}
         self._versions = Versions()
         self._open: dict[Any, _Open] = {}
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -229,10 +240,7 @@ class DriverWatch:
             return (yield from self._controlled(connection, what, send))
         one = self._arrive(connection)
         if one is None:
-            if (
-                not text.lstrip().lower().startswith(_QUIET)
-                and server.place(connection) == self._where
-            ):
+            if not _QUIET.match(text) and server.place(connection) == self._where:
                 self.unseen.note("statements outside a watched transaction", text)
             return (yield send)
         if server.status(connection) == "INERROR":
@@ -261,7 +269,7 @@ class DriverWatch:
     def _other(self, connection: Any, one: _Open, text: str, send: Callable[[], Any]) -> Steps:
         """Send a statement whose rows cannot be named."""
         one.tables.clear()  # it may have changed where names are looked up
-        if not text.lstrip().lower().startswith(_QUIET):
+        if not _QUIET.match(text):
             self.unseen.note(_SHAPE, text)
         if _ENDS.search(text):
             # SOUND BECAUSE: what of the transaction stays is not known, and so it has no operations
@@ -279,7 +287,7 @@ class DriverWatch:
             return None
         if statement.table not in one.tables:
             found = yield from _ask(original, connection, rows.TABLE, (statement.table,))
-            one.tables[statement.table] = rows.table_of(found[0] if found else None)
+            one.tables[statement.table] = rows.table_of(found[0] if found else None, self._names)
         return one.tables[statement.table]
 
     def _select(

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -265,13 +265,16 @@ class Isolation:
         self._watches.append(watch)
         return watch
 
-    def watch_psycopg(self, conninfo: str = "", **parameters: Any) -> DriverWatch:
+    def watch_psycopg(
+        self, conninfo: str = "", *, names: Mapping[str, str] | None = None, **parameters: Any
+    ) -> DriverWatch:
         """Record what an application does through psycopg on PostgreSQL, until the test ends.
 
         Whatever goes through psycopg 3, synchronously or not, is seen: also Django and SQLAlchemy.
 
         Args:
             conninfo: the database, as ``psycopg.connect`` takes it.
+            names: of tables in the history, where they are others than in the database.
             parameters: of ``psycopg.connect``, too.
 
         Returns:
@@ -282,7 +285,9 @@ class Isolation:
         """
         from isolang.testing.driver import DriverWatch
 
-        watch = self._ending.enter_context(DriverWatch(conninfo, self.recorder, **parameters))
+        watch = self._ending.enter_context(
+            DriverWatch(conninfo, self.recorder, names=names, **parameters)
+        )
         self._watches.append(watch)
         return watch
 

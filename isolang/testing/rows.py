@@ -7,7 +7,7 @@ statement goes, in the same transaction.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -50,12 +50,18 @@ class Table(Struct, frozen=True, kw_only=True):
         return ", ".join(f"{alias}.{one}::text" for one in ("xmin", *self.columns))
 
 
-def table_of(row: Sequence[Any] | None) -> Table | None:
-    """What :data:`TABLE` answered; ``None`` if rows of the table cannot be named."""
+def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> Table | None:
+    """What :data:`TABLE` answered; ``None`` if rows of the table cannot be named.
+
+    Args:
+        row: the answer, if there is one.
+        names: of tables that have another one in the history.
+    """
     if row is None or row[0] in _SYSTEM or any("%" in column for column in row[2]):
         return None
     schema, name, columns = row
-    return Table(name=name if schema == "public" else f"{schema}.{name}", columns=tuple(columns))
+    name = name if schema == "public" else f"{schema}.{name}"
+    return Table(name=names.get(name, name), columns=tuple(columns))
 
 
 def matching(statement: Statement, table: Table) -> str:

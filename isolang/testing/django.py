@@ -1,0 +1,46 @@
+"""Recording what a Django application does on PostgreSQL, without a change; keys are its models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from isolang.errors import IsolangError
+
+if TYPE_CHECKING:
+    from isolang.testing.driver import DriverWatch
+    from isolang.testing.isolation import Isolation
+
+
+def watch(isolation: Isolation, using: str = "default") -> DriverWatch:
+    """Record what the application does on a database of its settings, until the test ends.
+
+    Args:
+        isolation: the fixture of the test.
+        using: the alias of the database.
+
+    Returns:
+        The watch; its ``unseen`` counts what could not be recorded.
+
+    Raises:
+        IsolangError: it is not PostgreSQL through psycopg 3, or cannot be reached.
+    """
+    from django.apps import apps
+    from django.db import connections
+
+    connection = connections[using]
+    if connection.vendor != "postgresql" or not _psycopg3():
+        raise IsolangError(
+            f"django.watch: not such a database (got {connection.vendor} for {using!r}, "
+            "expected postgresql with psycopg 3)"
+        )
+    models = apps.get_models(include_auto_created=True)
+    return isolation.watch_psycopg(
+        names={one._meta.db_table: one._meta.label for one in models if not one._meta.proxy},
+        **connection.get_connection_params(),
+    )
+
+
+def _psycopg3() -> bool:
+    from django.db.backends.postgresql.psycopg_any import is_psycopg3
+
+    return bool(is_psycopg3)

@@ -1,0 +1,205 @@
+"""Django's tutorial application, recorded by ``xmin`` without a change."""
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import isolang
+from isolang.errors import IsolangError
+from isolang.run.targets import target_named
+from isolang.testing.isolation import Isolation
+
+django = pytest.importorskip("django")
+psycopg = pytest.importorskip("psycopg")
+
+from django.apps import AppConfig  # noqa: E402
+from django.conf import settings  # noqa: E402
+
+
+class Polls(AppConfig):
+    """The application of the tutorial: this module."""
+
+    name = "polls"
+    path = str(Path(__file__).parent)
+
+
+settings.configure(
+    DATABASES={
+        "lite": {"ENGINE": "django.db.backends.sqlite3"},
+        "default": {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": "postgres",
+            "USER": "postgres",
+        },
+    },
+    INSTALLED_APPS=[Polls("polls", sys.modules[__name__])],
+    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+)
+django.setup()
+
+from django.db import OperationalError, connection, connections, models, transaction  # noqa: E402
+from django.db.models import F  # noqa: E402
+
+from isolang.testing.django import watch  # noqa: E402
+
+
+class Choice(models.Model):
+    """What can be voted for."""
+
+    text = models.CharField(max_length=200)
+    votes = models.IntegerField(default=0)
+
+    class Meta:
+        """Of the tutorial's application."""
+
+        app_label = "polls"
+
+
+def vote(pk, between=lambda: None):
+    """The view of the tutorial, in a transaction as ATOMIC_REQUESTS has it."""
+    with transaction.atomic():
+        choice = Choice.objects.get(pk=pk)
+        between()
+        choice.votes += 1
+        choice.save()
+
+
+def vote_with_a_lock(pk):
+    """The row is locked first."""
+    with transaction.atomic():
+        choice = Choice.objects.select_for_update().get(pk=pk)
+        choice.votes += 1
+        choice.save()
+
+
+def vote_in_the_database(pk):
+    """As the tutorial's hint has it."""
+    with transaction.atomic():
+        Choice.objects.filter(pk=pk).update(votes=F("votes") + 1)
+
+
+def vote_again_and_again(pk):
+    """At SERIALIZABLE what the server refuses is done again."""
+    while True:
+        try:
+            return vote(pk)
+        except OperationalError:
+            continue
+
+
+def closing(function):
+    """Each thread has a connection of its own, which it closes."""
+
+    def called():
+        try:
+            function(1)
+        finally:
+            connection.close()
+
+    return called
+
+
+@pytest.fixture(scope="module")
+def server():
+    """An embedded PostgreSQL."""
+    target = target_named("postgres")
+    try:
+        target.start()
+        yield target.server.folder
+    finally:
+        target.close()
+
+
+@pytest.fixture
+def level(server, request):
+    """The database of the settings, with one choice; at the level of the parameter."""
+    chosen = getattr(request, "param", psycopg.IsolationLevel.READ_COMMITTED)
+    connections.close_all()
+    connection.settings_dict.update(HOST=str(server), OPTIONS={"isolation_level": chosen})
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS polls_choice")
+    with connection.schema_editor() as editor:
+        editor.create_model(Choice)
+    Choice.objects.create(text="Not much")
+    yield
+    connections.close_all()
+
+
+def test_a_lost_vote_is_found_with_its_lines(level, tmp_path):
+    """At READ COMMITTED two votes count as one; the text names where they were read and saved."""
+    isolation = Isolation(tmp_path)
+    seen = watch(isolation)
+    both = threading.Barrier(2)
+    isolation.concurrently(
+        closing(lambda pk: vote(pk, both.wait)), closing(lambda pk: vote(pk, both.wait)), times=1
+    )
+    assert Choice.objects.get(pk=1).votes == 1
+    with pytest.raises(isolang.IsolationError, match="lost update") as error:
+        isolation.assert_level("ser")
+    isolation.close()
+    assert seen.unseen.keys() == {"statements outside a watched transaction"}  # of this test
+    lines = Path(__file__).read_text().splitlines()
+    for what in ("choice = Choice.objects.get(pk=pk)", "choice.save()"):
+        number = next(n for n, line in enumerate(lines, 1) if line.strip() == what)
+        assert f"test_django.py:{number} " in str(error.value)
+    assert "polls.Choice/1" in str(error.value)
+    assert "site-packages" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("voting", "level"),
+    [
+        (vote_with_a_lock, psycopg.IsolationLevel.READ_COMMITTED),
+        (vote_in_the_database, psycopg.IsolationLevel.READ_COMMITTED),
+        (vote_again_and_again, psycopg.IsolationLevel.SERIALIZABLE),
+    ],
+    indirect=["level"],
+)
+def test_correct_views_are_not_accused(level, tmp_path, voting):
+    """Locks, updates in the database and retries: no vote is lost, and nobody says so."""
+    isolation = Isolation(tmp_path)
+    seen = watch(isolation)
+    isolation.concurrently(closing(voting), times=5, clients=4)
+    assert not seen.unseen.keys() - {"rows that changed while they were read"}
+    (verdict,) = isolation.assert_level("sser")
+    isolation.close()
+    assert verdict.history.counts()["committed"] == 20
+    assert Choice.objects.get(pk=1).votes == 20
+
+
+def test_objects_that_are_created_and_savepoints(level, tmp_path):
+    """The key that the database chose is known; what a savepoint took back was never written."""
+    isolation = Isolation(tmp_path)
+    seen = watch(isolation)
+    with transaction.atomic():
+        new = Choice.objects.create(text="The sky", pk=None)
+        with transaction.atomic():
+            Choice.objects.filter(pk=1).update(votes=5)
+        with transaction.atomic():
+            Choice.objects.filter(pk=1).update(votes=6)
+            transaction.set_rollback(True)
+    with transaction.atomic():
+        assert sorted(one.votes for one in Choice.objects.all()) == [0, 5]
+        Choice.objects.filter(pk=new.pk).delete()
+    isolation.assert_level("sser")
+    first, second = isolation.recorder.history().transactions()
+    assert [(kind, key) for kind, key, _ in first.ops] == [
+        ("w", f"polls.Choice/{new.pk}"),
+        ("w", "polls.Choice/1"),
+    ]
+    assert {key: value for kind, key, value in second.ops if kind == "r"} == {
+        key: value for _, key, value in first.ops
+    }
+    assert second.ops[-1][1] == f"polls.Choice/{new.pk}"
+    assert not seen.unseen
+    isolation.close()
+
+
+def test_other_databases_are_refused(tmp_path):
+    """Only PostgreSQL has xmin."""
+    isolation = Isolation(tmp_path)
+    with pytest.raises(IsolangError, match="got sqlite for 'lite', expected postgresql"):
+        watch(isolation, "lite")
+    isolation.close()
