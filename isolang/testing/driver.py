@@ -37,7 +37,9 @@ Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
 _GONE: Final = Keyword("deleted")
 # Nobody misses them: they ask and set what the connection is to be like.
 _QUIET: Final = re.compile(
-    r"\s*(?:(?:set|show|reset)\b|select\s+(?:set_config|(?:pg_catalog\.)?version)\s*\()", re.I
+    r"\s*(?:(?:set|show|reset)\b|select\s+(?:set_config|(?:pg_catalog\.)?version|current_schema)\s*\("
+    r"|select\b.*\bfrom\s+(?:pg_catalog\.|pg_)\w)",
+    re.IGNORECASE | re.DOTALL,
 )
 _ENDS: Final = re.compile(r";.*\S|\b(?:commit|rollback|abort|chain|prepare)\b", re.I | re.S)
 _SHAPE: Final = "statements of a shape that is not recognised"
