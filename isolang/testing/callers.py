@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 _LIBRARIES: Final = tuple(
@@ -21,13 +23,27 @@ def caller() -> str:
 
     The path is relative to the working directory where the file lies below it.
     """
-    frame = sys._getframe(1)
-    while frame is not None:
+    for frame in _frames():
         name = frame.f_code.co_filename
         if not name.startswith((*_LIBRARIES, "<")) and "/site-packages/" not in name:
             path = Path(name)
             here = Path.cwd()
             shown = path.relative_to(here) if path.is_relative_to(here) else path
             return f"{shown}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
     return ""
+
+
+def _frames() -> Iterator[FrameType]:
+    """The frames of the caller, and those of the greenlets that wait for it.
+
+    SQLAlchemy runs what is synchronous of an asynchronous engine in a greenlet of its own.
+    """
+    greenlet = sys.modules.get("greenlet")
+    waiting = greenlet.getcurrent() if greenlet is not None else None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+        while frame is None and waiting is not None:
+            waiting = waiting.parent
+            frame = waiting.gr_frame if waiting is not None else None

@@ -268,6 +268,9 @@ def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, 
     history = recorder.history()
     assert [t.status for t in history.transactions()] == outcomes
     assert next(iter(history.transactions())).ops[0] == ("r", "account/a", None)
+    lines = Path(__file__).read_text().splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if "= await one.get(Account" in line)
+    assert f'"test_passive.py:{number}"' in recorder.path.read_text().replace("tests/testing/", "")
     verdict = isolang.check(history, "si")
     assert verdict.outcome == ("valid" if "aborted" in outcomes else "invalid")
 
