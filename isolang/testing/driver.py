@@ -296,7 +296,7 @@ class DriverWatch:
         self, one: _Open, cursor: Any, statement: Statement, table: rows.Table, send: partial[Any]
     ) -> Steps:
         query = rows.matching(statement, table)
-        before: dict[str, int] | None = None
+        before: dict[str, int | None] | None = None
         if not statement.locks:
             found = yield from _ask(send.func, cursor.connection, query)
             before = rows.versions(found, table)
@@ -311,10 +311,11 @@ class DriverWatch:
             self.unseen.note("rows that LIMIT may have left out", table.name)
             return result
         for key in sorted(before.keys() | after.keys()):
-            if before.get(key) != after.get(key):
+            version = after.get(key)
+            if version is None or before.get(key) != version:
                 self.unseen.note("rows that changed while they were read", key)
                 continue
-            value = self._versions.value(key, after[key])
+            value = self._versions.value(key, version)
             if value:
                 one.read(key, value[0])
             else:
@@ -356,10 +357,12 @@ class DriverWatch:
         answer = yield from _ask(original, cursor.connection, query)
         self._wrote(one, statement, rows.versions(answer, table))
 
-    def _wrote(self, one: _Open, statement: Statement, versions: dict[str, int]) -> None:
+    def _wrote(self, one: _Open, statement: Statement, versions: Mapping[str, int | None]) -> None:
         for key, version in versions.items():
             if statement.kind == "delete":
                 one.write(key, _GONE)
+            elif version is None:
+                self.unseen.note("writes of rows that others have deleted", key)
             else:
                 self._versions.wrote(key, version)
                 one.write(key, version)

@@ -69,9 +69,17 @@ def matching(statement: Statement, table: Table) -> str:
     return f"SELECT {table.selected(statement.alias)} FROM {statement.source}"
 
 
-def versions(rows: Sequence[Sequence[str]], table: Table) -> dict[str, int]:
-    """The version of each row, by its key, of rows of :meth:`Table.selected`."""
-    return {table.key(values): int(xmin) for xmin, *values in rows}
+def versions(rows: Sequence[Sequence[str]], table: Table) -> dict[str, int | None]:
+    """The version of each row, by its key, of rows of :meth:`Table.selected`.
+
+    SOUND BECAUSE: a key that has two rows has no version here. In a snapshot that is kept there can
+    be two: one that others have deleted since, and one that was inserted after it.
+    """
+    found: dict[str, int | None] = {}
+    for xmin, *values in rows:
+        key = table.key(values)
+        found[key] = None if key in found else int(xmin)
+    return found
 
 
 def returned_keys(statement: Statement, table: Table, rows: Sequence[Sequence[Any]]) -> str | None:
