@@ -218,8 +218,12 @@ class Watch:
         values = mapper.primary_key_from_instance(target)
         where = [c == value for c, value in zip(mapper.primary_key, values, strict=True)]
         # A savepoint has a number of its own, so that only the row knows by which it was written.
-        found = connection.execute(select(table.c.xmin).where(and_(*where))).scalar_one()
-        key, version = _key(target), int(found)
+        found = connection.execute(select(table.c.xmin).where(and_(*where))).scalars().all()
+        if len(found) != 1:
+            # In a snapshot that is kept, a row that others have deleted since is there, too.
+            self.unseen.note("writes of rows that others have deleted", _key(target))
+            return
+        key, version = _key(target), int(found[0])
         self._versions.wrote(key, version)
         one.write(key, version)
 

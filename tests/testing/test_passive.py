@@ -295,3 +295,18 @@ def test_what_is_not_seen_has_an_example(connect, recorder):
         session.execute(update(Account).values(balance=4))
         session.rollback()
     assert "test_passive.py:" in watch.unseen.examples["bulk statements"]
+
+
+def test_a_row_beside_one_that_others_deleted(connect, recorder):
+    """At REPEATABLE READ both are in the snapshot, and nothing is guessed."""
+    engine = connect("REPEATABLE READ")
+    watch = Watch(engine, Base.registry, recorder)
+    with watch, Session(engine) as one, Session(engine) as two:
+        one.expunge(one.get(Account, "a"))
+        two.delete(two.get(Account, "a"))
+        two.commit()
+        one.add(Account(name="a", balance=1))
+        one.commit()
+    assert watch.unseen == {"writes of rows that others have deleted": 1}
+    operations = [(kind, key) for t in recorder.history().transactions() for kind, key, _ in t.ops]
+    assert sorted(operations) == [("r", "account/a"), ("r", "account/a"), ("w", "account/a")]
