@@ -153,6 +153,7 @@ def contents(
     if violation is not None:
         shown = tuple(txn["number"] for txn in violation["transactions"])
         _number_edges(violation, history)
+        _name_callers(violation, verdict)
     part = ""
     if not certificate and not isinstance(verdict, Unknown) and report["anomaly"] != "no model":
         text = verdict.certificate().to_json()
@@ -299,6 +300,18 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
             _joined(history, txn, edge, place)
             for txn, place in zip(ends, word.joins if word else ("", ""), strict=True)
         ]
+
+
+def _name_callers(violation: dict[str, Any], verdict: Verdict) -> None:
+    """Give operations the line of the application that caused them, where it was recorded."""
+    from isolang.output.callers import callers_of
+    from isolang.verdict import Invalid
+
+    assert isinstance(verdict, Invalid)
+    for txn, view in zip(violation["transactions"], verdict.violation.transactions, strict=True):
+        found = {text: where for where, text in callers_of(view)}
+        for op in txn["operations"]:
+            op["caller"] = found.get(op["text"], "")
 
 
 def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int:

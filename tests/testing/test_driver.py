@@ -1,6 +1,7 @@
 """What applications do through psycopg, recorded by ``xmin`` without a change."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import isolang
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
+from isolang.report import page
 from isolang.run.recorder import Recorder
 from isolang.run.targets import target_named
 from isolang.testing.isolation import Isolation
@@ -104,10 +106,17 @@ def test_a_lost_update_is_seen_with_its_lines(url, recorder, counting):
     text = str(verdict)
     lines = Path(__file__).read_text().splitlines()
     begin = next(n for n, line in enumerate(lines) if f"def {counting.__name__}(" in line)
+    numbers = []
     for what in ("(first,) =", "(second,) =", "one.execute(SET", "two.execute(SET"):
         number = next(n for n in range(begin, len(lines)) if what in lines[n]) + 1
+        numbers.append(number)
         assert f"test_driver.py:{number} " in text, text
     assert "site-packages" not in text
+    data = page(verdict).split('id="contents">')[1].split("</script>")[0]
+    shown = json.loads(data)["violation"]["transactions"]
+    assert [op["caller"].split("/")[-1] for one in shown for op in one["operations"]] == [
+        f"test_driver.py:{number}" for number in (numbers[0], numbers[2], numbers[1], numbers[3])
+    ]
 
 
 @KINDS

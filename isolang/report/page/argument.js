@@ -74,7 +74,10 @@ function transactionItem(shown) {
   const status = shown.status === "committed" ? "" : ` ${shown.status === "maybe" ? "indeterminate" : shown.status}`;
   const where = [shown.session ? `session ${shown.session}` : "", place(shown.where)].filter(Boolean).join(", ");
   const ops = el("div", { class: "ops" });
-  for (const op of shown.operations) ops.append(el("code", { title: visible(op.where) }, op.text), " ");
+  for (const op of shown.operations) {
+    ops.append(el("code", { title: visible(op.where) }, op.text), " ");
+    if (op.caller) ops.append(el("span", { class: "note" }, op.caller), " ");
+  }
   if (shown.omitted) ops.append(el("span", { class: "note" }, `+${shown.omitted} more`));
   return el("li", {}, name, status ? el("b", {}, status) : null, el("span", { class: "note" }, ` ${where}`), ops);
 }

@@ -11,7 +11,7 @@
  * @typedef {{number: number, text: string, reason: Cycle | Argument | Sentence}} Lemma
  * @typedef {{kind: "argument", lemmas: Lemma[], conclusion: Cycle | Split | Sentence}} Argument
  * @typedef {{number: number, name: string, status: string, session: string, where: string,
- *   operations: {index: number, text: string, where: string}[], omitted: number}} Shown
+ *   operations: {index: number, text: string, where: string, caller: string}[], omitted: number}} Shown
  * @typedef {{txn?: number, edge?: number}} Chosen
  */
 
