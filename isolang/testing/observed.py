@@ -7,7 +7,7 @@ operations accuses nobody.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.run.drivers.postgres import classify
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _FIRST: Final = 3  # smaller numbers stand for "before everything"
+
+
+def key_of(table: str, values: Sequence[object]) -> str:
+    """The name of a row in the history: its table and primary key, one name for each row."""
+    shown = [str(value) for value in values]
+    if len(shown) > 1:
+        shown = [one.replace("%", "%25").replace("/", "%2F") for one in shown]
+    return f"{table}/{'/'.join(shown)}"
 
 
 class Unseen(Counter[str]):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.run.outcome import RolledBack
-from isolang.testing.observed import Observed, Unseen, Versions
+from isolang.testing.observed import Observed, Unseen, Versions, key_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -244,8 +244,7 @@ def _key(target: Any) -> str:
     from sqlalchemy import inspect
 
     mapper = inspect(target).mapper
-    values = "/".join(map(str, mapper.primary_key_from_instance(target)))
-    return f"{mapper.base_mapper.local_table.fullname}/{values}"
+    return key_of(mapper.base_mapper.local_table.fullname, mapper.primary_key_from_instance(target))
 
 
 def _map_xmin(mapper: Mapper[Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.testing.observed import key_of
 from isolang.testing.statements import Statement
 
 # SOUND BECAUSE: with rules, row security, children or without the right to select, what RETURNING
@@ -43,7 +44,7 @@ class Table(Struct, frozen=True, kw_only=True):
 
     def key(self, values: Sequence[str]) -> str:
         """The name of a row in the history."""
-        return f"{self.name}/{'/'.join(values)}"
+        return key_of(self.name, values)
 
     def selected(self, alias: str) -> str:
         """``xmin`` and the primary key, as text."""

@@ -386,3 +386,48 @@ def test_random_transactions_keep_the_level_of_the_server(url, tmp_path, level, 
     isolation.close()
     reads = [op for t in verdict.history.transactions() for op in t.ops if op[0] == "r"]
     assert sum(value is not None for _, _, value in reads) > 50
+
+
+def test_rows_have_names_of_their_own(url, recorder):
+    """Also where a part of a primary key has a slash in it."""
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE IF EXISTS pair")
+        connection.execute("CREATE TABLE pair (a text, b text, PRIMARY KEY (a, b))")
+    with DriverWatch(url, recorder), psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO pair VALUES ('x/y', 'z'), ('x', 'y/z') RETURNING b, a")
+    (only,) = recorder.history().transactions()
+    assert [key for _, key, _ in only.ops] == ["pair/x%2Fy/z", "pair/x/y%2Fz"]
+
+
+def test_what_is_not_followed_works_as_before(url, recorder):
+    """Pipelines, COPY, streams and transactions in two phases: the application notices nothing."""
+    with DriverWatch(url, recorder) as watch:
+        with psycopg.connect(url) as connection, connection.pipeline():
+            connection.execute(SET, (1, "a"))
+            cursor = connection.execute(READ, ("a",))
+            assert cursor.fetchone() == (1,)
+        with psycopg.connect(url) as connection:
+            connection.execute(SET, (2, "a"))
+            with connection.pipeline():
+                connection.execute(SET, (2, "b"))
+        with psycopg.connect(url) as connection:
+            with connection.cursor().copy("COPY account FROM STDIN") as copy:
+                copy.write_row(("c", 3))
+            cursor = connection.cursor()
+            assert list(cursor.stream("SELECT name FROM account WHERE balance = 3")) == [("c",)]
+        with psycopg.connect(url) as connection:
+            connection.execute("PREPARE one AS SELECT 1")
+            assert connection.execute("EXECUTE one").fetchone() == (1,)
+        with psycopg.connect(url) as connection:
+            connection.tpc_begin(connection.xid(1, "one", "two"))
+            connection.execute(READ, ("a",))
+            connection.tpc_commit()
+    assert watch.unseen.keys() >= {"transactions with a pipeline", "COPY", "Cursor.stream"}
+    for one in recorder.history().transactions():
+        assert not (one.status == "committed" and any(kind == "w" for kind, _, _ in one.ops))
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT * FROM account ORDER BY name").fetchall() == [
+            ("a", 2),
+            ("b", 2),
+            ("c", 3),
+        ]
