@@ -1,8 +1,14 @@
-"""How a database is named on the command line: ``postgres``, or a URL in SQLAlchemy's syntax."""
+"""How a database is named on the command line: ``postgres``, or a URL in SQLAlchemy's syntax.
+
+``my_adapter.py:MyDatabase`` names a class in a file; a URL's rest may follow it:
+``my_adapter.py:MyDatabase://me@host/db?size=3``.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct, field
@@ -14,12 +20,14 @@ class Address(Struct, frozen=True, kw_only=True):
     """A target as the user named it: ``postgres``, or a URL in the syntax of SQLAlchemy.
 
     Attributes:
-        kind: the part before ``:``, without a driver's name (``mysql+pymysql``).
+        kind: the part before ``:``, without a driver's name (``mysql+pymysql``); of an adapter in a
+            file, the file and the class: ``my_adapter.py:MyDatabase``.
         user: of the URL; likewise the next ones, empty or ``None`` if not there.
         password: never shown.
         host: a name or an address.
         port: a number.
-        database: a name; of a file, its path; of ``exec``, the command.
+        database: a name; of a file, its path; of ``exec``, the command; of ``sqlalchemy``, the
+            whole URL, with its password.
         options: after ``?``.
     """
 
@@ -39,13 +47,17 @@ class Address(Struct, frozen=True, kw_only=True):
             TargetError: it is no name and no URL.
         """
         kind, colon, rest = text.partition(":")
-        kind = kind.partition("+")[0].lower()
-        if kind == "exec":
+        if kind.endswith(".py"):
+            name, colon, rest = rest.partition(":")
+            kind = f"{kind}:{name}"
+        else:
+            kind = kind.partition("+")[0].lower()
+        if kind in _WHOLE:
             return cls(kind=kind, database=rest)
         if not colon:
             return cls(kind=kind)
         try:
-            parts = urlsplit(f"{kind}:{rest}")
+            parts = urlsplit(f"any:{rest}")
             port = parts.port
         except ValueError as error:
             raise TargetError(f"{kind}: not a URL ({error}); {_URL}") from None
@@ -66,10 +78,15 @@ class Address(Struct, frozen=True, kw_only=True):
         where = self.host + ("" if self.port is None else f":{self.port}")
         if self.kind == "exec":
             return f"exec:{self.database}"
+        if self.kind == "sqlalchemy":
+            return f"sqlalchemy:{_OPTION.sub('', _PASSWORD.sub('', self.database))}"
         if not (where or self.database):
             return self.kind
         user = f"{self.user}@" if self.user else ""
         return f"{self.kind}://{user}{where}/{self.database}"
 
 
-_URL = "write it as postgresql://user@host:5432/database, or sqlite:///file.db"
+_WHOLE: Final = ("exec", "sqlalchemy")  # whose rest is no URL of ours
+_PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
+_OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
+_URL: Final = "write it as postgresql://user@host:5432/database, or sqlite:///file.db"

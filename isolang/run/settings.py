@@ -66,7 +66,11 @@ class Settings(Checked, frozen=True, kw_only=True):
 
     target: Annotated[
         str,
-        About("postgres, mariadb, sqlite, duckdb, redis, etcd, exec:COMMAND; or a URL.", "TARGET"),
+        About(
+            "postgres, mariadb, sqlite, duckdb, redis, etcd; a URL; sqlalchemy:URL, exec:COMMAND "
+            "or FILE.py:CLASS.",
+            "TARGET",
+        ),
     ]
     seed: RandomSeed = 0
     workload: Annotated[

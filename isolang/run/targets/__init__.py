@@ -2,7 +2,8 @@
 
 Other packages add theirs by an entry point of the group ``isolang.targets``, whose name is what
 stands before ``:`` in the target and whose object is called with the address and the prefix of the
-tables.
+tables. An adapter in a file of one's own is named by the file and its class
+(``my_adapter.py:MyDatabase``): :mod:`isolang.run.targets.from_file`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ BUILT_IN: Final = {
     "etcd": "etcd:Etcd",
     "exec": "exec:Exec",
     "memory": "memory:Memory",
+    "sqlalchemy": "sqlalchemy:SqlAlchemy",
 }
 
 
@@ -41,7 +43,11 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
     """
     address = Address.parse(text)
     make: Any
-    if address.kind in BUILT_IN:
+    if ".py:" in address.kind:
+        from isolang.run.targets.from_file import adapter_in
+
+        make = adapter_in(address.kind)
+    elif address.kind in BUILT_IN:
         module, name = BUILT_IN[address.kind].split(":")
         make = getattr(import_module(f"isolang.run.targets.{module}"), name)
     else:

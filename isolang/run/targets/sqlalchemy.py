@@ -1,0 +1,161 @@
+"""Any database that SQLAlchemy has a dialect for: ``sqlalchemy:URL``.
+
+SQLAlchemy connects, sets the isolation level, and knows the types; the statements are those of all
+databases with SQL. What an error means is decided by the driver's own rules where there are some,
+else by the SQLSTATE.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from isolang.run.adapter import connecting, package
+from isolang.run.outcome import Driver, Failure, Phase, RolledBack, driver_of
+from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.target import Level, TargetError
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
+
+# SQL:2023, 4.41.4, as Adya's levels; SNAPSHOT is no level of the standard.
+_CLAIMS: Final = {
+    "SERIALIZABLE": "ser",
+    "SNAPSHOT": "si",
+    "REPEATABLE READ": "pl-2-99",
+    "READ COMMITTED": "pl-2",
+    "READ UNCOMMITTED": "pl-1",
+}
+_STATE: Final = re.compile(r"[0-9A-Z]{5}")
+_CONCAT: Final = {"mysql": "CONCAT(v, {mark})", "mariadb": "CONCAT(v, {mark})",
+                  "mssql": "v + {mark}"}  # fmt: skip
+
+
+class SqlAlchemyClient(SqlClient):
+    """A connection of the driver."""
+
+    target: SqlAlchemy
+    lost = False
+
+    def _begin(self, level: str) -> None:
+        """Begin nothing: PEP 249 has a transaction begin with its first statement."""
+
+    def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
+        cursor = self.raw.cursor()
+        try:
+            cursor.execute(*self.target.written(sql, values))
+        except Exception as error:
+            self.lost = self.lost or self.target.is_lost(error, self.raw)
+            raise
+        return cursor
+
+    def usable(self) -> bool:
+        return not self.lost
+
+    def isolation(self) -> str:
+        try:
+            said = self.target.engine.dialect.get_isolation_level(self.raw)
+        except NotImplementedError:
+            return ""
+        return str(said).lower().replace("_", " ")
+
+
+class SqlAlchemy(SqlTarget):
+    """The database that a URL of SQLAlchemy names."""
+
+    name: ClassVar = "sqlalchemy"
+    client: ClassVar = SqlAlchemyClient
+    lacks: ClassVar = frozenset({"savepoints"})
+    # These three are the dialect's: they are known as soon as the URL is.
+    levels: tuple[Level, ...]  # type: ignore[misc]
+    dialect: Dialect  # type: ignore[misc]
+    driver: Driver  # type: ignore[misc]
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        if not address.database:
+            raise TargetError("sqlalchemy: no URL; isocheck run sqlalchemy:mssql+pyodbc://host/db")
+        alchemy = package("sqlalchemy", "sqlalchemy")
+        try:
+            self.engine = alchemy.create_engine(address.database, poolclass=alchemy.NullPool)
+        except (alchemy.exc.SQLAlchemyError, ImportError, ValueError, TypeError) as error:
+            what = " ".join(str(error).split())
+            raise TargetError(f"{address}: SQLAlchemy cannot use this URL ({what})") from None
+        own = self.engine.dialect
+        if own.is_async:
+            msg = f"{address}: the driver {own.driver} is asynchronous; name another one"
+            raise TargetError(f"{msg}, as in postgresql+psycopg://")
+        self.dialect = _dialect(own, alchemy)
+        self.levels = tuple(_levels(own))
+        super().__init__(address, prefix)
+
+    def open(self, *, direct: bool) -> Any:
+        fairy = self.engine.raw_connection()
+        raw = fairy.driver_connection
+        fairy.detach()
+        self.driver = driver_of(raw)
+        if self.level != _DEFAULT:
+            self.engine.dialect.set_isolation_level(raw, self.level.upper())
+        return raw
+
+    def written(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A statement and its parameters, as the driver takes them."""
+        style = self.engine.dialect.paramstyle
+        if style in ("qmark", "format", "pyformat"):
+            return (sql, values) if values else (sql,)
+        sign, number = "$" if style == "numeric_dollar" else ":", count(1)
+        letter = "p" if style == "named" else ""
+        sql = re.sub(r"\?", lambda _: f"{sign}{letter}{next(number)}", sql)
+        if style == "named":
+            return sql, {f"p{place}": value for place, value in enumerate(values, 1)}
+        return sql, values
+
+    def is_lost(self, error: Exception, raw: Any) -> bool:
+        """Whether an error means that the connection is gone."""
+        own = self.engine.dialect
+        return isinstance(error, own.loaded_dbapi.Error) and own.is_disconnect(error, raw, None)
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        said = [getattr(error, name, None) for name in ("sqlstate", "pgcode")] + [*error.args[:1]]
+        state = next((x for x in said if isinstance(x, str) and _STATE.fullmatch(x)), "")
+        # SQLSTATE class 40 is "transaction rollback"; 40003: it is not known whether.
+        if phase == "commit" and state.startswith("40") and state != "40003":
+            return "aborted"
+        if isinstance(error, RolledBack):
+            return "aborted"
+        return self.driver.classify(error, phase)
+
+    def version(self) -> str:
+        with connecting(self.address), self.engine.connect() as connection:
+            own = connection.dialect
+            number = ".".join(map(str, own.server_version_info or ()))
+            return f"{own.name} {number} through {own.driver}".replace("  ", " ")
+
+
+_DEFAULT: Final = "default"
+
+
+def _levels(own: Any) -> list[Level]:
+    """The levels of a dialect, the strongest first."""
+    try:
+        named = set(own.get_isolation_level_values(None))
+    except NotImplementedError:
+        named = set()
+    found = [
+        Level(name=name.lower(), claims=claims, says=f"set by SQLAlchemy: {name}")
+        for name, claims in _CLAIMS.items()
+        if name in named
+    ]
+    return found or [Level(name=_DEFAULT, claims="ser", says="what the connection has")]
+
+
+def _dialect(own: Any, alchemy: Any) -> Dialect:
+    mark = "%s" if own.paramstyle in ("format", "pyformat") else "?"
+    return Dialect(
+        mark=mark,
+        upsert=own.name not in ("mysql", "mariadb"),
+        concat=_CONCAT.get(own.name, "v || {mark}"),
+        key=alchemy.String(64).compile(dialect=own),
+        text=alchemy.Text().compile(dialect=own),
+        changed=" RETURNING k" if own.update_returning else "",
+    )
