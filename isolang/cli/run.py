@@ -17,7 +17,15 @@ from msgspec.structs import asdict, replace
 from isolang.cli.choices import duration
 from isolang.cli.parameters import OUTPUT, one_of
 from isolang.cli.progress import StatusLine
-from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, Report, code_of, json_text, report_of
+from isolang.output.report import (
+    EXIT_INPUT,
+    EXIT_UNKNOWN,
+    EXIT_VALID,
+    Report,
+    code_of,
+    json_text,
+    report_of,
+)
 from isolang.output.terminal import console, data, say, visible
 from isolang.run.settings import DATABASE, Settings
 
@@ -87,6 +95,13 @@ def run(
             help="How many violations each workload finds in an hour: trials for 30m, say.",
         ),
     ] = 0.0,
+    selftest: Annotated[
+        bool,
+        typer.Option(
+            "--selftest", rich_help_panel=DATABASE,
+            help="Test the adapter of TARGET, and do nothing else.",
+        ),
+    ] = False,
     clean: Annotated[
         bool,
         typer.Option(
@@ -117,6 +132,8 @@ def run(
 
     if clean:
         return _clean(settings)
+    if selftest:
+        return _selftest(settings, output)
     line = StatusLine(sys.stderr, _how_it_goes)
     with _terminated_as_interrupted():
         if survey:
@@ -156,6 +173,28 @@ def _terminated_as_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+_MARKS: Final = {"passed": "ok", "failed": "FAILED", "doubtful": "doubtful", "not played": "-"}
+
+
+def _selftest(settings: Settings, output: str) -> int:
+    from isolang.run.player import test_adapter
+    from isolang.run.selftest import SelfTest
+    from isolang.run.targets import level_named, target_named
+
+    target = target_named(settings.target, prefix=settings.prefix)
+    level = level_named(target, settings.level)
+    checks = test_adapter(settings)
+    if output == "json":
+        found = SelfTest(target=str(target.address), level=level.name, checks=checks)
+        data(json_text(found))
+    else:
+        say(f"{visible(str(target.address))}, {level.name} (claims {level.claims})", "")
+        for one in checks:
+            why = f": {one.why}" if one.why else ""
+            say(f"  {_MARKS[one.outcome]:<9} {one.name}{visible(why)}")
+    return EXIT_INPUT if any(one.outcome == "failed" for one in checks) else EXIT_VALID
 
 
 def _clean(settings: Settings) -> int:

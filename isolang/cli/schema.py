@@ -20,6 +20,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "watch": ("isolang.cli.watch:WatchLine", False),
     "run": ("isolang.cli.run:RunReport", False),
     "run-effectiveness": ("isolang.run.effectiveness:Effectiveness", False),
+    "run-selftest": ("isolang.run.selftest:SelfTest", False),
     "run-survey": ("isolang.run.survey:Survey", False),
     "litmus": ("isolang.cli.litmus:LitmusReports", False),
     "outcomes": ("isolang.cli.outcomes:OutcomesReport", False),

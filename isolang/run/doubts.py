@@ -69,6 +69,8 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
             f"isocheck run {run.settings.target.partition('@')[2] or run.settings.target} --clean"
         )
         doubt(f"tables may be left behind ({run.left}); {hint} removes them", grave=False)
+    for note in run.notes:
+        doubt(note, grave=False)
     beyond = stronger_than_claimed(run)
     if beyond:
         doubt(beyond, grave=False)

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -32,6 +32,7 @@ from isolang.run.blame import blamed, hung_process
 from isolang.run.clients import ENDING
 from isolang.run.recorder import cut_torn_line
 from isolang.run.runner import Runner
+from isolang.run.selftest import LISTS, SECONDS, Checked, selftest
 from isolang.run.settings import Settings
 from isolang.run.state import Run, State
 from isolang.run.target import Serving, Target, TargetError
@@ -54,11 +55,13 @@ class Step(Struct, frozen=True, kw_only=True):
         doing: in words.
         seconds: at most.
         version: of the database, as soon as it is known.
+        notes: what the self-test of the adapter found doubtful.
     """
 
     doing: str
     seconds: float
     version: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Failed(Struct, frozen=True, kw_only=True):
@@ -297,6 +300,7 @@ def _run(runner: Runner, step: Step, path: Path, state: State, *, stopped: bool)
         seconds=time.monotonic() - state.began,
         interrupted=stopped,
         planned=tuple(phase.workload.name for phase in runner.plan.phases),
+        notes=step.notes,
     )
 
 
@@ -325,22 +329,56 @@ def clean(target: str, prefix: str) -> tuple[tuple[str, ...], str]:
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, Serving) or not named.address.database):
         return (), ""  # it was a server of our own, or a file in a folder of ours
+    return _in_a_process(lambda: target_named(target, prefix=prefix).clean(), _CLEANING)
+
+
+def test_adapter(settings: Settings) -> tuple[Checked, ...]:
+    """Test the adapter of a target, in a process of its own.
+
+    Args:
+        settings: of a run; target, level and claims are used.
+
+    Raises:
+        TargetError: it cannot be tested; the message says why.
+    """
+    runner = Runner(settings)
+
+    def test() -> tuple[Checked, ...]:
+        target = runner.target
+        target.lists = frozenset(LISTS)
+        try:
+            target.start()
+            return selftest(target, runner.level, settings.claims)
+        finally:
+            target.close()
+
+    found, why = _in_a_process(test, _STARTING + SECONDS)
+    if why:
+        raise TargetError(why)
+    return found
+
+
+def _in_a_process(work: Callable[[], Sequence[Any]], seconds: float) -> tuple[tuple[Any, ...], str]:
+    """Do something in a process of its own, which is killed if it does not end.
+
+    Returns:
+        What it gave, and why it gave nothing.
+    """
     mine, theirs = Pipe()
     pid = os.fork()
     if not pid:
         try:
             os.setsid()
-            one = target_named(target, prefix=prefix)
-            removed: tuple[tuple[str, ...], str] = (tuple(one.clean()), "")
+            said: tuple[tuple[Any, ...], str] = (tuple(work()), "")
         except BaseException as error:
-            removed = (), " ".join(str(error).split()) or type(error).__name__
+            said = (), " ".join(str(error).split()) or type(error).__name__
         with contextlib.suppress(OSError):
-            theirs.send(removed)
+            theirs.send(said)
         os._exit(0)
     theirs.close()
-    found: tuple[tuple[str, ...], str] = (), f"no answer in {_CLEANING:g} s"
+    found: tuple[tuple[Any, ...], str] = (), f"no answer in {seconds:g} s"
     with contextlib.suppress(EOFError, OSError):
-        if mine.poll(_CLEANING):
+        if mine.poll(seconds):
             found = mine.recv()
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
@@ -367,11 +405,19 @@ def _serve(pipe: Connection, target: Target, parent: int) -> None:
                     pipe.send(Step(doing="connect", seconds=_STARTING if own else _REACHING))
                     target.start()
                     started = True
+                if runner.tests_adapter:
+                    pipe.send(Step(doing="test the adapter", seconds=SECONDS))
+                    runner.test_adapter()
                 keys = len(runner.plan.registers()) + len(runner.plan.lists())
                 pipe.send(Step(doing="make the tables", seconds=_REACHING + keys / _KEYS))
                 runner.start()
                 pipe.send(
-                    Step(doing=PLAYING, seconds=settings.length + LATE, version=runner.version)
+                    Step(
+                        doing=PLAYING,
+                        seconds=settings.length + LATE,
+                        version=runner.version,
+                        notes=runner.notes,
+                    )
                 )
                 run = runner.run(_Showing(pipe, parent), began=pipe.send)
                 pipe.send(run)

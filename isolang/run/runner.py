@@ -22,11 +22,12 @@ from isolang.run.phases import plan_of
 from isolang.run.prefix import Watcher
 from isolang.run.processes import Children
 from isolang.run.recorder import Recorder
+from isolang.run.selftest import LISTS, require, selftest
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.state import Run, State
 from isolang.run.target import Replicated, Serving, Target, TargetError
-from isolang.run.targets import level_named, target_named
+from isolang.run.targets import is_foreign, level_named, target_named
 
 GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
 
@@ -36,6 +37,8 @@ class Runner:
 
     Attributes:
         target: the database.
+        tests_adapter: whether its adapter is tested before the run.
+        notes: what that found doubtful.
     """
 
     def __init__(self, settings: Settings, target: Target | None = None) -> None:
@@ -55,7 +58,11 @@ class Runner:
         self.claims = settings.claims or self.level.claims
         load_spec(self.claims)  # what cannot be judged is said before anything is started
         self.plan = plan_of(settings, self.target)
+        self.tests_adapter = is_foreign(self.target) and not settings.trusted
+        self.notes: tuple[str, ...] = ()
         self.target.lists = frozenset(self.plan.lists())
+        if self.tests_adapter:
+            self.target.lists |= frozenset(LISTS)
         if isinstance(self.target, SqlTarget):
             self.target.options(
                 level=self.level.name, access=settings.access, update=settings.update
@@ -70,8 +77,19 @@ class Runner:
         """
         if self._own:
             self.target.start()
+            self.test_adapter()
         self.version = self.target.version()
         self.target.setup(self.plan.registers(), self.plan.lists())
+
+    def test_adapter(self) -> None:
+        """Test an adapter that is not ours, on a target that was started.
+
+        Raises:
+            TargetError: it says what is not so.
+        """
+        if self.tests_adapter:
+            found = selftest(self.target, self.level, self.settings.claims)
+            self.notes = require(found, self.target)
 
     def close(self) -> None:
         """Remove the tables, and stop a server that was started here."""
@@ -123,6 +141,7 @@ class Runner:
             seconds=(state.ended or time.monotonic()) - state.began,
             interrupted=interrupted,
             planned=tuple(phase.workload.name for phase in self.plan.phases),
+            notes=self.notes,
         )
 
     def _judge_end(self, clients: Clients) -> None:

@@ -108,6 +108,9 @@ class Settings(Checked, frozen=True, kw_only=True):
             bounds=(0, 1000),
         ),
     ] = 0
+    trusted: Annotated[
+        bool, About("Do not test an adapter of one's own before the run.", "", DATABASE)
+    ] = False
     access: Annotated[
         Access, About("Find rows by the key's index, or by a scan.", "", DATABASE)
     ] = "index"

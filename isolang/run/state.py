@@ -137,6 +137,7 @@ class Run(Struct, frozen=True, kw_only=True):
         interrupted: whether Ctrl-C ended it.
         planned: the workloads that were to be played by many clients.
         left: why tables may be left behind; empty if none are.
+        notes: what the self-test of the adapter found doubtful.
     """
 
     settings: Settings
@@ -149,6 +150,7 @@ class Run(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     planned: tuple[str, ...] = ()
     left: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def throughput(self) -> float:

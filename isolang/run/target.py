@@ -129,6 +129,15 @@ class Swapping(Protocol):
 
 
 @runtime_checkable
+class Asked(Protocol):
+    """A client whose database says at which level the open transaction runs."""
+
+    def isolation(self) -> str:
+        """Give the level, as the target names it; empty if the database does not say."""
+        ...
+
+
+@runtime_checkable
 class Transacting(Protocol):
     """A client that is given whole transactions, and no single operations."""
 

@@ -63,6 +63,13 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
     return made
 
 
+def is_foreign(target: Target) -> bool:
+    """Whether a target is tested before each run: its adapter, or its driver, is not ours."""
+    return target.name in ("exec", "sqlalchemy") or not type(target).__module__.startswith(
+        "isolang.run.targets."
+    )
+
+
 def level_named(target: Target, name: str) -> Level:
     """Find a level of a target; without a name its strongest claim's, which stands first.
 

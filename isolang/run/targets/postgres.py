@@ -37,6 +37,9 @@ class PostgresClient(SqlClient):
             (self.xid,) = cursor.fetchone()
         return int(cursor.rowcount)
 
+    def isolation(self) -> str:
+        return str(self.execute("SHOW transaction_isolation", ()).fetchone()[0])
+
     def waits(self) -> bool | None:
         sql, me = "SELECT cardinality(pg_blocking_pids(%s)) > 0", self.raw.info.backend_pid
         return bool(self.target.admin().execute(sql, (me,)).fetchone()[0])

@@ -1,0 +1,57 @@
+"""``check_target``: the self-test of an adapter, for the test suite of who wrote it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isolang.run.selftest import Checked
+
+
+def check_target(target: str, level: str = "", *, prefix: str = "isocheck_") -> tuple[Checked, ...]:
+    """Test an adapter of a database: does what it records say what happened?
+
+    ``isocheck run TARGET --selftest`` does the same on the command line.
+
+    Args:
+        target: as ``isocheck run`` takes it: ``"my_adapter.py:MyDatabase"``, a URL.
+        level: of the target; by default each of its levels.
+        prefix: how the names of the tables begin.
+
+    Returns:
+        What each check found; none failed.
+
+    Raises:
+        AssertionError: a check failed; the message names all that did.
+        TargetError: the database cannot be reached, or has no such level.
+
+    >>> found = check_target("memory", "serializable")
+    >>> {one.outcome for one in found} <= {"passed", "not played"}
+    True
+    """
+    __tracebackhide__ = True
+    from isolang.run.selftest import LISTS, selftest
+    from isolang.run.sql import SqlTarget
+    from isolang.run.targets import level_named, target_named
+
+    levels = target_named(target, prefix=prefix).levels
+    found: list[Checked] = []
+    failed = []
+    for name in [level] if level else [one.name for one in levels]:
+        made = target_named(target, prefix=prefix)
+        chosen = level_named(made, name)
+        made.lists = frozenset(LISTS)
+        if isinstance(made, SqlTarget):
+            made.options(level=chosen.name)
+        try:
+            made.start()
+            checks = selftest(made, chosen)
+        finally:
+            made.close()
+        found += checks
+        failed += [
+            f"{chosen.name}: {one.name}: {one.why}" for one in checks if one.outcome == "failed"
+        ]
+    if failed:
+        raise AssertionError("\n".join([f"{target}: the adapter is wrong", *failed]))
+    return tuple(found)
