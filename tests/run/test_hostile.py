@@ -177,7 +177,7 @@ RIGHT = "json.dumps({'type': 'ok', 'value': q['value']})"
 )
 def test_a_program_that_lies(capfd, tmp_path, body, said):
     """Each lie is said for what it is, at once, and is in the history."""
-    run = checked(capfd, tmp_path, program(tmp_path, body), "-w", "mini", seconds=20)
+    run = checked(capfd, tmp_path, program(tmp_path, body), "--trusted", "-w", "mini", seconds=20)
     assert run.took < 0, "it ends before its time"
     assert run.code in (2, 3)
     assert said in run.err + run.out
@@ -192,7 +192,9 @@ def test_a_program_that_answers_twice(capfd, tmp_path, late):
     Writes only: what a program that stores nothing says of reads may convict it.
     """
     body = f"    print({RIGHT}); time.sleep({late}); print({RIGHT})"
-    run = checked(capfd, tmp_path, program(tmp_path, body), "-w", "blindw-w", seconds=2)
+    run = checked(
+        capfd, tmp_path, program(tmp_path, body), "--trusted", "-w", "blindw-w", seconds=2
+    )
     assert run.took < PROMISE
     assert run.code in (2, 3)
     assert "two answers to one question" in run.err + run.out
@@ -207,7 +209,7 @@ def test_a_program_that_answers_twice(capfd, tmp_path, late):
 
 def test_a_silent_program(capfd, tmp_path):
     """It is killed with what it has started, within the promise."""
-    run = checked(capfd, tmp_path, "exec:sleep 4711 | cat", "-w", "mini")
+    run = checked(capfd, tmp_path, "exec:sleep 4711 | cat", "--trusted", "-w", "mini")
     assert run.took < PROMISE
     assert run.code == 2
     assert "Talk.ask" in run.err

@@ -153,7 +153,7 @@ def test_where_nothing_commits_nothing_is_judged(tmp_path, capfd):
     """A program that ends at once is no database that keeps its promise."""
     done = run_here(
         capfd, "run", "exec:false", "--workload", "mini", "--transactions", "20", "--seconds", "60",
-        "--save", str(tmp_path),
+        "--save", str(tmp_path), "--trusted",
     )  # fmt: skip
     assert done.code == 2
     assert "no transaction has committed" in done.err
@@ -386,7 +386,7 @@ def test_clients_in_several_processes(tmp_path, workload):
 def test_an_error_of_a_process_ends_the_run(tmp_path):
     """As one of a thread does, in a line."""
     with pytest.raises(TargetError, match="not an answer"):
-        run(tmp_path, "exec:echo hello", processes=2, workload="mini", **short())
+        run(tmp_path, "exec:echo hello", processes=2, workload="mini", trusted=True, **short())
 
 
 @pytest.mark.parametrize(
