@@ -175,7 +175,7 @@ def _edges(skipped: list[tuple[str, str]]) -> Iterator[Case]:
 
     levels = _levels_by_key()
     for stronger, weaker in order(levels, bounds=Bounds(transactions=0)).edges:
-        found = half(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True), seconds=20.0)
+        found = half(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True))
         if found.witness is None:
             skipped.append((stronger, weaker))
         else:
@@ -207,7 +207,7 @@ def _pair(a: str, b: str, include: Sequence[str]) -> Case:
 
     allows, forbids = (load_spec(name, include_path=include) for name in (a, b))
     bounds = Bounds(transactions=5, one_by_one=True)
-    found = half(normal(allows), normal(forbids), bounds=bounds, seconds=60.0)
+    found = half(normal(allows), normal(forbids), bounds=bounds)
     if found.proof is not None:
         raise Mistake(
             f"{a} implies {b}: whatever it allows, {b} allows", f"isocheck litmus {b} {a}"

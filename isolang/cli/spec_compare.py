@@ -36,10 +36,10 @@ Save = Annotated[
     ),
 ]  # fmt: skip
 Seconds = Annotated[
-    float,
+    float | None,
     typer.Option(
-        "--seconds", metavar="S", help="At most.", parser=number(float, 0, 1e6),
-        rich_help_panel=_HOW_FAR,
+        "--seconds", metavar="S", parser=number(float, 0, 1e6), rich_help_panel=_HOW_FAR,
+        help="At most; by default steps are counted, so that equal questions have equal answers.",
     ),
 ]  # fmt: skip
 
@@ -141,7 +141,7 @@ def compare(
     b: Annotated[str, typer.Argument(metavar="SPEC", help="Another one.")],
     transactions: Transactions = 5,
     keys: Keys = 3,
-    seconds: Seconds = 120.0,
+    seconds: Seconds = None,
     overlap: Overlap = False,
     save: Save = "",
     include: Include = [],  # noqa: B006

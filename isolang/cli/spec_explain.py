@@ -101,6 +101,7 @@ def explain(
 def _write_page(spec: Spec, found: Explained, page: str) -> None:
     """Look for the smallest histories, and write the page."""
     from isolang.comparison.compare import Half, half
+    from isolang.comparison.effort import OF_MANY, Effort
     from isolang.comparison.forbidden import smallest_forbidden
     from isolang.comparison.normal import normal
     from isolang.comparison.separate import Bounds
@@ -125,7 +126,10 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
             bar.phase(f"a history that {name} allows")
             both = normal(load_spec(name)), normal(spec)
             apart.append(
-                Apart(weaker=name, half=half(*both, bounds=Bounds(overlap=True), seconds=10.0))
+                Apart(
+                    weaker=name,
+                    half=half(*both, bounds=Bounds(overlap=True), effort=Effort(OF_MANY)),
+                )
             )
             bar.step()
     save_page(html(found, spec.texts, examples, apart), Path(page))

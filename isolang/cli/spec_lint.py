@@ -61,12 +61,13 @@ def lint(
     files: SpecFiles,
     include: Include = [],  # noqa: B006
     seconds: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--seconds", metavar="S", parser=number(float, 0, 1e6),
-            help="At most, for the search through small histories of each file.",
+            help="At most, for the search through small histories of each file; by default steps "
+            "are counted. 0 leaves the search out.",
         ),
-    ] = 20.0,
+    ] = None,
     output: Annotated[
         str,
         typer.Option(
@@ -114,7 +115,7 @@ def _print(one: Linted, *, failed: bool) -> None:
     say(f"{visible(one.file)}: {', '.join(said) or 'nothing found'}")
 
 
-def _lint(name: str, include: Sequence[str], seconds: float) -> tuple[Linted, bool]:
+def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Linted, bool]:
     """What is found, and whether the file cannot be used at all."""
     from isolang.language.load import find_errors, load_spec
     from isolang.language.meaning.polarity import polarity_warnings
@@ -194,12 +195,12 @@ def _routed(spec: Spec) -> Sequence[str]:
         return spec.warnings
 
 
-def _searched(spec: Spec, seconds: float, *, said: str) -> tuple[list[str], list[str], str]:
+def _searched(spec: Spec, seconds: float | None, *, said: str) -> tuple[list[str], list[str], str]:
     """What small histories show, what they may show if the time was over, and which there were."""
     from isolang.comparison.search import search
     from isolang.language.syntax.source import Position, message_at
 
-    if not any(not check.flag for check in spec.checks) or not seconds:
+    if not any(not check.flag for check in spec.checks) or seconds == 0:
         return [], [], ""
     settled = {c.name for c in spec.checks if _cannot_fail(c) in said}
     findings = search(spec, seconds=seconds, settled=settled)

@@ -129,7 +129,7 @@ def place(
     name: SpecName,
     transactions: Transactions = 4,
     keys: Keys = 3,
-    seconds: Seconds = 60.0,
+    seconds: Seconds = None,
     overlap: Overlap = False,
     include: Include = [],  # noqa: B006
     output: Output = "text",
@@ -154,7 +154,7 @@ def placed(
     spec: Spec,
     *,
     bounds: Bounds | None = None,
-    seconds: float = 60.0,
+    seconds: float | None = None,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> Place:
     """Where a specification lies in the library."""
@@ -233,7 +233,7 @@ def lattice(
     *,
     transactions: Transactions = 4,
     keys: Keys = 3,
-    seconds: Seconds = 600.0,
+    seconds: Seconds = None,
     overlap: Overlap = False,
     output: Annotated[
         str,

@@ -30,12 +30,12 @@ def try_spec(
     ] = [],  # noqa: B006
     once: Annotated[bool, typer.Option("--once", help="Do not wait for the next save.")] = False,
     seconds: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--seconds", metavar="S", help="At most, for its place in the library.",
             parser=number(float, 0, 1e6),
         ),
-    ] = 10.0,
+    ] = None,
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Watch a file, and say at each save what it is.
@@ -71,7 +71,7 @@ def _files(histories: Sequence[str]) -> list[Path]:
 
 
 def _tried(
-    path: Path, histories: Sequence[str], include: Sequence[str], seconds: float
+    path: Path, histories: Sequence[str], include: Sequence[str], seconds: float | None
 ) -> Iterator[str]:
     from isolang.cli.spec_place import place_report, placed, said
     from isolang.language.classify.route import route

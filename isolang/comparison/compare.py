@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal, normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
@@ -141,7 +142,7 @@ def compare(
     b: Spec,
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - frozen
-    seconds: float = 60.0,
+    seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Comparison:
     """Find out which of two specifications is stronger.
@@ -150,7 +151,7 @@ def compare(
         a: of ``load_spec``.
         b: likewise.
         bounds: how far to look for a witness.
-        seconds: for both halves.
+        seconds: for both halves; by default what they take is counted.
         progress: called with what is done now.
 
     Raises:
@@ -160,11 +161,11 @@ def compare(
     start = time.perf_counter()
     one, other = normal(a), normal(b)
     halves: list[Half] = []
+    effort = Effort(seconds=seconds)
     for stronger, weaker in ((one, other), (other, one)):
         progress(f"{stronger.spec.name} implies {weaker.spec.name}?")
-        left = start + seconds - time.perf_counter()
-        share = left if halves else left / 2
-        halves.append(half(stronger, weaker, bounds=bounds, seconds=share, progress=progress))
+        share = effort.another() if halves else effort.half()
+        halves.append(half(stronger, weaker, bounds=bounds, effort=share, progress=progress))
     return Comparison(
         a=a,
         b=b,
@@ -180,20 +181,20 @@ def half(
     weaker: Normal,
     *,
     bounds: Bounds,
-    seconds: float,
+    effort: Effort | None = None,
     progress: Progress = lambda phase: None,
 ) -> Half:
     """Whether one specification implies another; see :func:`compare`."""
     proof = implication(stronger, weaker, one_at_a_time=not bounds.overlap)
     if proof is not None:
         return Half(proof=proof, one_at_a_time=proof.one_at_a_time)
-    until = time.perf_counter() + seconds
+    effort = effort or Effort()
     done = 0
     for size in range(1, bounds.transactions + 1):
         progress(f"{size} transactions")
         scope = scope_of((stronger, weaker), bounds, size)
         try:
-            found = Separator(weaker, scope).smallest(stronger, until)
+            found = Separator(weaker, scope).smallest(stronger, effort)
         except TimeoutError:
             break
         if found is not None:

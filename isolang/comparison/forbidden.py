@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from isolang.comparison.compare import Half, half
+from isolang.comparison.effort import OF_MANY, Effort
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds
 from isolang.language.load import load_spec
@@ -19,7 +20,6 @@ def smallest_forbidden(
     check: Check,
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - frozen
-    seconds: float = 10.0,
 ) -> Half:
     """The smallest history that a check forbids and the others allow.
 
@@ -27,7 +27,6 @@ def smallest_forbidden(
         spec: the specification.
         check: one of its checks.
         bounds: how far to look.
-        seconds: for how long.
 
     Returns:
         Its witness; or a proof that the others imply the check; or how far was looked.
@@ -45,4 +44,4 @@ def smallest_forbidden(
     rest = load_spec(_ANYTHING)
     if others:
         rest = replace(spec, checks=others, name=f"{spec.name} without {check.name}")
-    return half(normal(rest), normal(spec), bounds=bounds, seconds=seconds)
+    return half(normal(rest), normal(spec), bounds=bounds, effort=Effort(OF_MANY))

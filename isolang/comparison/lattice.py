@@ -9,6 +9,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from isolang.comparison.compare import Bounded, Half, Progress, half
+from isolang.comparison.effort import OF_MANY, Effort
 from isolang.comparison.normal import Normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
@@ -65,7 +66,7 @@ def order(
     levels: Mapping[str, Normal],
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - frozen
-    seconds: float = 600.0,
+    seconds: float | None = None,
     about: str = "",
     progress: Progress = lambda phase: None,
 ) -> Order:
@@ -74,12 +75,12 @@ def order(
     Args:
         levels: the specifications by name.
         bounds: how far to look for what tells them apart.
-        seconds: for all of them.
+        seconds: for all of them; by default what each pair takes is counted.
         about: a name: only what this one implies, and what implies it, is asked.
         progress: called with what is done now.
     """
     start = time.perf_counter()
-    until = start + seconds
+    effort = Effort(OF_MANY, seconds=seconds)
     pairs = [(a, b) for a in levels for b in levels if a != b and (not about or about in (a, b))]
     proofs: dict[tuple[str, str], Implication] = {}
     progress("proofs")
@@ -105,7 +106,7 @@ def order(
             try:
                 if place not in separators:
                     separators[place] = Separator(levels[b], scope)
-                small = separators[place].find(levels[a], until)
+                small = separators[place].find(levels[a], effort.another())
             except TimeoutError:
                 continue
             if small is None:
@@ -152,7 +153,7 @@ def lattice(
     levels: Mapping[str, Normal],
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - frozen
-    seconds: float = 600.0,
+    seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Lattice:
     """Compare all levels, and find the smallest history that tells each two neighbours apart.
@@ -160,16 +161,16 @@ def lattice(
     Args:
         levels: by name.
         bounds: how far to look.
-        seconds: for everything.
+        seconds: for everything; by default what each pair takes is counted.
         progress: called with what is done now.
     """
     start = time.perf_counter()
+    effort = Effort(OF_MANY, seconds=seconds)
     known = order(levels, bounds=bounds, seconds=seconds, progress=progress)
     told = {}
     for a, b in known.edges:
         progress(f"{b}, not {a}")
-        left = max(1.0, start + seconds - time.perf_counter())
-        told[a, b] = half(levels[b], levels[a], bounds=bounds, seconds=left)
+        told[a, b] = half(levels[b], levels[a], bounds=bounds, effort=effort.another())
     return Lattice(order=known, told=told, seconds=time.perf_counter() - start)
 
 
@@ -211,7 +212,7 @@ def place(
     library: Mapping[str, Normal],
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - frozen
-    seconds: float = 60.0,
+    seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Place:
     """Find the nearest levels above and below a specification.
@@ -220,10 +221,11 @@ def place(
         one: the specification.
         library: levels by name.
         bounds: how far to look for what tells it from them.
-        seconds: for everything.
+        seconds: for everything; by default what each pair takes is counted.
         progress: called with what is done now.
     """
     start = time.perf_counter()
+    effort = Effort(OF_MANY, seconds=seconds)
     progress("proofs")
     names = sorted(library, key=_plain)
     alone = not bounds.overlap
@@ -253,8 +255,7 @@ def place(
 
     def told(allows: Normal, forbids: Normal) -> Half:
         progress(f"{allows.spec.name}, not {forbids.spec.name}")
-        left = max(1.0, start + seconds - time.perf_counter())
-        return half(allows, forbids, bounds=bounds, seconds=left)
+        return half(allows, forbids, bounds=bounds, effort=effort.another())
 
     apart_above = {n: (stronger[n], told(one, library[n])) for n in above}
     apart_below = {n: (weaker[n], told(library[n], one)) for n in below}

@@ -5,12 +5,12 @@ Most errors of a specification show there (D. Jackson's small scope hypothesis).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Axiom, Normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
@@ -51,17 +51,17 @@ class Findings(Struct, frozen=True, kw_only=True):
         )
         if self.complete:
             return all_of
-        return f"{all_of if self.transactions else 'some histories'}, then the time was over"
+        return f"{all_of if self.transactions else 'some histories'}, then the limit was reached"
 
 
 class _Search:
-    def __init__(self, spec: Spec, until: float, settled: Set[str]) -> None:
+    def __init__(self, spec: Spec, effort: Effort, settled: Set[str]) -> None:
         # Where the texts stand does not matter, and would only keep equal expressions apart.
         self._spec = replace(spec, texts={})
         self.checks = tuple(check for check in spec.checks if not check.flag)
         self._whole = self._level(self.checks)
         self._free = self._level(())
-        self._until = until
+        self._effort = effort
         self.open = {check.name: check for check in self.checks if check.name not in settled}
         self.refused: Small | None = None
         self.satisfied: Small | None = None
@@ -80,31 +80,31 @@ class _Search:
         """All histories of one size.
 
         Raises:
-            TimeoutError: the time is up.
+            TimeoutError: the effort is over.
         """
         scope = scope_of([self._whole], Bounds(keys=KEYS, reads=1, overlap=True), size)
         if self.written_twice is None or self.open:
             self._search_all(scope)
         if self.refused is None:
             serial = Separator(self._whole, replace(scope, serial=True, real_time=True))
-            found = serial.smallest(self._free, self._until)
+            found = serial.smallest(self._free, self._effort)
             self.refused = None if found is None else found[0]
 
     def _search_all(self, scope: Scope) -> None:
         separator = Separator(self._whole, scope)
         if self.written_twice is None:
             twice = [separator.histories.written_twice]
-            self.written_twice = separator.allowed(self._whole, self._until, twice)
+            self.written_twice = separator.allowed(self._whole, self._effort, twice)
         if self.satisfied is None:
-            self.satisfied = self.written_twice or separator.allowed(self._whole, self._until)
+            self.satisfied = self.written_twice or separator.allowed(self._whole, self._effort)
         for name, check in list(self.open.items()):
             others = [other for other in self.checks if other is not check]
-            found = separator.find(self._level(others), self._until) if others else None
+            found = separator.find(self._level(others), self._effort) if others else None
             if found is None:
                 # Alone, `vis ; vis in vis` is met by a large enough `vis`; what it forbids, it
                 # forbids together with what wants a small one: so this comes second.
                 alone = Separator(self._level([check]), scope)
-                found = alone.find(self._free, self._until)
+                found = alone.find(self._free, self._effort)
             if found is not None:
                 self.failed[name] = found
                 del self.open[name]
@@ -113,7 +113,7 @@ class _Search:
 def search(
     spec: Spec,
     *,
-    seconds: float,
+    seconds: float | None = None,
     transactions: int = TRANSACTIONS,
     settled: Set[str] = frozenset(),
 ) -> Findings:
@@ -121,11 +121,11 @@ def search(
 
     Args:
         spec: any specification; its flagged checks are left out.
-        seconds: for the whole search.
+        seconds: for the whole search; by default what it takes is counted.
         transactions: the size of the largest histories.
         settled: names of checks of which it is known whether they can fail.
     """
-    run = _Search(spec, time.perf_counter() + seconds, settled)
+    run = _Search(spec, Effort(seconds=seconds), settled)
     size = 0
     try:
         while size < transactions and not run.done:

@@ -8,12 +8,12 @@ whatever else it is (counterexample-guided synthesis: A. Solar-Lezama and others
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from isolang.comparison.choices import Choices, numbered
+from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
@@ -81,51 +81,51 @@ class Separator:
         self._violated = self.histories.circuit.new()
         self._allowing: list[tuple[Normal, int]] = []
 
-    def find(self, allows: Normal, until: float, more: Sequence[int] = ()) -> Small | None:
+    def find(self, allows: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
         """A history that ``allows`` allows; ``None`` if there is none of this size.
 
         Args:
             allows: the other specification.
-            until: the moment of ``time.perf_counter`` at which to stop.
+            effort: what it may take.
             more: literals that must be true.
 
         Raises:
-            TimeoutError: the time is up.
+            TimeoutError: that was not enough.
         """
-        model = self._find(allows, until, more)
+        model = self._find(allows, effort, more)
         return None if model is None else self.histories.history(model)
 
-    def allowed(self, level: Normal, until: float, more: Sequence[int] = ()) -> Small | None:
+    def allowed(self, level: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
         """A history that a specification allows, whatever the other one forbids; or ``None``.
 
         The arguments are those of :meth:`find`.
         """
-        model = self.histories.solve([self._allowed(level), *more], _left(until))
+        model = self.histories.solve([self._allowed(level), *more], effort)
         return None if model is None else self.histories.history(model)
 
-    def _find(self, allows: Normal, until: float, more: Sequence[int]) -> Sequence[int] | None:
+    def _find(self, allows: Normal, effort: Effort, more: Sequence[int]) -> Sequence[int] | None:
         on = self.histories
         wanted = [self._allowed(allows), self._violated, *more]
-        while (model := on.solve(wanted, _left(until))) is not None:
-            other = on.solve([self._is_met, *on.fixed(model)], _left(until))
+        while (model := on.solve(wanted, effort)) is not None:
+            other = on.solve([self._is_met, *on.fixed(model)], effort)
             if other is None:
                 return model
             instance = Choices(self._forbids, on, self._choices.read(other))
             on.circuit.state((-self._violated, *(-x for x in instance.met)))
         return None
 
-    def smallest(self, allows: Normal, until: float) -> tuple[Small, bool] | None:
+    def smallest(self, allows: Normal, effort: Effort) -> tuple[Small, bool] | None:
         """The same with as few operations, then keys, then sessions and times, as there can be.
 
         Returns:
-            The history, and whether there is no smaller one: where the time is up, what was found
-            so far is given.
+            The history, and whether there is no smaller one: where the effort is over, what was
+            found so far is given.
 
         Raises:
-            TimeoutError: the time was up before anything was found.
+            TimeoutError: the effort was over before anything was found.
         """
         on = self.histories
-        model = self._find(allows, until, ())
+        model = self._find(allows, effort, ())
         if model is None:
             return None
         bounds: list[int] = []
@@ -134,13 +134,13 @@ class Separator:
                 count = self._counter(literals)
                 while number := sum(on.circuit.value(x, model) for x in literals):
                     fewer = [*bounds, -count[number - 1]]
-                    if (less := self._find(allows, until, fewer)) is None:
+                    if (less := self._find(allows, effort, fewer)) is None:
                         break
                     model = less
                 bounds += [-x for x in count[number:][:1]]
             for x in on.extras:
                 if on.circuit.value(x, model):
-                    less = self._find(allows, until, [*bounds, -x])
+                    less = self._find(allows, effort, [*bounds, -x])
                     if less is None:
                         continue
                     model = less
@@ -175,10 +175,3 @@ class Separator:
                 grown.append(circuit.any_of((through, found[n])) if n < len(found) else through)
             found = grown
         return [circuit.named(x) for x in found]
-
-
-def _left(until: float) -> float:
-    left = until - time.perf_counter()
-    if left <= 0:
-        raise TimeoutError
-    return left

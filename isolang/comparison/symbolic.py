@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from isolang._native import AcyclicSolver
+from isolang.comparison.effort import Effort
 from isolang.comparison.small import List, Miss, Operation, Small, Write
 from isolang.comparison.small import Read as SmallRead
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
@@ -422,22 +423,23 @@ class Symbolic(Interpretation[int]):
 
     # --- solving ---
 
-    def solve(self, assumptions: Sequence[int], seconds: float) -> Sequence[int] | None:
+    def solve(self, assumptions: Sequence[int], effort: Effort) -> Sequence[int] | None:
         """A model in which the literals are true: the value of each variable; ``None``: none.
 
         Raises:
-            OutOfTime: it was not found out.
+            TimeoutError: it was not found out.
         """
         more = self.circuit.variables - self._known_variables
         if more:
             self._solver.new_variables(more)
             self._known_variables += more
         clauses = self.circuit.clauses
-        if len(clauses) > self._known_literals:
+        built = len(clauses) - self._known_literals
+        if built:
             self._solver.add_clauses(np.array(clauses[self._known_literals :], np.int32))
             self._known_literals = len(clauses)
         wanted = [literal for literal in assumptions if literal != TRUE]
-        if FALSE in wanted or not self._solver.solve(seconds=seconds, assumptions=wanted):
+        if FALSE in wanted or not effort.solve(self._solver, wanted, built=built):
             return None
         values: list[int] = self._solver.model().tolist()
         return values

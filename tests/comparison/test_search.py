@@ -34,7 +34,7 @@ from isolang.language.meaning import facts
 def test_what_a_search_finds(text: str, satisfied: bool, cannot_fail: list[str]) -> None:
     """The oracle judges alike what it finds. A bound beyond two transactions is the same code."""
     spec = load_spec(f'include "adya.iso"\n{text}\n')
-    found = search(spec, seconds=60, transactions=2)
+    found = search(spec, transactions=2)
     assert (found.satisfied is not None) == satisfied
     if satisfied:
         assert [check.name for check in found.cannot_fail] == cannot_fail
@@ -47,14 +47,14 @@ def test_what_a_search_finds(text: str, satisfied: bool, cannot_fail: list[str])
 
 def test_a_check_that_only_matters_beside_another_one_can_fail() -> None:
     """Alone, `vis ; vis in vis` is met by a large enough `vis`."""
-    found = search(load_spec("cc-vis"), seconds=60)
+    found = search(load_spec("cc-vis"))
     assert found.cannot_fail == ()
     assert set(found.failed) == {"EXT", "TRANSVIS"}
 
 
 def test_what_only_predicate_reads_violate_can_fail() -> None:
     """They are among the small histories."""
-    found = search(load_spec('include "adya.iso"\nempty pwr as c\n'), seconds=60)
+    found = search(load_spec('include "adya.iso"\nempty pwr as c\n'))
     assert found.cannot_fail == ()
     assert "rp(x,none)" in str(found.failed["c"])
 
@@ -78,7 +78,7 @@ def test_a_check_can_fail_where_trying_all_histories_says_so(check: str) -> None
         for history in all_histories(size, keys, lists=bool(lists), real_time=False, orders=True):
             met = satisfiable(given(history, events=events), spec, spec.checks, lambda: None)
             (holds if met else fails).add(size)
-    found = search(spec, seconds=60, transactions=2)
+    found = search(spec, transactions=2)
     assert bool(found.failed) == bool(fails)
     assert (found.satisfied is not None) == bool(holds)
 
@@ -95,7 +95,7 @@ def test_the_time_ends_the_search_and_the_bound_says_so() -> None:
     spec = load_spec('include "adya.iso"\nacyclic so as c\n')
     found = search(spec, seconds=0)
     assert not found.complete
-    assert found.bound() == "some histories, then the time was over"
+    assert found.bound() == "some histories, then the limit was reached"
     assert [check.name for check in found.cannot_fail] == ["c"]
 
 
@@ -116,7 +116,7 @@ def test_the_time_ends_the_search_and_the_bound_says_so() -> None:
 def test_a_serial_history_that_is_refused(text: str, refused: bool) -> None:
     """It is one: the oracle finds it strictly serializable, and a violation."""
     spec = load_spec(f'include "adya.iso"\n{text}\n')
-    found = search(spec, seconds=60).refused
+    found = search(spec).refused
     assert (found is not None) == refused
     if found is not None:
         history = parse(str(found))
@@ -131,4 +131,4 @@ def test_a_serial_history_that_is_refused(text: str, refused: bool) -> None:
 def test_no_level_of_the_library_refuses_a_serial_history() -> None:
     for entry in list_library():
         if not entry.alias_of:
-            assert search(load_spec(entry.name), seconds=60).refused is None, entry.name
+            assert search(load_spec(entry.name)).refused is None, entry.name
