@@ -47,3 +47,28 @@ def test_a_step_between_accesses_needs_a_common_key():
     assert not facts.given("rt[W,R]", 0, 1)
     assert facts.given("rt[W,R]", 0, 2)
     assert not facts.given("rt[W,W]", 0, 2)
+
+
+def test_a_read_of_an_own_write_accesses_no_key_of_others():
+    """`rt[W,R]` is about what a transaction read of others, and a read of its own write is not."""
+    facts = Facts(
+        History.from_transactions(
+            [
+                Transaction([("w", "x", 1)], session=0, begin=0, end=1),
+                Transaction([("w", "x", 2), ("r", "x", 2)], session=1, begin=2, end=3),
+            ]
+        )
+    )
+    assert facts.given("rt[W,W]", 0, 1)
+    assert not facts.given("rt[W,R]", 0, 1)
+
+
+def test_the_rows_of_one_predicate_read_are_read_at_once():
+    """No row of a predicate read comes before another one, as statements come one by one."""
+    rows = [("scan", (">", "v", 0), {"x": {"v": 1}, "y": {"v": 2}}), ("r", "z", None)]
+    writer = Transaction([("w", "x", {"v": 1}), ("w", "y", {"v": 2})], session=0)
+    facts = Facts(History.from_transactions([writer, Transaction(rows, session=1)]))
+    x, y, z = range(facts.op_start[1], facts.op_start[2])
+    assert not facts.reads_first(x, y)
+    assert facts.reads_first(x, z)
+    assert facts.reads_first(y, z)

@@ -167,6 +167,24 @@ def test_a_step_in_time_begins_at_a_statement_of_the_session():
         assert both(h, level, steps) == (verdict, verdict)
 
 
+def test_a_statement_leads_to_its_own_commit_only():
+    """A step from a statement to another transaction's COMMIT would close any walk."""
+    level = load_spec("pl-msr")
+    h = history(txn("r(x,2) w(y,1)", 1), txn("r(y,1) w(x,2)", 2))
+    circle = [
+        ("wr", 0, 1, 1, 2, -1), ("tx", 1, 1, -1, 2, -1),
+        ("wr", 1, 0, 0, 0, -1), ("tx", 0, 0, -1, 0, -1),
+    ]  # fmt: skip
+    steps = [("choice", 2), ("choice", 0), ("cycle", "G-MSR", circle), ("rup", [])]
+    assert both(h, level, steps) == ("accepted", "accepted")
+    h = history(txn("w(y,1)", 1), txn("r(y,1)", 2))
+    forged = [("wr", 0, 1, 0, 1, -1), ("tx", 1, 0, -1, 1, -1)]
+    steps = [("choice", 1), ("cycle", "G-MSR", forged), ("rup", [])]
+    assert verify_refutation(h.columns, native_checks(level), steps)
+    with pytest.raises(CertificateRejected, match="does not say so"):
+        check_refutation(h, level, steps)
+
+
 def test_a_choice_has_all_candidates():
     h = history(txn("w(x,1)", 1), txn("w(x,1)", 2), txn("r(x,1)", 3))
     steps = [("choice", 2), ("rup", [(True, ("source", 2, 0)), (True, ("source", 2, 1))])]
